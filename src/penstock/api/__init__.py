@@ -1,0 +1,55 @@
+"""What the words mean: the interfaces, demand arithmetic, every exception. The standard library only; changes rarely.
+
+This layer imports nothing of penstock, and everything may import it.
+"""
+
+from penstock.api._demand import UNBOUNDED, add_demand, check_demand
+from penstock.api._draft_interfaces import DraftPublisher, DraftSubscriber, DraftSubscription
+from penstock.api._errors import (
+    CleanupTimeout,
+    ConnectionLost,
+    IllegalDemand,
+    InternalError,
+    InvalidStateError,
+    LimitExceeded,
+    PenstockError,
+    PluginError,
+    ProtocolError,
+    PublicError,
+    PublisherFailed,
+    Rejected,
+    RuleViolation,
+    SlowSubscriber,
+    StreamTimeout,
+    UsageError,
+)
+from penstock.api._interfaces import Processor, Publisher, Subscriber, Subscription
+
+__all__ = [
+    "UNBOUNDED",
+    "CleanupTimeout",
+    "ConnectionLost",
+    "DraftPublisher",
+    "DraftSubscriber",
+    "DraftSubscription",
+    "IllegalDemand",
+    "InternalError",
+    "InvalidStateError",
+    "LimitExceeded",
+    "PenstockError",
+    "PluginError",
+    "Processor",
+    "ProtocolError",
+    "PublicError",
+    "Publisher",
+    "PublisherFailed",
+    "Rejected",
+    "RuleViolation",
+    "SlowSubscriber",
+    "StreamTimeout",
+    "Subscriber",
+    "Subscription",
+    "UsageError",
+    "add_demand",
+    "check_demand",
+]

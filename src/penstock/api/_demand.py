@@ -1,0 +1,45 @@
+"""Demand arithmetic: a count of elements that saturates at 2^63-1, and never anything else.
+
+Python's integers have no top, so nothing here overflows by itself; the bound is the standard's (rule 3.17),
+and it is what the wire can carry.
+"""
+
+from typing import Final
+
+from penstock.api._errors import IllegalDemand
+
+UNBOUNDED: Final = 2**63 - 1
+"""A demand of this size, or more, means "without bound" (rule 3.17)."""
+
+
+def add_demand(outstanding: int, more: int) -> int:
+    """Return the sum of two demands, held at `UNBOUNDED`."""
+    total = outstanding + more
+    return total if total < UNBOUNDED else UNBOUNDED
+
+
+def check_demand(n: object) -> int:
+    """Return `n` as a legal demand, held at `UNBOUNDED`; raise IllegalDemand for anything that is not a positive integer.
+
+    True and False are refused too: a demand that is a truth value is a mistake in every case we know of.
+    """
+    if type(n) is not int:
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise IllegalDemand(
+                f"request() was called with {_shown(n)}; demand is a positive integer (rule 3.9): request(1) asks for one element"
+            )
+        n = int(n)
+    if n <= 0:
+        raise IllegalDemand(
+            f"request({_shown(n)}) is a non-positive subscription request; demand is at least 1 (rule 3.9). "
+            "To stop receiving, call cancel(); to pause, do not request"
+        )
+    return n if n < UNBOUNDED else UNBOUNDED
+
+
+def _shown(value: object) -> str:
+    # A huge integer's repr can itself raise (Python limits the digits), and an error path must not.
+    if isinstance(value, int) and not -UNBOUNDED <= value <= UNBOUNDED:
+        return f"an integer of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,63 @@
+"""The interfaces of the early draft of Reactive Streams, which named demand `request_more` and let it raise.
+
+The draft and today's rules differ in eight points; `as_draft` and `as_modern` (layer `core`) own exactly those.
+"""
+
+from abc import abstractmethod
+from typing import Protocol, TypeVar, runtime_checkable
+
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+@runtime_checkable
+class DraftSubscription(Protocol):
+    """Demand and cancellation in the draft's words."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def request_more(self, n: int, /) -> None:
+        """Permit `n` more elements.
+
+        Raises InvalidStateError on a cancelled subscription and ValueError for a number that is not positive.
+        A total above 2^63-1 ends the stream with `on_error(InvalidStateError)`.
+        """
+
+    @abstractmethod
+    def cancel(self, /) -> None:
+        """Stop the stream. Raises InvalidStateError when it is cancelled already."""
+
+
+@runtime_checkable
+class DraftSubscriber(Protocol[T_contra]):
+    """Receives signals; `on_subscribe` means "accepted" and does not come where the stream has already ended."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def on_subscribe(self, subscription: DraftSubscription, /) -> None:
+        """The subscription was accepted."""
+
+    @abstractmethod
+    def on_next(self, element: T_contra, /) -> None:
+        """One element."""
+
+    @abstractmethod
+    def on_error(self, error: BaseException, /) -> None:
+        """The stream failed, or the subscription was refused."""
+
+    @abstractmethod
+    def on_complete(self, /) -> None:
+        """The stream is done, perhaps before it was ever accepted."""
+
+
+@runtime_checkable
+class DraftPublisher(Protocol[T_co]):
+    """A publisher after the draft: completed and failed publishers signal their end alone."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def subscribe(self, subscriber: DraftSubscriber[T_co], /) -> None:
+        """Begin a stream, or answer with the end alone. The same object is refused while it is subscribed."""

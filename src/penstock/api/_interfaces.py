@@ -1,0 +1,89 @@
+"""The four interfaces of Reactive Streams, in Python names, and the promises behind them.
+
+They are protocols: an object conforms by having the methods, no base class is needed.
+Inheriting from them is welcome all the same, because then a forgotten method is an error
+when the object is made and not when the signal arrives.
+
+The order of signals that a subscriber sees is always::
+
+    on_subscribe  on_next*  (on_error | on_complete)?
+
+Rules are cited as ``rule 1.9``: chapter (1 publisher, 2 subscriber, 3 subscription, 4 processor), then number.
+"""
+
+from abc import abstractmethod
+from typing import Protocol, TypeVar, runtime_checkable
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+@runtime_checkable
+class Subscription(Protocol):
+    """The one relation between one publisher and one subscriber: demand flows up through it, and so does the end."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def request(self, n: int, /) -> None:
+        """Permit the publisher to signal `n` more elements.
+
+        Demand adds up, and saturates at 2^63-1, which means "without bound" (rules 3.8, 3.17).
+        Always returns normally (rule 3.16); a demand that is not positive reaches the subscriber as
+        `on_error(IllegalDemand)` (rule 3.9).
+        After the end it does nothing (rule 3.6).
+        """
+
+    @abstractmethod
+    def cancel(self, /) -> None:
+        """Ask the publisher to stop and to forget the subscriber.
+
+        Always returns normally (rule 3.15), at once (rule 3.5), and may be called any number of times (rule 3.7).
+        """
+
+
+@runtime_checkable
+class Subscriber(Protocol[T_contra]):
+    """Receives the signals of one publisher, never more elements than it requested."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """Always the first signal, and only once (rules 1.9, 2.12). Elements come only after a `request` (rule 2.1)."""
+
+    @abstractmethod
+    def on_next(self, element: T_contra, /) -> None:
+        """One element. It is never None (rule 2.13)."""
+
+    @abstractmethod
+    def on_error(self, error: BaseException, /) -> None:
+        """The publisher failed; nothing follows. No call on the subscription is legal from here (rule 2.3)."""
+
+    @abstractmethod
+    def on_complete(self, /) -> None:
+        """The publisher is done; nothing follows. No call on the subscription is legal from here (rule 2.3)."""
+
+
+@runtime_checkable
+class Publisher(Protocol[T_co]):
+    """Provides elements to each subscriber, according to the demand that it received from it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def subscribe(self, subscriber: "Subscriber[T_co]", /) -> None:
+        """Begin a stream for `subscriber`.
+
+        Calls `on_subscribe` before anything else and returns normally, whatever happens: a refusal is an
+        `on_error` after it (rule 1.9).
+        Only `None` in the place of a subscriber is a TypeError.
+        """
+
+
+@runtime_checkable
+class Processor(Subscriber[T_contra], Publisher[T_co], Protocol[T_contra, T_co]):
+    """A stage: a subscriber to what is above it and a publisher to what is below. It obeys both sides' rules (rule 4.1)."""
+
+    __slots__ = ()
