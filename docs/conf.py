@@ -1,0 +1,34 @@
+"""How the documentation is built: `nox -s docs`, where each warning is an error."""
+
+from importlib.metadata import version as _version
+
+project = "Penstock"
+author = "The Penstock authors"
+copyright = author  # noqa: A001 (Sphinx's name for it)
+version = release = _version("penstock")
+
+extensions = [
+    "myst_parser",  # pages are Markdown
+    "sphinx.ext.autodoc",  # the reference is the docstrings
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+]
+myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
+myst_heading_anchors = 3
+
+exclude_patterns = ["_build"]
+# Docstrings are written in plain text with `names` in single backticks: show those as code.
+default_role = "code"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 100
+add_module_names = False
+
+html_theme = "furo"
+html_title = f"Penstock {release}"
+html_static_path = []
+html_copy_source = False
+html_show_sphinx = False
