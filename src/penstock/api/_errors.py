@@ -9,6 +9,8 @@
     │   └── CleanupTimeout      you: a generator's own cleanup outlived its deadline (also a TimeoutError)
     ├── RuleViolation           whoever wrote the object that broke a rule of Reactive Streams
     ├── PublisherFailed         the remote publisher
+    ├── PublisherStopped        whoever cancelled the nursery that ran the publisher
+    ├── NoElement               nobody: a stream ended without the element that was asked of it (also a LookupError)
     ├── PublicError             nobody: raise it yourself to let its text cross the wire
     ├── ProtocolError           the peer: it sent what the protocol does not allow
     ├── ConnectionLost          the network
@@ -56,6 +58,14 @@ class RuleViolation(PenstockError):
 
 class PublisherFailed(PenstockError):
     """The publisher on the other side of a connection failed; the text is all that it chose to tell."""
+
+
+class PublisherStopped(PenstockError):
+    """The nursery that ran a publisher was cancelled while a subscriber still listened."""
+
+
+class NoElement(PenstockError, LookupError):
+    """A stream ended without the element that was asked of it. Give a `default`, if that may happen."""
 
 
 class PublicError(PenstockError):

@@ -1,0 +1,130 @@
+"""The edge between a pipe of ours and a subscriber of somebody's: every rule that the pipe may take for granted is made true here.
+
+Rules of this file:
+
+* The subscriber is forgotten the moment that the stream ends, in whatever way (rules 1.6, 3.13).
+* After the end, every call from either side is silently nothing (rules 1.7, 3.6, 3.7).
+* What the subscriber raises in a signal ends its stream, and is told to the scope; it reaches nobody else (rule 2.13).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from penstock.api import IllegalDemand, RuleViolation, Subscriber, Subscription, check_demand
+
+if TYPE_CHECKING:
+    from penstock.core._scope import Scope
+    from penstock.core._source import Source
+
+T = TypeVar("T")
+
+
+class Edge(Subscriber[T], Subscription, Generic[T]):
+    """The last stage before a foreign subscriber: its subscription, and the pipe's subscriber."""
+
+    __slots__ = ("_greeted", "_scope", "_subscriber", "_upstream")
+
+    def __init__(self, subscriber: Subscriber[T], scope: Scope) -> None:
+        self._subscriber: Subscriber[T] | None = subscriber
+        self._scope = scope
+        self._upstream: Subscription | None = None
+        self._greeted = False
+
+    @classmethod
+    def between(cls, source: Source[T], subscriber: Subscriber[T], scope: Scope) -> None:
+        """Attach `source` to `subscriber` as `Publisher.subscribe` must: it returns normally.
+
+        The only error is a TypeError for what is no subscriber.
+        """
+        if not isinstance(subscriber, Subscriber):
+            # rule 1.9: there is nobody to signal on_error to
+            raise TypeError(
+                f"subscribe() was given {type(subscriber).__name__!r}, which is no subscriber: "
+                "it needs on_subscribe, on_next, on_error and on_complete (rule 1.9)"
+            )
+        edge = cls(subscriber, scope)
+        try:
+            source.attach(edge, scope)
+        except Exception as error:  # boundary: attach of a source that somebody else wrote (rule 1.9: subscribe returns normally)
+            edge.on_error(error)
+
+    # --- the subscription: called by the foreign subscriber
+
+    def request(self, n: int, /) -> None:
+        if self._subscriber is None or self._upstream is None:
+            return  # rule 3.6
+        try:
+            demand = check_demand(n)
+        except IllegalDemand as illegal:
+            # rule 3.9
+            self._upstream.cancel()
+            self.on_error(illegal)
+            return
+        self._upstream.request(demand)
+
+    def cancel(self, /) -> None:
+        if self._subscriber is None:
+            return  # rule 3.7
+        self._subscriber = None
+        if self._upstream is not None:
+            self._upstream.cancel()
+
+    # --- the subscriber: called by the pipe
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        self._greet()
+
+    def on_next(self, element: T, /) -> None:
+        subscriber = self._subscriber
+        if subscriber is None:
+            return
+        try:
+            subscriber.on_next(element)
+        except Exception as error:  # boundary: a foreign subscriber's signal method (rule 2.13)
+            self._cut_off("on_next", error)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._greet()
+        subscriber, self._subscriber = self._subscriber, None  # rule 1.6
+        if subscriber is None:
+            return
+        try:
+            subscriber.on_error(error)
+        except Exception as raised:  # boundary: a foreign subscriber's signal method (rule 2.13)
+            self._cut_off("on_error", raised)
+
+    def on_complete(self, /) -> None:
+        self._greet()
+        subscriber, self._subscriber = self._subscriber, None  # rule 1.6
+        if subscriber is None:
+            return
+        try:
+            subscriber.on_complete()
+        except Exception as raised:  # boundary: a foreign subscriber's signal method (rule 2.13)
+            self._cut_off("on_complete", raised)
+
+    def _greet(self) -> None:
+        """Signal on_subscribe, once, before anything else (rules 1.9, 2.12)."""
+        if self._greeted or self._subscriber is None:
+            return
+        self._greeted = True
+        try:
+            self._subscriber.on_subscribe(self)
+        except Exception as error:  # boundary: a foreign subscriber's signal method (rule 2.13)
+            self._cut_off("on_subscribe", error)
+
+    def _cut_off(self, signal: str, error: Exception) -> None:
+        self.cancel()
+        self._subscriber = None
+        violation = RuleViolation(
+            f"a subscriber raised {error!r} in {signal}; a signal method must return normally. "
+            "Its subscription was cancelled; to stop on purpose, call subscription.cancel()",
+            rule="2.13",
+        )
+        violation.__cause__ = error
+        self._scope.violation(violation)
+
+    def __repr__(self) -> str:
+        return f"<edge {'over' if self._subscriber is None else 'live'}>"

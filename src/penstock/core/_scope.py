@@ -1,0 +1,112 @@
+"""A scope owns everything that runs behind a subscription: it can spawn, be cancelled, and be awaited until all has stopped.
+
+`Publisher.subscribe` is a plain call, yet generators, timers and retries need tasks, and a pipe is built where no nursery exists.
+So a blueprint is attached *with* a scope, and whoever opens the stream says which one: the block of `subscribe()`, or the nursery
+that was given to `source.publisher(nursery)`.
+
+Rules of this file:
+
+* A task of ours never raises an `Exception` into the nursery: what goes wrong after nobody listens any more goes to `fail`.
+* Each task has its own cancel scope, so that one stream can stop while its neighbours in the same nursery run on.
+* A scope keeps no list of what has ended.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+import trio
+
+from penstock.api import RuleViolation, UsageError
+
+Report: TypeAlias = Callable[[Exception], None]
+"""What is told of a fault when no subscriber is left to hear it. It must return; what it raises is logged."""
+
+CLEANUP_SECONDS: Final = 5.0
+"""How long a generator's own cleanup may take: enough for a goodbye over a network, little enough for a person who waits."""
+
+_log = logging.getLogger("penstock")
+
+
+def log_violation(error: Exception) -> None:
+    """The default `on_violation` hook: one line and the traceback, in the logger ``penstock``."""
+    _log.error("%s", error, exc_info=error)
+
+
+class Scope:
+    """The owner of the tasks behind one subscription."""
+
+    __slots__ = ("_drained", "_nursery", "_on_failure", "_on_violation", "_tasks", "cleanup_timeout")
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        *,
+        on_violation: Report = log_violation,
+        on_failure: Report | None = None,
+        cleanup_timeout: float = CLEANUP_SECONDS,
+    ) -> None:
+        self._nursery = nursery
+        self._on_violation = on_violation
+        self._on_failure = on_failure or on_violation
+        self._tasks: set[trio.CancelScope] = set()
+        self._drained: trio.lowlevel.ParkingLot | None = None
+        self.cleanup_timeout = cleanup_timeout
+
+    @property
+    def running(self) -> int:
+        """How many tasks have not ended yet."""
+        return len(self._tasks)
+
+    def spawn(self, work: Callable[[], Awaitable[None]], *, name: str) -> trio.CancelScope:
+        """Start `work` as a task of this scope and return the cancel scope that ends it.
+
+        Raises UsageError where the nursery has closed: the subscription has outlived what was to run it.
+        """
+        cancel_scope = trio.CancelScope()
+        try:
+            self._nursery.start_soon(self._run, work, cancel_scope, name=name)
+        except RuntimeError as closed:
+            raise UsageError(
+                f"{name} cannot start: the nursery that this publisher was bound to has closed. "
+                "Keep that nursery open for as long as its subscribers live, or use `async with subscribe(...)`"
+            ) from closed
+        self._tasks.add(cancel_scope)
+        return cancel_scope
+
+    def cancel(self) -> None:
+        """Cancel every task of this scope. It may be called any number of times."""
+        for cancel_scope in tuple(self._tasks):
+            cancel_scope.cancel()
+
+    async def wait_stopped(self) -> None:
+        """Return when no task of this scope is left. Checkpoints."""
+        await trio.lowlevel.checkpoint()
+        while self._tasks:
+            if self._drained is None:
+                self._drained = trio.lowlevel.ParkingLot()
+            await self._drained.park()
+
+    def violation(self, error: RuleViolation) -> None:
+        """Tell the `on_violation` hook that an object of somebody's broke a rule and was cut off."""
+        _tell(self._on_violation, error)
+
+    def fail(self, error: Exception) -> None:
+        """Tell of a failure after which no subscriber listens any more: of cleanup, mostly."""
+        _tell(self._on_failure, error)
+
+    async def _run(self, work: Callable[[], Awaitable[None]], cancel_scope: trio.CancelScope) -> None:
+        try:
+            with cancel_scope:
+                await work()
+        finally:
+            self._tasks.discard(cancel_scope)
+            if not self._tasks and self._drained is not None:
+                self._drained.unpark_all()
+
+
+def _tell(hook: Report, error: Exception) -> None:
+    try:
+        hook(error)
+    except Exception:  # boundary: a hook of the user's; its own fault must not take down the stream that reports to it
+        _log.exception("the on_violation hook raised while it was told of: %s", error)

@@ -1,0 +1,306 @@
+"""The sources: every way in which a stream may begin that needs no operator.
+
+`as_source` is what `subscribe`, `pipe` and the sinks call on whatever they are given; the functions below it say the same in words.
+"""
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Collection, Generator, Iterable
+from functools import partial
+from math import ceil, isfinite
+from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+import trio
+
+from penstock.api import UNBOUNDED, Publisher, Subscriber, Subscription, UsageError
+from penstock.core._intake import Intake
+from penstock.core._pump import Pump
+from penstock.core._scope import Scope
+from penstock.core._source import Source
+
+T = TypeVar("T")
+
+Streamable: TypeAlias = (
+    Source[T] | Publisher[T] | AsyncIterable[T] | Iterable[T] | Callable[[], AsyncIterable[T]] | Callable[[], Iterable[T]]
+)
+"""Whatever can be subscribed to."""
+
+
+class IteratorSource(Source[T]):
+    """A stream that is pulled out of an iterator, which `open_iterator` makes for each subscriber."""
+
+    __slots__ = ("_borrowed", "_given", "_label", "_length", "_open")
+
+    def __init__(
+        self,
+        open_iterator: Callable[[], AsyncIterator[T]],
+        *,
+        label: str,
+        length: Callable[[], int] | None = None,
+        given: bool = False,
+        borrowed: bool = False,
+    ) -> None:
+        self._open = open_iterator
+        self._label = label
+        self._length = length
+        self._given = given
+        self._borrowed = borrowed
+
+    def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
+        length = UNBOUNDED if self._length is None else self._length()
+        if not length:
+            # rule 1.5, at the earliest point: no demand is needed to learn of an end that is known
+            subscriber.on_subscribe(Over())
+            subscriber.on_complete()
+            return
+        pump = Pump(self._open, subscriber, scope, label=self._label, length=length, given=self._given, borrowed=self._borrowed)
+        subscriber.on_subscribe(pump)
+
+    def __repr__(self) -> str:
+        return f"<source {self._label}>"
+
+
+def as_source(given: Streamable[T]) -> Source[T]:
+    """Return `given` as a source.
+
+    Takes a source, a `Publisher`, an async iterable, an iterable, or a callable that returns one of the last two, such as an async
+    generator function.
+    Anything else is a UsageError.
+    """
+    if isinstance(given, Source):
+        return given
+    if isinstance(given, str | bytes | bytearray):
+        raise UsageError(
+            f"{type(given).__name__} is not streamed element by element; a stream inside one process begins with a publisher, an "
+            f"iterable or a generator function. For its characters, give iter(...)"
+        )
+    if isinstance(given, Publisher):
+        return from_publisher(given)
+    if isinstance(given, trio.MemoryReceiveChannel):
+        return from_channel(given)
+    if isinstance(given, AsyncIterable):
+        return from_async_iterable(given)
+    if isinstance(given, Iterable):
+        return from_iterable(given)
+    if callable(given):
+        return generate(given)
+    raise UsageError(
+        f"{type(given).__name__!r} cannot be subscribed to: give a publisher, a source, an async iterable, an iterable, "
+        "or a function that returns one (an async generator function, say)"
+    )
+
+
+def from_iterable(iterable: Iterable[T]) -> Source[T]:
+    """Stream an iterable. One that knows its length completes with its last element; an iterator can be streamed once."""
+    label = name_of(iterable)
+    length = cast("Collection[T]", iterable).__len__ if isinstance(iterable, Collection) else None
+    return IteratorSource(partial(_walk, iterable), label=label, length=length)
+
+
+def from_async_iterable(iterable: AsyncIterable[T]) -> Source[T]:
+    """Stream an async iterable. An async generator is closed at the end, pulled or not, and can be streamed once."""
+    if isinstance(iterable, AsyncGenerator):
+        return IteratorSource(_OnlyOnce(iterable, label := name_of(iterable)), label=label, given=True)
+    borrowed = isinstance(iterable, AsyncIterator)  # its own iterator: an open socket, say, which its owner closes
+    return IteratorSource(partial(aiter, iterable), label=name_of(iterable), borrowed=borrowed)
+
+
+def generate(function: Callable[..., AsyncIterable[T]] | Callable[..., Iterable[T]], *args: object) -> Source[T]:
+    """Stream what ``function(*args)`` returns, called anew for each subscriber, in the task that will pull it.
+
+    Made for async generator functions: each subscriber gets a generator of its own, which is closed when its stream ends.
+    """
+    if inspect.iscoroutinefunction(function):
+        raise UsageError(f"{name_of(function)} is a coroutine function, it returns one value; to stream, `yield` the elements instead")
+    return IteratorSource(partial(_call, function, args), label=name_of(function))
+
+
+def from_channel(channel: "trio.MemoryReceiveChannel[T]") -> Source[T]:
+    """Stream a trio memory channel. Each subscriber receives through a clone, so they compete for elements, and your end stays open."""
+    return IteratorSource(channel.clone, label="memory channel")
+
+
+def from_publisher(publisher: Publisher[T]) -> Source[T]:
+    """Stream a foreign `Publisher`. What it does against the rules ends the stream with a `RuleViolation`."""
+    return _PublisherSource(publisher)
+
+
+def interval(seconds: float, *, delay: float | None = None) -> Source[int]:
+    """Stream 0, 1, 2, … with `seconds` between them, the first after `delay` (by default the same).
+
+    Ticks that nobody asked for in time are left out, not made up for: the number says which tick it is.
+    """
+    check_seconds(seconds, "the interval")
+    return generate(_ticks, seconds, seconds if delay is None else check_seconds(delay, "the delay", zero=True))
+
+
+def timer(delay: float) -> Source[int]:
+    """Stream one 0, `delay` seconds after it was asked for, and complete."""
+    return generate(_tick_once, check_seconds(delay, "the delay", zero=True))
+
+
+def empty() -> Source[Any]:
+    """Stream nothing and complete at once."""
+    return _EndedSource(None)
+
+
+def failed(error: Exception) -> Source[Any]:
+    """Fail at once with `error`."""
+    if not isinstance(error, Exception):
+        raise UsageError(f"failed() was given {error!r}; give it the exception that subscribers shall get")
+    return _EndedSource(error)
+
+
+def single(element: T) -> Source[T]:
+    """Stream one element and complete with it."""
+    if element is None:
+        raise UsageError("single(None): None is never an element (rule 2.13). For a stream of nothing, use empty()")
+    return _SingleSource(element)
+
+
+class _PublisherSource(Source[T]):
+    __slots__ = ("_publisher",)
+
+    def __init__(self, publisher: Publisher[T]) -> None:
+        self._publisher = publisher
+
+    def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
+        Intake.between(self._publisher, subscriber, scope)
+
+    def __repr__(self) -> str:
+        return f"<source from {self._publisher!r}>"
+
+
+class Over(Subscription):
+    """The subscription of a stream that is over before it began."""
+
+    __slots__ = ()
+
+    def request(self, n: int, /) -> None:
+        """Do nothing: rule 3.6."""
+
+    def cancel(self, /) -> None:
+        """Do nothing: rule 3.7."""
+
+
+class _EndedSource(Source[Any]):
+    __slots__ = ("_error",)
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        subscriber.on_subscribe(Over())
+        if self._error is None:
+            subscriber.on_complete()
+        else:
+            subscriber.on_error(self._error)
+
+    def __repr__(self) -> str:
+        return "<source empty>" if self._error is None else f"<source failed with {self._error!r}>"
+
+
+class _SingleSource(Source[T]):
+    __slots__ = ("_element",)
+
+    def __init__(self, element: T) -> None:
+        self._element = element
+
+    def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
+        subscriber.on_subscribe(_SingleSubscription(self._element, subscriber))
+
+    def __repr__(self) -> str:
+        return "<source single>"
+
+
+class _SingleSubscription(Subscription, Generic[T]):
+    """One element, signalled inside the first `request` (rule 3.10 permits that), so that no task is needed."""
+
+    __slots__ = ("_asked", "_element", "_subscriber")
+
+    def __init__(self, element: T, subscriber: Subscriber[T]) -> None:
+        self._element = element
+        self._subscriber: Subscriber[T] | None = subscriber
+        self._asked = False
+
+    def request(self, n: int, /) -> None:
+        subscriber = self._subscriber
+        if self._asked or subscriber is None:
+            return  # rules 3.3, 3.6: a request from inside on_next finds nothing left to do
+        self._asked = True
+        subscriber.on_next(self._element)
+        if self._subscriber is not None:
+            self._subscriber = None
+            subscriber.on_complete()
+
+    def cancel(self, /) -> None:
+        self._subscriber = None
+
+
+class _OnlyOnce(Generic[T]):
+    """Opens an async generator that exists already; a second subscriber is told so instead of breaking the first one's stream."""
+
+    __slots__ = ("_generator", "_label")
+
+    def __init__(self, generator: AsyncGenerator[T, Any], label: str) -> None:
+        self._generator: AsyncGenerator[T, Any] | None = generator
+        self._label = label
+
+    def __call__(self) -> AsyncIterator[T]:
+        generator, self._generator = self._generator, None
+        if generator is None:
+            raise UsageError(
+                f"{self._label} was subscribed to before, and a generator runs once. "
+                "Give the generator function itself (without the call): each subscriber gets a generator of its own"
+            )
+        return generator
+
+
+async def _walk(iterable: Iterable[T]) -> AsyncIterator[T]:
+    iterator = iter(iterable)
+    try:
+        for element in iterator:
+            yield element
+    finally:
+        if isinstance(iterator, Generator):
+            iterator.close()
+
+
+def _call(function: Callable[..., Any], args: tuple[object, ...]) -> AsyncIterator[Any]:
+    made = function(*args)
+    if isinstance(made, AsyncIterable):
+        return aiter(made)
+    if isinstance(made, Iterable):
+        return _walk(made)
+    if inspect.iscoroutine(made):
+        made.close()
+    raise UsageError(
+        f"{name_of(function)} returned {type(made).__name__!r}; to be streamed it must return an iterable or an async iterable"
+    )
+
+
+async def _ticks(seconds: float, delay: float) -> AsyncIterator[int]:
+    start = trio.current_time() + delay
+    tick = 0
+    while True:
+        await trio.sleep_until(start + tick * seconds)
+        yield tick
+        tick = max(tick + 1, ceil((trio.current_time() - start) / seconds))
+
+
+async def _tick_once(delay: float) -> AsyncIterator[int]:
+    await trio.sleep(delay)
+    yield 0
+
+
+def check_seconds(seconds: float, what: str, *, zero: bool = False) -> float:
+    """Return `seconds` where it is a finite number above 0 (or 0, where that makes sense); else raise UsageError naming `what`."""
+    number = not isinstance(seconds, bool) and isinstance(seconds, int | float) and isfinite(seconds)  # type: ignore[redundant-expr]  # users give anything
+    if number and (seconds > 0 or (zero and seconds == 0)):
+        return float(seconds)
+    raise UsageError(f"{what} is {seconds!r}; it is a time in seconds, {'0 or more' if zero else 'above 0'}, and finite")
+
+
+def name_of(thing: object) -> str:
+    """Return what a person would call `thing` in a message: a function's name, else the type's."""
+    name = getattr(thing, "__qualname__", None)
+    return name if isinstance(name, str) else type(thing).__name__

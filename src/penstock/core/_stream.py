@@ -1,0 +1,266 @@
+"""A stream is the consumer's end: a subscriber that one task reads with `async for`, by the element or by the batch.
+
+Rules of this file:
+
+* What has arrived is a list; what is being read is a slice of it. Moving from one to the other is the only moment at which anything
+  is counted, so an element costs an append, a clock reading and a step of a list iterator.
+* Under automatic demand a slice is at most half of it, and is paid for (requested anew) when it has been read to its end:
+  buffered and outstanding elements together never exceed the demand.
+* Reading checkpoints when it must wait, once a slice, and every 5 ms: a stream that is always full cannot starve its neighbours.
+* Elements that arrived before the end are read before the end is.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from operator import length_hint
+from time import monotonic
+from typing import Any, Final, TypeVar
+
+import trio
+
+from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand, check_demand
+from penstock.core._statistics import StreamState, StreamStatistics
+
+T = TypeVar("T")
+
+DEFAULT_DEMAND: Final = 256
+"""Enough to hide a round trip behind work, little enough to hold in memory without a thought."""
+
+TURN_SECONDS: Final = 0.005
+"""How long a reader may go on without giving its neighbours a turn."""
+
+_now = monotonic
+
+
+class Stream(Subscriber[T], AsyncIterator[T]):
+    """The elements of one subscription, for one reading task.
+
+    Iterate over it, or over `batches()`; a publisher's failure is raised from there, and completion ends the loop.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_arrived",
+        "_counted",
+        "_demand",
+        "_dropped",
+        "_error",
+        "_owed",
+        "_reading",
+        "_requested",
+        "_slice",
+        "_state",
+        "_subscription",
+        "_turn_ends",
+        "_waiting",
+    )
+
+    def __init__(self, *, demand: int = DEFAULT_DEMAND) -> None:
+        if type(demand) is not int or demand < 0:
+            raise UsageError(
+                f"demand={demand!r}; give how many elements may be under way at a time (renewed as you take them), "
+                "or 0 to call request() yourself"
+            )
+        self._demand = min(demand, UNBOUNDED)
+        self._slice = max(1, self._demand // 2) if demand else UNBOUNDED
+        self._state = StreamState.OPEN
+        self._subscription: Subscription | None = None
+        self._error: BaseException | None = None
+        self._arrived: list[T] = []
+        self._reading: Iterator[T] = iter(())
+        self._counted = 0
+        self._dropped = 0
+        self._requested = 0
+        self._owed = 0
+        self._turn_ends = 0.0
+        self._waiting: trio.lowlevel.Task | None = None
+
+    # --- reading
+
+    def __aiter__(self) -> "Stream[T]":
+        return self
+
+    async def __anext__(self) -> T:
+        """Return the next element; checkpoints when it must wait, once a slice, and every 5 ms."""
+        if _now() < self._turn_ends:
+            for element in self._reading:
+                return element
+        return await self._next_turn()
+
+    def batches(self) -> AsyncIterator[list[T]]:
+        """Iterate over lists: each is all that is there now, and never empty. The fastest way to read. Checkpoints once a batch."""
+        return _Batches(self)
+
+    async def _next_turn(self) -> T:
+        """Give the neighbours a turn, then go on with the slice, or take the next one."""
+        if length_hint(self._reading):
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._wait_arrived()
+            arrived = self._arrived
+            if len(arrived) > self._slice:
+                part, self._arrived = arrived[: self._slice], arrived[self._slice :]
+            else:
+                part, self._arrived = arrived, []
+            self._counted += len(part)
+            self._owed += len(part)
+            self._reading = iter(part)
+        self._turn_ends = _now() + TURN_SECONDS
+        for element in self._reading:
+            return element
+        raise StopAsyncIteration  # cancel() from another task took what was there
+
+    async def _next_batch(self) -> list[T]:
+        batch = list(self._reading)
+        if batch:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._wait_arrived()
+        more, self._arrived = self._arrived, []
+        self._counted += len(more)
+        self._owed += len(more)
+        self._renew()
+        if batch:
+            batch.extend(more)
+            return batch
+        return more
+
+    async def _wait_arrived(self) -> None:
+        """Return when something has arrived; raise what ended the stream where nothing will."""
+        self._renew()
+        if self._arrived:
+            await trio.lowlevel.checkpoint()
+        elif self._state is StreamState.OPEN:
+            if self._waiting is not None:
+                raise UsageError(
+                    "two tasks read this stream at once; one subscription has one reader. "
+                    "Subscribe twice, or hand on the elements through a memory channel"
+                )
+            self._waiting = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
+        else:
+            await trio.lowlevel.checkpoint()
+        if not self._arrived:
+            error, self._error = self._error, None
+            if error is not None:
+                raise error
+            raise StopAsyncIteration
+
+    def _stop_waiting(self, _: Any) -> trio.lowlevel.Abort:
+        self._waiting = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _wake(self) -> None:
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            trio.lowlevel.reschedule(waiting)
+
+    def _renew(self) -> None:
+        """Ask anew for what was read, half of the demand at a time: asking costs as much for one as for a hundred."""
+        if self._demand and self._owed >= self._slice and self._subscription is not None:
+            owed, self._owed = self._owed, 0
+            self._requested = add_demand(self._requested, owed)
+            self._subscription.request(owed)
+
+    # --- steering
+
+    def request(self, n: int) -> None:
+        """Ask for `n` more elements, on a stream that was opened with ``demand=0``.
+
+        Raises IllegalDemand, or UsageError where demand is automatic.
+        """
+        if self._demand:
+            raise UsageError(
+                f"request({n!r}) on a stream with demand={self._demand}, which renews it by itself. "
+                "Open it with demand=0 to ask for each element yourself"
+            )
+        n = check_demand(n)
+        if self._state is not StreamState.OPEN:
+            return  # rule 3.6
+        self._requested = add_demand(self._requested, n)
+        if self._subscription is not None:
+            self._subscription.request(n)
+
+    def cancel(self) -> None:
+        """Stop the stream now: what is buffered is dropped, iteration ends. Leaving the block does the same, and waits."""
+        if self._state is StreamState.OPEN:
+            self._state = StreamState.CANCELLED
+            subscription, self._subscription = self._subscription, None
+            if subscription is not None:
+                subscription.cancel()
+        self._counted += len(self._arrived)
+        self._dropped += length_hint(self._reading) + len(self._arrived)
+        self._arrived, self._reading, self._error = [], iter(()), None
+        self._wake()
+
+    def statistics(self) -> StreamStatistics:
+        """Return a record of this moment: state, counts, and whether the stream is starved of demand."""
+        ahead = length_hint(self._reading)
+        buffered = ahead + len(self._arrived)
+        received = self._counted + len(self._arrived)
+        live = self._state is StreamState.OPEN
+        outstanding = self._requested - received if live else 0
+        return StreamStatistics(
+            state=self._state,
+            requested=self._requested,
+            received=received,
+            taken=self._counted - ahead - self._dropped,
+            buffered=buffered,
+            outstanding=outstanding,
+            starved=live and not self._demand and not buffered and not outstanding,
+        )
+
+    def __repr__(self) -> str:
+        now = self.statistics()
+        starved = ", starved" if now.starved else ""
+        return f"<stream {now.state.value}: {now.taken} taken, {now.buffered} buffered, {now.outstanding} outstanding{starved}>"
+
+    # --- the subscriber
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        if subscription is None:
+            raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
+        if self._subscription is not None or self._state is not StreamState.OPEN:
+            subscription.cancel()  # rule 2.5
+            return
+        self._subscription = subscription
+        if self._demand:
+            self._requested = self._demand
+        if self._requested:
+            subscription.request(self._requested)
+
+    def on_next(self, element: T, /) -> None:
+        if element is None:
+            raise TypeError("on_next(None): None is never an element (rule 2.13)")
+        if self._state is not StreamState.OPEN:
+            return  # rule 2.8
+        self._arrived.append(element)
+        if self._waiting is not None:
+            self._wake()
+
+    def on_error(self, error: BaseException, /) -> None:
+        if not isinstance(error, BaseException):
+            raise TypeError(f"on_error({error!r}): an exception is needed (rule 2.13)")
+        if self._state is StreamState.OPEN:
+            self._error = error
+            self._end(StreamState.FAILED)
+
+    def on_complete(self, /) -> None:
+        if self._state is StreamState.OPEN:
+            self._end(StreamState.COMPLETED)
+
+    def _end(self, state: StreamState) -> None:
+        self._state = state
+        self._subscription = None  # rule 2.4
+        self._wake()
+
+
+class _Batches(AsyncIterator[list[T]]):
+    """The same stream, read by the list. (No async generator: one that is left early would need closing.)"""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: Stream[T]) -> None:
+        self._stream = stream
+
+    async def __anext__(self) -> list[T]:
+        return await self._stream._next_batch()  # noqa: SLF001  # the two are one idea in one file

@@ -1,0 +1,24 @@
+"""Verbs over publishers, one family a file, composed with `pipe`. May import `penstock.api` and `penstock.core`.
+
+A new operator goes into the file of its family (or a new one), is listed here, and gets its tests in `tests/operators` under the same name.
+For one that looks at an element at a time, write a `Step`; for anything else a `Stage`; `_stage.py` says which rules bind it.
+"""
+
+from penstock.operators._pipe import pipe
+from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the words that everybody knows
+from penstock.operators._stage import Operator
+from penstock.operators._transform import map, scan, tap  # noqa: A004  # the words that everybody knows
+
+__all__ = [
+    "Operator",
+    "distinct_until_changed",
+    "filter",
+    "first",
+    "map",
+    "pipe",
+    "scan",
+    "skip",
+    "take",
+    "take_while",
+    "tap",
+]

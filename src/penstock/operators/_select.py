@@ -1,0 +1,193 @@
+"""Operators that choose which elements go on: `filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`."""
+
+from collections.abc import Awaitable, Callable
+from types import CoroutineType
+from typing import Any, Final, TypeVar
+
+from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError
+from penstock.operators._stage import Operator, Stage, Staged
+from penstock.operators._step import END, SKIP, Last, Step, checked, stepwise
+
+A = TypeVar("A")
+
+_NOTHING: Final = object()
+
+
+def filter(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:  # noqa: A001  # the word that everybody knows
+    """Pass on the elements for which ``predicate(element)`` is true.
+
+    Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none; up to 16 with an async function.
+    What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
+    """
+    return stepwise("filter", predicate, lambda: _FilterStep(predicate), _FilterStage)
+
+
+def take(count: int) -> Operator[A, A]:
+    """Pass on the first `count` elements, complete with the last of them, and cancel upstream.
+
+    Upstream demand: 1 per downstream demand, never more than `count` in all. Buffer: none.
+    Completes early when the source does; ``take(0)`` completes at once. Errors and cancellation pass straight through.
+    """
+    count = check_count(count, "take", least=0)
+    return Staged(f"take({count})", lambda downstream, scope: _TakeStage(downstream, count))
+
+
+def skip(count: int) -> Operator[A, A]:
+    """Leave out the first `count` elements and pass on the rest.
+
+    Upstream demand: 1 per downstream demand, and `count` more with the first. Buffer: none.
+    Completion, errors and cancellation pass straight through.
+    """
+    count = check_count(count, "skip", least=0)
+    return Staged(f"skip({count})", lambda downstream, scope: _SkipStage(downstream, count))
+
+
+def take_while(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:
+    """Pass on elements until one for which ``predicate(element)`` is false; leave that one out, complete, and cancel upstream.
+
+    Upstream demand: 1 per downstream demand. Buffer: none; up to 16 with an async function.
+    What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
+    """
+    return stepwise("take_while", predicate, lambda: _TakeWhileStep(predicate))
+
+
+def first(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]] | None = None, /) -> Operator[A, A]:
+    """Pass on the first element (for which ``predicate(element)`` is true), complete with it, and cancel upstream.
+
+    A source that ends without such an element just completes; the sink `penstock.first` raises `NoElement` there.
+    Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none; up to 16 with an async function.
+    What the function raises ends the stream with that error. Errors and cancellation pass straight through.
+    """
+    if predicate is None:
+        return take(1)
+    return stepwise("first", predicate, lambda: _FirstStep(predicate))
+
+
+def distinct_until_changed(key: Callable[[A], object] | Callable[[A], Awaitable[object]] | None = None, /) -> Operator[A, A]:
+    """Leave out each element that equals the one before it, or whose ``key(element)`` does.
+
+    Upstream demand: 1 per downstream demand, and 1 more for each element left out.
+    Buffer: the last key; with an async function up to 16 elements.
+    What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
+    """
+    function = _itself if key is None else key
+    return stepwise("distinct_until_changed", function, lambda: _DistinctStep(function))
+
+
+def check_count(count: int, name: str, *, least: int = 1) -> int:
+    """Return `count` where it is an integer of at least `least`; else raise UsageError naming the operator."""
+    if type(count) is not int or count < least:
+        raise UsageError(f"{name}({count!r}): give how many elements, an integer of at least {least}")
+    return count
+
+
+def _itself(element: A) -> A:
+    return element
+
+
+class _FilterStep(Step):
+    __slots__ = ()
+
+    def decide(self, element: Any, result: Any) -> Any:
+        return element if result else SKIP
+
+
+class _TakeWhileStep(Step):
+    __slots__ = ()
+
+    def decide(self, element: Any, result: Any) -> Any:
+        return element if result else END
+
+
+class _FirstStep(Step):
+    __slots__ = ()
+
+    def decide(self, element: Any, result: Any) -> Any:
+        return Last(element) if result else SKIP
+
+
+class _DistinctStep(Step):
+    __slots__ = ("_last",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._last: Any = _NOTHING
+
+    def decide(self, element: Any, result: Any) -> Any:
+        if self._last is not _NOTHING and result == self._last:
+            return SKIP
+        self._last = result
+        return element
+
+
+class _FilterStage(Stage[A, A]):
+    """`filter` with a plain function: the shortest path that an element can take."""
+
+    __slots__ = ("_label", "_predicate")
+
+    def __init__(self, downstream: Subscriber[A], predicate: Callable[[A], object], label: str) -> None:
+        super().__init__(downstream)
+        self._predicate = predicate
+        self._label = label
+
+    def on_next(self, element: A, /) -> None:
+        try:
+            wanted = self._predicate(element)
+            if wanted and type(wanted) is CoroutineType:
+                checked(wanted, self._label)
+        except Exception as error:  # boundary: the user's function
+            self._fail(error)
+            return
+        if wanted:
+            self._downstream.on_next(element)
+        else:
+            self._upstream.request(1)
+
+
+class _TakeStage(Stage[A, A]):
+    __slots__ = ("_asked", "_left")
+
+    def __init__(self, downstream: Subscriber[A], count: int) -> None:
+        super().__init__(downstream)
+        self._left = count
+        self._asked = 0
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        super().on_subscribe(subscription)
+        if not self._left:
+            self._finish()
+
+    def request(self, n: int, /) -> None:
+        # Never more from above than will be passed on: an element beyond the last would be produced for nobody.
+        wanted = min(n, self._left - self._asked)
+        if wanted > 0:
+            self._asked += wanted
+            self._upstream.request(wanted)
+
+    def on_next(self, element: A, /) -> None:
+        self._left -= 1
+        self._asked -= 1
+        self._downstream.on_next(element)
+        if not self._left:
+            self._finish()
+
+
+class _SkipStage(Stage[A, A]):
+    __slots__ = ("_begun", "_left")
+
+    def __init__(self, downstream: Subscriber[A], count: int) -> None:
+        super().__init__(downstream)
+        self._left = count
+        self._begun = False
+
+    def request(self, n: int, /) -> None:
+        if not self._begun:
+            self._begun = True
+            n = min(UNBOUNDED, n + self._left)
+        self._upstream.request(n)
+
+    def on_next(self, element: A, /) -> None:
+        if self._left:
+            self._left -= 1
+        else:
+            self._downstream.on_next(element)

@@ -1,0 +1,122 @@
+"""A stage stands between two neighbours of a pipe: a subscriber to what is above, a subscription to what is below.
+
+Rules of this file:
+
+* An operator is a blueprint, like a source: immutable, and it makes a fresh stage for each subscriber.
+* A stage trusts its neighbours (see `penstock.core.Source`): demand is positive, no element is None, after `cancel()` there is silence.
+  In return it keeps the same promises to them.
+* Only the user's function is called inside a `try`, never a neighbour: a fault of the function ends this stream with `on_error`,
+  and whatever a neighbour raises is its own affair.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from penstock.api import PublisherStopped, Subscriber, Subscription
+from penstock.core import Scope, Source
+
+A = TypeVar("A")
+B = TypeVar("B")
+A_contra = TypeVar("A_contra", contravariant=True)
+B_co = TypeVar("B_co", covariant=True)
+
+
+class Operator(ABC, Generic[A_contra, B_co]):
+    """A verb over streams: turns a source of A into a source of B. Compose them with `pipe`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def attach(self, source: Source[A_contra], subscriber: Subscriber[B_co], scope: Scope) -> None:
+        """Attach `source` to `subscriber` through this operator. The rules of `Source.attach` hold."""
+
+
+class Staged(Operator[A, B]):
+    """The usual operator: one stage, made by ``stage(downstream, scope)``."""
+
+    __slots__ = ("_name", "_stage")
+
+    def __init__(self, name: str, stage: "Callable[[Subscriber[B], Scope], Stage[A, B]]") -> None:
+        self._name = name
+        self._stage = stage
+
+    def attach(self, source: Source[A], subscriber: Subscriber[B], scope: Scope) -> None:
+        source.attach(self._stage(subscriber, scope), scope)
+
+    def __repr__(self) -> str:
+        return f"<operator {self._name}>"
+
+
+class Stage(Subscriber[A], Subscription, Generic[A, B]):
+    """Passes everything on; subclasses change what they are about."""
+
+    __slots__ = ("_downstream", "_over", "_upstream")
+
+    _upstream: Subscription
+
+    def __init__(self, downstream: Subscriber[B]) -> None:
+        self._downstream: Subscriber[Any] = downstream
+        self._over = False
+
+    # --- the subscriber: called from above
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        self._downstream.on_subscribe(self)
+
+    def on_next(self, element: A, /) -> None:
+        self._downstream.on_next(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        if self._end():
+            self._downstream.on_error(error)
+
+    def on_complete(self, /) -> None:
+        if self._end():
+            self._downstream.on_complete()
+
+    # --- the subscription: called from below
+
+    def request(self, n: int, /) -> None:
+        self._upstream.request(n)
+
+    def cancel(self, /) -> None:
+        if self._end():
+            self._upstream.cancel()
+
+    # --- for subclasses
+
+    def _release(self) -> None:
+        """Drop what is held and stop what runs: called once, when the stream ends in whatever way."""
+
+    def _end(self) -> bool:
+        """Mark the stream as over here; tell whether it was live until now."""
+        if self._over:
+            return False
+        self._over = True
+        self._release()
+        return True
+
+    def _finish(self) -> None:
+        """End the stream here, well: nothing more is wanted from above."""
+        if self._end():
+            self._upstream.cancel()
+            self._downstream.on_complete()
+
+    def _fail(self, error: BaseException) -> None:
+        """End the stream here, because of `error`."""
+        if self._end():
+            self._upstream.cancel()
+            self._downstream.on_error(error)
+
+    def __repr__(self) -> str:
+        return f"<stage {type(self).__name__.strip('_')}: {'over' if self._over else 'live'}>"
+
+
+def stopped(what: str) -> PublisherStopped:
+    """Return the error for a stream whose task was cancelled from outside while somebody still listened."""
+    return PublisherStopped(
+        f"{what} was stopped: the nursery that ran it was cancelled. "
+        "Keep the nursery open until the subscribers are done, or cancel the subscription first"
+    )

@@ -1,0 +1,94 @@
+"""Operators that turn each element into another: `map`, `scan`, `tap`."""
+
+from collections.abc import Awaitable, Callable
+from types import CoroutineType
+from typing import Any, TypeVar
+
+from penstock.api import Subscriber, UsageError
+from penstock.operators._stage import Operator, Stage
+from penstock.operators._step import Step, checked, stepwise
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def map(function: Callable[[A], B] | Callable[[A], Awaitable[B]], /) -> Operator[A, B]:  # noqa: A001  # the word that everybody knows
+    """Pass on ``function(element)`` for each element.
+
+    Upstream demand: 1 per downstream demand.
+    Buffer: none; up to 16 with an async function, which is awaited for one element at a time, in order.
+    What the function raises ends the stream with that error; returning None does too.
+    Completion, errors and cancellation pass straight through.
+    """
+    return stepwise("map", function, lambda: _MapStep(function), _MapStage)
+
+
+def tap(function: Callable[[A], Any], /) -> Operator[A, A]:
+    """Call `function` with each element, for its effect, and pass the element on.
+
+    Upstream demand: 1 per downstream demand. Buffer: none; up to 16 with an async function.
+    What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
+    """
+    return stepwise("tap", function, lambda: _TapStep(function))
+
+
+def scan(function: Callable[[B, A], B] | Callable[[B, A], Awaitable[B]], initial: B) -> Operator[A, B]:
+    """Pass on the running result: ``total = function(total, element)`` for each element, beginning with `initial`, which is not passed on.
+
+    Upstream demand: 1 per downstream demand. Buffer: none; up to 16 with an async function.
+    What the function raises ends the stream with that error; returning None does too.
+    Completion, errors and cancellation pass straight through.
+    """
+    if initial is None:
+        raise UsageError("scan(…, None): give the value to begin with; None is never an element (rule 2.13)")
+    return stepwise("scan", function, lambda: _ScanStep(function, initial))
+
+
+class _MapStep(Step):
+    __slots__ = ()
+
+    def decide(self, element: Any, result: Any) -> Any:
+        return result
+
+
+class _TapStep(Step):
+    __slots__ = ()
+
+    def decide(self, element: Any, result: Any) -> Any:
+        return element
+
+
+class _ScanStep(Step):
+    __slots__ = ("_total",)
+
+    def __init__(self, function: Callable[..., Any], initial: Any) -> None:
+        super().__init__(function)
+        self._total = initial
+
+    def invoke(self, element: Any) -> Any:
+        return self.function(self._total, element)
+
+    def decide(self, element: Any, result: Any) -> Any:
+        self._total = result
+        return result
+
+
+class _MapStage(Stage[A, B]):
+    """`map` with a plain function: the shortest path that an element can take."""
+
+    __slots__ = ("_function", "_label")
+
+    def __init__(self, downstream: Subscriber[B], function: Callable[[A], B], label: str) -> None:
+        super().__init__(downstream)
+        self._function = function
+        self._label = label
+
+    def on_next(self, element: A, /) -> None:
+        try:
+            result = self._function(element)
+            if result is None or type(result) is CoroutineType:
+                checked(result, self._label)
+        except Exception as error:  # boundary: the user's function
+            self._fail(error)
+            return
+        self._downstream.on_next(result)
