@@ -89,11 +89,11 @@ class Scope:
 
     def violation(self, error: RuleViolation) -> None:
         """Tell the `on_violation` hook that an object of somebody's broke a rule and was cut off."""
-        tell(self._on_violation, error)
+        _tell(self._on_violation, error)
 
     def fail(self, error: Exception) -> None:
         """Tell of a failure after which no subscriber listens any more: of cleanup, mostly."""
-        tell(self._on_failure, error)
+        _tell(self._on_failure, error)
 
     async def _run(self, work: Callable[[], Awaitable[None]], cancel_scope: trio.CancelScope) -> None:
         try:
@@ -105,8 +105,7 @@ class Scope:
                 self._drained.unpark_all()
 
 
-def tell(hook: Report, error: Exception) -> None:
-    """Call `hook` about `error`; what the hook itself raises is logged."""
+def _tell(hook: Report, error: Exception) -> None:
     try:
         hook(error)
     except Exception:  # boundary: a hook of the user's; its own fault must not take down the stream that reports to it

@@ -1,0 +1,37 @@
+"""Each example prints what its .out file says."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+STORED_OUTPUTS_ARE_REWRITTEN = "PENSTOCK_WRITE_OUT" in os.environ
+
+
+def _run(example: Path) -> "subprocess.CompletedProcess[str]":
+    runner = Path(__file__).with_name("_on_virtual_time.py")
+    command = [sys.executable, "-W", "error", "-X", "utf8", str(runner), str(example)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False, cwd=ROOT)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_prints_what_its_out_file_says(example: Path) -> None:
+    """The example runs without a warning, ends by itself, and prints to the letter what the documentation shows.
+
+    Set PENSTOCK_WRITE_OUT to store what it prints now; then read the difference before you commit it.
+    """
+    done = _run(example)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    if STORED_OUTPUTS_ARE_REWRITTEN:
+        example.with_suffix(".out").write_text(done.stdout, encoding="utf-8")
+    assert done.stdout == example.with_suffix(".out").read_text(encoding="utf-8")
+
+
+def test_there_are_examples_to_run() -> None:
+    """An empty folder would prove nothing."""
+    assert EXAMPLES
