@@ -3,9 +3,11 @@
 May import `penstock.api` and trio. Operators build on this layer; it knows nothing of them, nor of any network.
 """
 
+from penstock.core._callback import CallbackSubscriber
 from penstock.core._edge import Edge
 from penstock.core._open import subscribe
-from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, log_violation
+from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, log_violation, tell
+from penstock.core._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
 from penstock.core._source import Source
 from penstock.core._sources import (
     Over,
@@ -26,23 +28,32 @@ from penstock.core._sources import (
 )
 from penstock.core._statistics import StreamState, StreamStatistics
 from penstock.core._stream import DEFAULT_DEMAND, Stream
+from penstock.core._topic import Slow, Topic, TopicStatistics
 
 __all__ = [
     "CLEANUP_SECONDS",
+    "COLLECT_LIMIT",
     "DEFAULT_DEMAND",
+    "CallbackSubscriber",
     "Edge",
     "Over",
     "Report",
     "Scope",
+    "Slow",
     "Source",
     "Stream",
     "StreamState",
     "StreamStatistics",
     "Streamable",
+    "Topic",
+    "TopicStatistics",
     "as_source",
     "check_seconds",
+    "collect",
     "empty",
     "failed",
+    "first",
+    "for_each",
     "from_async_iterable",
     "from_channel",
     "from_iterable",
@@ -53,5 +64,7 @@ __all__ = [
     "name_of",
     "single",
     "subscribe",
+    "tell",
     "timer",
+    "to_channel",
 ]

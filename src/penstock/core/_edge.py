@@ -7,15 +7,11 @@ Rules of this file:
 * What the subscriber raises in a signal ends its stream, and is told to the scope; it reaches nobody else (rule 2.13).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from penstock.api import IllegalDemand, RuleViolation, Subscriber, Subscription, check_demand
-
-if TYPE_CHECKING:
-    from penstock.core._scope import Scope
-    from penstock.core._source import Source
+from penstock.core._scope import Report, tell
 
 T = TypeVar("T")
 
@@ -23,17 +19,17 @@ T = TypeVar("T")
 class Edge(Subscriber[T], Subscription, Generic[T]):
     """The last stage before a foreign subscriber: its subscription, and the pipe's subscriber."""
 
-    __slots__ = ("_greeted", "_scope", "_subscriber", "_upstream")
+    __slots__ = ("_greeted", "_on_violation", "_subscriber", "_upstream")
 
-    def __init__(self, subscriber: Subscriber[T], scope: Scope) -> None:
+    def __init__(self, subscriber: Subscriber[T], on_violation: Report) -> None:
         self._subscriber: Subscriber[T] | None = subscriber
-        self._scope = scope
+        self._on_violation = on_violation
         self._upstream: Subscription | None = None
         self._greeted = False
 
     @classmethod
-    def between(cls, source: Source[T], subscriber: Subscriber[T], scope: Scope) -> None:
-        """Attach `source` to `subscriber` as `Publisher.subscribe` must: it returns normally.
+    def between(cls, attach: Callable[[Subscriber[T]], None], subscriber: Subscriber[T], on_violation: Report) -> None:
+        """Attach a pipe to `subscriber` as `Publisher.subscribe` must: it returns normally.
 
         The only error is a TypeError for what is no subscriber.
         """
@@ -43,9 +39,9 @@ class Edge(Subscriber[T], Subscription, Generic[T]):
                 f"subscribe() was given {type(subscriber).__name__!r}, which is no subscriber: "
                 "it needs on_subscribe, on_next, on_error and on_complete (rule 1.9)"
             )
-        edge = cls(subscriber, scope)
+        edge = cls(subscriber, on_violation)
         try:
-            source.attach(edge, scope)
+            attach(edge)
         except Exception as error:  # boundary: attach of a source that somebody else wrote (rule 1.9: subscribe returns normally)
             edge.on_error(error)
 
@@ -124,7 +120,7 @@ class Edge(Subscriber[T], Subscription, Generic[T]):
             rule="2.13",
         )
         violation.__cause__ = error
-        self._scope.violation(violation)
+        tell(self._on_violation, violation)
 
     def __repr__(self) -> str:
         return f"<edge {'over' if self._subscriber is None else 'live'}>"

@@ -89,11 +89,11 @@ class Scope:
 
     def violation(self, error: RuleViolation) -> None:
         """Tell the `on_violation` hook that an object of somebody's broke a rule and was cut off."""
-        _tell(self._on_violation, error)
+        tell(self._on_violation, error)
 
     def fail(self, error: Exception) -> None:
         """Tell of a failure after which no subscriber listens any more: of cleanup, mostly."""
-        _tell(self._on_failure, error)
+        tell(self._on_failure, error)
 
     async def _run(self, work: Callable[[], Awaitable[None]], cancel_scope: trio.CancelScope) -> None:
         try:
@@ -105,7 +105,8 @@ class Scope:
                 self._drained.unpark_all()
 
 
-def _tell(hook: Report, error: Exception) -> None:
+def tell(hook: Report, error: Exception) -> None:
+    """Call `hook` about `error`; what the hook itself raises is logged."""
     try:
         hook(error)
     except Exception:  # boundary: a hook of the user's; its own fault must not take down the stream that reports to it

@@ -9,6 +9,7 @@ Rules of this file:
 """
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Generic, TypeVar
 
 import trio
@@ -37,7 +38,7 @@ class Source(ABC, Generic[T_co]):
     ) -> Publisher[T_co]:
         """Bind this blueprint to `nursery` and return a `Publisher`: the plain four-interface object, for callback users.
 
-        Its tasks run in `nursery`, visibly; cancelling the nursery ends every stream with `on_error`.
+        Its tasks run in `nursery`, visibly; cancelling the nursery ends every stream that has tasks there with `on_error`.
         `on_violation` is told when a subscriber raises in a signal (rule 2.13); by default that is logged.
         """
         return _BoundPublisher(self, nursery, on_violation, cleanup_timeout)
@@ -56,7 +57,7 @@ class _BoundPublisher(Publisher[T_co]):
 
     def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
         scope = Scope(self._nursery, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout)
-        Edge.between(self._source, subscriber, scope)
+        Edge.between(partial(self._source.attach, scope=scope), subscriber, self._on_violation)
 
     def __repr__(self) -> str:
         return f"<publisher of {self._source!r}>"

@@ -1,0 +1,99 @@
+"""A subscriber made of plain functions, for those who want to be called rather than to iterate."""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from penstock.api import UNBOUNDED, RuleViolation, Subscriber, Subscription, UsageError
+from penstock.core._scope import Report, log_violation, tell
+from penstock.core._stream import DEFAULT_DEMAND
+
+T = TypeVar("T")
+
+
+class CallbackSubscriber(Subscriber[T], Generic[T]):
+    """Calls `next` with each element, and `error` or `complete` at the end; asks for `demand` elements at a time, renewed in halves.
+
+    The functions are plain: they run inside the signal, so they must not take long (rule 2.2). What one raises cancels the subscription
+    and goes to `on_violation`; it never reaches the publisher (rule 2.13).
+    """
+
+    __slots__ = ("__weakref__", "_complete", "_demand", "_error", "_next", "_on_violation", "_over", "_owed", "_subscription")
+
+    def __init__(
+        self,
+        next: Callable[[T], Any],  # noqa: A002  # named after the signal
+        *,
+        error: Callable[[BaseException], Any] | None = None,
+        complete: Callable[[], Any] | None = None,
+        demand: int = DEFAULT_DEMAND,
+        on_violation: Report = log_violation,
+    ) -> None:
+        if type(demand) is not int or demand < 1:
+            raise UsageError(f"demand={demand!r}; give how many elements may be under way at a time, at least 1")
+        self._next = next
+        self._error = error
+        self._complete = complete
+        self._demand = min(demand, UNBOUNDED)
+        self._on_violation = on_violation
+        self._owed = 0
+        self._over = False
+        self._subscription: Subscription | None = None
+
+    def cancel(self) -> None:
+        """Stop. Nothing is called any more."""
+        self._over = True
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.cancel()
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        if subscription is None:
+            raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
+        if self._over or self._subscription is not None:
+            subscription.cancel()  # rule 2.5
+            return
+        self._subscription = subscription
+        subscription.request(self._demand)
+
+    def on_next(self, element: T, /) -> None:
+        if element is None:
+            raise TypeError("on_next(None): None is never an element (rule 2.13)")
+        if self._over:
+            return  # rule 2.8
+        self._call("next", self._next, element)
+        # rule 2.1: asked for at the very end of the signal, so that a synchronous publisher does not nest
+        self._owed += 1
+        if self._owed >= max(1, self._demand // 2) and self._subscription is not None:
+            owed, self._owed = self._owed, 0
+            self._subscription.request(owed)
+
+    def on_error(self, error: BaseException, /) -> None:
+        if not isinstance(error, BaseException):
+            raise TypeError(f"on_error({error!r}): an exception is needed (rule 2.13)")
+        if self._end() and self._error is not None:
+            self._call("error", self._error, error)
+
+    def on_complete(self, /) -> None:
+        if self._end() and self._complete is not None:
+            self._call("complete", self._complete)
+
+    def _end(self) -> bool:
+        """Consider the subscription cancelled (rule 2.4); tell whether it was live."""
+        live, self._over, self._subscription = not self._over, True, None
+        return live
+
+    def _call(self, name: str, function: Callable[..., Any], *args: object) -> None:
+        try:
+            function(*args)
+        except Exception as error:  # boundary: the user's callback (rule 2.13)
+            self.cancel()
+            violation = RuleViolation(
+                f"the `{name}` callback raised {error!r}; its subscription was cancelled. "
+                "Handle the error inside the callback, or use `async for`, where it is yours to catch",
+                rule="2.13",
+            )
+            violation.__cause__ = error
+            tell(self._on_violation, violation)
+
+    def __repr__(self) -> str:
+        return f"<callback subscriber {'over' if self._over else 'live' if self._subscription else 'new'}>"

@@ -1,0 +1,94 @@
+"""The sinks: where a stream ends, besides `async for`. Each is one `async` call that opens the stream, uses it up, and closes it."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar, overload
+
+import trio
+
+from penstock.api import LimitExceeded, NoElement, UsageError
+from penstock.core._open import subscribe
+from penstock.core._sources import Streamable
+from penstock.core._stream import DEFAULT_DEMAND
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+COLLECT_LIMIT: Final = 100_000
+"""What `collect` holds unless told otherwise. A list of a stream is a buffer, and every buffer has a bound."""
+
+_REQUIRED: Final[Any] = object()
+
+
+async def collect(source: Streamable[T], *, limit: int | None = COLLECT_LIMIT, demand: int = DEFAULT_DEMAND) -> list[T]:
+    """Return all elements of `source` as a list. Checkpoints.
+
+    Raises what the publisher raises, and LimitExceeded where there are more than `limit`; ``limit=None`` takes what comes.
+    """
+    elements: list[T] = []
+    async with subscribe(source, demand=_automatic(demand)) as stream:
+        async for batch in stream.batches():
+            elements += batch
+            if limit is not None and len(elements) > limit:
+                raise LimitExceeded(
+                    f"collect() was given more than {limit} elements. Raise limit=, shorten the stream with take(), "
+                    "or use the elements as they come: `async for` needs no list",
+                    limit="collect",
+                    value=limit,
+                )
+    return elements
+
+
+@overload
+async def first(source: Streamable[T]) -> T: ...
+@overload
+async def first(source: Streamable[T], *, default: D) -> T | D: ...
+async def first(source: Streamable[T], *, default: Any = _REQUIRED) -> Any:
+    """Return the first element of `source`, and cancel the rest. Checkpoints.
+
+    A stream without one gives `default`, or raises NoElement. Raises what the publisher raises.
+    """
+    async with subscribe(source, demand=1) as stream:
+        async for element in stream:
+            return element
+    if default is not _REQUIRED:
+        return default
+    raise NoElement("the stream ended before its first element; give first(…, default=…) what to return in that case")
+
+
+async def for_each(
+    source: Streamable[T], function: Callable[[T], Any] | Callable[[T], Awaitable[Any]], *, demand: int = DEFAULT_DEMAND
+) -> int:
+    """Call `function`, plain or async, with each element in turn; return how many there were. Checkpoints.
+
+    Raises what the publisher or the function raises; either way the stream is cancelled.
+    """
+    if not callable(function):
+        raise UsageError(f"for_each() was given {function!r}; it takes a function, plain or async, of one element")
+    count = 0
+    async with subscribe(source, demand=_automatic(demand)) as stream:
+        async for element in stream:
+            count += 1
+            result = function(element)
+            if inspect.isawaitable(result):
+                await result
+    return count
+
+
+async def to_channel(source: Streamable[T], channel: "trio.MemorySendChannel[T]", *, demand: int = DEFAULT_DEMAND) -> int:
+    """Send each element into a trio memory channel, and close that end of it; return how many there were. Checkpoints.
+
+    Raises what the publisher raises, and trio.BrokenResourceError when nobody receives any more.
+    """
+    count = 0
+    async with channel, subscribe(source, demand=_automatic(demand)) as stream:
+        async for element in stream:
+            await channel.send(element)
+            count += 1
+    return count
+
+
+def _automatic(demand: int) -> int:
+    if demand == 0:
+        raise UsageError("demand=0 means that you call request() yourself, and a sink has nowhere to do it; give at least 1")
+    return demand

@@ -1,0 +1,320 @@
+"""A topic is a hot publisher: whoever publishes to it reaches all that are subscribed now, each at the pace of its own demand.
+
+Rules of this file:
+
+* What happens to a subscriber that lags behind is declared, once, for the topic: see `Slow`.
+* `publish` is all or nothing: cancelled while it waits, it has reached nobody. All subscribers see the same order.
+* A subscriber that joins gets what is retained first, then what is published after it joined.
+* No task runs here: elements are delivered inside `publish`, or inside the `request` that permits them.
+"""
+
+import enum
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+import attrs
+import trio
+
+from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand
+from penstock.core._edge import Edge
+from penstock.core._scope import Report, Scope, log_violation
+from penstock.core._source import Source
+
+T = TypeVar("T")
+
+
+class Slow(enum.Enum):
+    """What a topic does about a subscriber that has no demand left and no room in its buffer."""
+
+    WAIT = "wait"
+    """`publish` waits for the slowest. Nothing is lost."""
+
+    DROP_OLDEST = "drop oldest"
+    """The oldest element in its buffer makes room."""
+
+    DROP_NEWEST = "drop newest"
+    """It misses the element that is being published."""
+
+    LATEST = "latest"
+    """It keeps one element, the newest."""
+
+    FAIL = "fail"
+    """It gets `on_error(SlowSubscriber)`; the others notice nothing."""
+
+
+_DEFAULT_BUFFER: Final = {Slow.WAIT: 0, Slow.DROP_OLDEST: 16, Slow.DROP_NEWEST: 16, Slow.LATEST: 1, Slow.FAIL: 16}
+
+
+@attrs.frozen(kw_only=True)
+class TopicStatistics:
+    """A moment in the life of a `Topic`."""
+
+    subscribers: int
+    published: int
+    """Elements published, in all."""
+    dropped: int
+    """Elements that some subscriber missed, counted once for each."""
+    buffered: int
+    """Elements waiting for demand now, over all subscribers."""
+    full: int
+    """Subscribers without demand and without room now; with `Slow.WAIT` these are who `publish` waits for."""
+
+
+class Topic(Source[T], Publisher[T]):
+    """A hot multicast publisher: ``await topic.publish(x)`` on one side, any number of subscribers on the other.
+
+    `slow` declares what happens to a subscriber that lags behind; `buffer` is how many elements each may lag (by default none
+    with `Slow.WAIT`, else 16); `retain` is how many of the last elements a newcomer gets first.
+    A topic is a source for `subscribe` and `pipe`, and a `Publisher` by itself, without a nursery.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_delivering",
+        "_dropped",
+        "_end",
+        "_full",
+        "_on_violation",
+        "_published",
+        "_retained",
+        "_room",
+        "_seats",
+        "_slow",
+        "_turn",
+    )
+
+    def __init__(self, *, slow: Slow = Slow.WAIT, buffer: int | None = None, retain: int = 0, on_violation: Report = log_violation) -> None:
+        if not isinstance(slow, Slow):
+            raise UsageError(f"slow={slow!r}; choose one of {', '.join(f'Slow.{each.name}' for each in Slow)}")
+        if buffer is not None and slow is Slow.LATEST:
+            raise UsageError(f"buffer={buffer!r} with Slow.LATEST, which keeps exactly one element. For more, use Slow.DROP_OLDEST")
+        self._slow = slow
+        self._buffer = _DEFAULT_BUFFER[slow] if buffer is None else _count(buffer, "buffer")
+        self._retained: deque[T] = deque(maxlen=_count(retain, "retain"))
+        self._on_violation = on_violation
+        self._seats: dict[_Seat[T], None] = {}  # in the order of joining
+        self._full = 0
+        self._published = 0
+        self._dropped = 0
+        self._delivering = False
+        self._end: _End | None = None
+        self._turn = trio.Lock()
+        self._room = trio.lowlevel.ParkingLot()
+
+    # --- publishing
+
+    async def publish(self, element: T) -> None:
+        """Give `element` to every subscriber; with `Slow.WAIT`, once each of them has room for it. Checkpoints.
+
+        Cancelled, it has reached nobody. Raises UsageError for None, or after `complete` or `fail`.
+        """
+        if element is None:
+            raise UsageError("publish(None): None is never an element (rule 2.13)")
+        self._check_open()
+        if self._slow is Slow.WAIT:
+            async with self._turn:
+                while self._full and self._end is None:
+                    await self._room.park()
+                self._check_open()
+                self._deliver(element)
+        else:
+            await trio.lowlevel.checkpoint()
+            self._check_open()
+            self._deliver(element)
+
+    def complete(self) -> None:
+        """End the topic: each subscriber gets what waits for it, then `on_complete`; so does whoever subscribes later."""
+        self._finish(_End(None))
+
+    def fail(self, error: Exception) -> None:
+        """End the topic with `error`, which overtakes what waits; whoever subscribes later gets it, too."""
+        if not isinstance(error, Exception):
+            raise UsageError(f"fail() was given {error!r}; give it the exception that subscribers shall get")
+        self._finish(_End(error))
+
+    def statistics(self) -> TopicStatistics:
+        """Return a record of this moment: who is subscribed, what was published, dropped, and waits."""
+        return TopicStatistics(
+            subscribers=len(self._seats),
+            published=self._published,
+            dropped=self._dropped,
+            buffered=sum(len(seat.backlog) for seat in self._seats),
+            full=self._full,
+        )
+
+    # --- subscribing
+
+    def subscribe(self, subscriber: Subscriber[T], /) -> None:
+        Edge.between(self._join, subscriber, self._on_violation)
+
+    def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
+        self._join(subscriber)
+
+    def _join(self, subscriber: Subscriber[T]) -> None:
+        end = self._end
+        seat = _Seat(self, subscriber, self._retained if end is None or end.error is None else ())
+        if end is None:
+            self._seats[seat] = None
+            self.note_room(seat)
+        subscriber.on_subscribe(seat)
+        if end is not None:
+            seat.end(end)
+
+    # --- inside
+
+    def _check_open(self) -> None:
+        if self._end is not None:
+            raise UsageError("publish() on a topic that has ended; after complete() or fail() make a new topic")
+
+    def _deliver(self, element: T) -> None:
+        self._published += 1
+        self._retained.append(element)
+        self._delivering = True
+        try:
+            for seat in tuple(self._seats):
+                self._dropped += seat.offer(element, self._slow, self._buffer)
+        finally:
+            self._delivering = False
+        if self._end is not None:
+            self._tell_end(self._end)  # complete() was called from inside a signal: everybody got the element first
+
+    def _finish(self, end: "_End") -> None:
+        if self._end is not None:
+            return
+        self._end = end
+        self._room.unpark_all()
+        if not self._delivering:
+            self._tell_end(end)
+
+    def _tell_end(self, end: "_End") -> None:
+        for seat in tuple(self._seats):
+            seat.end(end)
+
+    def leave(self, seat: "_Seat[T]") -> None:
+        """Forget a subscriber (rules 1.6, 3.13)."""
+        self._seats.pop(seat, None)
+        self.note_room(seat)
+
+    def note_room(self, seat: "_Seat[T]") -> None:
+        """Keep count of the subscribers that `publish` would have to wait for, and wake it when there are none."""
+        full = seat in self._seats and not seat.has_room(self._buffer)
+        if full is not seat.full:
+            seat.full = full
+            self._full += 1 if full else -1
+            if not self._full:
+                self._room.unpark_all()
+
+    def __repr__(self) -> str:
+        ended = "" if self._end is None else ", ended"
+        return f"<topic ({self._slow.value}): {len(self._seats)} subscribers, {self._published} published, {self._dropped} dropped{ended}>"
+
+
+class _Seat(Subscription, Generic[T]):
+    """One subscriber's place in a topic: its demand, and what waits for it."""
+
+    __slots__ = ("_demand", "_draining", "_ending", "_subscriber", "_topic", "backlog", "full")
+
+    def __init__(self, topic: Topic[T], subscriber: Subscriber[T], retained: "deque[T] | tuple[()]") -> None:
+        self._topic = topic
+        self._subscriber: Subscriber[T] | None = subscriber
+        self._demand = 0
+        self._draining = False
+        self._ending = False
+        self.backlog: deque[T] = deque(retained)  # bounded by the topic: max(buffer, retain)
+        self.full = False
+
+    def has_room(self, buffer: int) -> bool:
+        """Tell whether an element published now would be delivered, or fit into the buffer."""
+        return (self._demand > 0 and not self.backlog) or len(self.backlog) < buffer
+
+    def offer(self, element: T, slow: Slow, buffer: int) -> int:
+        """Take an element that is being published; return how many were dropped for it."""
+        subscriber = self._subscriber
+        if subscriber is None:
+            return 0  # cancelled from inside a neighbour's signal, a moment ago
+        dropped = 0
+        if self._demand and not self.backlog:
+            self._spend()
+            subscriber.on_next(element)
+        elif len(self.backlog) < buffer:
+            self.backlog.append(element)
+        elif slow is Slow.FAIL:
+            self._too_slow(buffer)
+        else:
+            dropped = 1
+            if buffer and slow in (Slow.DROP_OLDEST, Slow.LATEST):
+                self.backlog.popleft()
+                self.backlog.append(element)
+        self._topic.note_room(self)
+        return dropped
+
+    def end(self, end: "_End") -> None:
+        """Signal the end: an error at once, completion after what waits."""
+        if end.error is None and self.backlog:
+            self._ending = True
+            return
+        subscriber = self._let_go()
+        if subscriber is None:
+            return
+        if end.error is None:
+            subscriber.on_complete()
+        else:
+            subscriber.on_error(end.error)
+
+    def request(self, n: int, /) -> None:
+        if self._subscriber is None:
+            return  # rule 3.6
+        self._demand = add_demand(self._demand, n)
+        self._drain()
+        self._topic.note_room(self)
+
+    def cancel(self, /) -> None:
+        self._let_go()
+
+    def _drain(self) -> None:
+        if self._draining:
+            return  # rule 3.3: the loop further up this stack goes on
+        self._draining = True
+        try:
+            while self.backlog and self._demand and self._subscriber is not None:
+                self._spend()
+                self._subscriber.on_next(self.backlog.popleft())
+        finally:
+            self._draining = False
+        if self._ending and not self.backlog:
+            self.end(_End(None))
+
+    def _spend(self) -> None:
+        if self._demand < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
+            self._demand -= 1
+
+    def _too_slow(self, buffer: int) -> None:
+        subscriber = self._let_go()
+        if subscriber is not None:
+            subscriber.on_error(
+                SlowSubscriber(
+                    f"this subscriber had no demand left and {buffer} elements waiting when another one was published; "
+                    "its topic fails whoever lags further. Request more, or give the topic a larger buffer or another `slow`",
+                    limit="buffer",
+                    value=buffer,
+                )
+            )
+
+    def _let_go(self) -> Subscriber[T] | None:
+        subscriber, self._subscriber = self._subscriber, None
+        self.backlog.clear()
+        self._topic.leave(self)
+        return subscriber
+
+
+@attrs.frozen
+class _End:
+    """How a topic ended: with an error, or well."""
+
+    error: Exception | None
+
+
+def _count(n: int, name: str) -> int:
+    if type(n) is not int or n < 0:
+        raise UsageError(f"{name}={n!r}; give how many elements, an integer of at least 0")
+    return n
