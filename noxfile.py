@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 PROJECT = nox.project.load_toml("pyproject.toml")
 OLDEST = (3, 11)  # `requires-python`, as numbers
 OURS = (".", "./tck") if (HERE / "tck/src/penstock_tck").exists() else (".",)
+# Editable, for uv keeps what it once built from a folder, and would install yesterday's src again.
 EDITABLE = tuple(word for project in OURS for word in ("-e", project))
 # pytest prints where a test hangs (faulthandler_timeout) and these make it stop there, too. An option: pytest 8 lacks it.
 STOP_WHEN_HANGING = ("-o", "faulthandler_exit_on_timeout=true")
@@ -157,7 +158,7 @@ def examples(session: nox.Session) -> None:
 @nox.session(python=MAIN)
 def docs(session: nox.Session) -> None:
     """Build the documentation; a warning is an error. It ends up in docs/_build/html."""
-    _prepare(session, "docs", ours=OURS)
+    _prepare(session, "docs")
     session.run("sphinx-build", "-W", "--keep-going", "-q", "-E", "-b", "html", "docs", "docs/_build/html", *session.posargs)
     session.log("open docs/_build/html/index.html")
 
@@ -165,7 +166,7 @@ def docs(session: nox.Session) -> None:
 @nox.session(python=MAIN)
 def bench(session: nox.Session) -> None:
     """The speed bars, short and at half the bar; `-- --full` measures longer, at the whole bar."""
-    _prepare(session, "bench", ours=(".",))
+    _prepare(session, "bench")
     session.run("python", "tests/bench", *(session.posargs or ["--short"]))
 
 
@@ -198,7 +199,7 @@ def _copy_tests(away: Path) -> None:
 @nox.session(python=MAIN)
 def demo(session: nox.Session) -> None:
     """Run the main job: examples/demo.py."""
-    _prepare(session, ours=(".",))
+    _prepare(session)
     session.run("python", "examples/demo.py", *session.posargs)
 
 

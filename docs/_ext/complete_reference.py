@@ -1,7 +1,8 @@
-"""A Sphinx extension that makes the reference whole: each public name of each public package gets an entry.
+"""A Sphinx extension that makes the reference whole: each public name of each public package gets an entry, and only one.
 
 Rules of this file:
 
+* An object is shown in full where its layer offers it. `.. everyday-names::` lists what a root package passes on, with links there.
 * Sphinx finds the docstring of a constant only in the file that makes it; our packages pass constants on from private files.
   So these docstrings are read from there, and shown where the constant is offered.
 * After a build, a public name without an entry is a warning, and warnings are errors (`nox -s docs`).
@@ -15,16 +16,19 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
 
 logger = logging.getLogger(__name__)
 
 
 def _packages(root: str) -> Iterator[ModuleType]:
-    """The public packages at and below `root`."""
+    """The public packages at and below `root`, in the order of their names."""
     module = importlib.import_module(root)
     yield module
     for found in pkgutil.walk_packages(module.__path__, f"{root}."):
@@ -32,12 +36,16 @@ def _packages(root: str) -> Iterator[ModuleType]:
             yield importlib.import_module(found.name)
 
 
+def _offers(module: ModuleType) -> dict[str, Any]:
+    return {name: getattr(module, name) for name in module.__all__}
+
+
 def _is_constant(value: object) -> bool:
     return not (inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value))
 
 
 def _documented_assignments(folder: Path) -> Iterator[tuple[str, str]]:
-    """Each name that a file of `folder` assigns, with the string that stands below the assignment."""
+    """Each name that a file in or below `folder` assigns, with the string that stands below the assignment."""
     for path in sorted(folder.rglob("*.py")):
         for node, after in pairwise(ast.parse(path.read_text(encoding="utf-8")).body):
             if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
@@ -53,24 +61,62 @@ def _tell_of_constants(app: Sphinx) -> None:
         says = dict(_documented_assignments(Path(module.__file__ or "").parent))
         analyzer = ModuleAnalyzer.for_module(module.__name__)
         analyzer.analyze()
-        for name in getattr(module, "__all__", ()):
-            if _is_constant(getattr(module, name)) and name in says:
+        for name, value in _offers(module).items():
+            if _is_constant(value) and name in says:
                 analyzer.attr_docs["", name] = [*inspect.cleandoc(says[name]).splitlines(), ""]
+
+
+class EverydayNames(SphinxDirective):
+    """``.. everyday-names:: penstock`` lists what the package passes on, layer by layer, each with the first sentence it says."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Called by Sphinx."""
+        root, *layers = _packages(self.arguments[0])
+        lines = []
+        for layer in layers:
+            shared = _passed_on(root, layer)
+            if shared:
+                lines += ["", f"From `{layer.__name__}`:", ""]
+                lines += [f"* :py:obj:`~{layer.__name__}.{name}`: {_first_line(layer, name)}" for name in shared]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+def _passed_on(root: ModuleType, layer: ModuleType) -> list[str]:
+    """The names that `root` offers and `layer` owns. Two layers may use one word: the object decides."""
+    own = _offers(layer)
+    return [name for name, value in _offers(root).items() if name in own and own[name] is value]
+
+
+def _first_line(layer: ModuleType, name: str) -> str:
+    value = getattr(layer, name)
+    if _is_constant(value):
+        value_says = dict(_documented_assignments(Path(layer.__file__ or "").parent)).get(name, "")
+    else:
+        value_says = inspect.getdoc(value) or ""
+    paragraph = " ".join(inspect.cleandoc(value_says).split("\n\n")[0].split())
+    return paragraph.removesuffix("::").strip()
 
 
 def _check(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     entered = {name for name, *_ in app.env.domains["py"].get_objects()}
-    for module in (module for root in app.config.complete_reference_of for module in _packages(root)):
-        for name in getattr(module, "__all__", ()):
-            if f"{module.__name__}.{name}" not in entered:
-                logger.warning("the reference lacks %s.%s: docs/reference/%s.md must show it", module.__name__, name, module.__name__)
+    for root in app.config.complete_reference_of:
+        packages = list(_packages(root))
+        in_layers = {name for layer in packages[1:] for name in _passed_on(packages[0], layer)}
+        for package in packages:
+            known = in_layers if package is packages[0] else set()
+            for name, value in _offers(package).items():
+                if f"{package.__name__}.{name}" not in entered and name not in known and not inspect.ismodule(value):
+                    logger.warning("the reference lacks %s.%s: a page of docs/reference must show it", package.__name__, name)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.add_config_value("complete_reference_of", [], "env")
+    app.add_directive("everyday-names", EverydayNames)
     app.connect("builder-inited", _tell_of_constants)
     app.connect("build-finished", _check)
     return {"parallel_read_safe": True}
