@@ -44,6 +44,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         "_demand",
         "_dropped",
         "_error",
+        "_live",
         "_owed",
         "_reading",
         "_requested",
@@ -63,6 +64,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._demand = min(demand, UNBOUNDED)
         self._slice = max(1, self._demand // 2) if demand else UNBOUNDED
         self._state = StreamState.OPEN
+        self._live = True  # the state is OPEN: asked for each element, and an enum's member costs more to look up than all the rest
         self._subscription: Subscription | None = None
         self._error: BaseException | None = None
         self._arrived: list[T] = []
@@ -129,7 +131,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._renew()
         if self._arrived:
             await trio.lowlevel.checkpoint()
-        elif self._state is StreamState.OPEN:
+        elif self._live:
             if self._waiting is not None:
                 raise UsageError(
                     "two tasks read this stream at once; one subscription has one reader. "
@@ -174,7 +176,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 "Open it with demand=0 to ask for each element yourself"
             )
         n = check_demand(n)
-        if self._state is not StreamState.OPEN:
+        if not self._live:
             return  # rule 3.6
         self._requested = add_demand(self._requested, n)
         if self._subscription is not None:
@@ -182,8 +184,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     def cancel(self) -> None:
         """Stop the stream now: what is buffered is dropped, iteration ends. Leaving the block does the same, and waits."""
-        if self._state is StreamState.OPEN:
-            self._state = StreamState.CANCELLED
+        if self._live:
+            self._state, self._live = StreamState.CANCELLED, False
             subscription, self._subscription = self._subscription, None
             if subscription is not None:
                 subscription.cancel()
@@ -197,7 +199,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         ahead = length_hint(self._reading)
         buffered = ahead + len(self._arrived)
         received = self._counted + len(self._arrived)
-        live = self._state is StreamState.OPEN
+        live = self._live
         outstanding = self._requested - received if live else 0
         return StreamStatistics(
             state=self._state,
@@ -219,7 +221,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if subscription is None:
             raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
-        if self._subscription is not None or self._state is not StreamState.OPEN:
+        if self._subscription is not None or not self._live:
             subscription.cancel()  # rule 2.5
             return
         self._subscription = subscription
@@ -231,25 +233,24 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     def on_next(self, element: T, /) -> None:
         if element is None:
             raise TypeError("on_next(None): None is never an element (rule 2.13)")
-        if self._state is not StreamState.OPEN:
-            return  # rule 2.8
-        self._arrived.append(element)
-        if self._waiting is not None:
-            self._wake()
+        if self._live:  # rule 2.8: what comes after the end is nothing
+            self._arrived.append(element)
+            if self._waiting is not None:
+                self._wake()
 
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
             raise TypeError(f"on_error({error!r}): an exception is needed (rule 2.13)")
-        if self._state is StreamState.OPEN:
+        if self._live:
             self._error = error
             self._end(StreamState.FAILED)
 
     def on_complete(self, /) -> None:
-        if self._state is StreamState.OPEN:
+        if self._live:
             self._end(StreamState.COMPLETED)
 
     def _end(self, state: StreamState) -> None:
-        self._state = state
+        self._state, self._live = state, False
         self._subscription = None  # rule 2.4
         self._wake()
 

@@ -1,0 +1,119 @@
+"""The contenders inside one process: a stream of ours against what one would write without us."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import trio
+
+from penstock import ops, pipe, subscribe
+from tests.bench._measure import Bar, Contender
+
+BATCH: Final = 100
+
+
+async def numbers(count: int) -> AsyncIterator[int]:
+    """The generator that everybody reads."""
+    for number in range(count):
+        yield number
+
+
+async def bare(count: int) -> int:
+    """No library: `async for` over the generator itself."""
+    async for _ in numbers(count):
+        pass
+    return count
+
+
+async def channel(count: int) -> int:
+    """What one writes with trio alone to decouple two tasks: a memory channel, one element a hop."""
+    send, receive = trio.open_memory_channel[int](0)
+
+    async def producer() -> None:
+        async with send:
+            async for number in numbers(count):
+                await send.send(number)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(producer)
+        async for _ in receive:
+            pass
+    return count
+
+
+async def by_element(count: int) -> int:
+    """`async for` over a stream with demand 1,024."""
+    async with subscribe(lambda: numbers(count), demand=1024) as stream:
+        async for _ in stream:
+            pass
+    return count
+
+
+async def by_batch(count: int) -> int:
+    """`batches()` of a stream with demand 1,024, and a plain loop over each."""
+    async with subscribe(lambda: numbers(count), demand=1024) as stream:
+        async for batch in stream.batches():
+            for _ in batch:
+                pass
+    return count
+
+
+async def one_by_one(count: int) -> int:
+    """`async for` over a stream with demand 1: stop and wait."""
+    async with subscribe(lambda: numbers(count), demand=1) as stream:
+        async for _ in stream:
+            pass
+    return count
+
+
+def _tripled(number: int) -> int:
+    return number * 3
+
+
+def _is_even(number: int) -> bool:
+    return number % 2 == 0
+
+
+async def chain(count: int) -> int:
+    """map, filter, batch as operators."""
+    piped = pipe(lambda: numbers(count), ops.map(_tripled), ops.filter(_is_even), ops.batch(BATCH))
+    async with subscribe(piped, demand=1024) as stream:
+        async for batch in stream:
+            for _ in batch:
+                pass
+    return count
+
+
+async def chain_by_hand(count: int) -> int:
+    """map, filter, batch as one would write them into a loop, with the same two functions."""
+    batch: list[int] = []
+    async for number in numbers(count):
+        tripled = _tripled(number)
+        if _is_even(tripled):
+            batch.append(tripled)
+            if len(batch) == BATCH:
+                for _ in batch:
+                    pass
+                batch = []
+    return count
+
+
+def contenders(scale: int) -> dict[str, tuple[Contender, int]]:
+    """Every contender, and how many elements it moves in a round; the dear ones move fewer."""
+    return {
+        "bare async for": (bare, 40 * scale),
+        "memory channel": (channel, scale),
+        "stream, batches()": (by_batch, 40 * scale),
+        "stream, by element": (by_element, 40 * scale),
+        "stream, demand 1": (one_by_one, scale),
+        "chain by hand": (chain_by_hand, 20 * scale),
+        "chain of operators": (chain, 20 * scale),
+    }
+
+
+BARS: Final = (
+    Bar("batches at demand 1,024", "stream, batches()", "bare async for", at_most=4),
+    Bar("element by element at demand 1,024", "stream, by element", "bare async for", at_most=8),
+    Bar("element by element, beside a memory channel", "stream, by element", "memory channel", at_least=12),
+    Bar("demand 1, beside a memory channel", "stream, demand 1", "memory channel", at_most=2),
+    Bar("map-filter-batch, beside the same by hand", "chain of operators", "chain by hand", at_most=4),
+)
