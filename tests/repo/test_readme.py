@@ -1,0 +1,33 @@
+"""The README: what it shows has been run, what it promises exists, where it leads is there."""
+
+import re
+from pathlib import Path
+
+from tests.repo._tree import ROOT, text_of
+
+README = Path("README.md")
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text_of(README), re.MULTILINE | re.DOTALL)
+
+
+def test_the_stream_on_the_first_screen_is_an_example_that_runs() -> None:
+    """The code is a part of the example to the letter, and the output is what `nox -s examples` compares with."""
+    code, output = _blocks("python")[0], _blocks("text")[0]
+    assert code in text_of(Path("examples/first_stream.py"))
+    assert output == text_of(Path("examples/first_stream.out"))
+
+
+def test_the_two_commands_are_there() -> None:
+    """One runs the main job, one runs every check; nothing has to be installed before."""
+    commands = _blocks("sh")[0]
+    assert "python3 -m pip install nox && nox -s demo" in commands
+    assert re.search(r"^python3 -m pip install nox && nox\s+(#|$)", commands, re.MULTILINE)
+
+
+def test_each_link_leads_somewhere() -> None:
+    """A link into the repository leads to a file or folder of it."""
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", text_of(README))
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
