@@ -15,8 +15,8 @@ def _blocks(language: str) -> list[str]:
 def test_the_stream_on_the_first_screen_is_an_example_that_runs() -> None:
     """The code is a part of the example to the letter, and the output is what `nox -s examples` compares with."""
     code, output = _blocks("python")[0], _blocks("text")[0]
-    assert code in text_of(Path("examples/first_stream.py"))
-    assert output == text_of(Path("examples/first_stream.out"))
+    assert code in text_of(Path("examples/sensor.py"))
+    assert output == text_of(Path("examples/sensor.out"))
 
 
 def test_the_two_commands_are_there() -> None:
