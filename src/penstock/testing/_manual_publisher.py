@@ -160,9 +160,7 @@ class ManualDraftSubscription(ManualSubscription):
 class ManualPublisher:
     """Emits on command. With several subscribers the acts go to the newest one; `subscriptions` has them all."""
 
-    def __init__(
-        self, name: str = "p1", *, transcript: Transcript | None = None, dialect: Dialect = MODERN, within: float = 0.0
-    ) -> None:
+    def __init__(self, name: str = "p1", *, transcript: Transcript | None = None, dialect: Dialect = MODERN, within: float = 0.0) -> None:
         self.name = name
         self.record = transcript if transcript is not None else Transcript()
         self.subscriptions: list[ManualSubscription] = []

@@ -35,7 +35,7 @@ class ManualSubscriber(Subscriber[Any]):
     depth). Past `excess_cap` illegal signals, or `signal_cap` signals in all, it raises `RunawaySignals` into the publisher.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 keyword-only, each with a default: a probe is made in many ways
         self,
         name: str = "s1",
         *,
@@ -93,7 +93,7 @@ class ManualSubscriber(Subscriber[Any]):
         finally:
             self.ledger.leave()
 
-    def on_error(self, error: BaseException, /) -> None:
+    def on_error(self, error: Any, /) -> None:
         """Record the failure; what is not an exception is a violation."""
         if error is None:
             self._refuse_none("on_error")

@@ -28,11 +28,13 @@ def seeded(seed: int | None) -> Iterator[None]:
     if seed is None or not SEEDING_WORKS:
         yield
         return
-    before = _run._r.getstate(), _run._ALLOW_DETERMINISTIC_SCHEDULING
-    _run._r.seed(seed)
-    _run._ALLOW_DETERMINISTIC_SCHEDULING = True
+    inside: dict[str, Any] = vars(_run)
+    chance, switch = inside["_r"], inside["_ALLOW_DETERMINISTIC_SCHEDULING"]
+    state = chance.getstate()
+    chance.seed(seed)
+    inside["_ALLOW_DETERMINISTIC_SCHEDULING"] = True
     try:
         yield
     finally:
-        _run._r.setstate(before[0])
-        _run._ALLOW_DETERMINISTIC_SCHEDULING = before[1]
+        chance.setstate(state)
+        inside["_ALLOW_DETERMINISTIC_SCHEDULING"] = switch

@@ -11,9 +11,10 @@
 Run pytest on that file: each check is one test, and at the end stands the table rule -> checks -> result for all 43 rules.
 Without pytest: ``run_checks(MyPublisher)``.
 
-Where things are: `_rules.py` and its tables; `publisher/`, `subscriber/`, `processor/`, `draft/` hold the checks by theme, upon
-`_publisher_stage.py`, `_subscriber_stage.py`, `_processor_stage.py`; `_runner.py` runs them; `_report*.py` and `_pytest_plugin.py`
-tell what came of it. The kit sees an implementation from outside: it imports penstock.api and penstock.testing, nothing else of it.
+Where things are: `_rules.py` and its tables; `_publisher_checks/`, `_subscriber_checks/`, `_processor_checks/` and `_draft_checks/`
+hold the checks by theme, upon `_publisher_stage.py`, `_subscriber_stage.py` and `_processor_stage.py`; `_runner.py` runs them;
+`_report*.py` and `_pytest_plugin.py` tell what came of it.
+The kit sees an implementation from outside: it imports penstock.api and penstock.testing, nothing else of it.
 """
 
 from penstock_tck._check import Check, Kind, check, checks_of, observation

@@ -76,17 +76,17 @@ def check(
     `optional` marks a recommendation, which a verification may waive. It runs under `seeds` scheduler seeds.
     """
     capabilities = (at_least(elements), *needs) if elements else tuple(needs)
-    return _marker(rules, Kind.CHECK, capabilities, optional, seeds)
+    return _marker(rules, Kind.CHECK, capabilities, optional=optional, seeds=seeds)
 
 
 def observation(rule: str, *, elements: int = 0, needs: Iterable[Capability] = ()) -> Callable[[CheckMethod], CheckMethod]:
     """Make an async method an observation of a permission: it returns, in words, what it saw, and asserts nothing."""
     capabilities = (at_least(elements), *needs) if elements else tuple(needs)
-    return _marker((rule,), Kind.OBSERVATION, capabilities, False, 1)
+    return _marker((rule,), Kind.OBSERVATION, capabilities, optional=False, seeds=1)
 
 
 def _marker(
-    rules: tuple[str, ...], kind: Kind, capabilities: tuple[Capability, ...], optional: bool, seeds: int
+    rules: tuple[str, ...], kind: Kind, capabilities: tuple[Capability, ...], *, optional: bool, seeds: int
 ) -> Callable[[CheckMethod], CheckMethod]:
     for rule in rules:
         find_rule(rule)

@@ -60,3 +60,4 @@ DRAFT_RULES: Final[Mapping[str, Rule]] = table(
         reason="expensive is not defined; the part that can be seen (request_more returns where nothing is there) is checked as D2.5",
     ),
 )
+"""By id, in the order of the standard."""

@@ -11,7 +11,6 @@ from typing import Any
 import trio
 
 from penstock.testing import ManualPublisher, ManualSubscriber, SignalLedger, SubscriberState, Transcript
-
 from penstock_tck._profile import Profile
 
 
@@ -42,9 +41,7 @@ class Environment:
     def publisher(self) -> ManualPublisher:
         """Return a fresh manual publisher that writes into this run's transcript."""
         self._publishers += 1
-        return ManualPublisher(
-            f"p{self._publishers}", transcript=self.transcript, dialect=self.profile.dialect, within=self.within
-        )
+        return ManualPublisher(f"p{self._publishers}", transcript=self.transcript, dialect=self.profile.dialect, within=self.within)
 
     def left_open(self) -> list[str]:
         """Return the names of probes whose subscription was neither cancelled nor ended."""

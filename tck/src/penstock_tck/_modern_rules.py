@@ -70,3 +70,4 @@ MODERN_RULES: Final[Mapping[str, Rule]] = table(
     must("4.1", "A processor obeys the rules of a subscriber above and of a publisher below."),
     must("4.2", "A processor may recover from on_error; if it does not, it passes the error on at once."),
 )
+"""By id, in the order of the standard."""

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from penstock.api import UsageError
 from penstock.testing import ManualPublisher, ManualSubscriber
-
 from penstock_tck._publisher_stage import PublisherStage
 from penstock_tck._subscriber_stage import SubscriberStage
 from penstock_tck._upstream import CountingPublisher
@@ -16,7 +15,7 @@ from penstock_tck._verification import made
 
 
 class ProcessorStage(PublisherStage, SubscriberStage):
-    """The factory of a processor, and both sides made from it. The checks are in `processor/` and `draft/`."""
+    """The factory of a processor, and both sides made from it. The checks are in `_processor_checks/` and `_draft_checks/`."""
 
     abstract: ClassVar[bool] = True
 

@@ -12,7 +12,6 @@ from penstock.api import InvalidStateError
 from penstock.testing import DRAFT as DRAFT_DIALECT
 from penstock.testing import MODERN as MODERN_DIALECT
 from penstock.testing import Dialect
-
 from penstock_tck._draft_rules import DRAFT_RULES
 from penstock_tck._modern_rules import MODERN_RULES
 from penstock_tck._rules import Rule
@@ -66,6 +65,7 @@ MODERN: Final = Profile(
     second_cancel_raises=None,
     second_subscription=SecondSubscription.CANCELLED,
 )
+"""Today's rules: the profile of a verification that says nothing else."""
 
 DRAFT: Final = Profile(
     name="draft",
@@ -81,6 +81,7 @@ DRAFT: Final = Profile(
     second_cancel_raises=InvalidStateError,
     second_subscription=SecondSubscription.REPORTED,
 )
+"""The early draft's rules."""
 
 
 def find_rule(rule_id: str) -> Rule:

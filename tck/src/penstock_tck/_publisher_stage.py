@@ -5,13 +5,12 @@ from typing import Any, ClassVar
 
 from penstock.api import UNBOUNDED, UsageError
 from penstock.testing import ManualSubscriber, shown
-
 from penstock_tck._capabilities import optional_hook
 from penstock_tck._verification import Verification, made
 
 
 class PublisherStage(Verification):
-    """Factories and declarations of a publisher, and acts upon it. The checks are in `publisher/` and `draft/`."""
+    """Factories and declarations of a publisher, and acts upon it. The checks are in `_publisher_checks/` and `_draft_checks/`."""
 
     abstract: ClassVar[bool] = True
 
@@ -77,7 +76,7 @@ class PublisherStage(Verification):
         return await made(product)
 
     def subscribe(self, publisher: Any, probe: ManualSubscriber) -> None:
-        """Subscribe; what escapes from subscribe() is a violation of rule 1.9 and goes no further."""
+        """Let the probe subscribe. What escapes to the caller is a violation of rule 1.9 and goes no further."""
         probe.ledger.note("-> subscribe()")
         try:
             publisher.subscribe(probe)

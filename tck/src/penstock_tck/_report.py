@@ -57,15 +57,14 @@ def totals(results: Iterable[CheckResult]) -> dict[str, int]:
 def text_table(results: Sequence[CheckResult]) -> list[str]:
     """Return the table as lines for a terminal."""
     lines = [f"{'rule':<6}{'level':<8}{'result':<16}checks", ""]
-    for row in rule_rows(results):
-        lines.append(f"{row.rule.id:<6}{row.rule.level.value:<8}{row.status:<16}{_checks_in_words(row)}")
+    lines += [f"{row.rule.id:<6}{row.rule.level.value:<8}{row.status:<16}{_checks_in_words(row)}" for row in rule_rows(results)]
     lines += ["", ", ".join(f"{count} {name}" for name, count in totals(results).items())]
     return lines
 
 
 def _checks_in_words(row: RuleRow) -> str:
     if not row.results:
-        return row.rule.reason or f"no check of a {chapter(row.rule.id).lower()} rule like this was run"
+        return row.rule.reason or "no check of it was run"
     return ", ".join(_one_check(name, [result for result in row.results if result.check == name]) for name in row.checks)
 
 
@@ -78,7 +77,7 @@ def _one_check(name: str, results: list[CheckResult]) -> str:
     if len(excused) == len(results):
         return f"{name} (not applicable: {excused[0].seen})"
     told = [result for result in results if result.outcome in (Outcome.WAIVED, Outcome.OBSERVED)]
-    words = f"{name} x{len(results) - len(excused)}" if len(results) > 1 else name
+    words = f"{name} x{len(results) - len(excused)}" if len(results) - len(excused) > 1 else name
     return f"{words} ({told[0].outcome.value}: {told[0].seen})" if told else words
 
 

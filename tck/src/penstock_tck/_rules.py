@@ -37,29 +37,29 @@ class Rule:
     reason: str = ""
 
 
-def must(id: str, text: str) -> Rule:
+def must(rule_id: str, text: str) -> Rule:
     """A rule that binds."""
-    return Rule(id=id, level=Level.MUST, text=text)
+    return Rule(id=rule_id, level=Level.MUST, text=text)
 
 
-def should(id: str, text: str) -> Rule:
+def should(rule_id: str, text: str) -> Rule:
     """A rule that recommends."""
-    return Rule(id=id, level=Level.SHOULD, text=text)
+    return Rule(id=rule_id, level=Level.SHOULD, text=text)
 
 
-def may(id: str, text: str) -> Rule:
+def may(rule_id: str, text: str) -> Rule:
     """A rule that permits, and that can be broken all the same by what surrounds the permission."""
-    return Rule(id=id, level=Level.MAY, text=text)
+    return Rule(id=rule_id, level=Level.MAY, text=text)
 
 
-def observed(id: str, text: str, *, level: Level, reason: str) -> Rule:
+def observed(rule_id: str, text: str, *, level: Level, reason: str) -> Rule:
     """A rule that nothing can break from outside: the kit reports what it saw."""
-    return Rule(id=id, level=level, text=text, account=Account.OBSERVATION, reason=reason)
+    return Rule(id=rule_id, level=level, text=text, account=Account.OBSERVATION, reason=reason)
 
 
-def reasoned(id: str, text: str, *, level: Level, reason: str) -> Rule:
+def reasoned(rule_id: str, text: str, *, level: Level, reason: str) -> Rule:
     """A rule that is neither checked nor observed, with the reason."""
-    return Rule(id=id, level=level, text=text, account=Account.REASON, reason=reason)
+    return Rule(id=rule_id, level=level, text=text, account=Account.REASON, reason=reason)
 
 
 def table(*rules: Rule) -> Mapping[str, Rule]:
@@ -89,4 +89,4 @@ CHAPTERS: Final[Mapping[str, str]] = {
 
 def chapter(rule_id: str) -> str:
     """Return the name of the chapter that a rule is in."""
-    return CHAPTERS[rule_id.split(".")[0]]
+    return CHAPTERS[rule_id.split(".", maxsplit=1)[0]]

@@ -10,13 +10,11 @@ Rules of this file
 import time
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 import trio
 
 from penstock.api import UsageError
 from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, run_virtual, settle
-
 from penstock_tck._check import Check, Kind, checks_of
 from penstock_tck._environment import Environment
 from penstock_tck._result import CheckResult, Outcome, result_of
@@ -79,7 +77,9 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
             faults = _in_words(error)
     if dog.expired:
         faults.insert(0, f"it did not end within {dog.seconds:g} seconds of real time: something is endless")
-    faults = [*map(str, transcript.violations[:5]), *faults]
+    broken = [str(violation) for violation in transcript.violations]
+    # An expectation that fails because of a violation repeats its words.
+    faults = [*broken[:5], *(fault for fault in faults if not any(violation in fault for violation in broken))]
     observed, left_open = ends[0] if ends else ("", ())
     return result_of(
         verification,
@@ -99,9 +99,7 @@ def _outcome(check: Check, faults: list[str]) -> Outcome:
     return Outcome.OBSERVED if check.kind is Kind.OBSERVATION else Outcome.PASSED
 
 
-async def _drive(
-    verification: type[Verification], check: Check, transcript: Transcript, dog: Watchdog
-) -> tuple[str, tuple[str, ...]]:
+async def _drive(verification: type[Verification], check: Check, transcript: Transcript, dog: Watchdog) -> tuple[str, tuple[str, ...]]:
     """Run the body under a fresh nursery; return what it observed, and the probes that it left open."""
     async with trio.open_nursery() as nursery:
         dog.guard(nursery.cancel_scope)

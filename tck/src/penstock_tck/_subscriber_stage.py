@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 from penstock.api import UsageError
 from penstock.testing import ManualPublisher
-
 from penstock_tck._capabilities import optional_hook
 from penstock_tck._verification import Verification, made
 
 
 class SubscriberStage(Verification):
-    """Factory, hooks and declarations of a subscriber, and acts upon it. The checks are in `subscriber/` and `draft/`."""
+    """Factory, hooks and declarations of a subscriber, and acts upon it. The checks are in `_subscriber_checks/` and `_draft_checks/`."""
 
     abstract: ClassVar[bool] = True
 

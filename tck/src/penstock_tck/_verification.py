@@ -7,7 +7,6 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 import trio
 
 from penstock.testing import ManualPublisher, ManualSubscriber, is_dropped, referrers, settle, shown
-
 from penstock_tck._environment import Environment
 from penstock_tck._profile import MODERN, Profile
 

@@ -1,10 +1,10 @@
 """The three classes that a user subclasses: every check of their kind, of both generations, and the observations."""
 
+from penstock_tck._draft_checks import DraftProcessorChecks, DraftPublisherChecks, DraftSubscriberChecks
 from penstock_tck._observations import PublisherObservations, SubscriberObservations
-from penstock_tck.draft import DraftProcessorChecks, DraftPublisherChecks, DraftSubscriberChecks
-from penstock_tck.processor import ProcessorChecks
-from penstock_tck.publisher import PublisherChecks
-from penstock_tck.subscriber import SubscriberChecks
+from penstock_tck._processor_checks import ProcessorChecks
+from penstock_tck._publisher_checks import PublisherChecks
+from penstock_tck._subscriber_checks import SubscriberChecks
 
 
 class PublisherVerification(PublisherChecks, DraftPublisherChecks, PublisherObservations):

@@ -40,7 +40,8 @@ class Watchdog:
         self._scope = scope
         self._token = trio.lowlevel.current_trio_token()
 
-    def _alarm(self, signum: int, frame: FrameType | None) -> None:
+    def alarm(self, signum: int, frame: FrameType | None) -> None:
+        """Act: politely at first, by force from then on."""
         first, self.expired = not self.expired, True
         if first and self._scope is not None and self._token is not None:
             self._token.run_sync_soon(self._scope.cancel)
@@ -56,7 +57,7 @@ def watchdog(seconds: float) -> Iterator[Watchdog]:
         with _last_resort(seconds):
             yield dog
         return
-    handler = signal.signal(signal.SIGALRM, dog._alarm)
+    handler = signal.signal(signal.SIGALRM, dog.alarm)
     before = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_SECONDS)
     try:
         yield dog

@@ -14,12 +14,12 @@ _processor.py                 DX1-DX7
 ============================  =======================================================
 """
 
-from penstock_tck.draft._processor import DraftProcessorChecks
-from penstock_tck.draft._publisher_answers import DraftAnswerChecks
-from penstock_tck.draft._publisher_calls import DraftCallChecks
-from penstock_tck.draft._publisher_streams import DraftStreamChecks
-from penstock_tck.draft._subscriber_calls import DraftSubscriberCallChecks
-from penstock_tck.draft._subscriber_signals import DraftSubscriberSignalChecks
+from penstock_tck._draft_checks._processor import DraftProcessorChecks
+from penstock_tck._draft_checks._publisher_answers import DraftAnswerChecks
+from penstock_tck._draft_checks._publisher_calls import DraftCallChecks
+from penstock_tck._draft_checks._publisher_streams import DraftStreamChecks
+from penstock_tck._draft_checks._subscriber_calls import DraftSubscriberCallChecks
+from penstock_tck._draft_checks._subscriber_signals import DraftSubscriberSignalChecks
 
 
 class DraftPublisherChecks(DraftAnswerChecks, DraftCallChecks, DraftStreamChecks):

@@ -14,14 +14,14 @@ _faults.py                    1.4 1.9 2.13: sources and subscribers that raise
 A check goes into the file of its theme, as a method of the class there: see `penstock_tck._check` for how it is written.
 """
 
-from penstock_tck.publisher._cancelling import CancellingChecks
-from penstock_tck.publisher._demand import DemandChecks
-from penstock_tck.publisher._endings import EndingChecks
-from penstock_tck.publisher._faults import FaultChecks
-from penstock_tck.publisher._letting_go import LettingGoChecks
-from penstock_tck.publisher._requesting import RequestingChecks
-from penstock_tck.publisher._serial import SerialChecks
-from penstock_tck.publisher._subscribing import SubscribingChecks
+from penstock_tck._publisher_checks._cancelling import CancellingChecks
+from penstock_tck._publisher_checks._demand import DemandChecks
+from penstock_tck._publisher_checks._endings import EndingChecks
+from penstock_tck._publisher_checks._faults import FaultChecks
+from penstock_tck._publisher_checks._letting_go import LettingGoChecks
+from penstock_tck._publisher_checks._requesting import RequestingChecks
+from penstock_tck._publisher_checks._serial import SerialChecks
+from penstock_tck._publisher_checks._subscribing import SubscribingChecks
 
 
 class PublisherChecks(

@@ -10,10 +10,10 @@ _signals.py                   2.2 2.7 2.11 2.13: how signals are taken
 A check drives the subscriber through `upstream = await self.attached()`, a `ManualPublisher`; `self.ask(n)` makes it request.
 """
 
-from penstock_tck.subscriber._demand import SubscriberDemandChecks
-from penstock_tck.subscriber._endings import SubscriberEndingChecks
-from penstock_tck.subscriber._signals import SubscriberSignalChecks
-from penstock_tck.subscriber._subscriptions import SubscriberSubscriptionChecks
+from penstock_tck._subscriber_checks._demand import SubscriberDemandChecks
+from penstock_tck._subscriber_checks._endings import SubscriberEndingChecks
+from penstock_tck._subscriber_checks._signals import SubscriberSignalChecks
+from penstock_tck._subscriber_checks._subscriptions import SubscriberSubscriptionChecks
 
 
 class SubscriberChecks(SubscriberDemandChecks, SubscriberEndingChecks, SubscriberSubscriptionChecks, SubscriberSignalChecks):
