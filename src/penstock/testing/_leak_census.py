@@ -29,15 +29,21 @@ def live_tasks() -> list[trio.lowlevel.Task]:
     """Return every task of the running trio run but its own system tasks; outside a run, none."""
     if not trio.lowlevel.in_trio_run():
         return []
-    root = trio.lowlevel.current_root_task()
-    top = root.child_nurseries[0].child_tasks if root is not None and root.child_nurseries else set()
     found: list[trio.lowlevel.Task] = []
-    waiting = [task for task in top if task.name != "<TrioToken.run_sync_soon task>"]
+    waiting = [_main_task()]
     while waiting:
         task = waiting.pop()
         found.append(task)
         waiting += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
     return found
+
+
+def _main_task() -> trio.lowlevel.Task:
+    """The ancestor of this task that trio's own root task started; from a system task it is that one."""
+    task, root = trio.lowlevel.current_task(), trio.lowlevel.current_root_task()
+    while task.parent_nursery is not None and task.parent_nursery.parent_task is not root:
+        task = task.parent_nursery.parent_task
+    return task
 
 
 def is_dropped(reference: "weakref.ref[Any]") -> bool:

@@ -33,21 +33,24 @@ class _StepCounter(trio.abc.Instrument):
     def __init__(self, root: trio.lowlevel.Task, scope: trio.CancelScope, cancel_before: int | None) -> None:
         self.steps = 0
         self._root = root
+        # What the task has started already is a neighbour of the function, not a part of it.
+        self._foreign = set(root.child_nurseries)
         self._scope = scope
         self._cancel_before = cancel_before
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        if not _descends(task, self._root):
+        if not self._is_ours(task):
             return
         self.steps += 1
         if self.steps == self._cancel_before:
             self._scope.cancel()
 
-
-def _descends(task: trio.lowlevel.Task | None, root: trio.lowlevel.Task) -> bool:
-    while task is not None and task is not root:
-        task = task.parent_nursery.parent_task if task.parent_nursery is not None else None
-    return task is root
+    def _is_ours(self, task: trio.lowlevel.Task) -> bool:
+        while task is not self._root:
+            if task.parent_nursery is None or task.parent_nursery in self._foreign:
+                return False
+            task = task.parent_nursery.parent_task
+        return True
 
 
 async def cancel_at_step(k: int | None, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> StepOutcome[T]:
