@@ -1,4 +1,7 @@
-"""The runner: whatever ends a run early is a failure in words, a violation always fails, and a waiver is honest."""
+"""The runner: whatever ends a run early is a failure in words, a violation always fails, and a waiver is honest.
+
+Checks run on a MockClock; only the watchdog knows real time.
+"""
 
 from typing import Any
 

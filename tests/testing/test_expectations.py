@@ -1,4 +1,4 @@
-"""Tests of waiting in virtual time: quiescence and the clock are two things."""
+"""Tests of waiting in virtual time: quiescence and what the MockClock shows are two things."""
 
 import pytest
 import trio

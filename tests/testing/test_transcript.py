@@ -11,7 +11,7 @@ from penstock.testing import Transcript, run_virtual, shown
 def test_lines_tell_step_time_actor_and_text() -> None:
     """A line is what a person reads: order, virtual time, who, what."""
 
-    async def scenario() -> str:
+    async def scenario() -> str:  # under a MockClock
         transcript = Transcript()
         transcript.add("s1", "-> request(1)")
         await trio.sleep(2.5)
