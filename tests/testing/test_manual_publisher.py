@@ -152,6 +152,12 @@ def test_in_the_draft_calls_on_what_is_over_raise_and_are_breaches() -> None:
     assert rules(source) == ["D5.2", "D7.3", "D7.4"]
 
 
+def test_a_line_speaks_one_language() -> None:
+    """A subscriber of the draft that calls request, or a modern one that calls request_more, is found out."""
+    assert not hasattr(pair(DRAFT)[1].line, "request")
+    assert not hasattr(pair()[1].line, "request_more")
+
+
 def test_in_the_draft_illegal_demand_raises() -> None:
     """D2.4."""
     source, subscriber = pair(DRAFT)

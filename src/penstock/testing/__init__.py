@@ -9,7 +9,7 @@
 from penstock.testing._dialect import DRAFT, MODERN, Dialect, Signal, SubscriberState
 from penstock.testing._expectations import ExpectationFailed, settle
 from penstock.testing._leak_census import LeakCensus, is_dropped, live_tasks, referrers
-from penstock.testing._manual_publisher import ManualDraftSubscription, ManualPublisher, ManualSubscription
+from penstock.testing._manual_publisher import ManualDraftSubscription, ManualLine, ManualPublisher, ManualSubscription
 from penstock.testing._manual_subscriber import ManualSubscriber
 from penstock.testing._seeded_scheduler import SEEDING_WORKS, seeded
 from penstock.testing._signal_ledger import RunawaySignals, SignalLedger
@@ -25,6 +25,7 @@ __all__ = [
     "ExpectationFailed",
     "LeakCensus",
     "ManualDraftSubscription",
+    "ManualLine",
     "ManualPublisher",
     "ManualSubscriber",
     "ManualSubscription",

@@ -27,7 +27,7 @@ from penstock.testing._transcript import Transcript, Violation, shown
 _CALLS_KEPT = 10_000
 
 
-class ManualSubscription:
+class ManualLine:
     """One subscriber's line to a `ManualPublisher`: demand, cancellation, and the breaches of its subscriber."""
 
     def __init__(self, name: str, subscriber: Any, *, record: Transcript, dialect: Dialect, changed: Awaited) -> None:
@@ -51,10 +51,10 @@ class ManualSubscription:
 
     # ------------------------------------------------------------------ what the subscriber calls
 
-    def request(self, n: int, /) -> None:
-        """Register demand (rule 3.8); after the end do nothing (rule 3.6)."""
-        self._called("request", shown(n), "3.6")
-        self._refuse_if_over("request")
+    def _register(self, n: int) -> None:
+        name = self._dialect.request
+        self._called(name, shown(n), "3.6")
+        self._refuse_if_over(name)
         try:
             demand = check_demand(n)
         except IllegalDemand as error:
@@ -149,12 +149,20 @@ class ManualSubscription:
         self._record.violate(self._dialect.rule(rule), text, actor=self.name)
 
 
-class ManualDraftSubscription(ManualSubscription):
-    """The same line in the draft's words."""
+class ManualSubscription(ManualLine):
+    """A line in today's words."""
+
+    def request(self, n: int, /) -> None:
+        """Register demand (rule 3.8); after the end do nothing (rule 3.6)."""
+        self._register(n)
+
+
+class ManualDraftSubscription(ManualLine):
+    """A line in the draft's words."""
 
     def request_more(self, n: int, /) -> None:
         """Register demand; raise InvalidStateError when over and ValueError for a demand that is not positive."""
-        self.request(n)
+        self._register(n)
 
 
 class ManualPublisher:
@@ -163,7 +171,7 @@ class ManualPublisher:
     def __init__(self, name: str = "p1", *, transcript: Transcript | None = None, dialect: Dialect = MODERN, within: float = 0.0) -> None:
         self.name = name
         self.record = transcript if transcript is not None else Transcript()
-        self.subscriptions: list[ManualSubscription] = []
+        self.subscriptions: list[ManualLine] = []
         self._dialect = dialect
         self._within = within
         self._calls = Awaited()
@@ -172,13 +180,13 @@ class ManualPublisher:
         """Accept the subscriber at once: on_subscribe, and nothing else by itself."""
         if subscriber is None:
             raise TypeError("subscribe() was called with None (rule 1.9)")
-        kind = ManualDraftSubscription if self._dialect.request == "request_more" else ManualSubscription
+        kind: type[ManualLine] = ManualDraftSubscription if self._dialect.request == "request_more" else ManualSubscription
         line = kind(self.name, subscriber, record=self.record, dialect=self._dialect, changed=self._calls)
         self.subscriptions.append(line)
         line.signal("on_subscribe", line)
 
     @property
-    def subscription(self) -> ManualSubscription:
+    def subscription(self) -> ManualLine:
         """The newest subscription."""
         if not self.subscriptions:
             raise ExpectationFailed(f"{self.name}: nobody has subscribed", self.record)
