@@ -99,6 +99,7 @@ def imports(session: nox.Session) -> None:
     """The layers: who may import whom, each entered by its front door (import-linter)."""
     _prepare(session, "imports")
     session.run("lint-imports")
+    session.run("pytest", *STOP_WHEN_HANGING, "-q", "tests/imports", *session.posargs)
 
 
 @nox.session(python=MAIN)
@@ -126,8 +127,8 @@ def tests(session: nox.Session) -> None:
     session.run("coverage", "report")
 
 
-# The examples and the kit have sessions of their own.
-OUR_TESTS = ("tests", "--ignore=tests/tck", "--ignore=tests/examples")
+# These have sessions of their own.
+OUR_TESTS = ("tests", "--ignore=tests/tck", "--ignore=tests/examples", "--ignore=tests/imports")
 
 
 def _tests_elsewhere(session: nox.Session) -> None:
