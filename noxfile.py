@@ -24,7 +24,7 @@ nox.options.error_on_external_run = True
 HERE = Path(__file__).parent
 PROJECT = nox.project.load_toml("pyproject.toml")
 OLDEST = (3, 11)  # `requires-python`, as numbers
-OURS = (".", "./tck") if (HERE / "tck/src/penstock_tck").exists() else (".",)
+OURS = (".", "./tck")
 # Editable, for uv keeps what it once built from a folder, and would install yesterday's src again.
 EDITABLE = tuple(word for project in OURS for word in ("-e", project))
 # pytest prints where a test hangs (faulthandler_timeout) and these make it stop there, too. An option: pytest 8 lacks it.
@@ -110,8 +110,6 @@ def types(session: nox.Session) -> None:
     session.run("pyright")
     for project in OURS:
         package = "penstock" if project == "." else "penstock_tck"
-        if not (HERE / project / "src" / package / "__init__.py").exists():
-            continue
         session.run("pyright", "--verifytypes", package, "--ignoreexternal")
 
 

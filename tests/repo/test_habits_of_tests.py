@@ -13,7 +13,7 @@ TESTS = files_with_tests()
 REAL_TIME = ("tests/bench",)
 SLEEPS = {"time.sleep", "asyncio.sleep", "anyio.sleep"}
 TIMED = {"trio.sleep", "trio.sleep_until", "trio.move_on_after", "trio.fail_after", "trio.move_on_at", "trio.fail_at"}
-VIRTUAL = re.compile(r"\b(autojump_clock|mock_clock|MockClock)\b")
+VIRTUAL = re.compile(r"\b(autojump_clock|mock_clock|MockClock|run_virtual|run_check)\b")
 
 
 def _calls(path: Path) -> list[str]:
