@@ -8,12 +8,18 @@ Rules of this file:
 * After the end, in whatever way, the publisher's signals are nothing (rules 2.4, 2.8).
 """
 
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from penstock.api import Publisher, RuleViolation, Subscriber, Subscription, add_demand
-from penstock.core._scope import Scope
 
 T = TypeVar("T")
+
+
+class Told(Protocol):
+    """Who hears of a violation after which no subscriber listens any more: a `Scope`, mostly."""
+
+    def violation(self, error: RuleViolation) -> None:
+        """A foreign object broke a rule and was cut off."""
 
 
 class Intake(Subscriber[T], Subscription, Generic[T]):
@@ -21,14 +27,14 @@ class Intake(Subscriber[T], Subscription, Generic[T]):
 
     __slots__ = ("_outstanding", "_scope", "_subscriber", "_upstream")
 
-    def __init__(self, subscriber: Subscriber[T], scope: Scope) -> None:
+    def __init__(self, subscriber: Subscriber[T], scope: Told) -> None:
         self._subscriber: Subscriber[T] | None = subscriber
         self._scope = scope
         self._upstream: Subscription | None = None
         self._outstanding = 0
 
     @classmethod
-    def between(cls, publisher: Publisher[T], subscriber: Subscriber[T], scope: Scope) -> None:
+    def between(cls, publisher: Publisher[T], subscriber: Subscriber[T], scope: Told) -> None:
         """Subscribe to `publisher` on behalf of `subscriber`."""
         intake = cls(subscriber, scope)
         subscriber.on_subscribe(intake)
