@@ -31,6 +31,7 @@ from penstock.api import (
 )
 from penstock.core._intake import Intake
 from penstock.core._scope import Report, log_violation, tell
+from penstock.core._sources import Over
 from penstock.core._topic import Topic
 
 T = TypeVar("T")
@@ -110,7 +111,7 @@ class _Line(Subscriber[T], DraftSubscription, Generic[T]):
         self._lines = lines
         self._ahead = ahead  # what is still to be asked for beyond the demand
         self._on_violation = on_violation
-        self._upstream: Subscription | None = None
+        self._upstream: Subscription = Over()
         self._opened = False
         self._ended = False
         self._error: BaseException | None = None
@@ -185,9 +186,8 @@ class _Line(Subscriber[T], DraftSubscription, Generic[T]):
                     self.on_next(held)
                     if self._ended:
                         self._finish()
-                if self._upstream is not None:
-                    ahead, self._ahead = self._ahead, 0
-                    self._upstream.request(add_demand(owed, ahead))
+                ahead, self._ahead = self._ahead, 0
+                self._upstream.request(add_demand(owed, ahead))
         finally:
             self._draining = False
 
@@ -198,9 +198,7 @@ class _Line(Subscriber[T], DraftSubscription, Generic[T]):
 
     def on_next(self, element: T, /) -> None:
         subscriber = self._subscriber
-        if subscriber is None:
-            return
-        if not self._demand:
+        if subscriber is None or not self._demand:
             self._held = element
             return
         self._demand -= 1
@@ -239,9 +237,7 @@ class _Line(Subscriber[T], DraftSubscription, Generic[T]):
 
     def _fail(self, error: InvalidStateError) -> None:
         self._error = error
-        upstream, self._upstream = self._upstream, None
-        if upstream is not None:
-            upstream.cancel()
+        self._upstream.cancel()
         self._finish()
 
     def _cut_off(self, signal: str, error: Exception) -> None:
@@ -258,13 +254,12 @@ class _Line(Subscriber[T], DraftSubscription, Generic[T]):
         """Forget the subscriber, and cancel what is above."""
         upstream = self._upstream
         self._let_go()  # first: a publisher that answers a cancel with a signal finds nobody
-        if upstream is not None:
-            upstream.cancel()
+        upstream.cancel()
 
     def _let_go(self) -> DraftSubscriber[T] | None:
         """Forget both sides at once (D3.3), so that the same object may subscribe again (D3.4); return who it was."""
         subscriber, self._subscriber = self._subscriber, None
-        self._upstream = self._held = None
+        self._upstream, self._held = Over(), None
         self._demand = self._owed = 0
         if subscriber is not None:
             del self._lines[id(subscriber)]
