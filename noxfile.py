@@ -140,6 +140,17 @@ for _version, _path in OTHERS.items():
 
 
 @nox.session(python=MAIN)
+def minimums(session: nox.Session) -> None:
+    """The tests on the lowest version of each dependency that we say we work with."""
+    tck_project = nox.project.load_toml("tck/pyproject.toml")
+    declared = [*PROJECT["project"]["dependencies"], *tck_project["project"]["dependencies"], *_groups("tests")]
+    lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
+    lowest.pop("penstock")  # ours, from here
+    _prepare(session, ours=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())))
+    session.run("pytest", *(session.posargs or (*OUR_TESTS, "tck/tests")))
+
+
+@nox.session(python=MAIN)
 def tck(session: nox.Session) -> None:
     """The test kit: its own tests (a saboteur for each check), then the kit over every source, operator and adapter of ours."""
     _prepare(session, "tests")
@@ -205,17 +216,6 @@ def demo(session: nox.Session) -> None:
 # --------------------------------------------------------------------------------------------- not part of a plain `nox`
 
 
-@nox.session(python=MAIN, default=False)
-def minimums(session: nox.Session) -> None:
-    """The tests on the lowest version of each dependency that we say we work with."""
-    tck_project = nox.project.load_toml("tck/pyproject.toml")
-    declared = [*PROJECT["project"]["dependencies"], *tck_project["project"]["dependencies"], *_groups("tests")]
-    lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
-    lowest.pop("penstock")  # ours, from here
-    _prepare(session, ours=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())))
-    session.run("pytest", *(session.posargs or OUR_TESTS))
-
-
 @nox.session(name="format", python=MAIN, default=False)
 def format_(session: nox.Session) -> None:
     """Put the code into shape: ruff's formatter, and those of its complaints that it can mend itself."""
@@ -226,7 +226,7 @@ def format_(session: nox.Session) -> None:
 
 def _default_sessions() -> list[str]:
     first = ["lint", "imports", "types", "tests"]
-    return [*first, *(f"tests-{version}" for version in OTHERS), "tck", "examples", "docs", "bench", "build", "demo"]
+    return [*first, *(f"tests-{version}" for version in OTHERS), "minimums", "tck", "examples", "docs", "bench", "build", "demo"]
 
 
 nox.options.sessions = _default_sessions()
