@@ -78,10 +78,6 @@ def _prepare(session: nox.Session, *groups: str, ours: Iterable[str] = EDITABLE)
     session.install(*ours, *_groups(*groups))
 
 
-def _examples() -> list[str]:
-    return sorted(str(path.relative_to(HERE)) for path in (HERE / "examples").glob("*.py"))
-
-
 # ------------------------------------------------------------------------------------------------------------- sessions
 
 
