@@ -3,6 +3,7 @@
 May import `penstock.api` and trio. Operators build on this layer; it knows nothing of them, nor of any network.
 """
 
+from penstock.core._arguments import check_seconds, name_of
 from penstock.core._as_draft import as_draft
 from penstock.core._as_modern import as_modern
 from penstock.core._callback import CallbackSubscriber
@@ -16,7 +17,6 @@ from penstock.core._sources import (
     Over,
     Streamable,
     as_source,
-    check_seconds,
     empty,
     failed,
     from_async_iterable,
@@ -25,7 +25,6 @@ from penstock.core._sources import (
     from_publisher,
     generate,
     interval,
-    name_of,
     single,
     timer,
 )
