@@ -67,3 +67,8 @@ def test_a_test_can_fail(path: Path) -> None:
         if node.name.startswith("test_") and not any(isinstance(part, ast.Assert | ast.Call | ast.Raise) for part in ast.walk(node))
     ]
     assert blind == []
+
+
+def test_a_test_has_the_same_name_in_each_run(request: pytest.FixtureRequest) -> None:
+    """No address of an object is part of a test's id: give `ids=`, so that a failure can be run again by its name."""
+    assert [item.nodeid for item in request.session.items if re.search(r" at 0x[0-9a-f]+", item.nodeid)] == []
