@@ -21,11 +21,12 @@ class DraftLine(TaskLine):
             self.refuse_when_over("request_more")
             return
         if n <= 0:
-            raise ValueError(f"request_more({n}): demand is a positive integer (draft rule D2.4)")
-        if self.demand + n > UNBOUNDED:
-            self.end("on_error", InvalidStateError("the total demand is above 2^63-1 (draft rule D2.3)"))
+            self.refuse_demand(n)
             return
-        self.demand += n
+        if self.is_too_much(n):
+            self.overflow()
+            return
+        self.add(n)
         self.pump()
 
     def cancel(self) -> None:
@@ -33,6 +34,18 @@ class DraftLine(TaskLine):
             self.refuse_when_over("cancel")
             return
         self.forget()
+
+    def refuse_demand(self, n: int) -> None:
+        raise ValueError(f"request_more({n}): demand is a positive integer (draft rule D2.4)")
+
+    def is_too_much(self, n: int) -> bool:
+        return self.demand + n > UNBOUNDED
+
+    def overflow(self) -> None:
+        self.end("on_error", InvalidStateError("the total demand is above 2^63-1 (draft rule D2.3)"))
+
+    def add(self, n: int) -> None:
+        self.demand += n
 
     def refuse_when_over(self, method: str) -> None:
         raise InvalidStateError(f"{method} on a subscription that is over (draft rules D2.1, D3.1)")
@@ -57,9 +70,15 @@ class DraftPublisher(TaskPublisher):
         if not self.count:
             self.answer_with_the_end(subscriber)
             return
-        if id(subscriber) in self.active:
+        if self.is_active(subscriber):
             self.refuse_again(subscriber)
             return
+        self.accept(subscriber)
+
+    def is_active(self, subscriber: Any) -> bool:
+        return id(subscriber) in self.active
+
+    def accept(self, subscriber: Any) -> None:
         line = self.line(self, subscriber)
         assert isinstance(line, DraftLine)
         self.active[id(subscriber)] = line
@@ -74,3 +93,34 @@ class DraftPublisher(TaskPublisher):
     def refuse_again(self, subscriber: Any) -> None:
         """Draft rule D1.7: the refusal ends the first subscription too, so that the grammar holds."""
         self.active[id(subscriber)].end("on_error", InvalidStateError("this object is subscribed already (draft rule D1.7)"))
+
+
+class RefusingDraftPublisher(DraftPublisher):
+    """It refuses every subscriber."""
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        subscriber.on_error(InvalidStateError("nobody may subscribe (D1.6)"))
+
+
+class SlowDraftLine(DraftLine):
+    """Each element comes some seconds after it is due."""
+
+    publisher: "SlowDraftPublisher"
+
+    async def run(self) -> None:
+        while self.due():
+            await trio.sleep(self.publisher.seconds)
+            if self.due():
+                self.step()
+        self.busy = False
+        self.finish()
+
+
+class SlowDraftPublisher(DraftPublisher):
+    """A publisher whose elements are not there when they are requested."""
+
+    line = SlowDraftLine
+
+    def __init__(self, nursery: trio.Nursery, count: int, *, seconds: float) -> None:
+        super().__init__(nursery, count)
+        self.seconds = seconds

@@ -7,7 +7,8 @@ from typing import Any
 
 from penstock_tck import DRAFT, ProcessorVerification, PublisherVerification, SubscriberVerification
 
-from tck.tests._honest_draft import DraftLine, DraftPublisher
+from tck.tests._honest_draft import DraftLine, DraftPublisher, RefusingDraftPublisher, SlowDraftPublisher
+from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
 from tck.tests._honest_publishers import HonestLine, HonestPublisher, TaskLine, TaskPublisher
 from tck.tests._honest_subscribers import HonestProcessor, HonestSubscriber
 
@@ -58,8 +59,17 @@ class HonestDraftPublisher(HonestTaskPublisher):
     """By the rules of the draft."""
 
     profile = DRAFT
+    remembers = True
     line: type[HonestLine] = DraftLine
     publisher_class: type[Any] = DraftPublisher
+    refusing_class: type[Any] = RefusingDraftPublisher
+    slow_class: type[Any] = SlowDraftPublisher
+
+    def create_refusing_publisher(self) -> Any:
+        return self.refusing_class(self.env.nursery, 1)
+
+    def create_slow_publisher(self, elements: int, seconds: float) -> Any:
+        return self.slow_class(self.env.nursery, elements, seconds=seconds)
 
 
 class HonestSubscriberStage(SubscriberVerification):
@@ -97,4 +107,51 @@ class HonestProcessorStage(ProcessorVerification):
         return self.processor_class()
 
 
-HONEST = (HonestSynchronousPublisher, HonestTaskPublisher, HonestDraftPublisher, HonestSubscriberStage, HonestProcessorStage)
+class HonestDraftSubscriberStage(SubscriberVerification):
+    """A subscriber of the draft in which everything can be triggered and seen."""
+
+    profile = DRAFT
+    reports = True
+    dispatches = True
+    subscriber_class: type[HonestDraftSubscriber] = HonestDraftSubscriber
+
+    def create_subscriber(self) -> Any:
+        return self.subscriber_class(self.env.nursery, self.saw_next, self.saw_error, self.saw_complete)
+
+    def trigger_request(self, n: int) -> None:
+        self.subscriber.request(n)
+
+    def trigger_cancel(self) -> None:
+        self.subscriber.cancel()
+
+    def trigger_shutdown(self) -> None:
+        self.subscriber.shut_down()
+
+
+class HonestDraftProcessorStage(ProcessorVerification):
+    """A processor of the draft, which serves any number of subscribers and reads ahead."""
+
+    profile = DRAFT
+    multicast = True
+    reads_ahead = True
+    max_subscribers = 3
+    processor_class: type[HonestDraftProcessor] = HonestDraftProcessor
+
+    def create_processor(self) -> Any:
+        return self.processor_class(self.env.nursery)
+
+    async def create_completed_publisher(self) -> Any:
+        below = await self.connect(self.above(0))
+        await self.settle()
+        return below
+
+
+HONEST = (
+    HonestSynchronousPublisher,
+    HonestTaskPublisher,
+    HonestSubscriberStage,
+    HonestProcessorStage,
+    HonestDraftPublisher,
+    HonestDraftSubscriberStage,
+    HonestDraftProcessorStage,
+)

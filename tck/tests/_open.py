@@ -46,11 +46,5 @@ _SUBSCRIBER_RULES = {
 }
 _SUBSCRIBER_CHECKS: set[str] = set()
 
-# ---------------------------------------------------------------------- the draft
-
-_DRAFT_CHAPTERS = {1: 7, 2: 6, 3: 4, 4: 7, 5: 2, 6: 3, 7: 7, 8: 6}
-_DRAFT_RULES = {f"D{chapter}.{number}" for chapter, last in _DRAFT_CHAPTERS.items() for number in range(1, last + 1)} - {"D2.1", "D2.6"}
-_DRAFT_CHECKS: set[str] = set()
-
-RULES_WITHOUT_CHECK = _PUBLISHER_RULES | _SUBSCRIBER_RULES | _DRAFT_RULES
-CHECKS_WITHOUT_SABOTEUR: set[str] = _PUBLISHER_CHECKS | _SUBSCRIBER_CHECKS | _DRAFT_CHECKS
+RULES_WITHOUT_CHECK = _PUBLISHER_RULES | _SUBSCRIBER_RULES
+CHECKS_WITHOUT_SABOTEUR: set[str] = _PUBLISHER_CHECKS | _SUBSCRIBER_CHECKS

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock_tck import (
+    DRAFT,
     CheckResult,
     Kind,
     ProcessorVerification,
@@ -35,9 +36,12 @@ from penstock_tck import (
 )
 
 from tck.tests._honest_draft import DraftLine
+from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
 from tck.tests._honest_publishers import HonestLine, TaskLine
 from tck.tests._honest_verifications import (
+    HonestDraftProcessorStage,
     HonestDraftPublisher,
+    HonestDraftSubscriberStage,
     HonestProcessorStage,
     HonestSubscriberStage,
     HonestSynchronousPublisher,
@@ -65,7 +69,9 @@ def _saboteur(culprit: type[Any], verification: type[Verification], caught: Mapp
     breaks = (culprit.__doc__ or "").split(".")[0]
     if not breaks:
         raise ValueError(f"{culprit.__name__} does not say what it breaks")
-    return Saboteur(name=culprit.__name__, breaks=breaks, verification=verification, caught={**caught, **dict.fromkeys(also, "")})
+    # The same fault may be one by either generation's rules.
+    name = f"Draft{culprit.__name__}" if verification.profile is DRAFT else culprit.__name__
+    return Saboteur(name=name, breaks=breaks, verification=verification, caught={**caught, **dict.fromkeys(also, "")})
 
 
 def publisher_saboteur(line: type[HonestLine], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
@@ -90,19 +96,25 @@ def publisher_class_saboteur(
     return _saboteur(publisher, type(publisher.__name__, (base,), {"publisher_class": publisher, **declares}), caught, also)
 
 
+def draft_publisher_saboteur(
+    culprit: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), *, serves_as: str = "publisher_class", **declares: Any
+) -> Saboteur:
+    """A publisher of the draft that is broken itself; `serves_as` is the attribute of `HonestDraftPublisher` whose place it takes."""
+    verification: type[PublisherVerification] = type(culprit.__name__, (HonestDraftPublisher,), {serves_as: culprit, **declares})
+    return _saboteur(culprit, verification, caught, also)
+
+
 def subscriber_saboteur(subscriber: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
-    """A broken subscriber."""
-    verification: type[SubscriberVerification] = type(
-        subscriber.__name__, (HonestSubscriberStage,), {"subscriber_class": subscriber, **declares}
-    )
+    """A broken subscriber, of either generation."""
+    base: type[Any] = HonestDraftSubscriberStage if issubclass(subscriber, HonestDraftSubscriber) else HonestSubscriberStage
+    verification: type[SubscriberVerification] = type(subscriber.__name__, (base,), {"subscriber_class": subscriber, **declares})
     return _saboteur(subscriber, verification, caught, also)
 
 
 def processor_saboteur(processor: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
-    """A broken processor."""
-    verification: type[ProcessorVerification] = type(
-        processor.__name__, (HonestProcessorStage,), {"processor_class": processor, **declares}
-    )
+    """A broken processor, of either generation."""
+    base: type[Any] = HonestDraftProcessorStage if issubclass(processor, HonestDraftProcessor) else HonestProcessorStage
+    verification: type[ProcessorVerification] = type(processor.__name__, (base,), {"processor_class": processor, **declares})
     return _saboteur(processor, verification, caught, also)
 
 

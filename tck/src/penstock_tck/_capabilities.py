@@ -86,6 +86,8 @@ REPORTS: Final = declares("reports")
 """The subscriber tells the kit what its handlers saw, by self.saw_next and the like."""
 DISPATCHES: Final = declares("dispatches")
 """The subscriber declares that handlers run later than the signals (rule 2.2)."""
+READS_AHEAD: Final = declares("reads_ahead")
+"""The processor requests elements above before anything was requested below."""
 TWO_SUBSCRIBERS: Final = Capability(
     "two subscribers",
     lambda verification: "" if verification.max_subscribers >= 2 else f"it declares max_subscribers = {verification.max_subscribers}",

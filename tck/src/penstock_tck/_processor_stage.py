@@ -10,7 +10,7 @@ from penstock.api import UsageError
 from penstock.testing import ManualPublisher, ManualSubscriber
 from penstock_tck._publisher_stage import PublisherStage
 from penstock_tck._subscriber_stage import SubscriberStage
-from penstock_tck._upstream import CountingPublisher
+from penstock_tck._upstream import CountingPublisher, DraftCountingPublisher
 from penstock_tck._verification import made
 
 
@@ -25,6 +25,11 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     recovers: ClassVar[bool] = False
     """Whether it answers an on_error from above with something else than that error (rule 4.2)."""
 
+    reads_ahead: ClassVar[bool] = False
+    """Whether it requests elements above before anything was requested below."""
+
+    below: Any = None
+    """The publisher below the processor, when it is verified as a subscriber."""
     downstream: ManualSubscriber
     """The probe below, when it is verified as a subscriber."""
 
@@ -42,27 +47,36 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def create_publisher(self, elements: int) -> Any:
         """A processor below a publisher of so many elements."""
-        return await self.connect(CountingPublisher(elements))
+        return await self.connect(self.above(elements))
 
     async def create_failed_publisher(self) -> Any:
         """A processor below a publisher that has failed."""
-        return await self.connect(CountingPublisher(0, ValueError("the source above failed")))
+        below = await self.connect(self.above(0, ValueError("the source above failed")))
+        if self.profile.failed_calls_on_subscribe:
+            return below
+        await self.settle()  # D6.1: a processor of the draft learns of it later, and only then has it failed
+        return below
 
     async def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
         """A processor below a publisher that fails after so many elements."""
-        return await self.connect(CountingPublisher(elements, error))
+        return await self.connect(self.above(elements, error))
+
+    def above(self, elements: int, error: BaseException | None = None) -> Any:
+        """Return the kit's publisher of so many elements, in the language of the profile."""
+        kind = DraftCountingPublisher if self.profile.dialect.end_ends_calls else CountingPublisher
+        return kind(elements, error)
 
     # ------------------------------------------------------------------ as a subscriber
 
     async def attach(self, upstream: ManualPublisher) -> None:
         """Put a fresh processor between `upstream` and a probe, which reports what comes out below. Checkpoints."""
-        below = await self.connect(upstream)
+        self.below = await self.connect(upstream)
         self.downstream = self.probe(
             when_next=lambda _, element: self.saw_next(element),
             when_error=lambda _, error: self.saw_error(error),
             when_complete=lambda _: self.saw_complete(),
         )
-        self.subscribe(below, self.downstream)
+        self.subscribe(self.below, self.downstream)
         await self.settle()
         self.subscriber = self.signal_target(upstream)
 

@@ -1,8 +1,8 @@
-"""The publisher that stands above a processor under test: 0, 1, 2, ... n-1, without a task, by the rules."""
+"""The publisher that stands above a processor under test: 0, 1, 2, ... n-1, without a task, by the rules of either generation."""
 
 from typing import Any
 
-from penstock.api import IllegalDemand, Publisher, Subscription, add_demand, check_demand
+from penstock.api import UNBOUNDED, IllegalDemand, InvalidStateError, Publisher, Subscription, add_demand, check_demand
 
 
 class CountingPublisher(Publisher[int]):
@@ -62,3 +62,39 @@ class _Counting(Subscription):
     def _end(self, signal: str, *arguments: Any) -> None:
         subscriber, self._subscriber = self._subscriber, None
         getattr(subscriber, signal)(*arguments)
+
+
+class DraftCountingPublisher(CountingPublisher):
+    """The same by the draft: an end that is known is signalled alone, and calls on what is over raise."""
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        """Serve one more subscriber, from 0 on, or tell it the end."""
+        if subscriber is None:
+            raise TypeError("subscribe() was called with None")
+        if self._count:
+            line = _DraftCounting(subscriber, self._count, self._error)
+            subscriber.on_subscribe(line)
+            line.pump()
+        elif self._error is None:
+            subscriber.on_complete()
+        else:
+            subscriber.on_error(self._error)
+
+
+class _DraftCounting(_Counting):
+    def request_more(self, n: int, /) -> None:
+        """Signal `n` more."""
+        self._refuse_when_over("request_more")
+        if self._demand + check_demand(n) > UNBOUNDED:
+            self._end("on_error", InvalidStateError("the total demand is above 2^63-1 (D2.3)"))
+            return
+        self.request(n)
+
+    def cancel(self) -> None:
+        """Stop."""
+        self._refuse_when_over("cancel")
+        super().cancel()
+
+    def _refuse_when_over(self, method: str) -> None:
+        if self._subscriber is None:
+            raise InvalidStateError(f"{method} was called on a subscription that is over (D2.1, D3.1)")
