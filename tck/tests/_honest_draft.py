@@ -1,6 +1,7 @@
 """A publisher that keeps the early draft's rules. Saboteurs override one method of its line.
 
-Its signals come from a task, because the draft's own subscribers may call nothing from within a signal.
+Its signals come from a task, because the draft's own subscribers may call nothing from within a signal. What sleeps sleeps on
+the kit's MockClock.
 """
 
 from typing import Any

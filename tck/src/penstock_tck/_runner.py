@@ -101,7 +101,8 @@ def _outcome(check: Check, faults: list[str]) -> Outcome:
 
 async def _drive(verification: type[Verification], check: Check, transcript: Transcript, dog: Watchdog) -> tuple[str, tuple[str, ...]]:
     """Run the body under a fresh nursery; return what it observed, and the probes that it left open."""
-    observed, left_open = None, ()  # what is left where the watchdog cancels the nursery
+    observed: object = None  # this and the next are what is left where the watchdog cancels the nursery
+    left_open: tuple[str, ...] = ()
     async with trio.open_nursery() as nursery:
         dog.guard(nursery.cancel_scope)
         stage = verification()

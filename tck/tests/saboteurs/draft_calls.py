@@ -1,4 +1,4 @@
-"""Publishers of the draft whose request_more or cancel is wrong in itself."""
+"""Publishers of the draft whose request_more or cancel is wrong in itself (what sleeps here sleeps on the kit's MockClock)."""
 
 from typing import Any
 

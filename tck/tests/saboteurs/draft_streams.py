@@ -1,4 +1,4 @@
-"""Publishers of the draft whose elements or ends are wrong."""
+"""Publishers of the draft whose elements or ends are wrong (what sleeps here sleeps on the kit's MockClock)."""
 
 from typing import Any
 

@@ -100,9 +100,10 @@ class DraftAnswerChecks(PublisherStage):
             probe.cancel()
             self.subscribe(publisher, probe)
             await probe.expect_subscription()
-        for each in (staying, probe):
-            each.request(3)
-            await each.expect_elements(3)
+        staying.request(3)
+        probe.request(3)
+        await staying.expect_elements(3)
+        await probe.expect_elements(3)
         await self.finish(staying, probe)
 
     @check("D4.6", elements=3, needs=[COMPLETES, MULTICAST, REMEMBERS])
