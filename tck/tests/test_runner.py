@@ -107,6 +107,12 @@ def test_whatever_ends_a_run_early_is_a_failure_in_words(name: str, words: str) 
     assert words in result.seen
 
 
+@pytest.mark.parametrize("name", ["checkpoints_without_end", "waits_without_end"])
+def test_what_the_watchdog_ends_is_told_in_its_words_alone(name: str) -> None:
+    """That the body did not return is no second fault."""
+    assert "escaped" not in _result(name).seen
+
+
 def test_a_message_has_all_that_a_reader_needs() -> None:
     """The rule in our words, what was driven, what was seen, where to look, and the transcript."""
     message = _result("sees_a_violation_and_does_not_look").message
