@@ -1,8 +1,7 @@
 """Type-checked by pyright alone, never run: what follows only from where an operator stands in a pipe.
 
-mypy does not look at the neighbours of an argument: where a type parameter occurs in the result alone, as in `take(3)`,
-it finds `Never`, and of a function that may be plain or async it takes the plain reading.
-With mypy, give such an operator a name and a type first: ``three: Operator[int, int] = ops.take(3)``.
+mypy does not look at the neighbours of an argument, so of an operator without a function, `take(3)` say, it learns less.
+With mypy, give such an operator a name and a type first: ``three: Operator[int, int] = ops.take(3)``; annotated.py shows it.
 """
 
 from collections.abc import AsyncIterator

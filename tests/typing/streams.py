@@ -40,7 +40,6 @@ def piping() -> None:
     assert_type(penstock.pipe(numbers), Source[int])
     assert_type(penstock.pipe(numbers, ops.map(str)), Source[str])
     assert_type(penstock.pipe(numbers, ops.filter(is_even), ops.map(str), ops.map(len)), Source[int])
-    penstock.pipe(numbers, ops.map(str.upper))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # the point: not a string
 
 
 async def ending() -> None:
