@@ -114,6 +114,20 @@ def test_calls_after_the_end_do_not_reach_the_publisher(end) -> None:
     assert [("on_subscribe",), end] == heard.log
 
 
+def test_a_request_that_waits_for_a_signal_is_dropped_by_the_end() -> None:
+    """D6.3: requested inside the last element, it would reach the publisher after its on_complete."""
+
+    def serve(_):
+        above.on_next("last")
+        above.on_complete()
+
+    calls = Calls(request_more=serve)
+    heard, above = _subscribed(calls, Heard(on_next=lambda _: heard.subscription.request(1)))
+    heard.subscription.request(1)
+    assert calls.log == [("request_more", 1)]
+    assert heard.log == [("on_subscribe",), ("on_next", "last"), ("on_complete",)]
+
+
 @pytest.mark.parametrize("n", [0, -1, True, 1.5, None])
 def test_an_illegal_demand_is_an_on_error_and_a_cancel_above(n) -> None:
     """Rule 3.9: where the draft raises to the caller (D2.4), today's subscriber gets a signal."""

@@ -245,6 +245,20 @@ async def test_a_shutdown_before_the_task_had_its_turn_asks_for_nothing(nursery,
     assert calls.log == [("cancel",)]
 
 
+async def test_a_subscription_after_a_shutdown_is_turned_away(nursery) -> None:
+    """By today's rules it is cancelled, by the draft's its on_subscribe raises; nothing is requested of it."""
+    modern, draft, calls = Box(nursery), Box(nursery, policy=MailboxPolicy.DRAFT), Calls()
+    for it in (modern, draft):
+        it.box.shutdown()
+    modern.box.on_subscribe(calls)
+    assert calls.log == [("cancel",)]
+    with pytest.raises(InvalidStateError):
+        draft.box.on_subscribe(calls)
+    await wait_all_tasks_blocked()
+    assert calls.log == [("cancel",)]
+    assert not nursery.child_tasks
+
+
 async def test_a_shutdown_lets_a_running_function_end(nursery) -> None:
     """It is not interrupted; none is called after it, and no demand follows."""
     gate, seen = trio.Event(), []
@@ -392,6 +406,18 @@ async def test_an_element_that_was_not_requested_ends_the_stream(nursery, policy
     assert violation.rule == rule
     assert calls.log[-1] == ("cancel",)
     assert calls.log.count(("cancel",)) == 1
+
+
+async def test_a_publisher_that_broke_a_rule_is_cancelled_before_the_user_hears_of_it(nursery) -> None:
+    """However long the function for errors takes, the publisher has been stopped."""
+    at_that_time, calls = [], Calls()
+    it = Box(nursery, demand=1, error=lambda _: at_that_time.extend(calls.log))
+    it.box.on_subscribe(calls)
+    await wait_all_tasks_blocked()
+    it.box.on_next("a")
+    it.box.on_next("one too many")
+    await wait_all_tasks_blocked()
+    assert at_that_time == [("request", 1), ("request", 1), ("cancel",)]
 
 
 async def test_an_element_before_on_subscribe_ends_the_stream(nursery) -> None:
