@@ -23,13 +23,6 @@ def answer_at_once(bench: Bench) -> None:
     bench.asked = asked  # type: ignore[method-assign]  # another way to answer
 
 
-def forget_frames(error: BaseException | None) -> None:
-    """Drop the frames that an exception keeps, and with them the elements that were at hand when it was raised."""
-    while error is not None:
-        error.__traceback__ = None
-        error = error.__context__
-
-
 async def stop_nursery(bench: Bench, operator: Operator[Any, Any], begin: Callable[[Recorder], Any]) -> Recorder:
     """Run `operator` in a nursery of its own, `begin`, wait until all is quiet, and cancel the nursery."""
     async with trio.open_nursery() as nursery:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock import operators as ops
+from penstock.api import UNBOUNDED
 from penstock.operators import Operator
 from tests.operators.measure import Bench, Token
 
@@ -34,6 +35,8 @@ class Promise:
     """The same of each further source."""
     steady: int = STEPS
     """Elements asked for from above after `STEPS` times ``request(1)``, each of them answered at once."""
+    pause: float = 0.0
+    """Seconds that pass after each of those answers."""
     says_demand: str = "1 per downstream demand"
     """These words stand behind "Upstream demand:" in the docstring."""
 
@@ -146,4 +149,76 @@ PROMISES: Final[list[Promise]] = [
         steady=STEPS + 2,
         says_demand="1 per downstream demand, and `count` more with the first",
     ),
+    # --- _buffer.py
+    Promise(
+        name="batch",
+        make=lambda bench: ops.batch(5),
+        demand=lambda n: 5 * n,
+        steady=5 * STEPS,
+        says_demand="`count` per downstream demand",
+        bound=5,
+        peak=4,  # the fifth makes it a list, which goes on at once
+        says_buffer="`count` elements",
+    ),
+    Promise(
+        name="batch",
+        variant="timed",
+        make=lambda bench: ops.batch(5, 60),
+        demand=lambda n: 5 * min(n, 2),
+        steady=5 * STEPS,
+        says_demand="with `seconds` at most 2·`count` at a time",
+        bound=2 * 5,
+        peak=4,  # more takes time: lists that were passed on early leave the rest of theirs under way
+        says_buffer="with `seconds` 2·`count`",
+    ),
+    Promise(
+        name="buffer",
+        make=lambda bench: ops.buffer(4),
+        idle=4,
+        demand=lambda n: 4 + n,
+        steady=4 + STEPS,
+        says_demand="`size` at once, then 1 per downstream demand",
+        bound=4,
+        says_buffer="`size` elements",
+    ),
+    Promise(
+        name="drop",
+        make=lambda bench: ops.drop(),
+        idle=UNBOUNDED,
+        demand=lambda n: UNBOUNDED,
+        steady=UNBOUNDED,
+        says_demand="unbounded, at once",
+    ),
+    Promise(
+        name="latest",
+        make=lambda bench: ops.latest(),
+        idle=UNBOUNDED,
+        demand=lambda n: UNBOUNDED,
+        steady=UNBOUNDED,
+        says_demand="unbounded, at once",
+        bound=1,
+        says_buffer="1 element",
+    ),
+    # --- _timing.py
+    Promise(
+        name="debounce",
+        make=lambda bench: ops.debounce(1),
+        demand=lambda n: 1,
+        steady=STEPS + 1,
+        pause=2,
+        says_demand="1 at a time, renewed while downstream demand is left",
+        bound=1,
+        says_buffer="1 element",
+    ),
+    Promise(
+        name="throttle",
+        make=lambda bench: ops.throttle(1),
+        steady=2 * STEPS - 1,  # every other one comes too early
+        pause=0.6,
+        says_demand="1 per downstream demand, and 1 more for each element left out",
+    ),
+    Promise(name="timeout", make=lambda bench: ops.timeout(60)),
+    # --- _recover.py
+    Promise(name="retry", make=lambda bench: ops.retry(3), after_error=()),
+    Promise(name="on_error_resume", make=lambda bench: ops.on_error_resume(bench.source()), after_error=()),
 ]

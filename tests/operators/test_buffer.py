@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import penstock
 from penstock import ops
 from penstock.api import UNBOUNDED, PublisherStopped, UsageError
-from tests.operators._extras import answer_at_once, close_nursery, forget_frames, stop_nursery
-from tests.operators.measure import Bench, Boom
+from tests.operators._extras import answer_at_once, close_nursery, stop_nursery
+from tests.operators.measure import Bench, Boom, forget_frames
 
 # --- batch by count
 

@@ -8,7 +8,7 @@ import trio
 
 from penstock import operators as ops
 from penstock.api import UNBOUNDED
-from tests.operators.measure import Bench, Boom, forget_frames
+from tests.operators.measure import MOST_ELEMENTS, Bench, Boom, forget_frames
 from tests.operators.promises import PROMISES, STEPS, Promise
 
 each_promise = pytest.mark.parametrize("promise", PROMISES, ids=str)
@@ -70,6 +70,7 @@ async def test_demand_in_single_steps_asks_upstream_for_what_is_promised(promise
                 for line in tuple(bench.lines):
                     line.answer(1)
                     await bench.settle()
+                    await trio.sleep(promise.pause)
         assert bench.lines[0].requested == promise.steady
 
 
@@ -109,7 +110,7 @@ async def _sources_answer_inside_on_next(bench: Bench) -> None:
     def answer_all() -> None:
         bench.recorder.on_element = None
         for line in tuple(bench.lines):
-            line.emit(line.outstanding)
+            line.emit(min(line.outstanding, MOST_ELEMENTS))
 
     bench.recorder.on_element = answer_all
     bench.recorder.request(100)

@@ -11,8 +11,8 @@ import penstock
 from penstock import ops
 from penstock.api import UNBOUNDED, PublisherStopped, UsageError
 from penstock.core import Source
-from tests.operators._extras import close_nursery, forget_frames, stop_nursery
-from tests.operators.measure import Bench, Boom
+from tests.operators._extras import close_nursery, stop_nursery
+from tests.operators.measure import Bench, Boom, forget_frames
 
 
 class Fails:

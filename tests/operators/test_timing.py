@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import penstock
 from penstock import ops
 from penstock.api import UNBOUNDED, PublisherStopped, StreamTimeout, UsageError
-from tests.operators._extras import close_nursery, forget_frames, stop_nursery
-from tests.operators.measure import Bench, Boom
+from tests.operators._extras import close_nursery, stop_nursery
+from tests.operators.measure import Bench, Boom, forget_frames
 
 TIMED = [ops.debounce, ops.throttle, ops.timeout]
 
