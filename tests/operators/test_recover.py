@@ -568,6 +568,30 @@ async def test_the_function_may_be_async() -> None:
     assert await penstock.collect(penstock.pipe(Fails(1).source(), operator)) == ["failure 1"]
 
 
+async def test_a_function_without_an_argument_is_a_source_like_any_other() -> None:
+    """What `subscribe` takes, this takes too: a generator function does not have to be told the error."""
+
+    async def function() -> AsyncIterator[int]:
+        yield 7
+
+    assert await penstock.collect(penstock.pipe(Fails(1).source(), ops.on_error_resume(function))) == [7]
+
+
+class Unreadable:
+    """A function that hides what it takes, as some written in C do."""
+
+    __signature__ = 3  # not a signature: to ask for it is a TypeError
+
+    def __call__(self, error: Exception) -> list[str]:
+        return [str(error)]
+
+
+async def test_a_function_that_hides_what_it_takes_is_called_with_the_error() -> None:
+    """Where the signature cannot be read, calling is how to find out."""
+    operator: Any = ops.on_error_resume(Unreadable())
+    assert await penstock.collect(penstock.pipe(Fails(1).source(), operator)) == ["failure 1"]
+
+
 async def test_the_function_may_be_an_async_generator_function() -> None:
     """Called with the error it returns a stream, as any function may."""
 

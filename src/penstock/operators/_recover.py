@@ -9,12 +9,13 @@ Rules of this file:
 * An error that is not gone on from passes at once (rule 4.2). What is no `Exception` always does.
 """
 
+import inspect
 import random
 from abc import abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from functools import partial
 from types import CoroutineType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import trio
 
@@ -65,25 +66,19 @@ def retry(
 
 
 def on_error_resume(
-    source: Source[A]
-    | Publisher[A]
-    | AsyncIterable[A]
-    | Iterable[A]
-    | Callable[[Exception], Streamable[A]]
-    | Callable[[Exception], Awaitable[Streamable[A]]],
-    /,
+    source: Streamable[A] | Callable[[Exception], Streamable[A]] | Callable[[Exception], Awaitable[Streamable[A]]], /
 ) -> Operator[A, A]:
     """After an error go on with another source, or with the one that ``source(error)`` returns; its own errors pass on.
 
-    A function, plain or async, is always called with the error (so an async generator function needs a parameter for it).
-    To let some errors pass, raise them from it.
+    A function, plain or async, that takes an argument is called with the error; to let some errors pass, raise them from it.
+    One that takes none (an async generator function, say) is a source like any other.
 
     Upstream demand: 1 per downstream demand; what the first source left unanswered is asked of the other. Buffer: none.
     What the function raises ends the stream with that error. Completion and cancellation pass straight through.
     """
-    if callable(source) and not isinstance(source, Source | Publisher | Iterable | AsyncIterable):
-        return _Resume(source, f"on_error_resume({name_of(source)})")
-    replacement = as_source(source)
+    if _takes_error(source):
+        return _Resume(cast("Callable[[Exception], Any]", source), f"on_error_resume({name_of(source)})")
+    replacement = as_source(cast("Streamable[A]", source))
     return _Resume(lambda _: replacement, f"on_error_resume({replacement!r})")
 
 
@@ -257,6 +252,21 @@ class _ResumeStage(_RecoveringStage[A]):
         self._resumed = True
         answer = self._function(error)
         return as_source(await answer if is_async(self._function) else _plain(answer, self._label))
+
+
+def _takes_error(source: object) -> bool:
+    """Tell whether `source` is a function of the error, and not a source."""
+    if not callable(source) or isinstance(source, Source | Publisher | Iterable | AsyncIterable):
+        return False
+    try:
+        signature = inspect.signature(source)
+    except (TypeError, ValueError):
+        return True  # some functions written in C do not tell; calling is how to find out
+    try:
+        signature.bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def _after(error: Exception, raised: Exception) -> Exception:
