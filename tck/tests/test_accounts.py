@@ -60,3 +60,15 @@ def test_no_two_saboteurs_share_a_name() -> None:
     """A name leads to one saboteur."""
     names = [saboteur.name for saboteur in all_saboteurs()]
     assert len(names) == len(set(names))
+
+
+def test_no_file_of_checks_hides_what_another_defines() -> None:
+    """The files of checks are mixed into one class: a helper of one name in two of them would silently replace the other."""
+    owners: dict[str, set[str]] = {}
+    for base in ProcessorVerification.__mro__:
+        if "_checks." in base.__module__:
+            for name in vars(base).keys() - {"abstract"}:
+                if not name.startswith("__"):
+                    owners.setdefault(name, set()).add(base.__module__)
+    assert len(owners) > 45
+    assert {name: sorted(modules) for name, modules in owners.items() if len(modules) > 1} == {}

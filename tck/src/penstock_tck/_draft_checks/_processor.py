@@ -41,7 +41,7 @@ class DraftProcessorChecks(ProcessorStage):
         await self.settle()
         self.verify(not upstream.cancelled, "the subscription above was cancelled while a subscriber below was still there")
         other.request(1)
-        await self._feed(upstream, 1)
+        await self._draft_feed(upstream, 1)
         await other.expect_elements(1)
         other.cancel()
         await upstream.expect_cancel()
@@ -56,7 +56,7 @@ class DraftProcessorChecks(ProcessorStage):
         upstream = await self.attached()
         below = [self.downstream, *[await self.open_on(self.below) for _ in range(min(1, self.max_subscribers - 1))]]
         error = ValueError("the source above failed")
-        await self._feed(upstream, min(upstream.outstanding, _MANY))
+        await self._draft_feed(upstream, min(upstream.outstanding, _MANY))
         upstream.fail(error)
         for probe in below:
             await probe.expect_error(error)
@@ -87,7 +87,7 @@ class DraftProcessorChecks(ProcessorStage):
         upstream = await self.attached()
         ahead = min(upstream.outstanding, _MANY)
         self.verify(ahead, "it declares reads_ahead, but requested nothing above before something was requested below")
-        await self._feed(upstream, ahead)
+        await self._draft_feed(upstream, ahead)
         await self.downstream.expect_nothing()
         self.downstream.request(ahead)
         await self.downstream.expect_next(*(self.create_element(index) for index in range(ahead)))
@@ -118,14 +118,14 @@ class DraftProcessorChecks(ProcessorStage):
         upstream = await self.attached()
         blocking = await self.open_on(self.below)
         self.downstream.request(_MANY)
-        sent = await self._feed(upstream, _MANY)
+        sent = await self._draft_feed(upstream, _MANY)
         blocking.cancel()
-        sent += await self._feed(upstream, _MANY - sent)
+        sent += await self._draft_feed(upstream, _MANY - sent)
         self.verify(sent == _MANY, f"nothing more was requested above after {sent} elements, though the blocking subscriber is gone")
-        await self._expect_all(self.downstream, _MANY)
+        await self._draft_expect_all(self.downstream, _MANY)
         await self.finish(self.downstream)
 
-    async def _feed(self, upstream: ManualPublisher, most: int) -> int:
+    async def _draft_feed(self, upstream: ManualPublisher, most: int) -> int:
         """Send elements from above for as long as they are requested there; return how many were."""
         sent = upstream.subscription.emitted
         for count in range(most):
@@ -136,7 +136,7 @@ class DraftProcessorChecks(ProcessorStage):
         await self.settle()
         return most
 
-    async def _expect_all(self, probe: ManualSubscriber, count: int) -> None:
+    async def _draft_expect_all(self, probe: ManualSubscriber, count: int) -> None:
         await self.settle()
         probe.check()
         self.verify(len(probe.elements) == count, f"{len(probe.elements)} of {count} elements arrived below")

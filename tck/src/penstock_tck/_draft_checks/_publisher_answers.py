@@ -22,7 +22,7 @@ class DraftAnswerChecks(PublisherStage):
 
         If this fails, look at what subscribe() does in the completed state: on_subscribe means "accepted", and there is nothing to accept.
         """
-        await self._expect_answer(await self.made(self.create_completed_publisher()), "on_complete")
+        await self._draft_expect_answer(await self.made(self.create_completed_publisher()), "on_complete")
 
     @check("D1.3", "D1.4", needs=[FAILED_PUBLISHER])
     async def a_failed_publisher_signals_its_failure_alone(self) -> None:
@@ -30,7 +30,7 @@ class DraftAnswerChecks(PublisherStage):
 
         If this fails, look at what subscribe() does in the error state: it must call on_error, and nothing before it.
         """
-        await self._expect_answer(await self.made(self.create_failed_publisher()), "on_error")
+        await self._draft_expect_answer(await self.made(self.create_failed_publisher()), "on_error")
 
     @check("D1.5", elements=1)
     async def an_active_publisher_answers_with_on_subscribe(self) -> None:
@@ -39,7 +39,7 @@ class DraftAnswerChecks(PublisherStage):
         If this fails, look at the order in subscribe(): on_subscribe is the first signal, it comes once, and elements wait for demand.
         """
         probe = self.probe()
-        await self._expect_answer(await self.publisher(1), "on_subscribe", probe)
+        await self._draft_expect_answer(await self.publisher(1), "on_subscribe", probe)
         probe.request(1)
         await probe.expect_elements(1)
         await self.finish(probe)
@@ -50,7 +50,7 @@ class DraftAnswerChecks(PublisherStage):
 
         If this fails, look at where a subscription is refused: on_subscribe means "accepted", so it must not come before the refusal.
         """
-        await self._expect_answer(await self.made(self.create_refusing_publisher()), "on_error")
+        await self._draft_expect_answer(await self.made(self.create_refusing_publisher()), "on_error")
 
     @check("D1.7", elements=3)
     async def the_same_object_is_refused_while_it_is_subscribed(self) -> None:
@@ -124,7 +124,7 @@ class DraftAnswerChecks(PublisherStage):
         await late.expect_complete()
         await self.finish(early)
 
-    async def _expect_answer(self, publisher: Any, signal: str, probe: ManualSubscriber | None = None) -> None:
+    async def _draft_expect_answer(self, publisher: Any, signal: str, probe: ManualSubscriber | None = None) -> None:
         """Subscribe, and expect this one signal, and nothing else for a minute."""
         probe = probe or self.probe()
         self.subscribe(publisher, probe)

@@ -83,7 +83,7 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
 
         If this fails, look at how request_more treats its argument: it raises to the caller, and the stream lives on.
         """
-        await self._expect_refused(0)
+        await self._draft_expect_refused(0)
 
     @check("D2.4", elements=1)
     async def request_more_of_less_than_nothing_raises(self) -> None:
@@ -91,7 +91,7 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
 
         If this fails, look at how request_more treats its argument: it raises to the caller, and no demand is taken away.
         """
-        await self._expect_refused(-1, -(2**63))
+        await self._draft_expect_refused(-1, -(2**63))
 
     @check("D2.5", elements=1, needs=[SLOW_PUBLISHER])
     async def request_more_does_not_wait_for_an_element(self) -> None:
@@ -126,9 +126,9 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
         """
         probe = await self.open(UNBOUNDED, signal_cap=_RUNAWAY)
         probe.request(UNBOUNDED)
-        await self._see_an_element(probe)
+        await self._draft_see_an_element(probe)
         probe.cancel()
-        await self._see_it_fall_silent(probe)
+        await self._draft_see_it_fall_silent(probe)
         await probe.drain()
         probe.silence()
         await probe.expect_nothing()
@@ -141,7 +141,7 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
         """
         await self.cancel_drops_the_subscriber()
 
-    async def _expect_refused(self, *illegal: int) -> None:
+    async def _draft_expect_refused(self, *illegal: int) -> None:
         """Each of these demands raises and signals nothing; a legal one is served afterwards."""
         probe = await self.open(1)
         for n in illegal:
@@ -151,23 +151,23 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
         await probe.expect_elements(1)
         await self.finish(probe)
 
-    async def _see_an_element(self, probe: ManualSubscriber) -> None:
+    async def _draft_see_an_element(self, probe: ManualSubscriber) -> None:
         """Return when an element has come. There is no quiescence to wait for: the publisher may be busy without end."""
-        await self._take_turns(until=lambda: bool(probe.elements))
+        await self._draft_take_turns(until=lambda: bool(probe.elements))
         if not probe.elements:
             await trio.sleep(_PAUSE)
         self.verify(probe.elements, "no element came of a demand of 2^63-1")
 
-    async def _see_it_fall_silent(self, probe: ManualSubscriber) -> None:
+    async def _draft_see_it_fall_silent(self, probe: ManualSubscriber) -> None:
         """Let what was on its way arrive; that it does not end is seen by the turns of the run loop, since it never comes to rest."""
-        await self._take_turns()
+        await self._draft_take_turns()
         arrived = len(probe.elements)
-        await self._take_turns()
+        await self._draft_take_turns()
         more = len(probe.elements) - arrived
         self.verify(not more, f"{_TURNS} turns of the run loop after cancel() elements still arrive, {more} in the next {_TURNS}")
         await self.settle()
 
-    async def _take_turns(self, until: Callable[[], bool] = lambda: False) -> None:
+    async def _draft_take_turns(self, until: Callable[[], bool] = lambda: False) -> None:
         for _ in range(_TURNS):
             if until():
                 return

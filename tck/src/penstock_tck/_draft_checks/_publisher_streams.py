@@ -43,13 +43,13 @@ class DraftStreamChecks(PublisherStage):
 
         If this fails, look at where elements are made: once for the stream, not once for each subscriber, and never in another order.
         """
-        probes = await self._three(5)
+        probes = await self._draft_three(5)
         for turn in range(max(map(len, _PATTERNS))):
             for probe, pattern in zip(probes, _PATTERNS, strict=True):
                 if turn < len(pattern):
                     probe.request(pattern[turn])
             await self.settle()
-        self._expect_the_same(probes, 5)
+        self._draft_expect_the_same(probes, 5)
         await self.finish(*probes)
 
     @check("D4.3", elements=3, needs=[MULTICAST, COMPLETES])
@@ -58,11 +58,11 @@ class DraftStreamChecks(PublisherStage):
 
         If this fails, look at how a subscriber that asks for much is served beside the others: it gets no other stream than they.
         """
-        probes = await self._three(3)
+        probes = await self._draft_three(3)
         for probe in probes:
             probe.request(4)
         await self.settle()
-        self._expect_the_same(probes, 3)
+        self._draft_expect_the_same(probes, 3)
         for probe in probes:
             await probe.expect_elements(3)
             await probe.expect_complete()
@@ -95,11 +95,11 @@ class DraftStreamChecks(PublisherStage):
         ends = [signal for signal, _ in await probe.drain() if signal in (Signal.COMPLETE, Signal.ERROR)]
         self.verify(ends == [Signal.COMPLETE], f"the stream ended {len(ends)} times; a single on_complete was expected")
 
-    async def _three(self, elements: int) -> list[ManualSubscriber]:
+    async def _draft_three(self, elements: int) -> list[ManualSubscriber]:
         publisher = await self.publisher(elements)
         return [await self.open_on(publisher) for _ in _PATTERNS]
 
-    def _expect_the_same(self, probes: Sequence[ManualSubscriber], count: int) -> None:
+    def _draft_expect_the_same(self, probes: Sequence[ManualSubscriber], count: int) -> None:
         for probe in probes:
             probe.check()
             self.verify(len(probe.elements) == count, f"{probe.name} got {len(probe.elements)} of {count} elements")

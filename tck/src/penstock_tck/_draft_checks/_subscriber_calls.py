@@ -23,7 +23,7 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
         If this fails, look at what ends your subscriber from outside: it must cancel a subscription that is still there.
         """
-        upstream = await self._asking()
+        upstream = await self._draft_asking()
         await made(self.trigger_shutdown())
         await upstream.expect_cancel()
         await upstream.expect_no_calls()
@@ -34,7 +34,7 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
         If this fails, look at what cancel forgets: from then on demand must have nowhere to go.
         """
-        upstream = await self._cancelled()
+        upstream = await self._draft_cancelled()
         with suppress(InvalidStateError):  # a processor's own subscription below is over, too, and says so
             await self.ask(1)
         await upstream.expect_no_calls()
@@ -45,7 +45,7 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
         If this fails, look at what cancel forgets: the second call must find no subscription.
         """
-        upstream = await self._cancelled()
+        upstream = await self._draft_cancelled()
         for act in (self.trigger_cancel, self.trigger_shutdown):
             with suppress(InvalidStateError):  # as above
                 await made(act())
@@ -57,7 +57,7 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
         If this fails, look at on_next: an element may have been on its way when the subscription was cancelled.
         """
-        upstream = await self._cancelled()
+        upstream = await self._draft_cancelled()
         upstream.emit(self.create_element(0))
         await upstream.expect_no_calls()
 
@@ -67,9 +67,9 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
         If this fails, look at on_complete: it must not count on elements that were requested.
         """
-        upstream = await self._asking()
+        upstream = await self._draft_asking()
         upstream.complete()
-        await self._expect_seen(("on_complete", None))
+        await self._draft_expect_seen(("on_complete", None))
 
     @check("D7.6")
     async def completion_is_accepted_without_a_request(self) -> None:
@@ -77,8 +77,8 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
         If this fails, look at on_complete: it must not count on a request, nor on anything that on_subscribe has only scheduled.
         """
-        await self._attach_to_end(ManualPublisher.complete)
-        await self._expect_seen(("on_complete", None))
+        await self._draft_attach_to_end(ManualPublisher.complete)
+        await self._draft_expect_seen(("on_complete", None))
 
     @check("D7.7")
     async def a_failure_is_accepted_after_a_request(self) -> None:
@@ -87,9 +87,9 @@ class DraftSubscriberCallChecks(SubscriberStage):
         If this fails, look at on_error: it must not count on elements that were requested.
         """
         error = ValueError("the source failed")
-        upstream = await self._asking()
+        upstream = await self._draft_asking()
         upstream.fail(error)
-        await self._expect_seen(("on_error", error))
+        await self._draft_expect_seen(("on_error", error))
 
     @check("D7.7")
     async def a_failure_is_accepted_without_a_request(self) -> None:
@@ -98,29 +98,29 @@ class DraftSubscriberCallChecks(SubscriberStage):
         If this fails, look at on_error: it must not count on a request, nor on anything that on_subscribe has only scheduled.
         """
         error = ValueError("the source failed")
-        await self._attach_to_end(lambda upstream: upstream.fail(error))
-        await self._expect_seen(("on_error", error))
+        await self._draft_attach_to_end(lambda upstream: upstream.fail(error))
+        await self._draft_expect_seen(("on_error", error))
 
-    async def _attach_to_end(self, end: Callable[[ManualPublisher], object]) -> None:
+    async def _draft_attach_to_end(self, end: Callable[[ManualPublisher], object]) -> None:
         """Attach a subscriber that gets `end` before it can have requested anything."""
         upstream: Any = _EndsAtOnce(self.manual_publisher(), end)
         await self.attach(upstream)
 
-    async def _asking(self) -> ManualPublisher:
+    async def _draft_asking(self) -> ManualPublisher:
         """Return a publisher whose subscriber has requested something."""
         upstream = await self.attached()
         await self.ask(1)
         await upstream.expect_request()
         return upstream
 
-    async def _cancelled(self) -> ManualPublisher:
+    async def _draft_cancelled(self) -> ManualPublisher:
         """Return a publisher whose subscriber has requested something and then cancelled."""
-        upstream = await self._asking()
+        upstream = await self._draft_asking()
         await made(self.trigger_cancel())
         await upstream.expect_cancel()
         return upstream
 
-    async def _expect_seen(self, end: tuple[str, Any]) -> None:
+    async def _draft_expect_seen(self, end: tuple[str, Any]) -> None:
         """Where the subscriber reports, a handler has seen this end (the very error), once, and nothing else."""
         await self.settle()
         if self.reports:

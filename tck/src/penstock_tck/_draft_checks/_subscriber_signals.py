@@ -43,7 +43,7 @@ class DraftSubscriberSignalChecks(SubscriberStage):
         await self.ask(1)
         await upstream.expect_request()
         upstream.emit(self.create_element(0))
-        await self._expect_later("on_next")
+        await self._draft_expect_later("on_next")
         upstream.complete()
         await self.settle()
 
@@ -55,7 +55,7 @@ class DraftSubscriberSignalChecks(SubscriberStage):
         """
         upstream = await self.attached()
         upstream.complete()
-        await self._expect_later("on_complete")
+        await self._draft_expect_later("on_complete")
 
     @check("D6.1", "D6.2", needs=[REPORTS])
     async def on_error_only_schedules(self) -> None:
@@ -65,7 +65,7 @@ class DraftSubscriberSignalChecks(SubscriberStage):
         """
         upstream = await self.attached()
         upstream.fail(ValueError("the source failed"))
-        await self._expect_later("on_error")
+        await self._draft_expect_later("on_error")
 
     @check("D6.3")
     async def nothing_is_called_after_on_complete(self) -> None:
@@ -74,9 +74,9 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at what on_complete forgets: demand that falls due for elements already there must not be sent any more.
         """
-        upstream = await self._with_elements_under_way()
+        upstream = await self._draft_with_elements_under_way()
         upstream.complete()
-        await self._expect_no_use(upstream)
+        await self._draft_expect_no_use(upstream)
 
     @check("D6.3")
     async def nothing_is_called_after_on_error(self) -> None:
@@ -85,9 +85,9 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at what on_error forgets: the subscription is cancelled already, and must not be cancelled again.
         """
-        upstream = await self._with_elements_under_way()
+        upstream = await self._draft_with_elements_under_way()
         upstream.fail(ValueError("the source failed"))
-        await self._expect_no_use(upstream)
+        await self._draft_expect_no_use(upstream)
 
     @check("D7.1")
     async def a_second_subscription_is_reported_and_left_alone(self) -> None:
@@ -112,13 +112,13 @@ class DraftSubscriberSignalChecks(SubscriberStage):
             upstream.complete()
         await self.settle()
 
-    async def _expect_later(self, signal: str) -> None:
+    async def _draft_expect_later(self, signal: str) -> None:
         early = [seen for seen, _ in self.seen]
         self.verify(signal not in early, f"a handler saw {signal} before {signal} returned; it is to be scheduled")
         await self.settle()
         self.verify(signal in [seen for seen, _ in self.seen], f"no handler saw {signal}")
 
-    async def _with_elements_under_way(self) -> ManualPublisher:
+    async def _draft_with_elements_under_way(self) -> ManualPublisher:
         """Return a publisher whose subscriber has elements that it had no time to handle."""
         upstream = await self.attached()
         await self.ask(2)
@@ -128,7 +128,7 @@ class DraftSubscriberSignalChecks(SubscriberStage):
             upstream.subscription.next_call()
         return upstream
 
-    async def _expect_no_use(self, upstream: ManualPublisher) -> None:
+    async def _draft_expect_no_use(self, upstream: ManualPublisher) -> None:
         """Told from outside to request and to shut down, it calls nothing either: what is over stays over."""
         await self.settle()
         for act in (partial(self.ask, 1), self.trigger_shutdown):
