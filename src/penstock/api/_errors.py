@@ -80,7 +80,14 @@ class PublicError(PenstockError):
 
 
 class ProtocolError(PenstockError):
-    """The peer must act: it sent what the protocol does not allow."""
+    """The peer must act: it sent what the protocol does not allow.
+
+    `reason` is what the peer is told: a fixed token, perhaps with numbers, never a text of anybody's.
+    """
+
+    def __init__(self, message: str, *, reason: str = "protocol") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class ConnectionLost(PenstockError):

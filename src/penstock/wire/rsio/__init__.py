@@ -1,0 +1,25 @@
+"""RS.io version 0, the compact binding: records, an encoder, and a decoder that tells a sink what arrives."""
+
+from penstock.wire.rsio._decode import RsioDecoder, WireLimits
+from penstock.wire.rsio._encode import encode, encode_request, fixed_header, next_header, packed_header, part_header
+from penstock.wire.rsio._layout import VERSION
+from penstock.wire.rsio._messages import (
+    Cancel,
+    ClientHello,
+    ExtensionMessage,
+    Goodbye,
+    Message,
+    OnComplete,
+    OnError,
+    OnNext,
+    OnNextLastPart,
+    OnNextPacked,
+    OnNextPart,
+    OnSubscribe,
+    Request,
+    ServerHello,
+    Subscribe,
+    SwitchEncoding,
+)
+from penstock.wire.rsio._sink import NO_STREAM, MessageList, RsioSink
+from penstock.wire.rsio._varint import decode_varint, encode_varint

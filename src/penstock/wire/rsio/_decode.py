@@ -1,0 +1,313 @@
+"""Bytes to messages: one loop over all that has arrived, however it was cut.
+
+Rules of this file:
+
+* A length is judged before its body is waited for: what would be refused is refused on its header.
+* What is not complete waits in pieces, and is joined once, when enough is there: linear in the input, whatever the chunks.
+* Elements become no records. Neighbouring elements of one stream with the same header (the same id and length) are found as a *run*
+  and cut out together: the bytes at the header's places, one stride apart, are compared a column at a time.
+* What is wrong raises ProtocolError with the reason for the peer; a decoder that raised stays broken.
+"""
+
+from collections.abc import Callable, Mapping
+from struct import iter_unpack
+from typing import Final
+
+from penstock.api import ProtocolError
+from penstock.wire.rsio import _layout as layout
+from penstock.wire.rsio import _messages as messages
+from penstock.wire.rsio._sink import NO_STREAM, RsioSink
+from penstock.wire.rsio._varint import NEED_MORE, decode_varint
+
+SHORTEST_RUN: Final = 4
+"""Elements that must follow before it pays to look for a run of them."""
+
+
+class WireLimits:
+    """What the decoder refuses, on the length alone: see `penstock.api.Limits` for the reasons."""
+
+    __slots__ = ("extensions", "frame", "hello", "name", "reason", "text")
+
+    def __init__(
+        self, *, frame: int = 1 << 20, name: int = 1024, text: int = 4096, reason: int = 1024, extensions: int = 64, hello: int = 4096
+    ) -> None:
+        self.frame = frame
+        self.name = name
+        self.text = text
+        self.reason = reason
+        self.extensions = extensions
+        self.hello = hello
+
+
+class RsioDecoder:
+    """Feed it chunks; it tells `sink` every message that is complete."""
+
+    __slots__ = ("_data", "_failed", "_limits", "_need", "_pieces", "_position", "_readers", "_sink", "_sizes", "_waiting")
+
+    def __init__(self, sink: RsioSink, sizes: Mapping[int, int], limits: WireLimits | None = None) -> None:
+        """`sizes` is the sink's own table of streams: the fixed size of each one's elements, or 0 where each has its length."""
+        self._sink = sink
+        self._sizes = sizes
+        self._limits = limits or WireLimits()
+        self._data = b""  # what is being decoded, from _position on
+        self._position = 0
+        self._pieces: list[bytes] = []  # what arrived after it; joined when there is enough
+        self._waiting = 0  # bytes in _pieces
+        self._need = 1  # bytes from _position on without which no message can be complete
+        self._failed: ProtocolError | None = None
+        self._readers: dict[int, Callable[[bytes, int], int]] = {
+            layout.CLIENT_HELLO: self._hello,
+            layout.SERVER_HELLO: self._hello,
+            layout.GOODBYE: self._goodbye,
+            layout.SWITCH_ENCODING: self._switch_encoding,
+            layout.SUBSCRIBE: self._subscribe,
+            layout.REQUEST: self._request,
+            layout.CANCEL: self._cancel,
+            layout.ON_SUBSCRIBE: self._on_subscribe,
+            layout.ON_NEXT: self._on_next,
+            layout.ON_NEXT_PACKED: self._on_next_packed,
+            layout.ON_NEXT_PART: self._on_next_part,
+            layout.ON_NEXT_LAST_PART: self._on_next_part,
+            layout.ON_COMPLETE: self._on_complete,
+            layout.ON_ERROR: self._on_error,
+        }
+
+    @property
+    def held(self) -> int:
+        """Bytes that have arrived and are not decoded yet."""
+        return len(self._data) - self._position + self._waiting
+
+    def feed(self, data: bytes, *, most: int = 1 << 62) -> bool:
+        """Take `data` and decode at most `most` messages (a run counts as one); return whether some may be left to decode.
+
+        Call it with no data to go on. Raises ProtocolError, now and ever after, for what RS.io does not allow.
+        """
+        if self._failed is not None:
+            raise self._failed
+        if data:
+            self._pieces.append(data)
+            self._waiting += len(data)
+        if self.held < self._need:
+            return False
+        if self._pieces:
+            self._data = b"".join((self._data[self._position :], *self._pieces)) if self.held > self._waiting else b"".join(self._pieces)
+            self._pieces.clear()
+            self._waiting = self._position = 0
+        try:
+            return self._decode(most)
+        except ProtocolError as broken:
+            self._failed = broken
+            self._data = b""
+            raise
+
+    def _decode(self, most: int) -> bool:
+        data, end, readers = self._data, len(self._data), self._readers
+        position = self._position
+        while position < end and most:
+            most -= 1
+            reader = readers.get(data[position])
+            after = self._extension(data, position) if reader is None else reader(data, position)
+            if after < 0:
+                break
+            self._position = position = after
+            self._need = 1
+        if position == end:
+            self._data, self._position = b"", 0
+            return False
+        return not most
+
+    # --- readers: each takes the position of a message and returns that of the next one, or NEED_MORE
+
+    def _on_next(self, data: bytes, start: int) -> int:
+        # The common case is written out: ids and lengths of one byte (and lengths of two) take no call.
+        try:
+            subscriber, position = data[start + 1], start + 2
+            if subscriber > 0x7F:
+                subscriber, position = decode_varint(data, start + 1)
+                if position < 0:
+                    return NEED_MORE
+            size = self._sizes.get(subscriber, NO_STREAM)
+            if size <= 0:
+                if size < 0:
+                    raise _no_stream(subscriber)
+                size = data[position]
+                position += 1
+                if size > 0x7F:
+                    size, position = decode_varint(data, position - 1)
+                    if position < 0:
+                        return NEED_MORE
+        except IndexError:
+            return NEED_MORE
+        end = position + size
+        if size > self._limits.frame:
+            raise _too_long("element", size, "limit:frame", self._limits.frame)
+        if end > len(data):
+            return self._wait_for(end - start)
+        stride = end - start
+        if end + SHORTEST_RUN * stride <= len(data) and data.startswith(data[start:position], end):
+            return self._run(data, start, position - start, size, subscriber)
+        self._sink.on_next(subscriber, data[position:end])
+        return end
+
+    def _run(self, data: bytes, start: int, head: int, size: int, subscriber: int) -> int:
+        """Cut out a run of elements that share a header, comparing the header's bytes a column at a time."""
+        stride = head + size
+        count = (len(data) - start) // stride
+        for place in range(start, start + head):
+            column = data[place : place + (count - 1) * stride + 1 : stride]
+            count = len(column) - len(column.lstrip(column[:1]))
+        end = start + count * stride
+        elements = [element for (element,) in iter_unpack(f"{head}x{size}s", memoryview(data)[start:end])]
+        self._sink.on_next_run(subscriber, elements)
+        return end
+
+    def _on_next_packed(self, data: bytes, start: int) -> int:
+        subscriber, position = decode_varint(data, start + 1)
+        count, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
+        if position < 0:
+            return NEED_MORE
+        size = self._size_of(subscriber)
+        if not size:
+            raise ProtocolError(f"packed elements on stream {subscriber}, whose elements have no fixed size", reason="protocol:packed")
+        if not count:
+            raise ProtocolError(f"a packed message without elements on stream {subscriber}", reason="protocol:packed")
+        if count * size > self._limits.frame:
+            raise _too_long("packed message", count * size, "limit:frame", self._limits.frame)
+        end = position + count * size
+        if end > len(data):
+            return self._wait_for(end - start)
+        self._sink.on_next_packed(subscriber, count, data[position:end])
+        return end
+
+    def _on_next_part(self, data: bytes, start: int) -> int:
+        subscriber, position = decode_varint(data, start + 1)
+        element, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
+        if position < 0:
+            return NEED_MORE
+        self._size_of(subscriber)
+        body, end = self._bytes(data, start, position, "part", "limit:frame", self._limits.frame)
+        if end < 0:
+            return NEED_MORE
+        self._sink.on_part(subscriber, element, body, data[start] == layout.ON_NEXT_LAST_PART)
+        return end
+
+    def _request(self, data: bytes, start: int) -> int:
+        subscriber, position = decode_varint(data, start + 1)
+        demand, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
+        if position > 0:
+            self._sink.request(subscriber, demand)
+        return position
+
+    def _subscribe(self, data: bytes, start: int) -> int:
+        name, position = self._bytes(data, start, start + 1, "publisher name", "limit:name", self._limits.name)
+        subscriber, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
+        demand, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
+        if position > 0:
+            # A name that is no UTF-8 is refused, not fatal: the message's end is known. Surrogates say which bytes it had.
+            publisher = name.decode("utf-8", "surrogateescape")
+            self._sink.control(messages.Subscribe(publisher=publisher, subscriber=subscriber, demand=demand))
+        return position
+
+    def _cancel(self, data: bytes, start: int) -> int:
+        subscriber, position = decode_varint(data, start + 1)
+        if position > 0:
+            self._sink.control(messages.Cancel(subscriber=subscriber))
+        return position
+
+    def _on_subscribe(self, data: bytes, start: int) -> int:
+        subscriber, position = decode_varint(data, start + 1)
+        size, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
+        if position < 0:
+            return NEED_MORE
+        if size > self._limits.frame:
+            raise _too_long("fixed element size", size, "limit:frame", self._limits.frame)
+        self._sink.control(messages.OnSubscribe(subscriber=subscriber, element_size=size))
+        return position
+
+    def _on_complete(self, data: bytes, start: int) -> int:
+        subscriber, position = decode_varint(data, start + 1)
+        if position > 0:
+            self._sink.control(messages.OnComplete(subscriber=subscriber))
+        return position
+
+    def _on_error(self, data: bytes, start: int) -> int:
+        subscriber, position = decode_varint(data, start + 1)
+        if position < 0:
+            return NEED_MORE
+        text, end = self._bytes(data, start, position, "error text", "limit:text", self._limits.text)
+        if end > 0:
+            self._sink.control(messages.OnError(subscriber=subscriber, error=text.decode("utf-8", "replace")))
+        return end
+
+    def _goodbye(self, data: bytes, start: int) -> int:
+        text, end = self._bytes(data, start, start + 1, "reason", "limit:reason", self._limits.reason)
+        if end > 0:
+            self._sink.control(messages.Goodbye(reason=text.decode("utf-8", "replace")))
+        return end
+
+    def _switch_encoding(self, data: bytes, start: int) -> int:
+        extension, position = decode_varint(data, start + 1)
+        if position > 0:
+            self._sink.control(messages.SwitchEncoding(extension=extension))
+        return position
+
+    def _hello(self, data: bytes, start: int) -> int:
+        if start + 1 >= len(data):
+            return NEED_MORE
+        count, position = decode_varint(data, start + 2)
+        if position < 0:
+            return NEED_MORE
+        if count > self._limits.extensions:
+            raise _too_long("list of extensions", count, "limit:extensions", self._limits.extensions)
+        extensions: list[int] = []
+        while len(extensions) < count:
+            extension, position = decode_varint(data, position)
+            if position < 0:
+                return NEED_MORE
+            extensions.append(extension)
+        kind = messages.ClientHello if data[start] == layout.CLIENT_HELLO else messages.ServerHello
+        self._sink.control(kind(version=data[start + 1], extensions=tuple(extensions)))
+        return position
+
+    def _extension(self, data: bytes, start: int) -> int:
+        code = data[start]
+        if not layout.FIRST_EXTENSION <= code <= layout.LAST_EXTENSION:
+            raise ProtocolError(f"{code:#04x} is no message type of RS.io", reason=f"protocol:type {code:#04x}")
+        body, end = self._bytes(data, start, start + 1, "extension message", "limit:frame", self._limits.frame)
+        if end > 0:
+            self._sink.control(messages.ExtensionMessage(type=code, body=body))
+        return end
+
+    # --- parts of messages
+
+    def _size_of(self, subscriber: int) -> int:
+        size = self._sizes.get(subscriber, NO_STREAM)
+        if size < 0:
+            raise _no_stream(subscriber)
+        return size
+
+    def _bytes(self, data: bytes, start: int, position: int, what: str, reason: str, limit: int) -> tuple[bytes, int]:
+        """The length-prefixed bytes at `position` of the message that begins at `start`, and the position after them."""
+        length, position = decode_varint(data, position)
+        if position < 0:
+            return b"", NEED_MORE
+        if length > limit:
+            raise _too_long(what, length, reason, limit)
+        end = position + length
+        if end > len(data):
+            return b"", self._wait_for(end - start)
+        return data[position:end], end
+
+    def _wait_for(self, size: int) -> int:
+        """Note that the message needs `size` bytes in all: until then there is nothing to look at."""
+        self._need = size
+        return NEED_MORE
+
+
+def _no_stream(subscriber: int) -> ProtocolError:
+    # Without the size that onSubscribe tells, nobody can say where the message ends.
+    return ProtocolError(f"an element on stream {subscriber}, which has not begun", reason=f"protocol:stream {subscriber}")
+
+
+def _too_long(what: str, size: int, reason: str, limit: int) -> ProtocolError:
+    return ProtocolError(f"the peer announced a {what} of {size}, and {limit} is the most that is taken here", reason=f"{reason} {size} > {limit}")
