@@ -25,20 +25,26 @@ from penstock.api._errors import (
     StreamTimeout,
     UsageError,
 )
+from penstock.api._extension import ActiveExtension, Extension, ExtensionLink, Role
 from penstock.api._interfaces import Processor, Publisher, Subscriber, Subscription
+from penstock.api._limits import Limits
 from penstock.api._shown import shown
 
 __all__ = [
     "UNBOUNDED",
+    "ActiveExtension",
     "CleanupTimeout",
     "ConnectionLost",
     "DraftPublisher",
     "DraftSubscriber",
     "DraftSubscription",
+    "Extension",
+    "ExtensionLink",
     "IllegalDemand",
     "InternalError",
     "InvalidStateError",
     "LimitExceeded",
+    "Limits",
     "NoElement",
     "PenstockError",
     "PluginError",
@@ -49,6 +55,7 @@ __all__ = [
     "PublisherFailed",
     "PublisherStopped",
     "Rejected",
+    "Role",
     "RuleViolation",
     "SlowSubscriber",
     "StreamTimeout",

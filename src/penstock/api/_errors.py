@@ -95,7 +95,14 @@ class ConnectionLost(PenstockError):
 
 
 class Rejected(PenstockError):
-    """The peer refused. An unknown publisher and a forbidden one read the same, so that nobody can probe for names."""
+    """The peer refused. An unknown publisher and a forbidden one read the same, so that nobody can probe for names.
+
+    `processed` is False where the peer cannot have acted on what was asked, so that asking again is safe.
+    """
+
+    def __init__(self, message: str, *, processed: bool = True) -> None:
+        super().__init__(message)
+        self.processed = processed
 
 
 class LimitExceeded(PenstockError):

@@ -21,5 +21,5 @@ from penstock.wire.rsio._messages import (
     Subscribe,
     SwitchEncoding,
 )
-from penstock.wire.rsio._sink import NO_STREAM, MessageList, RsioSink
+from penstock.wire.rsio._sink import NOT_BEGUN, MessageList, RsioSink, WireStream
 from penstock.wire.rsio._varint import decode_varint, encode_varint

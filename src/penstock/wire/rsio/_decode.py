@@ -16,7 +16,7 @@ from typing import Final
 from penstock.api import ProtocolError
 from penstock.wire.rsio import _layout as layout
 from penstock.wire.rsio import _messages as messages
-from penstock.wire.rsio._sink import NO_STREAM, RsioSink
+from penstock.wire.rsio._sink import RsioSink, WireStream
 from penstock.wire.rsio._varint import NEED_MORE, decode_varint
 
 SHORTEST_RUN: Final = 4
@@ -42,12 +42,12 @@ class WireLimits:
 class RsioDecoder:
     """Feed it chunks; it tells `sink` every message that is complete."""
 
-    __slots__ = ("_data", "_failed", "_limits", "_need", "_pieces", "_position", "_readers", "_sink", "_sizes", "_waiting")
+    __slots__ = ("_data", "_failed", "_limits", "_need", "_pieces", "_position", "_readers", "_sink", "_streams", "_waiting")
 
-    def __init__(self, sink: RsioSink, sizes: Mapping[int, int], limits: WireLimits | None = None) -> None:
-        """`sizes` is the sink's own table of streams: the fixed size of each one's elements, or 0 where each has its length."""
+    def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits | None = None) -> None:
+        """`streams` is the sink's own table, by id: what has begun, and what must still be delimited though nobody reads it."""
         self._sink = sink
-        self._sizes = sizes
+        self._streams = streams
         self._limits = limits or WireLimits()
         self._data = b""  # what is being decoded, from _position on
         self._position = 0
@@ -126,7 +126,10 @@ class RsioDecoder:
                 subscriber, position = decode_varint(data, start + 1)
                 if position < 0:
                     return NEED_MORE
-            size = self._sizes.get(subscriber, NO_STREAM)
+            stream = self._streams.get(subscriber)
+            if stream is None:
+                raise _no_stream(subscriber)
+            size = stream.element_size
             if size <= 0:
                 if size < 0:
                     raise _no_stream(subscriber)
@@ -145,11 +148,11 @@ class RsioDecoder:
             return self._wait_for(end - start)
         stride = end - start
         if end + SHORTEST_RUN * stride <= len(data) and data.startswith(data[start:position], end):
-            return self._run(data, start, position - start, size, subscriber)
-        self._sink.on_next(subscriber, data[position:end])
+            return self._run(data, start, position - start, size, stream)
+        stream.arrived(data[position:end])
         return end
 
-    def _run(self, data: bytes, start: int, head: int, size: int, subscriber: int) -> int:
+    def _run(self, data: bytes, start: int, head: int, size: int, stream: WireStream) -> int:
         """Cut out a run of elements that share a header, comparing the header's bytes a column at a time."""
         stride = head + size
         count = (len(data) - start) // stride
@@ -158,7 +161,7 @@ class RsioDecoder:
             count = len(column) - len(column.lstrip(column[:1]))
         end = start + count * stride
         elements = [element for (element,) in iter_unpack(f"{head}x{size}s", memoryview(data)[start:end])]
-        self._sink.on_next_run(subscriber, elements)
+        stream.arrived_run(elements)
         return end
 
     def _on_next_packed(self, data: bytes, start: int) -> int:
@@ -166,7 +169,8 @@ class RsioDecoder:
         count, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         if position < 0:
             return NEED_MORE
-        size = self._size_of(subscriber)
+        stream = self._stream(subscriber)
+        size = stream.element_size
         if not size:
             raise ProtocolError(f"packed elements on stream {subscriber}, whose elements have no fixed size", reason="protocol:packed")
         if not count:
@@ -176,7 +180,7 @@ class RsioDecoder:
         end = position + count * size
         if end > len(data):
             return self._wait_for(end - start)
-        self._sink.on_next_packed(subscriber, count, data[position:end])
+        stream.arrived_packed(count, data[position:end])
         return end
 
     def _on_next_part(self, data: bytes, start: int) -> int:
@@ -184,18 +188,18 @@ class RsioDecoder:
         element, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         if position < 0:
             return NEED_MORE
-        self._size_of(subscriber)
+        stream = self._stream(subscriber)
         body, end = self._bytes(data, start, position, "part", "limit:frame", self._limits.frame)
         if end < 0:
             return NEED_MORE
-        self._sink.on_part(subscriber, element, body, data[start] == layout.ON_NEXT_LAST_PART)
+        stream.arrived_part(element, body, data[start] == layout.ON_NEXT_LAST_PART)
         return end
 
     def _request(self, data: bytes, start: int) -> int:
         subscriber, position = decode_varint(data, start + 1)
         demand, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         if position > 0:
-            self._sink.request(subscriber, demand)
+            self._sink.requested(subscriber, demand)
         return position
 
     def _subscribe(self, data: bytes, start: int) -> int:
@@ -280,11 +284,11 @@ class RsioDecoder:
 
     # --- parts of messages
 
-    def _size_of(self, subscriber: int) -> int:
-        size = self._sizes.get(subscriber, NO_STREAM)
-        if size < 0:
+    def _stream(self, subscriber: int) -> WireStream:
+        stream = self._streams.get(subscriber)
+        if stream is None or stream.element_size < 0:
             raise _no_stream(subscriber)
-        return size
+        return stream
 
     def _bytes(self, data: bytes, start: int, position: int, what: str, reason: str, limit: int) -> tuple[bytes, int]:
         """The length-prefixed bytes at `position` of the message that begins at `start`, and the position after them."""

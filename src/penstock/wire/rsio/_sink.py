@@ -1,60 +1,77 @@
-"""What a decoder tells, message by message, as plain calls: the session implements it, and so does whoever only wants to look."""
+"""Who a decoder tells: streams take what is about elements, the sink takes everything else, message by message, as plain calls."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from penstock.wire.rsio import _messages as messages
 
-NO_STREAM = -1
-"""The element size of an id whose stream has not begun: an element of it cannot be delimited."""
+NOT_BEGUN: Final = -1
+"""The element size of a stream before its onSubscribe: an element of it cannot be delimited."""
 
 
-class RsioSink(Protocol):
-    """Receives what was decoded, in the order of arrival. What it raises ends the decoding."""
+class WireStream(Protocol):
+    """A stream as the decoder sees it: how its elements are delimited, and where they go. What it raises ends the decoding."""
 
-    def control(self, message: messages.Message, /) -> None:
-        """Take any message but those below."""
+    @property
+    def element_size(self) -> int:
+        """The fixed size of its elements, 0 where each has its length, or NOT_BEGUN."""
 
-    def request(self, subscriber: int, demand: int, /) -> None:
-        """Take a request."""
-
-    def on_next(self, subscriber: int, element: bytes, /) -> None:
+    def arrived(self, element: bytes, /) -> None:
         """Take an element."""
 
-    def on_next_run(self, subscriber: int, elements: Sequence[bytes], /) -> None:
-        """Take two or more elements that arrived one right behind the other."""
+    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+        """Take two or more elements that came one right behind the other."""
 
-    def on_next_packed(self, subscriber: int, count: int, elements: bytes, /) -> None:
+    def arrived_packed(self, count: int, elements: bytes, /) -> None:
         """Take packed elements."""
 
-    def on_part(self, subscriber: int, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # on the path of elements
+    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # on the path of elements
         """Take a part of an element."""
 
 
+class RsioSink(Protocol):
+    """Receives all other messages, in the order of arrival. What it raises ends the decoding."""
+
+    def control(self, message: messages.Message, /) -> None:
+        """Take any message but those below and those for streams."""
+
+    def requested(self, subscriber: int, demand: int, /) -> None:
+        """Take a request."""
+
+
 class MessageList:
-    """Collects every message as a record; for tests, tools and traces. `sizes` tells the fixed sizes of streams, learned from onSubscribe."""
+    """Collects every message as a record; for tests, tools and traces. `streams` is the table that its decoder needs."""
 
     def __init__(self) -> None:
         self.messages: list[messages.Message] = []
-        self.sizes: dict[int, int] = {}
+        self.streams: dict[int, CollectedStream] = {}
 
     def control(self, message: messages.Message, /) -> None:
         if isinstance(message, messages.OnSubscribe):
-            self.sizes[message.subscriber] = message.element_size
+            self.streams[message.subscriber] = CollectedStream(self.messages, message.subscriber, message.element_size)
         self.messages.append(message)
 
-    def request(self, subscriber: int, demand: int, /) -> None:
+    def requested(self, subscriber: int, demand: int, /) -> None:
         self.messages.append(messages.Request(subscriber=subscriber, demand=demand))
 
-    def on_next(self, subscriber: int, element: bytes, /) -> None:
-        self.messages.append(messages.OnNext(subscriber=subscriber, element=element))
 
-    def on_next_run(self, subscriber: int, elements: Sequence[bytes], /) -> None:
-        self.messages += [messages.OnNext(subscriber=subscriber, element=element) for element in elements]
+class CollectedStream:
+    """A stream whose elements become records after all."""
 
-    def on_next_packed(self, subscriber: int, count: int, elements: bytes, /) -> None:
-        self.messages.append(messages.OnNextPacked(subscriber=subscriber, count=count, elements=elements))
+    def __init__(self, into: list[messages.Message], subscriber: int, element_size: int) -> None:
+        self._into = into
+        self._id = subscriber
+        self.element_size = element_size
 
-    def on_part(self, subscriber: int, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as in the protocol
+    def arrived(self, element: bytes, /) -> None:
+        self._into.append(messages.OnNext(subscriber=self._id, element=element))
+
+    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+        self._into += [messages.OnNext(subscriber=self._id, element=element) for element in elements]
+
+    def arrived_packed(self, count: int, elements: bytes, /) -> None:
+        self._into.append(messages.OnNextPacked(subscriber=self._id, count=count, elements=elements))
+
+    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as in the protocol
         kind = messages.OnNextLastPart if last else messages.OnNextPart
-        self.messages.append(kind(subscriber=subscriber, element=element, data=data))
+        self._into.append(kind(subscriber=self._id, element=element, data=data))

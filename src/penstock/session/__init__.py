@@ -1,0 +1,13 @@
+"""The conversation on one connection: handshake, streams, demand, splitting, the end. No I/O, no clock, no chance, no trio.
+
+One core for every protocol; what belongs to one alone is its dialect. May import `penstock.wire` and `penstock.api`.
+"""
+
+from penstock.session._dialect import Dialect
+from penstock.session._inbound import Inbound
+from penstock.session._outbound import Outbound
+from penstock.session._rsio import RsioDialect
+from penstock.session._session import Session, SessionOwner
+from penstock.session._states import ConnectionState
+
+__all__ = ["ConnectionState", "Dialect", "Inbound", "Outbound", "RsioDialect", "Session", "SessionOwner"]

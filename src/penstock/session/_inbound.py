@@ -1,0 +1,231 @@
+"""An inbound stream: a publisher of the peer's that this side has subscribed to. It is the subscriber's subscription.
+
+Rules of this file:
+
+* Elements beyond what was asked for end the stream, here and there: the subscriber's buffer was sized by its demand (rule 1.1).
+* Parts of an element are joined and count as one; they are bounded in number, bytes and age, over the stream and over the connection.
+* An id is never used again. After a cancel its stream is *retired*: what still arrives for it is delimited and dropped.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.api import UNBOUNDED, ProtocolError, Subscriber, Subscription
+
+if TYPE_CHECKING:
+    from penstock.session._session import Session
+
+
+class Partial:
+    """An element of which parts have arrived."""
+
+    __slots__ = ("began", "parts", "pieces", "size")
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.pieces: list[bytes] = []
+        self.parts = 0
+        self.size = 0
+
+
+class Inbound(Subscription):
+    """A stream that this side has opened."""
+
+    __slots__ = ("_partials", "_session", "_subscriber", "element_size", "id", "outstanding")
+
+    def __init__(self, session: "Session", stream_id: int, subscriber: Subscriber[Any]) -> None:
+        self.id = stream_id
+        self.element_size = -1
+        self.outstanding = 0
+        self._session = session
+        self._subscriber: Subscriber[Any] | None = subscriber
+        self._partials: dict[int, Partial] | None = None
+
+    # --- the subscription
+
+    def request(self, n: int, /) -> None:
+        if self._subscriber is None:
+            return  # rule 3.6
+        before = self.outstanding
+        self.outstanding = min(UNBOUNDED, before + n)
+        if before < UNBOUNDED:
+            self._session.request(self, n)
+
+    def cancel(self, /) -> None:
+        if self._subscriber is not None:
+            self._forget()
+            self._session.retire(self)
+
+    # --- what the peer sends
+
+    def begun(self, element_size: int) -> None:
+        """The publisher has accepted."""
+        if self.element_size >= 0:
+            raise ProtocolError(f"a second onSubscribe on stream {self.id}", reason=f"protocol:stream {self.id}")
+        self.element_size = element_size
+        subscriber = self._subscriber
+        told = getattr(subscriber, "on_element_size", None) if element_size else None
+        if told is not None:
+            told(element_size)
+
+    def arrived(self, element: bytes, /) -> None:
+        """Deliver an element."""
+        if self.outstanding <= 0:
+            self._overrun()
+        elif self._subscriber is not None:
+            if self.outstanding < UNBOUNDED:
+                self.outstanding -= 1
+            if self._session.incoming is not None:
+                element = self._session.incoming(element)
+            self._subscriber.on_next(element)
+
+    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+        """Deliver elements that came one right behind the other."""
+        count = len(elements)
+        many = getattr(self._subscriber, "on_next_many", None)
+        if many is None or count > self.outstanding or self._session.incoming is not None:
+            for element in elements:
+                self.arrived(element)
+            return
+        if self.outstanding < UNBOUNDED:
+            self.outstanding -= count
+        many(elements)
+
+    def arrived_packed(self, count: int, elements: bytes, /) -> None:
+        """Deliver packed elements: as one piece of memory to a subscriber that takes those, else each on its own."""
+        if count > self.outstanding:
+            self._overrun()
+            return
+        packed = getattr(self._subscriber, "on_next_packed", None)
+        if packed is not None and self._session.incoming is None:
+            if self.outstanding < UNBOUNDED:
+                self.outstanding -= count
+            packed(count, elements)
+            return
+        size = self.element_size
+        self.arrived_run([elements[at : at + size] for at in range(0, count * size, size)])
+
+    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
+        """Join a part to its element, and deliver that with its last part."""
+        if self._subscriber is None:
+            return
+        partial = self._partial(element)
+        if partial is None:
+            return
+        limits, session = self._session.limits, self._session
+        partial.parts += 1
+        partial.size += len(data)
+        session.partial_bytes += len(data)
+        partial.pieces.append(data)
+        if len(data) < limits.tiny_part and not last:
+            session.glitch()
+        size = self.element_size
+        if partial.size > (size or limits.max_element) or partial.parts > limits.max_parts:
+            self._fault(f"an element in {partial.parts} parts has {partial.size} bytes so far; {size or limits.max_element} is the most here")
+        elif session.partial_bytes > limits.partial_bytes:
+            self._fault(f"unfinished elements hold {session.partial_bytes} bytes; {limits.partial_bytes} is the most here")
+        elif last:
+            self._join(element, partial)
+
+    def completed(self) -> None:
+        """The publisher is done."""
+        if self._partials:
+            self._fault("the stream completed within an element: its last part is missing", tell_peer=False)
+            return
+        subscriber = self._forget()
+        if subscriber is not None:
+            subscriber.on_complete()
+
+    def failed(self, error: Exception) -> None:
+        """The publisher failed, or the connection."""
+        subscriber = self._forget()
+        if subscriber is not None:
+            subscriber.on_error(error)
+
+    def oldest_partial(self) -> float | None:
+        """Return when the first of the unfinished elements began."""
+        return min((partial.began for partial in self._partials.values()), default=None) if self._partials else None
+
+    def stale(self) -> None:
+        """An element was left unfinished for too long."""
+        self._fault(f"an element was left unfinished for more than {self._session.limits.partial_age} s")
+
+    # --- inside
+
+    def _partial(self, element: int) -> Partial | None:
+        """Return the element that a part belongs to; its first part takes demand."""
+        partials = self._partials
+        if partials is None:
+            partials = self._partials = {}
+        partial = partials.get(element)
+        if partial is not None:
+            return partial
+        limits, session = self._session.limits, self._session
+        if self.outstanding <= 0:
+            self._overrun()
+        elif len(partials) >= limits.max_partials or session.partials >= limits.max_partials_in_all:
+            self._fault(f"{len(partials) + 1} elements of one stream are under way in parts; {limits.max_partials} is the most here")
+        else:
+            if self.outstanding < UNBOUNDED:
+                self.outstanding -= 1
+            session.partials += 1
+            partial = partials[element] = Partial(session.now)
+            session.note_partial(self)
+        return partial
+
+    def _join(self, element: int, partial: Partial) -> None:
+        if self._partials is not None:
+            del self._partials[element]
+        self._session.partials -= 1
+        self._session.partial_bytes -= partial.size
+        if self.element_size and partial.size != self.element_size:
+            self._fault(f"an element of {partial.size} bytes on a stream whose elements have {self.element_size}")
+        elif self._subscriber is not None:
+            joined = b"".join(partial.pieces)
+            self._subscriber.on_next(joined if self._session.incoming is None else self._session.incoming(joined))
+
+    def _overrun(self) -> None:
+        self._fault("an element arrived that was not asked for")
+
+    def _fault(self, text: str, *, tell_peer: bool = True) -> None:
+        """End the stream because the peer broke its contract: cancel there, an error here."""
+        subscriber = self._forget()
+        if tell_peer:
+            self._session.retire(self)
+        if subscriber is not None:
+            subscriber.on_error(ProtocolError(f"stream {self.id}: {text}. The peer must act", reason="protocol:demand"))
+
+    def _forget(self) -> Subscriber[Any] | None:
+        subscriber, self._subscriber = self._subscriber, None
+        if self._partials:
+            session = self._session
+            session.partials -= len(self._partials)
+            session.partial_bytes -= sum(partial.size for partial in self._partials.values())
+        self._partials = None
+        return subscriber
+
+
+class Retired:
+    """A stream that this side has cancelled and the peer has not ended: what arrives for it is dropped."""
+
+    __slots__ = ("_session", "element_size")
+
+    def __init__(self, session: "Session", element_size: int) -> None:
+        self._session = session
+        self.element_size = element_size
+
+    def arrived(self, element: bytes, /) -> None:
+        """Drop it: it was on its way when the cancel was sent (rule 2.8)."""
+        self._session.glitch()
+
+    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+        """Drop them."""
+        self._session.glitch()
+
+    def arrived_packed(self, count: int, elements: bytes, /) -> None:
+        """Drop them."""
+        self._session.glitch()
+
+    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
+        """Drop it."""
+        self._session.glitch()

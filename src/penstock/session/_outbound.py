@@ -1,0 +1,292 @@
+"""An outbound stream: one of our publishers, subscribed to by the peer. It is the publisher's subscriber, and encodes what it gets.
+
+Rules of this file:
+
+* Demand permits sending, not buffering: the publisher is asked for elements only while the peer has asked for them *and* the outbox
+  has room; and only for as many as will roughly fill that room.
+* An element larger than a part is held as it is, and written part by part; what follows it in its stream waits behind it.
+* After the end, in whatever way, nothing is sent for this id (rule 1.7), and the publisher is let go.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from penstock.api import PublicError, Subscriber, Subscription, UsageError
+from penstock.session._ledger import Ledger
+
+if TYPE_CHECKING:
+    from penstock.session._session import Session
+
+FIRST_GUESS: Final = 4096
+"""Bytes that an element is taken to have before the first one was seen: few are asked for until it is known better."""
+
+PRIVATE_TEXT: Final = "the publisher failed"
+"""What crosses the wire of an exception that was not raised as PublicError."""
+
+Attach = Callable[[Subscriber[bytes]], None]
+
+
+class Outbound(Ledger, Subscriber[bytes]):
+    """A stream that the peer has opened."""
+
+    __slots__ = (
+        "_attach",
+        "_ending",
+        "_gathered",
+        "_head",
+        "_held",
+        "_length",
+        "_mean",
+        "_offset",
+        "_part",
+        "_session",
+        "_surplus",
+        "_upstream",
+        "began",
+        "element_size",
+        "id",
+        "is_live",
+        "keep",
+    )
+
+    def __init__(self, session: "Session", stream_id: int, demand: int) -> None:
+        self.available = demand
+        self.reserved = 0
+        self.id = stream_id
+        self.is_live = True
+        self.element_size = 0
+        self.began = session.now
+        self.keep: Callable[[bytes], None] | None = None
+        """Called with each element that is sent, for whoever must be able to send it again."""
+        self._session = session
+        self._attach: Attach | None = None
+        self._upstream: Subscription | None = None
+        self._length = -1
+        self._head = b""
+        self._mean = FIRST_GUESS
+        self._held: deque[bytes] | None = None
+        self._offset = 0
+        self._part = 0
+        self._gathered: bytearray | None = None
+        self._surplus: bytes | None = None
+        self._ending = False
+
+    # --- for the owner, who knows the publisher
+
+    def accept(self, attach: Attach, *, element_size: int = 0, idle_until_demand: bool = False) -> None:
+        """Begin: `attach` subscribes this stream to the publisher, at once or with the first demand."""
+        self.element_size = element_size
+        self._attach = attach
+        self._session.send(self._session.dialect.begin(self.id, element_size))
+        if self.available or not idle_until_demand:
+            self._begin()
+
+    def refuse(self, text: str) -> None:
+        """End before it began."""
+        self._end_with_text(text)
+
+    # --- for the peer
+
+    def granted(self, n: int) -> None:
+        """The peer asks for `n` more."""
+        self.grant(n)
+        if self._attach is not None:
+            self._begin()
+        elif self._surplus:
+            self._send_surplus()
+        elif not self.reserved:
+            self.pull()
+
+    def cancelled(self) -> None:
+        """The peer wants no more, or is gone."""
+        upstream = self._let_go()
+        if upstream is not None:
+            upstream.cancel()
+
+    def cancelled_with(self, text: str) -> None:
+        """The peer broke this stream's contract: let the publisher go, and say so."""
+        upstream = self._upstream
+        self._end_with_text(text)
+        if upstream is not None:
+            upstream.cancel()
+
+    # --- the subscriber of our publisher
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        if not self.is_live:
+            subscription.cancel()
+            return
+        self._upstream = subscription
+        self.pull()
+
+    def on_next(self, element: bytes, /) -> None:
+        length = len(element)
+        if self.element_size or self._held is not None or length > self._session.whole or self._session.is_special:
+            self._on_special(element)
+            return
+        self.reserved -= 1
+        if length != self._length:
+            self._length, self._head = length, self._session.dialect.header(self.id, length)
+            self._mean = (self._mean + length) // 2
+        outbox = self._session.outbox
+        buffer = outbox.buffer
+        if buffer:
+            buffer += self._head
+        else:
+            outbox.put(self._head)
+        buffer += element
+        if not self.reserved:
+            self.pull()
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._session.publisher_failed(self, error)
+        self._end_with_text(str(error) if isinstance(error, PublicError) else PRIVATE_TEXT)
+
+    def on_complete(self, /) -> None:
+        if self._held or self._surplus:
+            self._ending = True  # after what is still being sent
+        elif self.is_live:
+            self._let_go()
+            self._session.send(self._session.dialect.complete(self.id))
+
+    # --- the outbox's side
+
+    def pull(self) -> None:
+        """Ask the publisher for as many elements as may be sent and will roughly fill the room that there is."""
+        if self.reserved or not self.available or self._upstream is None or self._held or self._surplus:
+            return
+        room = self._session.outbox.room()
+        if room <= 0:
+            self._session.outbox.block(self)
+            return
+        self._upstream.request(self.reserve(room // (self._mean + 16) or 1))
+
+    def write_part(self, into: bytearray, /) -> bool:
+        """Write a part of the element that is being sent, or the next small one behind it; return whether more waits."""
+        held, session = self._held, self._session
+        if not held:
+            return False
+        element = held[0]
+        size, whole = session.limits.split_outbound_at, session.whole
+        if not self._offset and len(element) <= whole:
+            into += session.dialect.header(self.id, len(element)) if not self.element_size else session.dialect.header(self.id, -1)
+            into += element
+            held.popleft()
+        else:
+            end = min(len(element), self._offset + size)
+            last = end == len(element)
+            into += session.dialect.part(self.id, self._part, end - self._offset, not self._offset, last)
+            into += memoryview(element)[self._offset : end]
+            self._offset = end
+            if last:
+                held.popleft()
+                self._offset = 0
+                self._part += 1
+        if held:
+            return True
+        self._held = None
+        if self._ending:
+            self.on_complete()
+        else:
+            self.pull()
+        return False
+
+    def flush(self, into: bytearray, /) -> None:
+        """Write what was gathered as one packed message."""
+        gathered, self._gathered = self._gathered, None
+        if gathered and self.is_live:
+            into += self._session.dialect.packed(self.id, len(gathered) // self.element_size)
+            into += gathered
+
+    # --- inside
+
+    def _begin(self) -> None:
+        attach, self._attach = self._attach, None
+        if attach is not None:
+            attach(self)
+
+    def _on_special(self, element: bytes) -> None:
+        """An element of fixed size, one that is held, or one that an extension changes."""
+        session = self._session
+        if not self.is_live:
+            return
+        if self.keep is not None:
+            self.keep(element)
+        if session.outgoing is not None:
+            element = session.outgoing(element)
+        if len(element) > session.limits.max_element:
+            self._fault(f"an element of {len(element)} bytes; the most that a peer takes is {session.limits.max_element}")
+        elif self.element_size:
+            self._on_fixed(element)
+        else:
+            self.commit()
+            if self._held is None and len(element) <= session.whole:
+                session.send(session.dialect.header(self.id, len(element)) + element)
+            else:
+                self._hold(element)
+            if not self.reserved:
+                self.pull()
+
+    def _hold(self, element: bytes) -> None:
+        if self._held is None:
+            self._held = deque()  # bounded by what was reserved, which the room for it bounded
+            self._session.outbox.enqueue_large(self)
+        self._held.append(element)
+        self._mean = max(self._mean, len(element))
+
+    def _on_fixed(self, element: bytes) -> None:
+        """One element of fixed size, or several of them in one piece."""
+        size = self.element_size
+        count, rest = divmod(len(element), size)
+        if rest or not count:
+            self._fault(f"an element of {len(element)} bytes on a stream whose elements have {size}; give one or more of them, whole")
+            return
+        self.roll_back(1)  # what was reserved for the pull is counted with the rest
+        self._surplus = element
+        self._send_surplus()
+
+    def _send_surplus(self) -> None:
+        """Send as much of the last piece as was asked for; what is left waits for demand, and nothing is pulled meanwhile."""
+        surplus, size = self._surplus, self.element_size
+        if surplus is None:
+            return
+        count = self.reserve(len(surplus) // size)
+        self.commit(count)
+        if count:
+            if self._gathered is None:
+                self._gathered = bytearray()
+                self._session.outbox.gather(self)
+            sent = count * size
+            self._gathered += memoryview(surplus)[:sent]
+            self._mean = (self._mean + sent) // 2
+            self._surplus = surplus[sent:] if sent < len(surplus) else None
+        if self._surplus is None:
+            if self._ending:
+                self.on_complete()
+            elif not self.reserved:
+                self.pull()
+
+    def _fault(self, text: str) -> None:
+        upstream = self._upstream
+        self.on_error(UsageError(text))
+        if upstream is not None:
+            upstream.cancel()
+
+    def _end_with_text(self, text: str) -> None:
+        if self.is_live:
+            self._let_go()
+            self._session.send(self._session.dialect.error(self.id, text[: self._session.limits.max_error_text // 4]))
+
+    def _let_go(self) -> Subscription | None:
+        """End: forget the publisher and what waits, and free the id."""
+        upstream, self._upstream = self._upstream, None
+        if self.is_live:
+            if self._gathered:
+                self.flush(self._session.outbox.buffer)
+            self.is_live = False
+            self._attach = None
+            self._session.outbox.forget(self)
+            self._held = self._gathered = self._surplus = None
+            self._session.served_ended(self)
+        return upstream

@@ -1,0 +1,124 @@
+"""The outbox holds what waits for the one writer of a connection, and says when publishers may go on.
+
+Rules of this file:
+
+* Small messages are bytes already, in order. Large elements are not copied in: their streams stand in a queue, and each turn writes
+  one part, so that a large element delays nobody by more than a part of each other one.
+* Above the high-water mark no publisher is asked for anything. A stream that would have asked stands in a queue, and goes on in turn
+  when the writer has taken what waited.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from penstock.api import Limits
+
+
+class Sender(Protocol):
+    """A stream as the outbox sees it."""
+
+    def write_part(self, into: bytearray, /) -> bool:
+        """Write the next part of what is held; return whether more is held."""
+
+    def flush(self, into: bytearray, /) -> None:
+        """Write what was gathered for one packed message."""
+
+    def pull(self) -> None:
+        """Ask the publisher for what may be sent, if there is room."""
+
+
+class Outbox:
+    """What waits to be sent on one connection."""
+
+    __slots__ = ("_blocked", "_gathering", "_held", "_large", "_limits", "_wake", "buffer")
+
+    def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
+        self.buffer = bytearray()
+        self._limits = limits
+        self._wake = wake
+        self._large: deque[Sender] = deque()  # bounded by the number of streams, like the two below
+        self._blocked: deque[Sender] = deque()
+        self._gathering: list[Sender] = []
+        self._held = False
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that wait."""
+        return len(self.buffer)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing waits."""
+        return not (self.buffer or self._large or self._gathering)
+
+    def put(self, data: bytes) -> None:
+        """Queue a message, behind what its stream has gathered."""
+        if self._gathering:
+            self._flush()
+        if not self.buffer:
+            self._wake()
+        self.buffer += data
+
+    def room(self) -> int:
+        """Return how many bytes of elements may still be asked for; 0 or less is none."""
+        return 0 if self._held else self._limits.outbound_high - len(self.buffer)
+
+    def block(self, sender: Sender) -> None:
+        """Let `sender` pull when there is room again."""
+        self._blocked.append(sender)
+
+    def enqueue_large(self, sender: Sender) -> None:
+        """Let `sender` write parts, in turn with others."""
+        self._large.append(sender)
+        self._wake()
+
+    def gather(self, sender: Sender) -> None:
+        """Let `sender` write a packed message when the writer comes, or before anything else of it."""
+        self._gathering.append(sender)
+        self._wake()
+
+    def hold(self) -> None:
+        """Ask no publisher for anything until `resume`."""
+        self._held = True
+
+    def resume(self) -> None:
+        """Ask publishers again."""
+        self._held = False
+        self._unblock()
+
+    def take(self) -> bytearray:
+        """Return what shall be sent now: all that waits, and parts of large elements up to the high-water mark."""
+        if self._gathering:
+            self._flush()
+        data, self.buffer = self.buffer, bytearray()
+        while self._large and len(data) < self._limits.outbound_high:
+            sender = self._large.popleft()
+            if sender.write_part(data):
+                self._large.append(sender)
+        self._unblock()
+        return data
+
+    def forget(self, sender: Sender) -> None:
+        """Drop what stands here for a stream that has ended."""
+        for queue in (self._large, self._blocked, self._gathering):
+            if sender in queue:
+                queue.remove(sender)
+
+    def clear(self) -> None:
+        """Drop everything: the connection is over."""
+        self.buffer = bytearray()
+        self._large.clear()
+        self._blocked.clear()
+        self._gathering.clear()
+
+    def _flush(self) -> None:
+        gathering, self._gathering = self._gathering, []
+        for sender in gathering:
+            sender.flush(self.buffer)
+
+    def _unblock(self) -> None:
+        for _ in range(len(self._blocked)):
+            if self.room() <= 0:
+                return
+            self._blocked.popleft().pull()

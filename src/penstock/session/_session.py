@@ -1,0 +1,367 @@
+"""A session is the conversation on one connection: streams in both directions, demand, and the end. It does no I/O and reads no clock.
+
+Its owner feeds it bytes and the time, takes bytes from it, and is told what happens by plain calls. What belongs to one protocol alone
+is in its dialect; the core here is true of all of them.
+
+Rules of this file:
+
+* Three answers to bad input, and no fourth. *Fatal*: goodbye with a fixed reason, everything ends. *One stream*: an error or a cancel
+  on that id. *Tolerated*: ignored, for a token of the glitch budget; when that is empty it is fatal.
+* What the peer opened is in `serving`, what this side opened in `streams`. The two id spaces have nothing to do with each other.
+* After the session is over nothing is sent and nobody is told of anything more.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from penstock.api import ConnectionLost, Limits, ProtocolError, Role, Subscriber
+from penstock.session._bucket import TokenBucket
+from penstock.session._dialect import Dialect
+from penstock.session._inbound import Inbound, Retired
+from penstock.session._outbound import Outbound
+from penstock.session._outbox import Outbox
+from penstock.session._states import NEXT_STATE, ConnectionState, Move
+
+DRAINING = "draining"
+REFUSED = "refused"
+CHURN_SECONDS = 1.0
+
+
+class SessionOwner(Protocol):
+    """Who drives a session, and knows the publishers."""
+
+    def wake(self) -> None:
+        """There is something to send now; there was not, a moment ago."""
+
+    def opened(self) -> None:
+        """Both sides have said hello."""
+
+    def serve(self, stream: Outbound, target: Any, /) -> None:
+        """The peer subscribes to `target`: call `stream.accept` or `stream.refuse`, now or later."""
+
+    def publisher_failed(self, stream: Outbound, error: BaseException, /) -> None:
+        """A publisher of this side's failed while it was served: what crossed the wire says less than `error`."""
+
+    def over(self, error: Exception, /) -> None:
+        """The session has ended, for this reason. Called once."""
+
+
+class Session:
+    """One side of a conversation."""
+
+    def __init__(
+        self,
+        owner: SessionOwner,
+        make_dialect: "Callable[[Session], Dialect]",
+        *,
+        role: Role,
+        limits: Limits,
+        chance: Callable[[], float],
+    ) -> None:
+        self.owner = owner
+        self.role = role
+        self.limits = limits
+        self.chance = chance
+        self.state = ConnectionState.FRESH
+        self.now = 0.0
+        self.streams: dict[int, Inbound | Retired] = {}
+        self.serving: dict[int, Outbound] = {}
+        self.dying = 0
+        """Streams whose id is free already, and whose publisher has not stopped yet: the owner counts them down."""
+        self.is_draining = False
+        self.partials = 0
+        self.partial_bytes = 0
+        self.outgoing: Callable[[bytes], bytes] | None = None
+        self.incoming: Callable[[bytes], bytes] | None = None
+        self.is_special = False
+        """Elements take the long way: an extension changes them."""
+        self.whole = limits.split_outbound_at
+        self.outbox = Outbox(limits, owner.wake)
+        self.dialect = make_dialect(self)
+        self._retired = 0
+        self._retired_by_size: dict[int, Retired] = {}
+        self._with_partials: dict[Inbound, None] = {}
+        self._glitches = TokenBucket(limits.glitch_burst, limits.glitch_rate)
+        self._controls = TokenBucket(limits.control_burst, limits.control_rate)
+        self._churn = TokenBucket(limits.churn_burst, limits.churn_rate)
+        self._before_hello = 0
+        self._reason: Exception | None = None
+        self._left_at = 0.0
+        self._quiet_since: float | None = None
+
+    # --- for the owner: bytes and time
+
+    def start(self, now: float) -> None:
+        """Begin to talk."""
+        self.now = now
+        self.dialect.start(now)
+
+    def receive(self, data: bytes, now: float, *, most: int = 1 << 62) -> bool:
+        """Take what arrived and act on it; return whether there is more to do, for which call again with no data."""
+        self.now = now
+        if self.state is ConnectionState.OVER:
+            return False
+        if self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
+            self._before_hello += len(data)
+        try:
+            more = self.dialect.feed(data, most)
+        except ProtocolError as error:
+            self.break_off(error)
+            return False
+        if self._before_hello > self.limits.preauth_bytes and self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
+            self.break_off(ProtocolError("the peer sent too much before its hello was complete", reason="limit:hello"))
+            return False
+        return more
+
+    def end_of_input(self) -> None:
+        """The transport has ended, in whatever way."""
+        if self.state is not ConnectionState.OVER:
+            self._end(Move.CUT, self._reason or ConnectionLost("the connection ended without a goodbye: the peer's process or the network is gone"))
+
+    def take(self) -> bytearray:
+        """Return what shall be sent now, perhaps nothing."""
+        return self.outbox.take()
+
+    def tick(self, now: float) -> float | None:
+        """Do what is due, and return when to be called again, if at all."""
+        self.now = now
+        if self.state is ConnectionState.LEAVING:
+            due = self._left_at + self.limits.goodbye_timeout
+            if now >= due:
+                self._end(Move.CUT, self._reason or ConnectionLost("the peer did not answer the goodbye in time"))
+                return None
+            return due
+        if self.state is ConnectionState.OVER:
+            return None
+        return min((due for due in (self._tick_partials(now), self._tick_idle(now)) if due is not None), default=None)
+
+    # --- for the owner: streams
+
+    def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> Inbound:
+        """Open a stream to the peer's publisher `target` and give `subscriber` its subscription."""
+        stream = Inbound(self, self.dialect.next_id(), subscriber)
+        subscriber.on_subscribe(stream)
+        if stream._subscriber is None:  # noqa: SLF001  # cancelled inside on_subscribe: the peer need not hear of it
+            return stream
+        if self.is_deaf:
+            stream.failed(self._reason or ConnectionLost("this connection is closing; connect again"))
+            return stream
+        self.streams[stream.id] = stream
+        self.send(self.dialect.subscribe(stream.id, target, stream.outstanding))
+        return stream
+
+    def leave(self, reason: str, error: Exception | None = None) -> None:
+        """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it."""
+        if self.is_deaf:
+            return
+        self._reason = error or ConnectionLost(f"this side closed the connection: {reason}")
+        self._move(Move.LEFT)
+        self._left_at = self.now
+        self._end_streams(self._reason)
+        self.outbox.clear()
+        self.outbox.put(self.dialect.goodbye(reason))
+
+    def break_off(self, error: ProtocolError) -> None:
+        """End the connection because of what the peer sent."""
+        self.leave(error.reason, ConnectionLost(f"the connection was ended because the peer broke the protocol: {error}"))
+
+    def drain(self) -> None:
+        """Refuse new streams from now on."""
+        self.is_draining = True
+
+    def stopped(self) -> None:
+        """The publisher of an ended stream has really stopped: its place is free."""
+        self.dying -= 1
+
+    # --- for streams
+
+    def send(self, message: bytes) -> None:
+        """Queue a message, if anything may still be sent."""
+        if self.is_deaf:
+            return
+        self.outbox.put(message)
+        limits = self.limits
+        if self.outbox.waiting > limits.outbound_high + limits.max_element + limits.outbound_control:
+            self.outbox.clear()
+            self.break_off(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
+
+    def request(self, stream: Inbound, n: int) -> None:
+        """Tell the peer of demand, once it knows the stream."""
+        if stream.id in self.streams:
+            self.send(self.dialect.request(stream.id, n))
+
+    def retire(self, stream: Inbound) -> None:
+        """Tell the peer to stop, and keep its id until it has."""
+        if self.streams.get(stream.id) is not stream:
+            return  # the peer never heard of it
+        self._retired += 1
+        self.streams[stream.id] = self._retired_stream(stream.element_size)
+        self._with_partials.pop(stream, None)
+        self.send(self.dialect.cancel(stream.id))
+        if self._retired > self.limits.retired_ids:
+            self.break_off(ProtocolError("too many cancelled streams whose end the peer never told", reason="limit:ids"))
+
+    def note_partial(self, stream: Inbound) -> None:
+        """Watch the age of a stream's unfinished elements."""
+        self._with_partials[stream] = None
+
+    def served_ended(self, stream: Outbound) -> None:
+        """Free the id of a stream that the peer had opened."""
+        if self.serving.get(stream.id) is stream:
+            del self.serving[stream.id]
+            if self.now - stream.began < CHURN_SECONDS and not self._churn.spend(1, self.now):
+                self.break_off(ProtocolError("streams are opened and ended faster than is taken here", reason="limit:churn"))
+
+    def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
+        """Tell the owner what the peer is not told."""
+        self.owner.publisher_failed(stream, error)
+
+    def glitch(self, weight: int = 1) -> None:
+        """Tolerate something odd, as long as the budget lasts."""
+        if not self._glitches.spend(weight, self.now):
+            self.break_off(ProtocolError("too many oddities in too short a time", reason="limit:glitches"))
+
+    # --- for the dialect: what the peer said
+
+    def welcomed(self) -> None:
+        """The peer's hello is in, and is to our liking."""
+        self._move(Move.WELCOMED)
+        self.owner.opened()
+
+    def peer_subscribed(self, stream_id: int, target: Any, demand: int, refusal: str | None = None) -> None:
+        """The peer opens a stream."""
+        if stream_id in self.serving:
+            raise ProtocolError(f"stream {stream_id} was opened while it is open", reason=f"protocol:subscribe {stream_id}")
+        stream = Outbound(self, stream_id, demand)
+        self.serving[stream_id] = stream
+        if refusal is not None:
+            stream.refuse(refusal)
+        elif self.is_draining:
+            stream.refuse(DRAINING)
+        elif len(self.serving) + self.dying > self.limits.max_subscriptions:
+            stream.refuse(REFUSED)
+            self.glitch()
+        else:
+            self.owner.serve(stream, target)
+
+    def peer_requested(self, stream_id: int, n: int) -> None:
+        """The peer grants demand."""
+        if not self._controls.spend(1, self.now):
+            self.break_off(ProtocolError("requests come faster than is taken here", reason="limit:control"))
+            return
+        stream = self.serving.get(stream_id)
+        if stream is None:
+            self.glitch()  # it has just ended
+        elif n <= 0:
+            # rule 3.9
+            stream.cancelled_with("illegal demand")
+        else:
+            stream.granted(n)
+
+    def peer_cancelled(self, stream_id: int) -> None:
+        """The peer wants no more of a stream."""
+        stream = self.serving.get(stream_id)
+        if stream is None:
+            self.glitch()
+        else:
+            stream.cancelled()
+
+    def peer_began(self, stream_id: int, element_size: int) -> None:
+        """The peer accepts a stream that this side opened."""
+        stream = self._known(stream_id)
+        if isinstance(stream, Inbound):
+            stream.begun(element_size)
+        elif stream.element_size < 0:
+            self.streams[stream_id] = self._retired_stream(element_size)
+        else:
+            raise ProtocolError(f"a second onSubscribe on stream {stream_id}", reason=f"protocol:stream {stream_id}")
+
+    def peer_ended(self, stream_id: int, error: Exception | None) -> None:
+        """The peer ended a stream that this side opened."""
+        stream = self._known(stream_id)
+        del self.streams[stream_id]
+        if not isinstance(stream, Inbound):
+            self._retired -= 1
+            return
+        self._with_partials.pop(stream, None)
+        if error is None:
+            stream.completed()
+        else:
+            stream.failed(error)
+
+    def peer_left(self, reason: str) -> None:
+        """The peer said goodbye."""
+        answer = self.state in (ConnectionState.OPEN, ConnectionState.GREETING)
+        error = self._reason or ConnectionLost(f"the peer closed the connection: {_shown(reason)}")
+        self._end(Move.TOLD_TO_LEAVE, error, farewell=self.dialect.goodbye("") if answer else b"")
+
+    # --- inside
+
+    def _known(self, stream_id: int) -> Inbound | Retired:
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
+        return stream
+
+    def _retired_stream(self, element_size: int) -> Retired:
+        # Those of one element size are one object: a thousand cancelled streams cost their ids.
+        retired = self._retired_by_size.get(element_size)
+        if retired is None:
+            retired = self._retired_by_size[element_size] = Retired(self, element_size)
+        return retired
+
+    @property
+    def is_deaf(self) -> bool:
+        """Nothing may be sent any more, and what arrives is discarded."""
+        return self.state in (ConnectionState.LEAVING, ConnectionState.OVER)
+
+    def _move(self, move: Move) -> None:
+        self.state = NEXT_STATE[self.state, move]
+
+    def _end_streams(self, error: Exception) -> None:
+        serving, self.serving = self.serving, {}
+        for served in serving.values():
+            served.cancelled()
+        for stream_id, stream in tuple(self.streams.items()):
+            if isinstance(stream, Inbound):
+                # What still arrives is discarded, and must be delimited for that.
+                self.streams[stream_id] = self._retired_stream(stream.element_size)
+                stream.failed(error)
+
+    def _end(self, move: Move, error: Exception, *, farewell: bytes = b"") -> None:
+        self._move(move)
+        self._end_streams(error)
+        self.outbox.clear()
+        if farewell:
+            self.outbox.put(farewell)
+        self.owner.over(error)
+
+    def _tick_partials(self, now: float) -> float | None:
+        earliest: float | None = None
+        for stream in tuple(self._with_partials):
+            began = stream.oldest_partial()
+            if began is None:
+                del self._with_partials[stream]
+            elif now >= began + self.limits.partial_age:
+                stream.stale()
+            else:
+                due = began + self.limits.partial_age
+                earliest = due if earliest is None else min(earliest, due)
+        return earliest
+
+    def _tick_idle(self, now: float) -> float | None:
+        if self.state is not ConnectionState.OPEN or self.serving or len(self.streams) > self._retired:
+            self._quiet_since = None
+            return None
+        if self._quiet_since is None:
+            self._quiet_since = now
+        due = self._quiet_since + self.limits.idle_connection
+        if now >= due:
+            self.leave("idle")
+            return None
+        return due
+
+
+def _shown(reason: str) -> str:
+    """A peer's words, made safe to print."""
+    return ascii(reason[:200]) if reason else "no reason given"
