@@ -1,4 +1,4 @@
-"""What a protocol extension is, and the link through which it acts; shared by the session, which runs extensions, and by plugins, which bring them.
+"""What a protocol extension is, and the link through which it acts: the session runs extensions, plugins bring them.
 
 An extension is negotiated in the hello: it is active when both hellos list its id. Active, it gets a link to its connection, and returns
 what shall act there. It defines messages of its own, and may change what elements mean, once both sides have said so.

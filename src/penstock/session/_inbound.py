@@ -121,7 +121,9 @@ class Inbound(Subscription):
             session.glitch()
         size = self.element_size
         if partial.size > (size or limits.max_element) or partial.parts > limits.max_parts:
-            self._fault(f"an element in {partial.parts} parts has {partial.size} bytes so far; {size or limits.max_element} is the most here")
+            self._fault(
+                f"an element in {partial.parts} parts has {partial.size} bytes so far; {size or limits.max_element} is the most here"
+            )
         elif session.partial_bytes > limits.partial_bytes:
             self._fault(f"unfinished elements hold {session.partial_bytes} bytes; {limits.partial_bytes} is the most here")
         elif last:

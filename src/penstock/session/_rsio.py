@@ -22,11 +22,12 @@ from penstock.api import (
     Role,
     UsageError,
 )
-from penstock.session._states import ConnectionState, Move
+from penstock.session._states import ConnectionState
 from penstock.wire import rsio
 
 if TYPE_CHECKING:
     from penstock.session._session import Session
+
 
 class RsioDialect:
     """RS.io version 0 on one connection."""

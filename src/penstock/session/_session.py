@@ -116,7 +116,10 @@ class Session:
     def end_of_input(self) -> None:
         """The transport has ended, in whatever way."""
         if self.state is not ConnectionState.OVER:
-            self._end(Move.CUT, self._reason or ConnectionLost("the connection ended without a goodbye: the peer's process or the network is gone"))
+            self._end(
+                Move.CUT,
+                self._reason or ConnectionLost("the connection ended without a goodbye: the peer's process or the network is gone"),
+            )
 
     def take(self) -> bytearray:
         """Return what shall be sent now, perhaps nothing."""

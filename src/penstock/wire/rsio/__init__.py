@@ -23,3 +23,37 @@ from penstock.wire.rsio._messages import (
 )
 from penstock.wire.rsio._sink import NOT_BEGUN, MessageList, RsioSink, WireStream
 from penstock.wire.rsio._varint import decode_varint, encode_varint
+
+__all__ = [
+    "NOT_BEGUN",
+    "VERSION",
+    "Cancel",
+    "ClientHello",
+    "ExtensionMessage",
+    "Goodbye",
+    "Message",
+    "MessageList",
+    "OnComplete",
+    "OnError",
+    "OnNext",
+    "OnNextLastPart",
+    "OnNextPacked",
+    "OnNextPart",
+    "OnSubscribe",
+    "Request",
+    "RsioDecoder",
+    "RsioSink",
+    "ServerHello",
+    "Subscribe",
+    "SwitchEncoding",
+    "WireLimits",
+    "WireStream",
+    "decode_varint",
+    "encode",
+    "encode_request",
+    "encode_varint",
+    "fixed_header",
+    "next_header",
+    "packed_header",
+    "part_header",
+]

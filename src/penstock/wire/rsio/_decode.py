@@ -314,4 +314,6 @@ def _no_stream(subscriber: int) -> ProtocolError:
 
 
 def _too_long(what: str, size: int, reason: str, limit: int) -> ProtocolError:
-    return ProtocolError(f"the peer announced a {what} of {size}, and {limit} is the most that is taken here", reason=f"{reason} {size} > {limit}")
+    return ProtocolError(
+        f"the peer announced a {what} of {size}, and {limit} is the most that is taken here", reason=f"{reason} {size} > {limit}"
+    )

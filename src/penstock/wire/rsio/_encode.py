@@ -1,4 +1,4 @@
-"""Messages to bytes. `encode` takes any message record; the headers of elements are made on their own, so that the element is not copied here."""
+"""Messages to bytes. `encode` takes any record; headers of elements are made on their own, so that elements are not copied here."""
 
 from penstock.api import UsageError
 from penstock.wire.rsio import _layout as layout
@@ -6,7 +6,7 @@ from penstock.wire.rsio import _messages as messages
 from penstock.wire.rsio._varint import encode_varint
 
 
-def encode(message: messages.Message) -> bytes:
+def encode(message: messages.Message) -> bytes:  # noqa: PLR0911  # a return for each kind of message
     """Return the bytes of `message`. Raises UsageError for a number that does not fit."""
     match message:
         case messages.ClientHello() | messages.ServerHello():
@@ -16,9 +16,7 @@ def encode(message: messages.Message) -> bytes:
         case messages.SwitchEncoding():
             return bytes([layout.SWITCH_ENCODING]) + encode_varint(message.extension)
         case messages.Subscribe():
-            return (
-                bytes([layout.SUBSCRIBE]) + _text(message.publisher) + encode_varint(message.subscriber) + encode_varint(message.demand)
-            )
+            return bytes([layout.SUBSCRIBE]) + _text(message.publisher) + encode_varint(message.subscriber) + encode_varint(message.demand)
         case messages.Request():
             return encode_request(message.subscriber, message.demand)
         case messages.Cancel():

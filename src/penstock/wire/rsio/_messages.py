@@ -25,7 +25,7 @@ class ServerHello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goodbye:
-    """This side sends nothing more; answered by a goodbye. Ends every stream."""
+    """The sender is done, and sends nothing more; answered by a goodbye. Ends every stream."""
 
     reason: str = ""
 
