@@ -10,6 +10,7 @@ Rules of this file:
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote
@@ -83,8 +84,8 @@ class Route:
         if missing:
             raise UsageError(f"{pattern.text!r} has the parameter {missing[0]!r}, which its function does not take")
 
-    def call(self, given: dict[str, str], query: dict[str, str], peer: object) -> Any:
-        """Call the function with the converted parameters. Raises NoMatch for parameters that do not fit."""
+    def bind(self, given: dict[str, str], query: dict[str, str], peer: object) -> Callable[[], Any]:
+        """Return the function with the converted parameters. Raises NoMatch for parameters that do not fit."""
         texts = given | query
         if not texts.keys() <= self._converters.keys() or not texts.keys() >= self._required:
             raise NoMatch
@@ -92,7 +93,7 @@ class Route:
             values = {name: self._converters[name](text) for name, text in texts.items()}
         except (ValueError, TypeError, ArithmeticError):  # what the usual types raise for a text that is none of theirs
             raise NoMatch from None
-        return self.function(**values, **dict.fromkeys(self._takes_peer, peer))
+        return partial(self.function, **values, **dict.fromkeys(self._takes_peer, peer))
 
 
 class Router:

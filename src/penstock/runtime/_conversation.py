@@ -1,0 +1,186 @@
+"""A conversation is a connection at work: one nursery with a reader, exactly one writer, a timer, and the publishers that the peer reads.
+
+Rules of this file:
+
+* Nothing is written but by the writer, and nobody's cancellation reaches it: a send that was cut short would leave half a message.
+  So reader, writer and timer are shielded; cancelling the conversation says goodbye, waits for its answer within the deadline, and
+  then ends them.
+* Nothing that the peer sends raises out of here. The conversation ends, for a reason that `over` tells.
+* When `run` returns, nothing of the connection runs any more, and its transport is closed.
+"""
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import trio
+
+from penstock.api import ConnectionLost, Limits, Role, Subscriber
+from penstock.core import Report, tell
+from penstock.plugins import Connection
+from penstock.runtime._serving import Server
+from penstock.session import ConnectionState, Outbound, RsioDialect, Session
+
+MESSAGES_A_TURN = 64
+"""Messages that are decoded between two looks at the clock."""
+
+
+class Conversation:
+    """One connection, from the first byte to the last."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        server: Server,
+        *,
+        role: Role,
+        limits: Limits,
+        make_dialect: Callable[[Session], RsioDialect],
+        chance: Callable[[], float],
+        on_violation: Report,
+    ) -> None:
+        self.connection = connection
+        self.session = Session(self, make_dialect, role=role, limits=limits, chance=chance)
+        self.is_open = trio.Event()
+        """Both sides have said hello, or never will."""
+        self.reason: Exception | None = None
+        """Why it is over, once it is."""
+        self._limits = limits
+        self._server = server
+        self._on_violation = on_violation
+        self._over = trio.Event()
+        self._leaving: str | None = None
+        self._writer: trio.lowlevel.Task | None = None
+        self._timer = trio.CancelScope()
+        self._nursery: trio.Nursery | None = None
+
+    # --- for whoever opened it
+
+    async def run(self) -> None:
+        """Talk until the conversation is over; cancelled, say goodbye first. Returns, whatever the peer does."""
+        shield = trio.CancelScope(shield=True)
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            self._server.open(nursery)
+            self.session.start(trio.current_time())
+            for work in (self._read, self._write, self._keep_time):
+                nursery.start_soon(self._shielded, shield, work)
+            try:
+                await self._over.wait()
+            finally:
+                self.leave("shutdown")
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + self._limits.goodbye_timeout + self._limits.linger):
+                    await self._over.wait()
+                    await self._linger()
+                shield.cancel()
+                self._end(ConnectionLost("the connection was closed"))
+                self._server.stop()
+                with trio.CancelScope(shield=True):
+                    await self.connection.abort()
+
+    def leave(self, reason: str) -> None:
+        """Say goodbye, once, and let everything end."""
+        self.session.leave(reason)
+        self._retime()
+
+    def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> None:
+        """Open a stream to a publisher of the peer's."""
+        self.session.subscribe(target, subscriber)
+
+    # --- what the session tells
+
+    def wake(self) -> None:
+        """There is something to send."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            trio.lowlevel.reschedule(writer)
+
+    def opened(self) -> None:
+        """Both sides have said hello."""
+        self.is_open.set()
+
+    def serve(self, stream: Outbound, target: Any) -> None:
+        """The peer subscribes."""
+        self._server.serve(stream, target, self.connection.peer)
+
+    def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
+        """A publisher failed while the peer read it; the peer is told less."""
+        if isinstance(error, Exception):
+            tell(self._on_violation, error)
+
+    def over(self, error: Exception) -> None:
+        """The session has ended."""
+        self._end(error)
+
+    def _end(self, error: Exception) -> None:
+        if self.reason is None:
+            self.reason = error
+        self.is_open.set()
+        self._over.set()
+
+    # --- the tasks
+
+    async def _shielded(self, shield: trio.CancelScope, work: Callable[[], Any]) -> None:
+        with trio.CancelScope(shield=True) as own:
+            shield_watch = shield  # one scope for all three: cancelled when the last word is out
+            with shield_watch if not shield_watch.cancel_called else own:
+                await work()
+
+    async def _read(self) -> None:
+        connection, session = self.connection, self.session
+        try:
+            while data := await connection.receive():
+                turn_ends = monotonic() + self._limits.turn
+                more = session.receive(bytes(data), trio.current_time(), most=MESSAGES_A_TURN)
+                while more:
+                    if monotonic() > turn_ends:
+                        await trio.lowlevel.checkpoint()
+                        turn_ends = monotonic() + self._limits.turn
+                    more = session.receive(b"", trio.current_time(), most=MESSAGES_A_TURN)
+                self._retime()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the network, or we ourselves
+        session.end_of_input()
+
+    async def _write(self) -> None:
+        session = self.session
+        try:
+            while True:
+                if session.outbox.is_empty:
+                    self._writer = trio.lowlevel.current_task()
+                    await trio.lowlevel.wait_task_rescheduled(self._unpark)
+                elif data := session.take():
+                    with trio.fail_after(self._limits.write_stall):
+                        await self.connection.send(data)
+                else:
+                    await trio.lowlevel.checkpoint()
+        except trio.TooSlowError:
+            session.end_of_input()  # what was cut short cannot be gone on with
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            session.end_of_input()
+
+    async def _keep_time(self) -> None:
+        while True:
+            with self._timer:
+                await trio.sleep_forever()
+            self._timer = trio.CancelScope()
+            self._retime()
+
+    def _retime(self) -> None:
+        due = self.session.tick(trio.current_time())
+        self._timer.deadline = float("inf") if due is None else due
+
+    async def _linger(self) -> None:
+        """Let the goodbye out, and read on for a while, so that the peer can read it before the transport is closed."""
+        while not self.session.outbox.is_empty or self._writer is None:
+            await trio.sleep(0.01)
+        await self.connection.send_eof()
+
+    def _unpark(self, _: Any) -> trio.lowlevel.Abort:
+        self._writer = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing more will be said."""
+        return self.session.state is ConnectionState.OVER
