@@ -18,7 +18,7 @@ import trio
 from penstock.api import ConnectionLost, Limits, Role, Subscriber
 from penstock.core import Report, tell
 from penstock.plugins import Connection
-from penstock.runtime._serving import Server
+from penstock.runtime._exports import Exports
 from penstock.session import ConnectionState, Outbound, RsioDialect, Session
 
 MESSAGES_A_TURN = 64
@@ -31,7 +31,7 @@ class Conversation:
     def __init__(
         self,
         connection: Connection,
-        server: Server,
+        exports: Exports,
         *,
         role: Role,
         limits: Limits,
@@ -46,37 +46,42 @@ class Conversation:
         self.reason: Exception | None = None
         """Why it is over, once it is."""
         self._limits = limits
-        self._server = server
+        self._exports = exports
         self._on_violation = on_violation
         self._over = trio.Event()
-        self._leaving: str | None = None
+        self._silent = trio.Event()
+        """Nothing more comes from the peer."""
+        self._said: trio.Event | None = None
+        """Set when nothing waits to be sent; made when somebody waits for that."""
+        self._communication = trio.CancelScope(shield=True)
         self._writer: trio.lowlevel.Task | None = None
         self._timer = trio.CancelScope()
-        self._nursery: trio.Nursery | None = None
 
     # --- for whoever opened it
 
     async def run(self) -> None:
         """Talk until the conversation is over; cancelled, say goodbye first. Returns, whatever the peer does."""
-        shield = trio.CancelScope(shield=True)
         async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            self._server.open(nursery)
+            self._exports.open(nursery, self.session)
             self.session.start(trio.current_time())
-            for work in (self._read, self._write, self._keep_time):
-                nursery.start_soon(self._shielded, shield, work)
+            self._retime()
+            nursery.start_soon(self._communicate)
             try:
                 await self._over.wait()
             finally:
                 self.leave("shutdown")
-                with trio.CancelScope(shield=True, deadline=trio.current_time() + self._limits.goodbye_timeout + self._limits.linger):
-                    await self._over.wait()
-                    await self._linger()
-                shield.cancel()
-                self._end(ConnectionLost("the connection was closed"))
-                self._server.stop()
-                with trio.CancelScope(shield=True):
-                    await self.connection.abort()
+                await self._part()
+
+    async def _part(self) -> None:
+        """Wait for the end of the goodbyes, let the last word out, and close: all within the deadlines, whatever the peer does."""
+        limits = self._limits
+        with trio.move_on_after(limits.goodbye_timeout + limits.linger, shield=True):
+            await self._over.wait()
+            await self._linger()
+        self._end(ConnectionLost("the peer did not answer the goodbye in time"))
+        self._communication.cancel()
+        with trio.CancelScope(shield=True):
+            await self.connection.abort()
 
     def leave(self, reason: str) -> None:
         """Say goodbye, once, and let everything end."""
@@ -101,7 +106,7 @@ class Conversation:
 
     def serve(self, stream: Outbound, target: Any) -> None:
         """The peer subscribes."""
-        self._server.serve(stream, target, self.connection.peer)
+        self._exports.serve(stream, target, self.connection.peer)
 
     def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
         """A publisher failed while the peer read it; the peer is told less."""
@@ -120,16 +125,17 @@ class Conversation:
 
     # --- the tasks
 
-    async def _shielded(self, shield: trio.CancelScope, work: Callable[[], Any]) -> None:
-        with trio.CancelScope(shield=True) as own:
-            shield_watch = shield  # one scope for all three: cancelled when the last word is out
-            with shield_watch if not shield_watch.cancel_called else own:
-                await work()
+    async def _communicate(self) -> None:
+        """Reader, writer, timer: beyond the reach of everybody's cancellation but `_part`'s."""
+        with self._communication:
+            async with trio.open_nursery() as nursery:
+                for work in (self._read, self._write, self._keep_time):
+                    nursery.start_soon(work)
 
     async def _read(self) -> None:
         connection, session = self.connection, self.session
         try:
-            while data := await connection.receive():
+            while (data := await connection.receive()) is not None:
                 turn_ends = monotonic() + self._limits.turn
                 more = session.receive(bytes(data), trio.current_time(), most=MESSAGES_A_TURN)
                 while more:
@@ -141,12 +147,15 @@ class Conversation:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the network, or we ourselves
         session.end_of_input()
+        self._silent.set()
 
     async def _write(self) -> None:
         session = self.session
         try:
             while True:
                 if session.outbox.is_empty:
+                    if self._said is not None:
+                        self._said.set()
                     self._writer = trio.lowlevel.current_task()
                     await trio.lowlevel.wait_task_rescheduled(self._unpark)
                 elif data := session.take():
@@ -171,10 +180,14 @@ class Conversation:
         self._timer.deadline = float("inf") if due is None else due
 
     async def _linger(self) -> None:
-        """Let the goodbye out, and read on for a while, so that the peer can read it before the transport is closed."""
-        while not self.session.outbox.is_empty or self._writer is None:
-            await trio.sleep(0.01)
-        await self.connection.send_eof()
+        """Let the last word out. Where it answers a goodbye, the peer closes first: a transport that is closed too early loses it."""
+        if self._writer is None or not self.session.outbox.is_empty:
+            self._said = trio.Event()
+            await self._said.wait()
+        with trio.move_on_after(self._limits.linger):
+            await self.connection.send_eof()
+            if self.session.was_told_to_leave:
+                await self._silent.wait()
 
     def _unpark(self, _: Any) -> trio.lowlevel.Abort:
         self._writer = None

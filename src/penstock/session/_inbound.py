@@ -138,6 +138,11 @@ class Inbound(Subscription):
         if subscriber is not None:
             subscriber.on_complete()
 
+    @property
+    def is_wanted(self) -> bool:
+        """Somebody here still listens."""
+        return self._subscriber is not None
+
     def failed(self, error: Exception) -> None:
         """The publisher failed, or the connection."""
         subscriber = self._forget()

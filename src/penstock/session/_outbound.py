@@ -48,6 +48,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         "id",
         "is_live",
         "keep",
+        "when_over",
     )
 
     def __init__(self, session: "Session", stream_id: int, demand: int) -> None:
@@ -59,6 +60,8 @@ class Outbound(Ledger, Subscriber[bytes]):
         self.began = session.now
         self.keep: Callable[[bytes], None] | None = None
         """Called with each element that is sent, for whoever must be able to send it again."""
+        self.when_over: Callable[[], None] | None = None
+        """Called when the stream has ended here; its publisher may still be stopping."""
         self._session = session
         self._attach: Attach | None = None
         self._upstream: Subscription | None = None
@@ -121,6 +124,9 @@ class Outbound(Ledger, Subscriber[bytes]):
         self.pull()
 
     def on_next(self, element: bytes, /) -> None:
+        if type(element) is not bytes:
+            self._on_other(element)
+            return
         length = len(element)
         if self.element_size or self._held is not None or length > self._session.whole or self._session.is_special:
             self._on_special(element)
@@ -206,6 +212,15 @@ class Outbound(Ledger, Subscriber[bytes]):
         if attach is not None:
             attach(self)
 
+    def _on_other(self, element: object) -> None:
+        if isinstance(element, bytes | bytearray | memoryview):
+            self.on_next(bytes(element))
+        else:
+            self._fault(
+                f"a {type(element).__name__} was published, and only bytes can be sent as they are. "
+                "Give the publisher a serializer, such as serializer='json'"
+            )
+
     def _on_special(self, element: bytes) -> None:
         """An element of fixed size, one that is held, or one that an extension changes."""
         session = self._session
@@ -289,4 +304,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             self._session.outbox.forget(self)
             self._held = self._gathered = self._surplus = None
             self._session.served_ended(self)
+            when_over, self.when_over = self.when_over, None
+            if when_over is not None:
+                when_over()
         return upstream

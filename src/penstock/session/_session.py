@@ -14,7 +14,7 @@ Rules of this file:
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from penstock.api import ConnectionLost, Limits, ProtocolError, Role, Subscriber
+from penstock.api import ConnectionLost, Limits, ProtocolError, PublisherFailed, Rejected, Role, Subscriber
 from penstock.session._bucket import TokenBucket
 from penstock.session._dialect import Dialect
 from penstock.session._inbound import Inbound, Retired
@@ -69,6 +69,8 @@ class Session:
         self.dying = 0
         """Streams whose id is free already, and whose publisher has not stopped yet: the owner counts them down."""
         self.is_draining = False
+        self.was_told_to_leave = False
+        """The peer said goodbye first, and waits for our answer."""
         self.partials = 0
         self.partial_bytes = 0
         self.outgoing: Callable[[bytes], bytes] | None = None
@@ -86,6 +88,7 @@ class Session:
         self._churn = TokenBucket(limits.churn_burst, limits.churn_rate)
         self._before_hello = 0
         self._reason: Exception | None = None
+        self._began = 0.0
         self._left_at = 0.0
         self._quiet_since: float | None = None
 
@@ -93,7 +96,7 @@ class Session:
 
     def start(self, now: float) -> None:
         """Begin to talk."""
-        self.now = now
+        self.now = self._began = now
         self.dialect.start(now)
 
     def receive(self, data: bytes, now: float, *, most: int = 1 << 62) -> bool:
@@ -136,7 +139,10 @@ class Session:
             return due
         if self.state is ConnectionState.OVER:
             return None
-        return min((due for due in (self._tick_partials(now), self._tick_idle(now)) if due is not None), default=None)
+        if self.state is not ConnectionState.OPEN:
+            return self._tick_handshake(now)
+        due = (self._tick_partials(now), self._tick_idle(now), self.dialect.tick(now))
+        return min((each for each in due if each is not None), default=None)
 
     # --- for the owner: streams
 
@@ -144,7 +150,7 @@ class Session:
         """Open a stream to the peer's publisher `target` and give `subscriber` its subscription."""
         stream = Inbound(self, self.dialect.next_id(), subscriber)
         subscriber.on_subscribe(stream)
-        if stream._subscriber is None:  # noqa: SLF001  # cancelled inside on_subscribe: the peer need not hear of it
+        if not stream.is_wanted:  # cancelled inside on_subscribe: the peer need not hear of it
             return stream
         if self.is_deaf:
             stream.failed(self._reason or ConnectionLost("this connection is closing; connect again"))
@@ -171,6 +177,10 @@ class Session:
     def drain(self) -> None:
         """Refuse new streams from now on."""
         self.is_draining = True
+
+    def stopping(self) -> None:
+        """The publisher of an ended stream still runs: its place stays taken."""
+        self.dying += 1
 
     def stopped(self) -> None:
         """The publisher of an ended stream has really stopped: its place is free."""
@@ -289,11 +299,14 @@ class Session:
         self._with_partials.pop(stream, None)
         if error is None:
             stream.completed()
+        elif stream.element_size < 0 and isinstance(error, PublisherFailed):
+            stream.failed(Rejected(f"the peer refused this stream: {error}"))  # an error before the stream began
         else:
             stream.failed(error)
 
     def peer_left(self, reason: str) -> None:
         """The peer said goodbye."""
+        self.was_told_to_leave = True
         answer = self.state in (ConnectionState.OPEN, ConnectionState.GREETING)
         error = self._reason or ConnectionLost(f"the peer closed the connection: {_shown(reason)}")
         self._end(Move.TOLD_TO_LEAVE, error, farewell=self.dialect.goodbye("") if answer else b"")
@@ -338,6 +351,13 @@ class Session:
         if farewell:
             self.outbox.put(farewell)
         self.owner.over(error)
+
+    def _tick_handshake(self, now: float) -> float | None:
+        due = self._began + self.limits.handshake_timeout
+        if now < due:
+            return due
+        self.break_off(ProtocolError("the peer did not say hello in time", reason="limit:handshake"))
+        return self._left_at + self.limits.goodbye_timeout
 
     def _tick_partials(self, now: float) -> float | None:
         earliest: float | None = None

@@ -1,0 +1,131 @@
+"""The exports of a connection: the publishers of a service, as its peer sees them.
+
+Rules of this file:
+
+* A name that leads nowhere and one that is forbidden get the same answer.
+* What a publisher raises is told here, in full, to the `on_violation` hook; the peer gets its text only if it was a PublicError.
+* A stream's place is free when its publisher has really stopped, not when the peer has cancelled it.
+"""
+
+from functools import partial
+from typing import Any
+
+import trio
+
+from penstock.api import PublicError, Subscriber, Subscription, UsageError
+from penstock.core import Report, Scope, Source, tell, waits_for_demand
+from penstock.plugins import Peer, Registry, Serializer
+from penstock.runtime._service import Publication, Service
+from penstock.session import Outbound, Session
+
+NO_SUCH = "no such publisher"
+FAILED = "the publisher failed"
+
+
+class Exports:
+    """What one peer may subscribe to."""
+
+    def __init__(self, service: Service, registry: Registry, *, on_violation: Report) -> None:
+        self._service = service
+        self._registry = registry
+        self._on_violation = on_violation
+        self._nursery: trio.Nursery | None = None
+        self._session: Session | None = None
+
+    def open(self, nursery: trio.Nursery, session: Session) -> None:
+        """From now on publishers run in `nursery`."""
+        self._nursery = nursery
+        self._session = session
+
+    def serve(self, stream: Outbound, name: str, peer: Peer) -> None:
+        """Answer a subscribe."""
+        try:
+            publication = self._service.find(name, peer)
+            serializer = None if publication is None else self._serializer(publication)
+        except Exception as error:  # boundary: the user's function, called to make a publisher
+            tell(self._on_violation, error)
+            stream.refuse(str(error) if isinstance(error, PublicError) else FAILED)
+            return
+        if publication is None:
+            stream.refuse(NO_SUCH)
+            return
+        source = publication.source
+        stream.accept(
+            partial(self._attach, source, serializer),
+            element_size=publication.element_size,
+            idle_until_demand=waits_for_demand(source),
+        )
+
+    def _serializer(self, publication: Publication) -> Serializer | None:
+        """The serializer of a publication; None for bytes, which go as they are."""
+        return None if publication.serializer == "bytes" else self._registry.serializer(publication.serializer)
+
+    def _attach(self, source: Source[Any], serializer: Serializer | None, stream: Outbound) -> None:
+        nursery, session = self._nursery, self._session
+        if nursery is None or session is None:
+            raise UsageError("this connection does not run")
+        tenant = _Tenant(session)
+        scope = tenant.scope = Scope(nursery, on_violation=self._on_violation, on_drained=tenant.drained)
+        stream.when_over = tenant.over
+        source.attach(stream if serializer is None else _Encoder(stream, serializer), scope)
+
+
+class _Tenant:
+    """A stream's place in `max_subscriptions`: taken until its publisher has stopped."""
+
+    __slots__ = ("_is_over", "_session", "scope")
+
+    scope: Scope
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._is_over = False
+
+    def over(self) -> None:
+        """The stream has ended."""
+        if self.scope.running:
+            self._is_over = True
+            self._session.stopping()
+
+    def drained(self) -> None:
+        """No task of the publisher is left."""
+        if self._is_over:
+            self._is_over = False
+            self._session.stopped()
+
+
+class _Encoder(Subscriber[Any], Subscription):
+    """Turns elements into bytes on their way to the peer."""
+
+    __slots__ = ("_serializer", "_stream", "_upstream")
+
+    _upstream: Subscription
+
+    def __init__(self, stream: Outbound, serializer: Serializer) -> None:
+        self._stream = stream
+        self._serializer = serializer
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        self._stream.on_subscribe(self)
+
+    def on_next(self, element: Any, /) -> None:
+        try:
+            data = self._serializer.dumps(element)
+        except Exception as error:  # boundary: a serializer, perhaps somebody's plugin
+            self._upstream.cancel()
+            self._stream.on_error(error)
+            return
+        self._stream.on_next(data)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._stream.on_error(error)
+
+    def on_complete(self, /) -> None:
+        self._stream.on_complete()
+
+    def request(self, n: int, /) -> None:
+        self._upstream.request(n)
+
+    def cancel(self, /) -> None:
+        self._upstream.cancel()
