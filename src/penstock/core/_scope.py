@@ -40,7 +40,7 @@ def log_violation(error: Exception) -> None:
 class Scope:
     """The owner of the tasks behind one subscription."""
 
-    __slots__ = ("_drained", "_nursery", "_on_failure", "_on_violation", "_tasks", "cleanup_timeout")
+    __slots__ = ("_drained", "_nursery", "_on_drained", "_on_failure", "_on_violation", "_tasks", "cleanup_timeout")
 
     def __init__(
         self,
@@ -49,8 +49,11 @@ class Scope:
         on_violation: Report = log_violation,
         on_failure: Report | None = None,
         cleanup_timeout: float = CLEANUP_SECONDS,
+        on_drained: Callable[[], None] | None = None,
     ) -> None:
+        """`on_drained` is called each time that the last of the tasks has ended."""
         self._nursery = nursery
+        self._on_drained = on_drained
         self._on_violation = on_violation
         self._on_failure = on_failure or on_violation
         self._tasks: dict[trio.CancelScope, Callable[[], None]] = {}  # each running task, and how to stop it
@@ -122,8 +125,11 @@ class Scope:
                 raise rest from None
         finally:
             del self._tasks[cancel_scope]
-            if not self._tasks and self._drained is not None:
-                self._drained.unpark_all()
+            if not self._tasks:
+                if self._drained is not None:
+                    self._drained.unpark_all()
+                if self._on_drained is not None:
+                    self._on_drained()
 
 
 def _split(raised: BaseException, kind: type[BaseException]) -> tuple[BaseException | None, BaseException | None]:

@@ -10,7 +10,7 @@ Rules of this file:
 * Elements that arrived before the end are read before the end is.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from operator import length_hint
 from time import monotonic
 from typing import Any, Final, TypeVar
@@ -244,6 +244,13 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             raise TypeError("on_next(None): None is never an element (rule 2.13)")
         if self._live:  # rule 2.8: what comes after the end is nothing
             self._arrived.append(element)
+            if self._waiting is not None:
+                self._wake()
+
+    def on_next_many(self, elements: Sequence[T], /) -> None:
+        """Take elements that arrived together, from an upstream that has counted them and that sends no None."""
+        if self._live:
+            self._arrived += elements
             if self._waiting is not None:
                 self._wake()
 

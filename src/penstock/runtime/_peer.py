@@ -1,0 +1,147 @@
+"""The peer, as a program sees it: whoever is at the other end of an open connection."""
+
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any
+
+import trio
+
+from penstock.api import Rejected, Subscriber, Subscription, UsageError
+from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream
+from penstock.plugins import Peer as Identity
+from penstock.plugins import Registry, Serializer
+from penstock.runtime._conversation import Conversation
+
+
+class Peer:
+    """The other side of a connection: subscribe to what it publishes."""
+
+    def __init__(self, conversation: Conversation, registry: Registry) -> None:
+        self._conversation = conversation
+        self._registry = registry
+
+    @property
+    def identity(self) -> Identity:
+        """Who is there, as far as the transport can tell."""
+        return self._conversation.connection.peer
+
+    @property
+    def is_connected(self) -> bool:
+        """The connection is not over."""
+        return self._conversation.reason is None
+
+    async def wait_accepted(self) -> None:
+        """Return when the peer has said hello. Raises why it will not: Rejected, or ConnectionLost. Checkpoints."""
+        await self._conversation.is_open.wait()
+        if self._conversation.reason is not None:
+            raise self._conversation.reason
+
+    def source(self, publisher: str, *, serializer: str = "bytes") -> Source[Any]:
+        """Return the peer's publisher as a source, for `pipe`, sinks, and callback users."""
+        return RemoteSource(self._conversation, publisher, self._loader(serializer))
+
+    def subscribe(
+        self, publisher: str, *, demand: int = DEFAULT_DEMAND, serializer: str = "bytes"
+    ) -> AbstractAsyncContextManager[Stream[Any]]:
+        """Open a stream from the peer's publisher for the length of an ``async with`` block.
+
+        `serializer` must be the publisher's. A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
+        ConnectionLost. Leaving the block cancels. Entering and leaving checkpoint.
+        """
+        return _RemoteOpening(self.source(publisher, serializer=serializer), Stream(demand=demand))
+
+    def _loader(self, serializer: str) -> Serializer | None:
+        return None if serializer == "bytes" else self._registry.serializer(serializer)
+
+    def __repr__(self) -> str:
+        return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
+
+
+class RemoteSource(Source[Any]):
+    """A publisher of the peer's."""
+
+    __slots__ = ("_conversation", "_publisher", "_serializer")
+
+    def __init__(self, conversation: Conversation, publisher: str, serializer: Serializer | None) -> None:
+        if not isinstance(publisher, str) or not publisher:
+            raise UsageError(f"subscribe({publisher!r}): give the publisher's name")
+        self._conversation = conversation
+        self._publisher = publisher
+        self._serializer = serializer
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None) -> None:
+        self._conversation.subscribe(
+            self._publisher, subscriber if self._serializer is None else _Decoder(subscriber, self._serializer)
+        )
+
+    def __repr__(self) -> str:
+        return f"<source {self._publisher} of {self._conversation.connection.peer}>"
+
+
+class _RemoteOpening(AbstractAsyncContextManager[Stream[Any]]):
+    """The block around one remote stream. No nursery: nothing of it runs on this side."""
+
+    __slots__ = ("_source", "_stream")
+
+    def __init__(self, source: RemoteSource, stream: Stream[Any]) -> None:
+        self._source: RemoteSource | None = source
+        self._stream = stream
+
+    async def __aenter__(self) -> Stream[Any]:
+        await trio.lowlevel.checkpoint()
+        source, self._source = self._source, None
+        if source is None:
+            raise UsageError("this subscription was opened before; call subscribe() again for another one")
+        source.attach(self._stream)
+        return self._stream
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stream.cancel()
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
+
+class _Decoder(Subscriber[bytes], Subscription):
+    """Turns bytes into elements on their way from the peer."""
+
+    __slots__ = ("_serializer", "_subscriber", "_upstream")
+
+    _upstream: Subscription
+
+    def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
+        self._subscriber: Subscriber[Any] | None = subscriber
+        self._serializer = serializer
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        if self._subscriber is not None:
+            self._subscriber.on_subscribe(self)
+
+    def on_next(self, element: bytes, /) -> None:
+        subscriber = self._subscriber
+        if subscriber is None:
+            return
+        try:
+            loaded = self._serializer.loads(element)
+        except Exception as error:  # boundary: a serializer, perhaps somebody's plugin
+            self.cancel()
+            subscriber.on_error(error)
+            return
+        subscriber.on_next(loaded)
+
+    def on_error(self, error: BaseException, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_error(error)
+
+    def on_complete(self, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_complete()
+
+    def request(self, n: int, /) -> None:
+        self._upstream.request(n)
+
+    def cancel(self, /) -> None:
+        if self._subscriber is not None:
+            self._subscriber = None
+            self._upstream.cancel()
