@@ -27,6 +27,7 @@ from penstock.core._sources import (
     interval,
     single,
     timer,
+    waits_for_demand,
 )
 from penstock.core._statistics import StreamState, StreamStatistics
 from penstock.core._stream import DEFAULT_DEMAND, Stream
@@ -73,4 +74,5 @@ __all__ = [
     "tell",
     "timer",
     "to_channel",
+    "waits_for_demand",
 ]

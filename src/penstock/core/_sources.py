@@ -46,6 +46,11 @@ class IteratorSource(Source[T]):
         self._given = given
         self._borrowed = borrowed
 
+    @property
+    def may_end_at_once(self) -> bool:
+        """It knows its length, which may be 0; or something was given to it that must be closed in any case."""
+        return self._length is not None or self._given
+
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         try:
             length = UNBOUNDED if self._length is None else self._length()
@@ -61,6 +66,11 @@ class IteratorSource(Source[T]):
 
     def __repr__(self) -> str:
         return f"<source {self._label}>"
+
+
+def waits_for_demand(source: Source[Any]) -> bool:
+    """Tell whether nothing at all can happen in a stream of `source` before its first request, so that it may be attached only then."""
+    return isinstance(source, IteratorSource) and not source.may_end_at_once
 
 
 def as_source(given: Streamable[T]) -> Source[T]:

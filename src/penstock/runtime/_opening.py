@@ -1,0 +1,144 @@
+"""Opening a connection: `connect` is a block with the peer in it, and when the block has been left, nothing behind it runs any more.
+
+Rules of this file:
+
+* The connection's tasks run in the block's own nursery, visibly; leaving the block says goodbye within its deadline and closes.
+* An exception from the body leaves the block as it is. A connection that is lost meanwhile is raised where somebody waits for it: from
+  the streams, not from the block.
+"""
+
+import random
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+
+import trio
+
+from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
+from penstock.core import Report, log_violation
+from penstock.plugins import Connection, Registry, TransportOptions, Url, build_registry, parse_url
+from penstock.runtime._conversation import Conversation
+from penstock.runtime._exports import Exports
+from penstock.runtime._peer import Peer
+from penstock.runtime._service import Service
+from penstock.session import RsioDialect, Session
+
+
+def connect(
+    url: str,
+    *,
+    service: Service | None = None,
+    limits: Limits | None = None,
+    extensions: Sequence[Extension] = (),
+    registry: Registry | None = None,
+    options: TransportOptions | None = None,
+    on_violation: Report = log_violation,
+) -> AbstractAsyncContextManager[Peer]:
+    """Connect to a peer for the length of an ``async with`` block.
+
+    `url` says how and where: ``tcp://host:port``, ``tls://…``, ``unix:///path``, ``exec:command``, ``pipe:``, ``memory://name``.
+    `service` is what the peer may subscribe to; either side publishes.
+    Raises UsageError for a URL that makes no sense, and ConnectionLost where nobody is there. Entering and leaving checkpoint.
+    """
+    parsed = parse_url(url)
+    if parsed.publisher is not None:
+        raise UsageError(f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for the whole connection: use subscribe(), or leave it out")
+    registry = build_registry() if registry is None else registry
+    return Connecting(
+        parsed,
+        service=service or Service(),
+        limits=limits or Limits(),
+        extensions=extensions,
+        registry=registry,
+        options=options or TransportOptions(),
+        on_violation=on_violation,
+    )
+
+
+class Connecting(AbstractAsyncContextManager[Peer]):
+    """The block around a connection that this side opens."""
+
+    def __init__(
+        self,
+        url: Url,
+        *,
+        service: Service,
+        limits: Limits,
+        extensions: Sequence[Extension],
+        registry: Registry,
+        options: TransportOptions,
+        on_violation: Report,
+    ) -> None:
+        self._url = url
+        self._service = service
+        self._limits = limits
+        self._extensions = extensions
+        self._registry = registry
+        self._options = options
+        self._on_violation = on_violation
+
+    async def __aenter__(self) -> Peer:
+        await trio.lowlevel.checkpoint()
+        self._nursery = trio.open_nursery(strict_exception_groups=True)
+        nursery = await self._nursery.__aenter__()
+        try:
+            with trio.fail_after(self._limits.handshake_timeout):
+                connection = await self._reach(nursery)
+        except BaseException as error:
+            nursery.cancel_scope.cancel()
+            await self._nursery.__aexit__(None, None, None)
+            if isinstance(error, trio.TooSlowError):
+                raise ConnectionLost(f"{self._url} did not answer within {self._limits.handshake_timeout} s") from None
+            raise
+        self._conversation = converse(
+            connection,
+            role=Role.CLIENT,
+            service=self._service,
+            limits=self._limits,
+            extensions=self._extensions,
+            registry=self._registry,
+            on_violation=self._on_violation,
+        )
+        nursery.start_soon(self._conversation.run)
+        return Peer(self._conversation, self._registry)
+
+    async def _reach(self, nursery: trio.Nursery) -> Connection:
+        transport = self._registry.transport(self._url.transport)
+        connection = await transport.connect(self._url, options=self._options, nursery=nursery)
+        try:
+            await connection.handshake(nursery)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await connection.abort()
+            raise
+        return connection
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._conversation.leave("")
+        await self._nursery.__aexit__(None, None, None)
+
+
+def converse(
+    connection: Connection,
+    *,
+    role: Role,
+    service: Service,
+    limits: Limits,
+    extensions: Sequence[Extension],
+    registry: Registry,
+    on_violation: Report,
+) -> Conversation:
+    """Return the conversation for a connection."""
+
+    def make_dialect(session: Session) -> RsioDialect:
+        return RsioDialect(session, extensions)
+
+    return Conversation(
+        connection,
+        Exports(service, registry, on_violation=on_violation),
+        role=role,
+        limits=limits,
+        make_dialect=make_dialect,
+        chance=random.random,
+        on_violation=on_violation,
+    )

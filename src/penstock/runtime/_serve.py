@@ -1,0 +1,188 @@
+"""Serving: listeners, an accept loop that nobody can take down, and a shutdown that ends within its deadline.
+
+Rules of this file:
+
+* Each connection is a task with a boundary around it: whatever happens in it, the server, the others and the listener go on.
+* What has not said hello is bounded in number and time; so are the connections in all, from one address, and per second.
+* Leaving the block stops accepting first, then says goodbye to everybody, within `Limits.drain`.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+
+import trio
+
+from penstock.api import ConnectionLost, Extension, Limits, PenstockError, Role, UsageError
+from penstock.core import Report, log_violation, tell
+from penstock.plugins import Connection, Listener, Registry, TransportOptions, build_registry, parse_url
+from penstock.runtime._opening import converse
+from penstock.runtime._service import Service
+
+PAUSE = 0.1
+"""Seconds to wait when the system is out of something, files mostly."""
+
+
+def serve(
+    service: Service,
+    *urls: str,
+    limits: Limits | None = None,
+    extensions: Sequence[Extension] = (),
+    registry: Registry | None = None,
+    options: TransportOptions | None = None,
+    on_violation: Report = log_violation,
+) -> AbstractAsyncContextManager["Server"]:
+    """Serve `service` at each of `urls` for the length of an ``async with`` block.
+
+    Port 0 takes a free one; `Server.addresses` says which. Leaving the block stops accepting, says goodbye to every peer, and waits for
+    what runs to end, for at most `Limits.drain` seconds.
+    Raises UsageError for a URL that cannot be listened at. Entering and leaving checkpoint.
+    """
+    if not urls:
+        raise UsageError("serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000")
+    return Server(
+        service,
+        urls,
+        limits=limits or Limits(),
+        extensions=extensions,
+        registry=build_registry() if registry is None else registry,
+        options=options or TransportOptions(),
+        on_violation=on_violation,
+    )
+
+
+class Server(AbstractAsyncContextManager["Server"]):
+    """A service at work."""
+
+    def __init__(
+        self,
+        service: Service,
+        urls: Sequence[str],
+        *,
+        limits: Limits,
+        extensions: Sequence[Extension],
+        registry: Registry,
+        options: TransportOptions,
+        on_violation: Report,
+    ) -> None:
+        self._service = service
+        self._urls = [parse_url(url) for url in urls]
+        self._limits = limits
+        self._extensions = extensions
+        self._registry = registry
+        self._options = options
+        self._on_violation = on_violation
+        self._listeners: list[Listener] = []
+        self._per_host: Counter[str] = Counter()
+        self._pending = 0
+        self._connections: set[trio.CancelScope] = set()
+        self._accepting = trio.CancelScope()
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where it can be reached, as URLs, with the real ports."""
+        return tuple(str(address) for listener in self._listeners for address in listener.addresses)
+
+    async def __aenter__(self) -> "Server":
+        await trio.lowlevel.checkpoint()
+        self._nursery_manager = trio.open_nursery(strict_exception_groups=True)
+        self._nursery = await self._nursery_manager.__aenter__()
+        try:
+            for url in self._urls:
+                transport = self._registry.transport(url.transport)
+                self._listeners.append(await transport.listen(url, options=self._options, nursery=self._nursery))
+        except BaseException:
+            await self._stop()
+            raise
+        self._nursery.start_soon(self._accept_all)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
+        self._accepting.cancel()
+        with trio.move_on_after(self._limits.goodbye_timeout, shield=True):
+            for listener in self._listeners:
+                await listener.aclose()
+        for connection in tuple(self._connections):
+            connection.cancel()
+        self._nursery.cancel_scope.deadline = trio.current_time() + self._limits.drain
+        await self._nursery_manager.__aexit__(None, None, None)
+
+    async def _accept_all(self) -> None:
+        with self._accepting:
+            async with trio.open_nursery() as nursery:
+                for listener in self._listeners:
+                    nursery.start_soon(self._accept, listener)
+
+    async def _accept(self, listener: Listener) -> None:
+        """Take connections until the listener is closed; a pause where the system has nothing left to give."""
+        while True:
+            try:
+                connection = await listener.accept()
+            except (trio.ClosedResourceError, trio.EndOfChannel):
+                return
+            except OSError as error:
+                tell(self._on_violation, error)
+                await trio.sleep(PAUSE)
+                continue
+            if self._has_room(connection):
+                self._nursery.start_soon(self._serve_one, connection)
+            else:
+                await connection.abort()
+            await trio.sleep(0 if self._limits.accept_rate > len(self._connections) else 1 / self._limits.accept_rate)
+
+    def _has_room(self, connection: Connection) -> bool:
+        limits, host = self._limits, connection.peer.host
+        return (
+            len(self._connections) < limits.max_connections
+            and self._pending < limits.max_pending_handshakes
+            and (host is None or self._per_host[host] < limits.max_connections_per_address)
+        )
+
+    async def _serve_one(self, connection: Connection) -> None:
+        scope, host = trio.CancelScope(), connection.peer.host
+        self._connections.add(scope)
+        if host is not None:
+            self._per_host[host] += 1
+        try:
+            with scope:
+                await self._talk(connection)
+        except (PenstockError, OSError, trio.BrokenResourceError) as error:
+            tell(self._on_violation, error)
+        except Exception as error:  # boundary: one connection; the server and the others go on
+            tell(self._on_violation, error)
+        finally:
+            self._connections.discard(scope)
+            if host is not None:
+                self._per_host[host] -= 1
+                if not self._per_host[host]:
+                    del self._per_host[host]
+            with trio.CancelScope(shield=True):
+                await connection.abort()
+
+    async def _talk(self, connection: Connection) -> None:
+        async with trio.open_nursery() as nursery:
+            self._pending += 1
+            try:
+                await connection.handshake(nursery)
+            except ConnectionLost:
+                return  # a client's fault, and its own affair
+            finally:
+                self._pending -= 1
+            conversation = converse(
+                connection,
+                role=Role.SERVER,
+                service=self._service,
+                limits=self._limits,
+                extensions=self._extensions,
+                registry=self._registry,
+                on_violation=self._on_violation,
+            )
+            await conversation.run()
+            nursery.cancel_scope.cancel()
+
+    def __repr__(self) -> str:
+        return f"<server of {self._service!r} at {', '.join(self.addresses)}: {len(self._connections)} connections>"
