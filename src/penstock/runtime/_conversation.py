@@ -56,6 +56,7 @@ class Conversation:
         self._communication = trio.CancelScope(shield=True)
         self._writer: trio.lowlevel.Task | None = None
         self._timer = trio.CancelScope()
+        self.session.start(trio.current_time())  # now, so that our hello comes before whatever is asked for next
 
     # --- for whoever opened it
 
@@ -63,7 +64,6 @@ class Conversation:
         """Talk until the conversation is over; cancelled, say goodbye first. Returns, whatever the peer does."""
         async with trio.open_nursery() as nursery:
             self._exports.open(nursery, self.session)
-            self.session.start(trio.current_time())
             self._retime()
             nursery.start_soon(self._communicate)
             try:

@@ -1,0 +1,11 @@
+"""Trio meets session: one connection is one nursery. `Service`, `connect`, `serve`, and `subscribe` with a URL.
+
+May import every layer but the operators, the transports' own, and what is above it.
+"""
+
+from penstock.runtime._opening import connect
+from penstock.runtime._peer import Peer
+from penstock.runtime._serve import Server, serve
+from penstock.runtime._service import Service
+
+__all__ = ["Peer", "Server", "Service", "connect", "serve"]
