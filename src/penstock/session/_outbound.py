@@ -39,6 +39,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         "_length",
         "_mean",
         "_offset",
+        "_outbox",
         "_part",
         "_session",
         "_surplus",
@@ -63,6 +64,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         self.when_over: Callable[[], None] | None = None
         """Called when the stream has ended here; its publisher may still be stopping."""
         self._session = session
+        self._outbox = session.outbox
         self._attach: Attach | None = None
         self._upstream: Subscription | None = None
         self._length = -1
@@ -114,6 +116,10 @@ class Outbound(Ledger, Subscriber[bytes]):
         if upstream is not None:
             upstream.cancel()
 
+    def forget_header(self) -> None:
+        """Take the long way with the next element: what elements mean has changed."""
+        self._length = -1
+
     # --- the subscriber of our publisher
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -124,25 +130,18 @@ class Outbound(Ledger, Subscriber[bytes]):
         self.pull()
 
     def on_next(self, element: bytes, /) -> None:
-        if type(element) is not bytes:
+        if len(element) != self._length or type(element) is not bytes:
             self._on_other(element)
             return
-        length = len(element)
-        if self.element_size or self._held is not None or length > self._session.whole or self._session.is_special:
-            self._on_special(element)
-            return
-        self.reserved -= 1
-        if length != self._length:
-            self._length, self._head = length, self._session.dialect.header(self.id, length)
-            self._mean = (self._mean + length) // 2
-        outbox = self._session.outbox
+        # The path of most elements: as long as the last one, whose header serves again.
+        reserved = self.reserved = self.reserved - 1
+        outbox = self._outbox
         buffer = outbox.buffer
-        if buffer:
-            buffer += self._head
-        else:
-            outbox.put(self._head)
+        if not buffer:
+            outbox.wake()
+        buffer += self._head
         buffer += element
-        if not self.reserved:
+        if not reserved:
             self.pull()
 
     def on_error(self, error: BaseException, /) -> None:
@@ -162,9 +161,9 @@ class Outbound(Ledger, Subscriber[bytes]):
         """Ask the publisher for as many elements as may be sent and will roughly fill the room that there is."""
         if self.reserved or not self.available or self._upstream is None or self._held or self._surplus:
             return
-        room = self._session.outbox.room()
+        room = self._outbox.room()
         if room <= 0:
-            self._session.outbox.block(self)
+            self._outbox.block(self)
             return
         self._upstream.request(self.reserve(room // (self._mean + 16) or 1))
 
@@ -213,40 +212,48 @@ class Outbound(Ledger, Subscriber[bytes]):
             attach(self)
 
     def _on_other(self, element: object) -> None:
-        if isinstance(element, bytes | bytearray | memoryview):
-            self.on_next(bytes(element))
-        else:
+        """An element that differs from the last one, in whatever way."""
+        session = self._session
+        if not self.is_live:
+            return
+        if not isinstance(element, bytes | bytearray | memoryview):
             self._fault(
                 f"a {type(element).__name__} was published, and only bytes can be sent as they are. "
                 "Give the publisher a serializer, such as serializer='json'"
             )
-
-    def _on_special(self, element: bytes) -> None:
-        """An element of fixed size, one that is held, or one that an extension changes."""
-        session = self._session
-        if not self.is_live:
             return
+        data = bytes(element)
         if self.keep is not None:
-            self.keep(element)
+            self.keep(data)
         if session.outgoing is not None:
-            element = session.outgoing(element)
-        if len(element) > session.limits.max_element:
-            self._fault(f"an element of {len(element)} bytes; the most that a peer takes is {session.limits.max_element}")
+            data = session.outgoing(data)
+        if len(data) > session.limits.max_element and not self.element_size:
+            self._fault(f"an element of {len(data)} bytes; the most that a peer takes is {session.limits.max_element}")
         elif self.element_size:
-            self._on_fixed(element)
+            self._on_fixed(data)
         else:
-            self.commit()
-            if self._held is None and len(element) <= session.whole:
-                session.send(session.dialect.header(self.id, len(element)) + element)
-            else:
-                self._hold(element)
-            if not self.reserved:
-                self.pull()
+            self._on_sized(data)
+
+    def _on_sized(self, element: bytes) -> None:
+        self.commit()
+        length = len(element)
+        self._mean = (self._mean + length) // 2
+        if self._held is not None or length > self._session.whole:
+            self._hold(element)
+        else:
+            head = self._session.dialect.header(self.id, length)
+            self._outbox.put(head)
+            self._outbox.buffer += element
+            if self.keep is None and self._session.outgoing is None:
+                self._length, self._head = length, head
+        if not self.reserved:
+            self.pull()
 
     def _hold(self, element: bytes) -> None:
+        self._length = -1  # what follows waits behind it
         if self._held is None:
             self._held = deque()  # bounded by what was reserved, which the room for it bounded
-            self._session.outbox.enqueue_large(self)
+            self._outbox.enqueue_large(self)
         self._held.append(element)
         self._mean = max(self._mean, len(element))
 
@@ -271,7 +278,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         if count:
             if self._gathered is None:
                 self._gathered = bytearray()
-                self._session.outbox.gather(self)
+                self._outbox.gather(self)
             sent = count * size
             self._gathered += memoryview(surplus)[:sent]
             self._mean = (self._mean + sent) // 2
@@ -298,10 +305,10 @@ class Outbound(Ledger, Subscriber[bytes]):
         upstream, self._upstream = self._upstream, None
         if self.is_live:
             if self._gathered:
-                self.flush(self._session.outbox.buffer)
+                self.flush(self._outbox.buffer)
             self.is_live = False
             self._attach = None
-            self._session.outbox.forget(self)
+            self._outbox.forget(self)
             self._held = self._gathered = self._surplus = None
             self._session.served_ended(self)
             when_over, self.when_over = self.when_over, None

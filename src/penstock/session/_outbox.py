@@ -31,12 +31,12 @@ class Sender(Protocol):
 class Outbox:
     """What waits to be sent on one connection."""
 
-    __slots__ = ("_blocked", "_gathering", "_held", "_large", "_limits", "_wake", "buffer")
+    __slots__ = ("_blocked", "_gathering", "_held", "_large", "_limits", "buffer", "wake")
 
     def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
         self.buffer = bytearray()
         self._limits = limits
-        self._wake = wake
+        self.wake = wake
         self._large: deque[Sender] = deque()  # bounded by the number of streams, like the two below
         self._blocked: deque[Sender] = deque()
         self._gathering: list[Sender] = []
@@ -57,7 +57,7 @@ class Outbox:
         if self._gathering:
             self._flush()
         if not self.buffer:
-            self._wake()
+            self.wake()
         self.buffer += data
 
     def room(self) -> int:
@@ -71,12 +71,12 @@ class Outbox:
     def enqueue_large(self, sender: Sender) -> None:
         """Let `sender` write parts, in turn with others."""
         self._large.append(sender)
-        self._wake()
+        self.wake()
 
     def gather(self, sender: Sender) -> None:
         """Let `sender` write a packed message when the writer comes, or before anything else of it."""
         self._gathering.append(sender)
-        self._wake()
+        self.wake()
 
     def hold(self) -> None:
         """Ask no publisher for anything until `resume`."""

@@ -244,7 +244,6 @@ class _Link:
     ) -> None:
         """Change what elements mean from here on."""
         if outgoing is not None:
-            self._session.outgoing = outgoing
-            self._session.is_special = True
+            self._session.change_outgoing(outgoing)
         if incoming is not None:
             self._session.incoming = incoming

@@ -75,8 +75,6 @@ class Session:
         self.partial_bytes = 0
         self.outgoing: Callable[[bytes], bytes] | None = None
         self.incoming: Callable[[bytes], bytes] | None = None
-        self.is_special = False
-        """Elements take the long way: an extension changes them."""
         self.whole = limits.split_outbound_at
         self.outbox = Outbox(limits, owner.wake)
         self.dialect = make_dialect(self)
@@ -217,6 +215,12 @@ class Session:
     def note_partial(self, stream: Inbound) -> None:
         """Watch the age of a stream's unfinished elements."""
         self._with_partials[stream] = None
+
+    def change_outgoing(self, change: Callable[[bytes], bytes]) -> None:
+        """From here on send `change(element)`."""
+        self.outgoing = change
+        for stream in self.serving.values():
+            stream.forget_header()
 
     def served_ended(self, stream: Outbound) -> None:
         """Free the id of a stream that the peer had opened."""
