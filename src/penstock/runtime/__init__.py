@@ -5,7 +5,9 @@ May import every layer but the operators, the transports' own, and what is above
 
 from penstock.runtime._opening import connect
 from penstock.runtime._peer import Peer
+from penstock.runtime._reconnect import Reconnect
+from penstock.runtime._remote import remote, subscribe
 from penstock.runtime._serve import Server, serve
 from penstock.runtime._service import Service
 
-__all__ = ["Peer", "Server", "Service", "connect", "serve"]
+__all__ = ["Peer", "Reconnect", "Server", "Service", "connect", "remote", "serve", "subscribe"]

@@ -139,8 +139,8 @@ class Session:
             return None
         if self.state is not ConnectionState.OPEN:
             return self._tick_handshake(now)
-        due = (self._tick_partials(now), self._tick_idle(now), self.dialect.tick(now))
-        return min((each for each in due if each is not None), default=None)
+        dues = (self._tick_partials(now), self._tick_idle(now), self.dialect.tick(now))
+        return min((each for each in dues if each is not None), default=None)
 
     # --- for the owner: streams
 

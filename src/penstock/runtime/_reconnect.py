@@ -1,0 +1,36 @@
+"""Reconnecting, as an explicit policy: how often, and how long to wait. Nothing reconnects unless it was given one."""
+
+import random
+from collections.abc import Callable
+
+import attrs
+
+from penstock.api import UsageError
+
+
+@attrs.frozen(kw_only=True)
+class Reconnect:
+    """Try again when a connection is lost, or cannot be made: a new connection, and a new subscription from its beginning.
+
+    Between two attempts it waits a random time up to a bound that doubles (full jitter), so that a thousand clients of a server that
+    comes back do not come all at once. An element that arrives begins the count anew.
+    """
+
+    attempts: int = 5
+    """Attempts in a row without a single element, before the error is passed on."""
+    first: float = 0.1
+    """The bound of the first wait, in seconds."""
+    most: float = 30.0
+    """The bound that it doubles up to."""
+    chance: Callable[[], float] = random.random
+    """Where chance comes from: a number from 0 to 1."""
+
+    def __attrs_post_init__(self) -> None:
+        if type(self.attempts) is not int or self.attempts < 1 or not 0 < self.first <= self.most:
+            raise UsageError(f"{self!r}: give at least 1 attempt, and times with 0 < first <= most")
+
+    def wait(self, failures: int) -> float | None:
+        """Return how long to wait after so many failures in a row, or None to give up."""
+        if failures >= self.attempts:
+            return None
+        return float(self.chance() * min(self.most, self.first * 2 ** min(failures, 40)))
