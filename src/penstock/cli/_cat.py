@@ -1,0 +1,67 @@
+"""Subscribe to a publisher and write its elements to standard output, as fast as whoever reads that takes them.
+
+As text (the default) an element is a line; as json it is a line of JSON; raw it is its bytes and nothing else.
+"""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+import trio
+
+from penstock.api import UsageError
+from penstock.cli._progress import Progress
+from penstock.core import DEFAULT_DEMAND
+from penstock.runtime import subscribe
+
+HELP = "write a publisher's elements to standard output"
+SERIALIZERS = {"text": "bytes", "json": "json", "raw": "bytes"}
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    """Say what can be given."""
+    command.add_argument("url", metavar="URL", help="the publisher: tcp://127.0.0.1:7000/ticks/EURUSD, unix:///run/p.sock#ticks, …")
+    command.add_argument("--format", choices=sorted(SERIALIZERS), default="text", help="how to write an element (default: text)")
+    command.add_argument("--serializer", help="how the publisher puts elements into bytes (default: what the format suggests)")
+    command.add_argument("--demand", type=int, default=DEFAULT_DEMAND, help=f"elements under way at a time (default: {DEFAULT_DEMAND})")
+    command.add_argument("--count", type=int, help="stop after so many elements")
+    command.add_argument("--quiet", action="store_true", help="no progress on standard error")
+
+
+def shown(element: Any, style: str) -> bytes:
+    """Return what is written for an element."""
+    if style == "raw":
+        return bytes(element)
+    if style == "json":
+        return json.dumps(element, ensure_ascii=False).encode() + b"\n"
+    text = element.decode("utf-8", "replace") if isinstance(element, bytes | bytearray) else str(element)
+    return text.encode() + b"\n"
+
+
+async def run(options: argparse.Namespace) -> int:
+    """Copy until the stream ends."""
+    if options.demand < 1:
+        raise UsageError(f"--demand {options.demand}: ask for at least one element at a time")
+    serializer = options.serializer or SERIALIZERS[options.format]
+    left = options.count
+    async with subscribe(options.url, demand=options.demand, serializer=serializer) as stream, trio.open_nursery() as nursery:
+        progress = Progress(stream, quiet=options.quiet)
+        nursery.start_soon(progress.show)
+        async for batch in stream.batches():
+            part = batch if left is None else batch[:left]
+            data = b"".join(shown(element, options.format) for element in part)
+            await trio.to_thread.run_sync(_write, data)  # standard output may block, and then nothing more is asked for
+            if left is not None:
+                left -= len(part)
+                if not left:
+                    break
+        nursery.cancel_scope.cancel()
+    if not options.quiet:
+        progress.sum_up()
+    return 0
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,55 @@
+"""The command line itself: what can be said, and who does it."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import trio
+
+from penstock.api import PenstockError
+from penstock.cli import _bench, _cat, _plugins, _pub, _serve
+
+DESCRIPTION = """\
+Streams between programs, at the pace of the one who consumes them.
+
+  penstock serve examples.ticker:service tcp://127.0.0.1:7000
+  penstock cat tcp://127.0.0.1:7000/ticks/EURUSD
+  tail -f log | penstock pub tcp://127.0.0.1:7001/lines
+
+Elements go to standard output, everything that is meant for you to standard error.
+"""
+
+COMMANDS: dict[str, Any] = {"serve": _serve, "cat": _cat, "pub": _pub, "plugins": _plugins, "bench": _bench}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser for every command."""
+    top = argparse.ArgumentParser(prog="penstock", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, module in COMMANDS.items():
+        text = module.__doc__ or ""
+        command = commands.add_parser(
+            name, help=module.HELP, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        module.arguments(command)
+        command.set_defaults(run=module.run)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status."""
+    options = parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], Any] = options.run
+    try:
+        return int(trio.run(partial(run, options), strict_exception_groups=True) or 0)
+    except KeyboardInterrupt:
+        return 130  # what a shell says of a program that was interrupted
+    except BrokenPipeError:
+        # Whoever read our output has gone: `penstock cat … | head` is no failure.
+        sys.stderr.close()
+        return 0
+    except PenstockError as error:
+        sys.stderr.write(f"penstock: {error}\n")
+        return 1

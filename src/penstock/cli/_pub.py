@@ -1,0 +1,47 @@
+"""Publish the lines of standard input to whoever subscribes.
+
+URL says where to listen and under which name: tcp://127.0.0.1:7001/lines. Lines are read no faster than the slowest subscriber takes
+them, and not at all before there is one. When the input ends, every subscriber gets what is left, and the program ends.
+"""
+
+import argparse
+import sys
+
+import trio
+
+from penstock.api import UsageError
+from penstock.core import Topic
+from penstock.plugins import parse_url
+from penstock.runtime import Service, serve
+
+HELP = "publish the lines of standard input"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    """Say what can be given."""
+    command.add_argument("url", metavar="URL", help="where to listen, and the publisher's name: tcp://127.0.0.1:7001/lines")
+    command.add_argument("--quiet", action="store_true", help="say nothing on standard error")
+
+
+async def run(options: argparse.Namespace) -> int:
+    """Publish until the input ends."""
+    url = parse_url(options.url)
+    if not url.publisher:
+        raise UsageError(f"{options.url!r} names no publisher; write it behind the authority: tcp://127.0.0.1:7001/lines")
+    topic: Topic[bytes] = Topic()
+    service = Service()
+    service.publish(url.publisher, topic)
+    count = 0
+    async with serve(service, str(url.address)) as server:
+        if not options.quiet:
+            sys.stderr.write(f"publishing {url.publisher!r} at {', '.join(server.addresses)}; waiting for a subscriber\n")
+            sys.stderr.flush()
+        await topic.wait_subscribed()
+        while line := await trio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
+            await topic.publish(line.removesuffix(b"\n"))
+            count += 1
+        topic.complete()
+        await topic.wait_unsubscribed()
+    if not options.quiet:
+        sys.stderr.write(f"{count:,} lines published\n")
+    return 0

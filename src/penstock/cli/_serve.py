@@ -1,0 +1,57 @@
+"""Serve the publishers of a service at one or more URLs, until interrupted.
+
+SERVICE is MODULE:NAME; the module is imported from here, as Python would, and NAME is a penstock.Service in it, or a function that
+returns one. SIGINT and SIGTERM shut down in good order: no new connections, goodbye to each peer, an end within the deadline.
+"""
+
+import argparse
+import importlib
+import signal
+import sys
+from pathlib import Path
+
+import trio
+
+from penstock.api import UsageError
+from penstock.runtime import Service, serve
+
+HELP = "serve the publishers of a Python module"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    """Say what can be given."""
+    command.add_argument("service", metavar="SERVICE", help="MODULE:NAME, for example examples.ticker:service")
+    command.add_argument("urls", metavar="URL", nargs="+", help="where to listen: tcp://127.0.0.1:7000, unix:///run/p.sock, …")
+
+
+def load(text: str) -> Service:
+    """Import what MODULE:NAME means. Raises UsageError that says what is missing."""
+    module_name, colon, name = text.partition(":")
+    if not colon or not module_name or not name:
+        raise UsageError(f"{text!r} is no service; write MODULE:NAME, for example examples.ticker:service")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as missing:
+        raise UsageError(f"there is no module {missing.name!r} to be found from {here}; run this where it can be imported") from None
+    found = getattr(module, name, None)
+    service = found() if callable(found) and not isinstance(found, Service) else found
+    if not isinstance(service, Service):
+        raise UsageError(f"{name!r} in {module_name!r} is {type(service).__name__!r}, and must be a penstock.Service")
+    return service
+
+
+async def run(options: argparse.Namespace) -> int:
+    """Serve until a signal comes."""
+    service = load(options.service)
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with serve(service, *options.urls) as server:
+            for address in server.addresses:
+                sys.stderr.write(f"serving {', '.join(service.names())} at {address}\n")
+            sys.stderr.flush()
+            async for _ in signals:
+                sys.stderr.write("shutting down\n")
+                break
+    return 0
