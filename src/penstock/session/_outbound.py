@@ -32,6 +32,7 @@ class Outbound(Ledger, Subscriber[bytes]):
 
     __slots__ = (
         "_attach",
+        "_comes_in_pieces",
         "_ending",
         "_gathered",
         "_head",
@@ -76,12 +77,14 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._gathered: bytearray | None = None
         self._surplus: bytes | None = None
         self._ending = False
+        self._comes_in_pieces = False
 
     # --- for the owner, who knows the publisher
 
     def accept(self, attach: Attach, *, element_size: int = 0, idle_until_demand: bool = False) -> None:
         """Begin: `attach` subscribes this stream to the publisher, at once or with the first demand."""
         self.element_size = element_size
+        self._comes_in_pieces = element_size > 0
         self._attach = attach
         self._session.send(self._session.dialect.begin(self.id, element_size))
         if self.available or not idle_until_demand:
@@ -165,7 +168,8 @@ class Outbound(Ledger, Subscriber[bytes]):
         if room <= 0:
             self._outbox.block(self)
             return
-        self._upstream.request(self.reserve(room // (self._mean + 16) or 1))
+        most = 1 if self._comes_in_pieces else room // (self._mean + 16) or 1
+        self._upstream.request(self.reserve(most))
 
     def write_part(self, into: bytearray, /) -> bool:
         """Write a part of the element that is being sent, or the next small one behind it; return whether more waits."""
@@ -265,7 +269,9 @@ class Outbound(Ledger, Subscriber[bytes]):
             self._fault(f"an element of {len(element)} bytes on a stream whose elements have {size}; give one or more of them, whole")
             return
         self.roll_back(1)  # what was reserved for the pull is counted with the rest
-        self._surplus = element
+        # A piece of several takes more than its pull has reserved: so while they come, one is pulled at a time.
+        self._comes_in_pieces = count > 1
+        self._surplus = element if self._surplus is None else self._surplus + element
         self._send_surplus()
 
     def _send_surplus(self) -> None:

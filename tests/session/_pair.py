@@ -1,0 +1,179 @@
+"""Two sessions over a fake wire, with a publisher and a subscriber that do as they are told; and a raw peer that says whatever it is told."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock.api import Extension, Limits, Role, Subscriber, Subscription
+from penstock.session import Outbound, RsioDialect, Session
+from penstock.wire import rsio
+
+LIMITS = Limits()
+
+
+class Owner:
+    """Drives one session: serves `publishers` by name, and notes what it is told."""
+
+    def __init__(self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
+        self.publishers: dict[str, Script] = {}
+        self.served: list[Outbound] = []
+        self.failures: list[BaseException] = []
+        self.is_open = False
+        self.ended: list[Exception] = []
+        self.wakes = 0
+        self.session = Session(self, lambda session: RsioDialect(session, extensions), role=role, limits=limits, chance=lambda: 0.5)
+        self.session.start(0.0)
+
+    def wake(self) -> None:
+        self.wakes += 1
+
+    def opened(self) -> None:
+        self.is_open = True
+
+    def serve(self, stream: Outbound, target: Any, /) -> None:
+        self.served.append(stream)
+        script = self.publishers.get(target)
+        if script is None:
+            stream.refuse("no such publisher")
+        else:
+            stream.accept(script.attach, element_size=script.element_size, idle_until_demand=script.is_lazy)
+
+    def publisher_failed(self, stream: Outbound, error: BaseException, /) -> None:
+        self.failures.append(error)
+
+    def over(self, error: Exception, /) -> None:
+        self.ended.append(error)
+
+
+class Script(Subscription):
+    """A publisher that signals on command, and notes what was asked of it."""
+
+    def __init__(self, *, element_size: int = 0, is_lazy: bool = False) -> None:
+        self.element_size = element_size
+        self.is_lazy = is_lazy
+        self.requests: list[int] = []
+        self.cancels = 0
+        self.subscriber: Subscriber[Any] | None = None
+
+    @property
+    def demand(self) -> int:
+        return sum(self.requests)
+
+    def attach(self, subscriber: Subscriber[Any]) -> None:
+        self.subscriber = subscriber
+        subscriber.on_subscribe(self)
+
+    def request(self, n: int, /) -> None:
+        self.requests.append(n)
+
+    def cancel(self, /) -> None:
+        self.cancels += 1
+
+    def emit(self, *elements: Any) -> None:
+        assert self.subscriber is not None
+        for element in elements:
+            self.subscriber.on_next(element)
+
+    def complete(self) -> None:
+        assert self.subscriber is not None
+        self.subscriber.on_complete()
+
+    def fail(self, error: BaseException) -> None:
+        assert self.subscriber is not None
+        self.subscriber.on_error(error)
+
+
+class Reader(Subscriber[Any]):
+    """A subscriber that asks on command, and notes what it gets."""
+
+    def __init__(self, demand: int = 0) -> None:
+        self.demand = demand
+        self.elements: list[Any] = []
+        self.ends: list[Any] = []
+        self.subscription: Subscription | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+        if self.demand:
+            subscription.request(self.demand)
+
+    def on_next(self, element: Any, /) -> None:
+        self.elements.append(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self.ends.append(error)
+
+    def on_complete(self, /) -> None:
+        self.ends.append("complete")
+
+    def request(self, n: int) -> None:
+        assert self.subscription is not None
+        self.subscription.request(n)
+
+    def cancel(self) -> None:
+        assert self.subscription is not None
+        self.subscription.cancel()
+
+
+class Pair:
+    """A client and a server, and the wire between them."""
+
+    def __init__(self, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), theirs: Sequence[Extension] | None = None) -> None:
+        self.client = Owner(Role.CLIENT, limits, extensions)
+        self.server = Owner(Role.SERVER, limits, extensions if theirs is None else theirs)
+        self.now = 0.0
+
+    def settle(self, *, cut: int = 1 << 30) -> int:
+        """Carry bytes to and fro, in pieces of at most `cut`, until nobody has anything to say; return how many."""
+        carried = 0
+        while True:
+            said = [bytes(side.session.take()) for side in (self.client, self.server)]
+            if not any(said):
+                return carried
+            carried += sum(map(len, said))
+            for data, other in ((said[0], self.server), (said[1], self.client)):
+                for start in range(0, len(data), cut):
+                    other.session.receive(data[start : start + cut], self.now)
+
+    def subscribe(self, name: str, demand: int = 0) -> Reader:
+        reader = Reader(demand)
+        self.client.session.subscribe(name, reader)
+        return reader
+
+
+class RawPeer:
+    """One real session, and a peer that is only bytes."""
+
+    def __init__(self, role: Role = Role.SERVER, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
+        self.owner = Owner(role, limits, extensions)
+        self.session = self.owner.session
+        self.heard = rsio.MessageList()
+        self._decoder = rsio.RsioDecoder(self.heard, self.heard.streams)
+        self.now = 0.0
+
+    def greet(self) -> "RawPeer":
+        kind = rsio.ClientHello if self.session.role is Role.SERVER else rsio.ServerHello
+        self.say(kind())
+        self.hear()
+        return self
+
+    def say(self, *said: rsio.Message | bytes) -> None:
+        for each in said:
+            self.session.receive(each if isinstance(each, bytes) else rsio.encode(each), self.now)
+
+    def hear(self) -> list[rsio.Message]:
+        """Return what the session has said since the last time."""
+        self.heard.messages.clear()
+        while data := bytes(self.session.take()):
+            self._decoder.feed(data)
+        return list(self.heard.messages)
+
+    def reason(self) -> str:
+        """Return the reason of the goodbye that the session says now."""
+        last = self.hear()[-1]
+        assert isinstance(last, rsio.Goodbye), last
+        return last.reason
+
+
+def limited(**changes: Any) -> Limits:
+    return replace(LIMITS, **changes)
