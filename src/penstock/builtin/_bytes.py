@@ -1,0 +1,23 @@
+"""The serializer ``bytes``: elements are bytes already."""
+
+from penstock.api import UsageError
+from penstock.plugins import Serializer
+
+
+class BytesSerializer(Serializer):
+    """Elements are bytes. A bytearray and a memoryview are copied, and arrive as bytes."""
+
+    name = "bytes"
+
+    def dumps(self, element: object, /) -> bytes:
+        if type(element) is bytes:
+            return element
+        if isinstance(element, bytes | bytearray | memoryview):
+            return bytes(element)
+        raise UsageError(
+            f"the serializer 'bytes' takes bytes, bytearray or memoryview, not {type(element).__name__}; "
+            "encode the elements, or give serializer='text' or 'json'"
+        )
+
+    def loads(self, data: bytes, /) -> object:
+        return data if type(data) is bytes else bytes(data)

@@ -1,0 +1,24 @@
+"""The serializer ``text``: elements are str, on the wire they are UTF-8."""
+
+from penstock.api import ProtocolError, UsageError
+from penstock.plugins import Serializer
+
+
+class TextSerializer(Serializer):
+    """Elements are str; on the wire they are UTF-8, and nothing else is taken for it."""
+
+    name = "text"
+
+    def dumps(self, element: object, /) -> bytes:
+        if not isinstance(element, str):
+            raise UsageError(f"the serializer 'text' takes str, not {type(element).__name__}; give serializer='bytes' or 'json' for others")
+        try:
+            return element.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"this text holds half a surrogate pair at position {error.start}, which UTF-8 cannot carry") from None
+
+    def loads(self, data: bytes, /) -> object:
+        try:
+            return bytes(data).decode()
+        except UnicodeDecodeError as error:
+            raise ProtocolError(f"the element is not UTF-8: {error.reason} at byte {error.start} of {len(data)}") from None

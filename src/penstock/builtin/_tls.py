@@ -1,0 +1,99 @@
+"""The transport ``tls://host:port``: bytes over TLS 1.2 or newer, on TCP.
+
+Rules of this file:
+
+* Nothing of TLS happens while accepting: a client that is silent, slow or no TLS client at all costs its own task, and its own deadline.
+* Closing says so to the peer (close_notify), within its deadline: without it a cut connection would look like a finished one.
+"""
+
+import ssl
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+import trio
+
+from penstock.api import ConnectionLost, UsageError
+from penstock.builtin._socket_listener import SocketListener
+from penstock.builtin._tcp_sockets import bind_tcp, is_loopback, open_tcp, peer_at, peer_of, tune
+from penstock.plugins import ByteConnection, Connection, Facts, Listener, Peer, Tls, Transport, TransportOptions, Url, certificate_of
+
+# OpenSSL's words for bytes that cannot be the beginning of a handshake.
+_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"})
+
+
+class TlsTransport(Transport):
+    """TLS on TCP. The client verifies the server's certificate and name; a listener with `Tls.authorities` verifies its clients, too.
+
+    What is going to be spoken is agreed on by ALPN: `TransportOptions.protocols`. A peer without ALPN is welcome.
+    TLS knows no half-closed connection: `Connection.send_eof` does nothing.
+    """
+
+    schemes = ("tls",)
+
+    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+        tls = options.tls or Tls()
+        context = tls.client_context(options.protocols)
+        stream = await open_tcp(url, options)
+        peer = peer_of(stream)
+        secured = trio.SSLStream(stream, context, server_hostname=tls.server_name or url.host)
+        return TlsConnection(secured, peer=peer, options=options)
+
+    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
+        if options.tls is None:
+            raise UsageError(f"to listen at {url.address}, give a certificate: tls=Tls(certificate='server.pem', key='server.key')")
+        context = options.tls.server_context(options.protocols)
+
+        def welcome(stream: trio.SocketStream, address: Any) -> Connection:
+            tune(stream.socket, options)
+            return TlsConnection(trio.SSLStream(stream, context, server_side=True), peer=peer_at(address), options=options)
+
+        sockets, addresses = await bind_tcp(url, options)
+        return SocketListener(sockets, addresses, welcome)
+
+
+class TlsConnection(ByteConnection):
+    """A connection over TLS; before `handshake` it can do nothing, and its peer has no certificate."""
+
+    stream: "trio.SSLStream[trio.SocketStream]"
+
+    def __init__(self, stream: "trio.SSLStream[trio.SocketStream]", *, peer: Peer, options: TransportOptions) -> None:
+        super().__init__(stream, peer=peer, options=options, facts=Facts(local=is_loopback(peer)))
+        self._handshake_timeout = options.handshake_timeout
+
+    async def handshake(self, nursery: trio.Nursery) -> None:
+        try:
+            with trio.fail_after(self._handshake_timeout):
+                await self.stream.do_handshake()
+        except trio.TooSlowError:
+            await self._give_up()
+            raise ConnectionLost(f"{self.peer.address} did not finish its TLS handshake within {self._handshake_timeout:g} s") from None
+        except (trio.BrokenResourceError, OSError) as error:
+            await self._give_up()
+            raise ConnectionLost(f"the TLS handshake with {self.peer.address} failed: {_reason(error)}") from error
+        except BaseException:
+            await self._give_up()  # cancelled in the middle: the state of the handshake is lost
+            raise
+        self.peer = replace(self.peer, certificate=certificate_of(self.stream))  # type: ignore[arg-type]  # the stream below plays no part
+        self.facts = self._learn()
+
+    async def _give_up(self) -> None:
+        await trio.aclose_forcefully(self.stream.transport_stream)
+
+    def _learn(self) -> Facts:
+        cipher = self.stream.cipher()
+        return replace(
+            self.facts,
+            secure=True,
+            protocol=self.stream.selected_alpn_protocol(),
+            details=MappingProxyType({"tls": str(self.stream.version()), "cipher": cipher[0] if cipher else ""}),
+        )
+
+
+def _reason(error: BaseException) -> str:
+    cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate does not hold: {cause.verify_message}"
+    if isinstance(cause, ssl.SSLError):
+        return "what it sent is not TLS" if cause.reason in _NOT_TLS else str(cause.reason or cause)
+    return str(cause or error) or type(error).__name__

@@ -1,0 +1,73 @@
+"""All that a plugin author imports: the hooks, what a transport and a serializer must offer, and the registry that collects them.
+
+May import `penstock.api`, pluggy, trio and the standard library. A plugin imports this layer and `penstock.api`, and nothing else of
+penstock; what penstock ships itself (`penstock.builtin`) does the same.
+"""
+
+from penstock.plugins._events import ConnectionClosed, ConnectionOpened, Event, Events, Outcome, StreamEnded, StreamOpened
+from penstock.plugins._finding import DISABLE
+from penstock.plugins._hookspecs import (
+    GROUP,
+    hookimpl,
+    penstock_connection_closed,
+    penstock_connection_opened,
+    penstock_dialects,
+    penstock_encodings,
+    penstock_extensions,
+    penstock_serializers,
+    penstock_stream_ended,
+    penstock_stream_opened,
+    penstock_transports,
+)
+from penstock.plugins._offer import Offer
+from penstock.plugins._options import TransportOptions
+from penstock.plugins._peer import Certificate, Facts, Peer, UnixCredentials
+from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
+from penstock.plugins._serializer import Serializer
+from penstock.plugins._tls import Tls, certificate_of
+from penstock.plugins._transport import ByteConnection, Bytes, Connection, Listener, MessageConnection, Transport
+from penstock.plugins._url import Url, parse_url
+
+__all__ = [
+    "DISABLE",
+    "GROUP",
+    "ByteConnection",
+    "Bytes",
+    "Certificate",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOpened",
+    "Event",
+    "Events",
+    "Facts",
+    "Listener",
+    "MessageConnection",
+    "Offer",
+    "Outcome",
+    "Peer",
+    "PluginReport",
+    "PluginStatus",
+    "Problem",
+    "Registry",
+    "Serializer",
+    "StreamEnded",
+    "StreamOpened",
+    "Tls",
+    "Transport",
+    "TransportOptions",
+    "UnixCredentials",
+    "Url",
+    "build_registry",
+    "certificate_of",
+    "hookimpl",
+    "parse_url",
+    "penstock_connection_closed",
+    "penstock_connection_opened",
+    "penstock_dialects",
+    "penstock_encodings",
+    "penstock_extensions",
+    "penstock_serializers",
+    "penstock_stream_ended",
+    "penstock_stream_opened",
+    "penstock_transports",
+]

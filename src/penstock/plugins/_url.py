@@ -1,0 +1,168 @@
+"""Where a stream is to be found, as a URL: parsed once, by a plain function, into a frozen record.
+
+::
+
+    tcp://127.0.0.1:7000/ticks/EURUSD         everything after the authority is the publisher's name
+    unix:///run/p.sock#ticks/EURUSD           where the path is taken, the name follows '#'
+    exec:python3 "my server.py"#ticks         the same; the command is split as a shell would, without a shell
+    reactivesocket+tcp://127.0.0.1:7000       a dialect before the '+', the transport after it
+
+Rules of this file:
+
+* With a '#', the path belongs to the transport and the name follows. Without one, and with an authority, the path is the name.
+* In a URL without '//' quotes protect a '#', so that a command may contain one.
+* A name is percent-decoded, for it is opaque text; a path is left as written, for each transport reads it in its own way.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import quote, unquote
+
+from penstock.api import UsageError
+
+_SCHEME: Final = re.compile(r"(?:(?P<dialect>[a-z][a-z0-9.-]*)\+)?(?P<transport>[a-z][a-z0-9.-]*)", re.ASCII)
+_AUTHORITY: Final = re.compile(
+    r"(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\x00-\x20\x7f:\[\]@]*))(?::(?P<port>[0-9]{0,5}))?", re.ASCII
+)
+_UNESCAPED_IN_NAMES: Final = "/?=&:@!$'()*,;+~"
+_HIGHEST_PORT: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Url:
+    """A URL, taken apart. `str` puts it together again; `parse_url` makes one."""
+
+    transport: str
+    """The scheme of the transport, in small letters: ``tcp``."""
+
+    dialect: str | None = None
+    """The protocol that the URL asks for (before the '+'), or None for the default."""
+
+    host: str | None = None
+    """The host without brackets; empty as in ``unix:///path``; None where there is no '//' at all."""
+
+    port: int | None = None
+    """The port, or None where none is written."""
+
+    path: str = ""
+    """What else belongs to the transport, as it was written: a file, a command, a resource on a host."""
+
+    publisher: str | None = None
+    """The publisher's name, percent-decoded, or None where there is none."""
+
+    @property
+    def scheme(self) -> str:
+        """The whole scheme as it was written: ``reactivesocket+tcp``."""
+        return self.transport if self.dialect is None else f"{self.dialect}+{self.transport}"
+
+    @property
+    def address(self) -> "Url":
+        """The same URL without the publisher's name."""
+        return replace(self, publisher=None)
+
+    def at(self, host: str, port: int) -> "Url":
+        """Return the same URL with this host and port: what a listener reports once the real port is known."""
+        return replace(self, host=host, port=port)
+
+    def command(self) -> tuple[str, ...]:
+        """Return the path as a command, split as a shell would, without a shell. Raises UsageError if there is none."""
+        if self.host is not None:
+            raise UsageError(f"{self.address} has '//' before its command; write for example {self.scheme}:python3 server.py")
+        try:
+            words = tuple(shlex.split(self.path))
+        except ValueError as error:
+            raise UsageError(f"the command {self.path!r} cannot be split into words: {error}") from None
+        if not words:
+            raise UsageError(f"'{self.scheme}:' lacks a command; write for example {self.scheme}:python3 server.py")
+        if any("\0" in word for word in words):
+            raise UsageError(f"the command {self.path!r} contains a NUL character, which no program can be given")
+        return words
+
+    def file(self) -> str:
+        """Return the path as the name of a file, percent-decoded. Raises UsageError if there is none, or a host before it."""
+        if self.host:
+            raise UsageError(f"{self.address} has {self.host!r} where a host would stand; write {self.scheme}:///… with three slashes")
+        path = _decoded(self.path, "the path")
+        if not path or "\0" in path:
+            raise UsageError(f"{self.scheme!r} needs the path of a file, got {path!r}; write for example {self.scheme}:///run/name.sock")
+        return path
+
+    def __str__(self) -> str:
+        name = "" if self.publisher is None else quote(self.publisher, safe=_UNESCAPED_IN_NAMES)
+        if self._authority and not self.path:
+            return f"{self.scheme}://{self._authority}" + (f"/{name}" if name else "")
+        before = self.scheme + (":" if self.host is None else f"://{self._authority}") + self.path
+        return before + (f"#{name}" if name else "")
+
+    @property
+    def _authority(self) -> str:
+        host = f"[{self.host}]" if self.host and ":" in self.host else self.host or ""
+        return host if self.port is None else f"{host}:{self.port}"
+
+
+def parse_url(text: str) -> Url:
+    """Take a URL apart. Raises UsageError with what is wrong and what to write instead; says nothing about whether anybody is there."""
+    scheme, colon, rest = text.partition(":")
+    found = _SCHEME.fullmatch(scheme.lower())
+    if not colon or found is None:
+        raise UsageError(f"{text!r} is not a URL; write for example tcp://127.0.0.1:7000/name or unix:///run/name.sock#name")
+    dialect, transport = found["dialect"], found["transport"]
+    if not rest.startswith("//"):
+        path, name = _split_outside_quotes(rest)
+        return Url(transport=transport, dialect=dialect, path=path, publisher=_name(name))
+    authority, tail = _split_authority(rest[2:])
+    host, port = _host_and_port(authority)
+    before, mark, name = tail.partition("#")
+    if authority and not mark:
+        before, name = "", before.removeprefix("/")
+    path = "" if authority and before == "/" else before
+    return Url(transport=transport, dialect=dialect, host=host, port=port, path=path, publisher=_name(name))
+
+
+def _split_authority(rest: str) -> tuple[str, str]:
+    end = re.search(r"[/?#]", rest)
+    return (rest, "") if end is None else (rest[: end.start()], rest[end.start() :])
+
+
+def _host_and_port(authority: str) -> tuple[str, int | None]:
+    if "@" in authority:
+        # The text is not repeated: what stands before the '@' is likely a secret, and messages end up in logs.
+        raise UsageError("a URL must not hold a user or a password (what stands before '@'): URLs are logged; pass them as options")
+    found = _AUTHORITY.fullmatch(authority)
+    if found is None:
+        raise UsageError(f"{authority!r} is not a host and port; write for example 127.0.0.1:7000, [::1]:7000 or name.example:7000")
+    port = int(found["port"]) if found["port"] else None
+    if port is not None and port > _HIGHEST_PORT:
+        raise UsageError(f"port {port} does not exist; the highest is {_HIGHEST_PORT}")
+    return found["six"] or found["host"] or "", port
+
+
+def _split_outside_quotes(text: str) -> tuple[str, str]:
+    """Split at the first '#' that neither quotes nor a backslash protect."""
+    quoted = ""
+    escaped = False
+    for position, character in enumerate(text):
+        if escaped:
+            escaped = False
+        elif character == "\\" and quoted != "'":
+            escaped = True
+        elif quoted:
+            quoted = "" if character == quoted else quoted
+        elif character in "'\"":
+            quoted = character
+        elif character == "#":
+            return text[:position], text[position + 1 :]
+    return text, ""
+
+
+def _name(text: str) -> str | None:
+    return _decoded(text, "the publisher's name") or None
+
+
+def _decoded(text: str, what: str) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise UsageError(f"{what} {text!r} is percent-encoded, but not as UTF-8") from None
