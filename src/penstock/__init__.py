@@ -14,10 +14,12 @@ from penstock import operators as ops
 from penstock.api import (
     UNBOUNDED,
     CleanupTimeout,
+    ConnectionLost,
     IllegalDemand,
     InternalError,
     InvalidStateError,
     LimitExceeded,
+    Limits,
     NoElement,
     PenstockError,
     Processor,
@@ -58,11 +60,11 @@ from penstock.core import (
     generate,
     interval,
     single,
-    subscribe,
     timer,
     to_channel,
 )
 from penstock.operators import pipe
+from penstock.runtime import Peer, Reconnect, Server, Service, connect, remote, serve, subscribe
 
 __version__ = "0.1.0"
 

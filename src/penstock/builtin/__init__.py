@@ -6,8 +6,9 @@ May import `penstock.plugins`, `penstock.api`, trio and the standard library. Ev
 
 from penstock.builtin._bytes import BytesSerializer
 from penstock.builtin._exec import ExecTransport
-from penstock.builtin._hooks import penstock_serializers, penstock_transports
+from penstock.builtin._hooks import penstock_extensions, penstock_serializers, penstock_transports
 from penstock.builtin._json import JsonSerializer
+from penstock.builtin._keepalive import Keepalive
 from penstock.builtin._memory import FramedMemoryTransport, MemoryTransport
 from penstock.builtin._memory_pipe import MemoryStream, memory_stream_pair
 from penstock.builtin._pipe import PipeTransport
@@ -21,6 +22,7 @@ __all__ = [
     "ExecTransport",
     "FramedMemoryTransport",
     "JsonSerializer",
+    "Keepalive",
     "MemoryStream",
     "MemoryTransport",
     "PipeTransport",
@@ -29,6 +31,7 @@ __all__ = [
     "TlsTransport",
     "UnixTransport",
     "memory_stream_pair",
+    "penstock_extensions",
     "penstock_serializers",
     "penstock_transports",
 ]

@@ -29,7 +29,7 @@ def connect(
     *,
     service: Service | None = None,
     limits: Limits | None = None,
-    extensions: Sequence[Extension] = (),
+    extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
     options: TransportOptions | None = None,
     on_violation: Report = log_violation,
@@ -38,6 +38,7 @@ def connect(
 
     `url` says how and where: ``tcp://host:port``, ``tls://…``, ``unix:///path``, ``exec:command``, ``pipe:``, ``memory://name``.
     `service` is what the peer may subscribe to; either side publishes.
+    `extensions` are negotiated with the peer; by default all that plugins offer, with ``()`` none: strict version 0.
     Raises UsageError for a URL that makes no sense, and ConnectionLost where nobody is there. Entering and leaving checkpoint.
     """
     parsed = parse_url(url)
@@ -48,11 +49,17 @@ def connect(
         parsed,
         service=service or Service(),
         limits=limits or Limits(),
-        extensions=extensions,
+        extensions=offered(registry) if extensions is None else extensions,
         registry=registry,
         options=options or TransportOptions(),
         on_violation=on_violation,
     )
+
+
+def offered(registry: Registry) -> tuple[Extension, ...]:
+    """Return every extension that plugins offer: what a connection negotiates unless it is told otherwise."""
+    made = (offer.make() for offer in registry.extensions.values())
+    return tuple(extension for extension in made if isinstance(extension, Extension))
 
 
 class Connecting(AbstractAsyncContextManager[Peer]):

@@ -26,7 +26,7 @@ from penstock.api import (
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation
 from penstock.core import subscribe as subscribe_here
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
-from penstock.runtime._opening import Connecting
+from penstock.runtime._opening import Connecting, offered
 from penstock.runtime._peer import Peer
 from penstock.runtime._reconnect import Reconnect
 from penstock.runtime._service import Service
@@ -41,7 +41,7 @@ def remote(
     serializer: str = "bytes",
     reconnect: Reconnect | None = None,
     limits: Limits | None = None,
-    extensions: Sequence[Extension] = (),
+    extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
     options: TransportOptions | None = None,
 ) -> Source[Any]:
@@ -56,6 +56,7 @@ def remote(
         raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
     registry = build_registry() if registry is None else registry
     registry.transport(parsed.transport)  # say now what is not there
+    extensions = offered(registry) if extensions is None else extensions
     return _RemoteUrl(parsed, name, serializer, reconnect, limits or Limits(), extensions, registry, options or TransportOptions())
 
 
@@ -68,7 +69,7 @@ def subscribe(
     serializer: str = ...,
     reconnect: Reconnect | None = ...,
     limits: Limits | None = ...,
-    extensions: Sequence[Extension] = ...,
+    extensions: Sequence[Extension] | None = ...,
     registry: Registry | None = ...,
     options: TransportOptions | None = ...,
     on_violation: Report = ...,

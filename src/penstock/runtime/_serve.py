@@ -17,7 +17,8 @@ import trio
 from penstock.api import ConnectionLost, Extension, Limits, PenstockError, Role, UsageError
 from penstock.core import Report, log_violation, tell
 from penstock.plugins import Connection, Listener, Registry, TransportOptions, build_registry, parse_url
-from penstock.runtime._opening import converse
+from penstock.runtime._opening import converse, offered
+from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
 
 PAUSE = 0.1
@@ -28,7 +29,7 @@ def serve(
     service: Service,
     *urls: str,
     limits: Limits | None = None,
-    extensions: Sequence[Extension] = (),
+    extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
     options: TransportOptions | None = None,
     on_violation: Report = log_violation,
@@ -41,12 +42,13 @@ def serve(
     """
     if not urls:
         raise UsageError("serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000")
+    registry = build_registry() if registry is None else registry
     return Server(
         service,
         urls,
         limits=limits or Limits(),
-        extensions=extensions,
-        registry=build_registry() if registry is None else registry,
+        extensions=offered(registry) if extensions is None else extensions,
+        registry=registry,
         options=options or TransportOptions(),
         on_violation=on_violation,
     )
@@ -78,11 +80,17 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._pending = 0
         self._connections: set[trio.CancelScope] = set()
         self._accepting = trio.CancelScope()
+        self._peers: dict[Peer, None] = {}
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """Where it can be reached, as URLs, with the real ports."""
         return tuple(str(address) for listener in self._listeners for address in listener.addresses)
+
+    @property
+    def peers(self) -> tuple[Peer, ...]:
+        """Who is connected now: subscribe to what they offer."""
+        return tuple(self._peers)
 
     async def __aenter__(self) -> "Server":
         await trio.lowlevel.checkpoint()
@@ -181,7 +189,12 @@ class Server(AbstractAsyncContextManager["Server"]):
                 registry=self._registry,
                 on_violation=self._on_violation,
             )
-            await conversation.run()
+            peer = Peer(conversation, self._registry)
+            self._peers[peer] = None
+            try:
+                await conversation.run()
+            finally:
+                del self._peers[peer]
             nursery.cancel_scope.cancel()
 
     def __repr__(self) -> str:

@@ -140,6 +140,8 @@ class Session:
         if self.state is not ConnectionState.OPEN:
             return self._tick_handshake(now)
         dues = (self._tick_partials(now), self._tick_idle(now), self.dialect.tick(now))
+        if self.state is not ConnectionState.OPEN:
+            return self.tick(now)  # what was due has ended the conversation: now the goodbye has a deadline
         return min((each for each in dues if each is not None), default=None)
 
     # --- for the owner: streams
