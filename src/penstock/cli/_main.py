@@ -1,6 +1,7 @@
 """The command line itself: what can be said, and who does it."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -44,12 +45,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace], Any] = options.run
     try:
         return int(trio.run(partial(run, options), strict_exception_groups=True) or 0)
-    except KeyboardInterrupt:
+    except BaseException as raised:  # sifted: what is not the user's affair goes on
+        return _status(raised)
+
+
+def _status(raised: BaseException) -> int:
+    """Say what went wrong in a line, and return the exit status; raise again what nobody can do anything about."""
+    error = raised
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, KeyboardInterrupt):
         return 130  # what a shell says of a program that was interrupted
-    except BrokenPipeError:
-        # Whoever read our output has gone: `penstock cat … | head` is no failure.
-        sys.stderr.close()
+    if isinstance(error, BrokenPipeError):
+        # Whoever read our output has gone: `penstock cat … | head` is no failure. Nothing more can be written there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except PenstockError as error:
+    if isinstance(error, PenstockError):
         sys.stderr.write(f"penstock: {error}\n")
         return 1
+    raise raised

@@ -14,6 +14,9 @@ from penstock.core import Topic
 from penstock.plugins import parse_url
 from penstock.runtime import Service, serve
 
+CHUNK = 64 << 10
+"""Bytes to read at a time: what is there now, if that is less."""
+
 HELP = "publish the lines of standard input"
 
 
@@ -36,12 +39,18 @@ async def run(options: argparse.Namespace) -> int:
         if not options.quiet:
             sys.stderr.write(f"publishing {url.publisher!r} at {', '.join(server.addresses)}; waiting for a subscriber\n")
             sys.stderr.flush()
-        await topic.wait_subscribed()
-        while line := await trio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
-            await topic.publish(line.removesuffix(b"\n"))
+        await topic.wait_subscribers()
+        rest = b""
+        while chunk := await trio.to_thread.run_sync(sys.stdin.buffer.read1, CHUNK, abandon_on_cancel=True):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                await topic.publish(line)
+            count += len(lines)
+        if rest:
+            await topic.publish(rest)
             count += 1
         topic.complete()
-        await topic.wait_unsubscribed()
+        await topic.wait_alone()
     if not options.quiet:
         sys.stderr.write(f"{count:,} lines published\n")
     return 0

@@ -73,6 +73,7 @@ class Topic(Source[T], Publisher[T]):
 
     __slots__ = (
         "_buffer",
+        "_comings",
         "_delivering",
         "_dropped",
         "_end",
@@ -103,6 +104,7 @@ class Topic(Source[T], Publisher[T]):
         self._end: _End | None = None
         self._turn = trio.Lock()
         self._room = trio.lowlevel.ParkingLot()
+        self._comings = trio.lowlevel.ParkingLot()  # of subscribers, and their goings
 
     # --- publishing
 
@@ -124,6 +126,18 @@ class Topic(Source[T], Publisher[T]):
             await trio.lowlevel.checkpoint()
             self._check_open()
             self._deliver(element)
+
+    async def wait_subscribers(self, *, at_least: int = 1) -> None:
+        """Return when so many subscribers are there: what is published before that, nobody gets. Checkpoints."""
+        await trio.lowlevel.checkpoint()
+        while len(self._seats) < at_least:
+            await self._comings.park()
+
+    async def wait_alone(self) -> None:
+        """Return when no subscriber is left, each having got, after `complete`, what waited for it. Checkpoints."""
+        await trio.lowlevel.checkpoint()
+        while self._seats:
+            await self._comings.park()
 
     def complete(self) -> None:
         """End the topic: each subscriber gets what waits for it, then `on_complete`; so does whoever subscribes later."""
@@ -159,6 +173,7 @@ class Topic(Source[T], Publisher[T]):
         if end is None:
             self._seats[seat] = None
             self.note_room(seat)
+            self._comings.unpark_all()
         seat.greet()
         if end is not None:
             seat.end(end)
@@ -196,6 +211,7 @@ class Topic(Source[T], Publisher[T]):
     def leave(self, seat: "_Seat[T]") -> None:
         """Forget a subscriber (rules 1.6, 3.13)."""
         self._seats.pop(seat, None)
+        self._comings.unpark_all()
         self.note_room(seat)
 
     def note_room(self, seat: "_Seat[T]") -> None:
