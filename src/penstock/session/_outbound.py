@@ -168,7 +168,8 @@ class Outbound(Ledger, Subscriber[bytes]):
         if room <= 0:
             self._outbox.block(self)
             return
-        most = 1 if self._comes_in_pieces else room // (self._mean + 16) or 1
+        size = self._mean if self._length < 0 else self._length
+        most = 1 if self._comes_in_pieces else room // (size + 8) or 1
         self._upstream.request(self.reserve(most))
 
     def write_part(self, into: bytearray, /) -> bool:
