@@ -30,13 +30,16 @@ class Owner:
     def opened(self) -> None:
         self.is_open = True
 
-    def serve(self, stream: Outbound, target: Any, /) -> None:
+    def serve(self, stream: Outbound, /) -> None:
         self.served.append(stream)
-        script = self.publishers.get(target)
+        script = self.publishers.get(stream.target)
         if script is None:
             stream.refuse("no such publisher")
         else:
-            stream.accept(script.attach, element_size=script.element_size, idle_until_demand=script.is_lazy)
+            stream.accept(element_size=script.element_size, idle_until_demand=script.is_lazy)
+
+    def attach(self, stream: Outbound, /) -> None:
+        self.publishers[stream.target].attach(stream)
 
     def publisher_failed(self, stream: Outbound, error: BaseException, /) -> None:
         self.failures.append(error)

@@ -5,6 +5,7 @@ them, and not at all before there is one. When the input ends, every subscriber 
 """
 
 import argparse
+import os
 import sys
 
 import trio
@@ -26,6 +27,10 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--quiet", action="store_true", help="say nothing on standard error")
 
 
+def _read(size: int) -> bytes:
+    return os.read(sys.stdin.fileno(), size)
+
+
 async def run(options: argparse.Namespace) -> int:
     """Publish until the input ends."""
     url = parse_url(options.url)
@@ -41,7 +46,7 @@ async def run(options: argparse.Namespace) -> int:
             sys.stderr.flush()
         await topic.wait_subscribers()
         rest = b""
-        while chunk := await trio.to_thread.run_sync(sys.stdin.buffer.read1, CHUNK, abandon_on_cancel=True):
+        while chunk := await trio.to_thread.run_sync(_read, CHUNK, abandon_on_cancel=True):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 await topic.publish(line)

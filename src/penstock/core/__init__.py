@@ -9,7 +9,7 @@ from penstock.core._as_modern import as_modern
 from penstock.core._callback import CallbackSubscriber
 from penstock.core._edge import Edge
 from penstock.core._mailbox import MailboxPolicy, MailboxSubscriber
-from penstock.core._open import subscribe
+from penstock.core._open import open_into, subscribe
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, log_violation, tell
 from penstock.core._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
 from penstock.core._source import Source
@@ -69,6 +69,7 @@ __all__ = [
     "interval",
     "log_violation",
     "name_of",
+    "open_into",
     "single",
     "subscribe",
     "tell",

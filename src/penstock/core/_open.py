@@ -10,7 +10,7 @@ Rules of this file:
 
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import trio
 
@@ -21,6 +21,7 @@ from penstock.core._sources import Streamable, as_source
 from penstock.core._stream import DEFAULT_DEMAND, Stream
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Stream[Any])
 
 MOST_FAILURES: Final = 16
 """Failures of cleanup that a block keeps to raise when it is left. More than a few have one cause; the rest goes to the hook."""
@@ -46,23 +47,30 @@ def subscribe(
     waits somewhere else is cancelled there, as trio cancels, so its cleanup must shield itself if it has to wait.
     Raises UsageError for what cannot be streamed. Entering and leaving checkpoint.
     """
+    return open_into(Stream(demand=demand), source, on_violation=on_violation, cleanup_timeout=cleanup_timeout)
+
+
+def open_into(
+    stream: S, source: Streamable[Any], *, on_violation: Report = log_violation, cleanup_timeout: float = CLEANUP_SECONDS
+) -> AbstractAsyncContextManager[S]:
+    """Return the block of `subscribe` around a stream of the caller's own: for who brings another kind of stream."""
     check_hook(on_violation)
-    return _Opening(as_source(source), Stream(demand=demand), on_violation, check_cleanup_timeout(cleanup_timeout))
+    return _Opening(as_source(source), stream, on_violation, check_cleanup_timeout(cleanup_timeout))
 
 
-class _Opening(AbstractAsyncContextManager[Stream[T]], Generic[T]):
+class _Opening(AbstractAsyncContextManager[S], Generic[S]):
     """The block around one stream."""
 
     __slots__ = ("_cleanup_timeout", "_failures", "_nursery", "_on_violation", "_scope", "_source", "_stream")
 
-    def __init__(self, source: Source[T], stream: Stream[T], on_violation: Report, cleanup_timeout: float) -> None:
-        self._source: Source[T] | None = source
-        self._stream: Stream[T] | None = stream
+    def __init__(self, source: Source[Any], stream: S, on_violation: Report, cleanup_timeout: float) -> None:
+        self._source: Source[Any] | None = source
+        self._stream: S | None = stream
         self._on_violation = on_violation
         self._cleanup_timeout = cleanup_timeout
         self._failures: list[Exception] = []
 
-    async def __aenter__(self) -> Stream[T]:
+    async def __aenter__(self) -> S:
         await trio.lowlevel.checkpoint()
         source, self._source = self._source, None
         stream = self._stream

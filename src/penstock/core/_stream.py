@@ -30,6 +30,8 @@ TURN_SECONDS: Final = 0.005
 
 _now = monotonic
 
+_NOTHING: Final[Iterator[Any]] = iter(())
+
 
 class Stream(Subscriber[T], AsyncIterator[T]):
     """The elements of one subscription, for one reading task.
@@ -68,7 +70,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._subscription: Subscription | None = None
         self._error: BaseException | None = None
         self._arrived: list[T] = []
-        self._reading: Iterator[T] = iter(())
+        self._reading: Iterator[T] = _NOTHING
         self._counted = 0
         self._dropped = 0
         self._requested = 0
@@ -197,14 +199,17 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 subscription.cancel()
         self._counted += len(self._arrived)
         self._dropped += length_hint(self._reading) + len(self._arrived)
-        self._arrived, self._reading, self._error = [], iter(()), None
+        self._arrived, self._reading, self._error = [], _NOTHING, None
         self._wake()
 
     def statistics(self) -> StreamStatistics:
         """Return a record of this moment: state, counts, and whether the stream is starved of demand."""
+        return self._statistics(len(self._arrived))
+
+    def _statistics(self, arrived: int) -> StreamStatistics:
         ahead = length_hint(self._reading)
-        buffered = ahead + len(self._arrived)
-        received = self._counted + len(self._arrived)
+        buffered = ahead + arrived
+        received = self._counted + arrived
         live = self._live
         outstanding = self._requested - received if live else 0
         return StreamStatistics(

@@ -7,7 +7,8 @@ from penstock.runtime._opening import connect
 from penstock.runtime._peer import Peer
 from penstock.runtime._reconnect import Reconnect
 from penstock.runtime._remote import remote, subscribe
+from penstock.runtime._remote_stream import RemoteStream
 from penstock.runtime._serve import Server, serve
 from penstock.runtime._service import Service
 
-__all__ = ["Peer", "Reconnect", "Server", "Service", "connect", "remote", "serve", "subscribe"]
+__all__ = ["Peer", "Reconnect", "RemoteStream", "Server", "Service", "connect", "remote", "serve", "subscribe"]

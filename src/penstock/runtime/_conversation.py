@@ -104,9 +104,13 @@ class Conversation:
         """Both sides have said hello."""
         self.is_open.set()
 
-    def serve(self, stream: Outbound, target: Any) -> None:
+    def serve(self, stream: Outbound) -> None:
         """The peer subscribes."""
-        self._exports.serve(stream, target, self.connection.peer)
+        self._exports.serve(stream, self.connection.peer)
+
+    def attach(self, stream: Outbound) -> None:
+        """A stream that was accepted begins."""
+        self._exports.attach(stream, self.connection.peer)
 
     def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
         """A publisher failed while the peer read it; the peer is told less."""

@@ -7,13 +7,12 @@ Rules of this file:
 * A stream's place is free when its publisher has really stopped, not when the peer has cancelled it.
 """
 
-from functools import partial
 from typing import Any
 
 import trio
 
-from penstock.api import PublicError, Subscriber, Subscription, UsageError
-from penstock.core import Report, Scope, Source, tell, waits_for_demand
+from penstock.api import PublicError, Subscriber, Subscription
+from penstock.core import Report, Scope, tell, waits_for_demand
 from penstock.plugins import Peer, Registry, Serializer
 from penstock.runtime._service import Publication, Service
 from penstock.session import Outbound, Session
@@ -31,43 +30,55 @@ class Exports:
         self._on_violation = on_violation
         self._nursery: trio.Nursery | None = None
         self._session: Session | None = None
+        self._made: dict[Outbound, tuple[Publication, Serializer | None]] = {}  # between accept and attach, which follows at once
 
     def open(self, nursery: trio.Nursery, session: Session) -> None:
         """From now on publishers run in `nursery`."""
         self._nursery = nursery
         self._session = session
 
-    def serve(self, stream: Outbound, name: str, peer: Peer) -> None:
+    def serve(self, stream: Outbound, peer: Peer) -> None:
         """Answer a subscribe."""
+        found = self._find(stream, peer)
+        if found is None:
+            return
+        publication, _ = found
+        idle = waits_for_demand(publication.source)
+        if not idle:
+            self._made[stream] = found  # what the user's function has made is not made twice
+        stream.accept(element_size=publication.element_size, idle_until_demand=idle)
+
+    def attach(self, stream: Outbound, peer: Peer) -> None:
+        """Begin a stream that was accepted. One that was idle is looked up again: until now only its name was kept."""
+        found = self._made.pop(stream, None) or self._find(stream, peer)
+        nursery, session = self._nursery, self._session
+        if found is None or nursery is None or session is None:
+            return
+        publication, serializer = found
+        tenant = _Tenant(session)
+        scope = tenant.scope = Scope(nursery, on_violation=self._on_violation, on_drained=tenant.drained)
+        stream.when_over = tenant.over
         try:
-            publication = self._service.find(name, peer)
-            serializer = None if publication is None else self._serializer(publication)
+            publication.source.attach(stream if serializer is None else _Encoder(stream, serializer), scope)
+        except Exception as error:  # boundary: attach of a source that somebody else wrote
+            stream.on_error(error)
+
+    def _find(self, stream: Outbound, peer: Peer) -> tuple[Publication, Serializer | None] | None:
+        """Return what a stream's target leads to; where that is nothing, refuse it."""
+        try:
+            publication = self._service.find(stream.target, peer)
+            if publication is not None:
+                return publication, self._serializer(publication)
         except Exception as error:  # boundary: the user's function, called to make a publisher
             tell(self._on_violation, error)
             stream.refuse(str(error) if isinstance(error, PublicError) else FAILED)
-            return
-        if publication is None:
-            stream.refuse(NO_SUCH)
-            return
-        source = publication.source
-        stream.accept(
-            partial(self._attach, source, serializer),
-            element_size=publication.element_size,
-            idle_until_demand=waits_for_demand(source),
-        )
+            return None
+        stream.refuse(NO_SUCH)
+        return None
 
     def _serializer(self, publication: Publication) -> Serializer | None:
         """The serializer of a publication; None for bytes, which go as they are."""
         return None if publication.serializer == "bytes" else self._registry.serializer(publication.serializer)
-
-    def _attach(self, source: Source[Any], serializer: Serializer | None, stream: Outbound) -> None:
-        nursery, session = self._nursery, self._session
-        if nursery is None or session is None:
-            raise UsageError("this connection does not run")
-        tenant = _Tenant(session)
-        scope = tenant.scope = Scope(nursery, on_violation=self._on_violation, on_drained=tenant.drained)
-        stream.when_over = tenant.over
-        source.attach(stream if serializer is None else _Encoder(stream, serializer), scope)
 
 
 class _Tenant:

@@ -7,10 +7,11 @@ from typing import Any
 import trio
 
 from penstock.api import Rejected, Subscriber, Subscription, UsageError
-from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream
+from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import Peer as Identity
 from penstock.plugins import Registry, Serializer
 from penstock.runtime._conversation import Conversation
+from penstock.runtime._remote_stream import RemoteStream
 
 
 class Peer:
@@ -42,13 +43,13 @@ class Peer:
 
     def subscribe(
         self, publisher: str, *, demand: int = DEFAULT_DEMAND, serializer: str = "bytes"
-    ) -> AbstractAsyncContextManager[Stream[Any]]:
+    ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
         `serializer` must be the publisher's. A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
         ConnectionLost. Leaving the block cancels. Entering and leaving checkpoint.
         """
-        return _RemoteOpening(self.source(publisher, serializer=serializer), Stream(demand=demand))
+        return _RemoteOpening(RemoteSource(self._conversation, publisher, self._loader(serializer)), demand)
 
     def _loader(self, serializer: str) -> Serializer | None:
         return None if serializer == "bytes" else self._registry.serializer(serializer)
@@ -63,8 +64,8 @@ class RemoteSource(Source[Any]):
     __slots__ = ("_conversation", "_publisher", "_serializer")
 
     def __init__(self, conversation: Conversation, publisher: str, serializer: Serializer | None) -> None:
-        if not isinstance(publisher, str) or not publisher:
-            raise UsageError(f"subscribe({publisher!r}): give the publisher's name")
+        if not publisher:
+            raise UsageError("subscribe(''): give the publisher's name")
         self._conversation = conversation
         self._publisher = publisher
         self._serializer = serializer
@@ -78,16 +79,16 @@ class RemoteSource(Source[Any]):
         return f"<source {self._publisher} of {self._conversation.connection.peer}>"
 
 
-class _RemoteOpening(AbstractAsyncContextManager[Stream[Any]]):
+class _RemoteOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
     """The block around one remote stream. No nursery: nothing of it runs on this side."""
 
     __slots__ = ("_source", "_stream")
 
-    def __init__(self, source: RemoteSource, stream: Stream[Any]) -> None:
-        self._source: RemoteSource | None = source
-        self._stream = stream
+    def __init__(self, source: RemoteSource, demand: int) -> None:
+        self._source: RemoteSource | None = source  # until the block is entered; an idle stream keeps nothing that it does not need
+        self._stream: RemoteStream[Any] = RemoteStream(demand=demand)
 
-    async def __aenter__(self) -> Stream[Any]:
+    async def __aenter__(self) -> RemoteStream[Any]:
         await trio.lowlevel.checkpoint()
         source, self._source = self._source, None
         if source is None:

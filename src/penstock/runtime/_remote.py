@@ -23,12 +23,13 @@ from penstock.api import (
     UsageError,
     add_demand,
 )
-from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation
+from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime._opening import Connecting, offered
 from penstock.runtime._peer import Peer
 from penstock.runtime._reconnect import Reconnect
+from penstock.runtime._remote_stream import RemoteStream
 from penstock.runtime._service import Service
 
 T = TypeVar("T")
@@ -74,7 +75,7 @@ def subscribe(
     options: TransportOptions | None = ...,
     on_violation: Report = ...,
     cleanup_timeout: float = ...,
-) -> AbstractAsyncContextManager[Stream[Any]]: ...
+) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
 @overload
 def subscribe(
     source: Streamable[T], *, demand: int = ..., on_violation: Report = ..., cleanup_timeout: float = ...
@@ -99,8 +100,9 @@ def subscribe(
     Raises UsageError for what cannot be streamed. Entering and leaving checkpoint.
     """
     if isinstance(source, str):
-        source = remote(source, **remotely)
-    elif remotely:
+        stream: RemoteStream[Any] = RemoteStream(demand=demand)
+        return open_into(stream, remote(source, **remotely), on_violation=on_violation, cleanup_timeout=cleanup_timeout)
+    if remotely:
         raise UsageError(f"{', '.join(remotely)}: only a URL takes these; this stream does not leave the process")
     return subscribe_here(source, demand=demand, on_violation=on_violation, cleanup_timeout=cleanup_timeout)
 
@@ -216,6 +218,24 @@ class _Link(Subscriber[Any], Subscription):
         if self._outstanding < UNBOUNDED:
             self._outstanding -= len(elements)
         many(elements)
+
+    def on_element_size(self, size: int, /) -> None:
+        """Every element has this size."""
+        told = getattr(self._subscriber, "on_element_size", None)
+        if told is not None:
+            told(size)
+
+    def on_next_packed(self, count: int, elements: bytes, /) -> None:
+        """Take packed elements."""
+        packed = getattr(self._subscriber, "on_next_packed", None)
+        if packed is None:
+            size = len(elements) // count
+            self.on_next_many([elements[at : at + size] for at in range(0, count * size, size)])
+            return
+        self._failures = 0
+        if self._outstanding < UNBOUNDED:
+            self._outstanding -= count
+        packed(count, elements)
 
     def on_error(self, error: BaseException, /) -> None:
         self._upstream = None

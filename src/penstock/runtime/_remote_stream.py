@@ -2,14 +2,15 @@
 
 Rules of this file:
 
-* Packed elements stay packed until somebody reads them one by one: read as `buffers()`, they are never taken apart.
+* Once somebody has asked for `buffers()`, packed elements are never taken apart; what arrives is a list of pieces, each of which holds a
+  whole number of elements, and everything that counts counts elements.
 """
 
 from collections.abc import AsyncIterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from penstock.api import UsageError
-from penstock.core import Stream
+from penstock.core import Stream, StreamStatistics
 
 T = TypeVar("T")
 
@@ -17,22 +18,69 @@ T = TypeVar("T")
 class RemoteStream(Stream[T]):
     """The elements of one subscription to a peer's publisher."""
 
-    __slots__ = ("_element_size", "_loads", "_packed", "_packed_bytes")
+    __slots__ = ("_element_size", "_in_pieces")
 
     def __init__(self, *, demand: int) -> None:
         super().__init__(demand=demand)
         self._element_size = 0
-        self._packed: list[bytes] | None = None
-        self._packed_bytes = 0
+        self._in_pieces = False
 
     @property
     def element_size(self) -> int:
-        """The size of every element in bytes, or 0 where it differs; known with the first element."""
+        """The size of every element in bytes, or 0 where it differs; known once the publisher has accepted."""
         return self._element_size
 
     def buffers(self) -> AsyncIterator[bytes]:
         """Iterate over packed elements as memory: each time all that is there now, a whole number of elements, and never empty.
 
-        Only a publisher with a fixed ``element_size`` sends packed elements; others raise UsageError. Checkpoints once a piece.
+        For publishers with a fixed ``element_size``; others raise UsageError from the iteration. Checkpoints once a piece.
         """
+        self._in_pieces = True
         return _Buffers(self)
+
+    async def next_buffer(self) -> bytes:
+        """Return what has arrived as one piece of memory; what `buffers` iterates with. Checkpoints."""
+        pieces = cast("list[bytes]", await self._next_batch())
+        if not self._element_size:
+            raise UsageError("buffers() on a stream whose elements have no fixed size: read it by element, or by batches()")
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    # --- the subscriber, as far as fixed size goes
+
+    def on_element_size(self, size: int, /) -> None:
+        """Learn the size of every element."""
+        self._element_size = size
+
+    def on_next_packed(self, count: int, elements: bytes, /) -> None:
+        """Take packed elements."""
+        if self._in_pieces:
+            self.on_next(cast("T", elements))
+        else:
+            size = self._element_size
+            self.on_next_many(cast("list[T]", [elements[at : at + size] for at in range(0, count * size, size)]))
+
+    # --- counting
+
+    def _count(self, part: list[Any]) -> None:
+        counted = self._number_in(part)
+        self._counted += counted
+        self._owed += counted
+
+    def _number_in(self, part: list[Any]) -> int:
+        return sum(map(len, part)) // self._element_size if self._in_pieces and self._element_size else len(part)
+
+    def statistics(self) -> StreamStatistics:
+        """Return a record of this moment, in elements."""
+        return self._statistics(self._number_in(self._arrived))
+
+
+class _Buffers(AsyncIterator[bytes]):
+    """The same stream, read as memory."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: RemoteStream[Any]) -> None:
+        self._stream = stream
+
+    async def __anext__(self) -> bytes:
+        return await self._stream.next_buffer()

@@ -10,7 +10,7 @@ Rules of this file:
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.api import PublicError, Subscriber, Subscription, UsageError
 from penstock.session._ledger import Ledger
@@ -24,14 +24,10 @@ FIRST_GUESS: Final = 4096
 PRIVATE_TEXT: Final = "the publisher failed"
 """What crosses the wire of an exception that was not raised as PublicError."""
 
-Attach = Callable[[Subscriber[bytes]], None]
-
-
 class Outbound(Ledger, Subscriber[bytes]):
     """A stream that the peer has opened."""
 
     __slots__ = (
-        "_attach",
         "_comes_in_pieces",
         "_ending",
         "_gathered",
@@ -45,15 +41,18 @@ class Outbound(Ledger, Subscriber[bytes]):
         "_session",
         "_surplus",
         "_upstream",
+        "_waits",
         "began",
         "element_size",
         "id",
         "is_live",
         "keep",
+        "target",
         "when_over",
     )
 
-    def __init__(self, session: "Session", stream_id: int, demand: int) -> None:
+    def __init__(self, session: "Session", stream_id: int, target: Any, demand: int) -> None:
+        self.target = target
         self.available = demand
         self.reserved = 0
         self.id = stream_id
@@ -66,7 +65,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         """Called when the stream has ended here; its publisher may still be stopping."""
         self._session = session
         self._outbox = session.outbox
-        self._attach: Attach | None = None
+        self._waits = False
         self._upstream: Subscription | None = None
         self._length = -1
         self._head = b""
@@ -81,11 +80,11 @@ class Outbound(Ledger, Subscriber[bytes]):
 
     # --- for the owner, who knows the publisher
 
-    def accept(self, attach: Attach, *, element_size: int = 0, idle_until_demand: bool = False) -> None:
-        """Begin: `attach` subscribes this stream to the publisher, at once or with the first demand."""
+    def accept(self, *, element_size: int = 0, idle_until_demand: bool = False) -> None:
+        """Begin. The owner is told to attach the publisher at once, or with the first demand: until then nothing is held for it."""
         self.element_size = element_size
         self._comes_in_pieces = element_size > 0
-        self._attach = attach
+        self._waits = True
         self._session.send(self._session.dialect.begin(self.id, element_size))
         if self.available or not idle_until_demand:
             self._begin()
@@ -99,7 +98,7 @@ class Outbound(Ledger, Subscriber[bytes]):
     def granted(self, n: int) -> None:
         """The peer asks for `n` more."""
         self.grant(n)
-        if self._attach is not None:
+        if self._waits:
             self._begin()
         elif self._surplus:
             self._send_surplus()
@@ -212,9 +211,9 @@ class Outbound(Ledger, Subscriber[bytes]):
     # --- inside
 
     def _begin(self) -> None:
-        attach, self._attach = self._attach, None
-        if attach is not None:
-            attach(self)
+        self._waits = False
+        if self.is_live:
+            self._session.owner.attach(self)
 
     def _on_other(self, element: object) -> None:
         """An element that differs from the last one, in whatever way."""
@@ -314,7 +313,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             if self._gathered:
                 self.flush(self._outbox.buffer)
             self.is_live = False
-            self._attach = None
+            self._waits = False
             self._outbox.forget(self)
             self._held = self._gathered = self._surplus = None
             self._session.served_ended(self)

@@ -36,8 +36,11 @@ class SessionOwner(Protocol):
     def opened(self) -> None:
         """Both sides have said hello."""
 
-    def serve(self, stream: Outbound, target: Any, /) -> None:
-        """The peer subscribes to `target`: call `stream.accept` or `stream.refuse`, now or later."""
+    def serve(self, stream: Outbound, /) -> None:
+        """The peer subscribes to `stream.target`: call `stream.accept` or `stream.refuse`, now or later."""
+
+    def attach(self, stream: Outbound, /) -> None:
+        """Subscribe an accepted stream to its publisher."""
 
     def publisher_failed(self, stream: Outbound, error: BaseException, /) -> None:
         """A publisher of this side's failed while it was served: what crossed the wire says less than `error`."""
@@ -140,7 +143,7 @@ class Session:
         if self.state is not ConnectionState.OPEN:
             return self._tick_handshake(now)
         dues = (self._tick_partials(now), self._tick_idle(now), self.dialect.tick(now))
-        if self.state is not ConnectionState.OPEN:
+        if self.is_deaf:
             return self.tick(now)  # what was due has ended the conversation: now the goodbye has a deadline
         return min((each for each in dues if each is not None), default=None)
 
@@ -251,7 +254,7 @@ class Session:
         """The peer opens a stream."""
         if stream_id in self.serving:
             raise ProtocolError(f"stream {stream_id} was opened while it is open", reason=f"protocol:subscribe {stream_id}")
-        stream = Outbound(self, stream_id, demand)
+        stream = Outbound(self, stream_id, target, demand)
         self.serving[stream_id] = stream
         if refusal is not None:
             stream.refuse(refusal)
@@ -261,7 +264,7 @@ class Session:
             stream.refuse(REFUSED)
             self.glitch()
         else:
-            self.owner.serve(stream, target)
+            self.owner.serve(stream)
 
     def peer_requested(self, stream_id: int, n: int) -> None:
         """The peer grants demand."""
