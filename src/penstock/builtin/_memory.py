@@ -109,23 +109,28 @@ class MemoryListener(Listener):
         self.options = options
         self._place = place
         self._door, self._queue = trio.open_memory_channel[Connection](options.backlog)
+        self._waiting: dict[Connection, None] = {}  # in the queue, or waiting for a place in it
 
     async def knock(self, connection: Connection) -> None:
         """Wait for a place in the queue. Cancelled, nobody has come."""
-        await self._door.send(connection)
+        self._waiting[connection] = None
+        try:
+            await self._door.send(connection)
+        except BaseException:
+            self._waiting.pop(connection, None)
+            raise
 
     async def accept(self) -> Connection:
-        return await self._queue.receive()
+        connection = await self._queue.receive()
+        del self._waiting[connection]
+        return connection
 
     async def aclose(self) -> None:
         if _listeners().get(self._place) is self:
             del _listeners()[self._place]
-            waiting = []
-            while self._queue.statistics().current_buffer_used:
-                waiting.append(self._queue.receive_nowait())
             self._queue.close()
             with trio.move_on_after(_CLOSE_SECONDS, shield=True):  # none is forgotten, also when this task is cancelled meanwhile
-                for connection in waiting:
+                for connection in tuple(self._waiting):
                     await connection.abort()
         await trio.lowlevel.checkpoint()
 

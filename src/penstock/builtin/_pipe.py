@@ -81,12 +81,16 @@ class PipeConnection(ByteConnection):
         await super().send_eof()
 
     async def aclose(self) -> None:
-        self._restore()
-        await super().aclose()
+        try:
+            await super().aclose()
+        finally:
+            self._restore()  # not before: somebody may be reading until it is closed, and must not block
 
     async def abort(self) -> None:
-        self._restore()
-        await super().abort()
+        try:
+            await super().abort()
+        finally:
+            self._restore()
 
     def _restore(self) -> None:
         self._restore_input()
