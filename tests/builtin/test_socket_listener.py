@@ -150,7 +150,7 @@ class Failing:
 
 def _failing(*errors: int) -> tuple[SocketListener, Callable[[], Any]]:
     real = _listening()
-    listener = SocketListener([Failing(real, *errors)], [parse_url("tcp://x:1")], _welcome)  # type: ignore[list-item]  # a fake
+    listener = SocketListener([Failing(real, *errors)], [parse_url("tcp://x:1")], _welcome)  # type: ignore[list-item]  # a fake on purpose
     return listener, real.getsockname
 
 

@@ -130,7 +130,7 @@ async def test_connecting_needs_a_host_and_a_port(url: str) -> None:
 async def test_nobody_there_is_a_lost_connection() -> None:
     """With the address and the reason of the system."""
     [address], _ = await _bound("tcp://127.0.0.1:0")  # closed again: the port is free
-    with pytest.raises(ConnectionLost, match=f"nobody answers at {re.escape(address)}: "):
+    with pytest.raises(ConnectionLost, match=rf"nobody answers at {re.escape(address)}: "):
         await open_tcp(parse_url(address), OPTIONS)
 
 
