@@ -24,7 +24,7 @@ nox.options.error_on_external_run = True
 HERE = Path(__file__).parent
 PROJECT = nox.project.load_toml("pyproject.toml")
 OLDEST = (3, 11)  # `requires-python`, as numbers
-OURS = (".", "./tck") if (HERE / "tck/src/penstock_tck").exists() else (".",)
+OURS = (".", "./tck")
 # Editable, for uv keeps what it once built from a folder, and would install yesterday's src again.
 EDITABLE = tuple(word for project in OURS for word in ("-e", project))
 # pytest prints where a test hangs (faulthandler_timeout) and these make it stop there, too. An option: pytest 8 lacks it.
@@ -78,10 +78,6 @@ def _prepare(session: nox.Session, *groups: str, ours: Iterable[str] = EDITABLE)
     session.install(*ours, *_groups(*groups))
 
 
-def _examples() -> list[str]:
-    return sorted(str(path.relative_to(HERE)) for path in (HERE / "examples").glob("*.py"))
-
-
 # ------------------------------------------------------------------------------------------------------------- sessions
 
 
@@ -99,6 +95,7 @@ def imports(session: nox.Session) -> None:
     """The layers: who may import whom, each entered by its front door (import-linter)."""
     _prepare(session, "imports")
     session.run("lint-imports")
+    session.run("pytest", *STOP_WHEN_HANGING, "-q", "tests/imports", *session.posargs)
 
 
 @nox.session(python=MAIN)
@@ -109,8 +106,6 @@ def types(session: nox.Session) -> None:
     session.run("pyright")
     for project in OURS:
         package = "penstock" if project == "." else "penstock_tck"
-        if not (HERE / project / "src" / package / "__init__.py").exists():
-            continue
         session.run("pyright", "--verifytypes", package, "--ignoreexternal")
 
 
@@ -126,8 +121,8 @@ def tests(session: nox.Session) -> None:
     session.run("coverage", "report")
 
 
-# The examples and the kit have sessions of their own.
-OUR_TESTS = ("tests", "--ignore=tests/tck", "--ignore=tests/examples")
+# These have sessions of their own.
+OUR_TESTS = ("tests", "--ignore=tests/tck", "--ignore=tests/examples", "--ignore=tests/imports")
 
 
 def _tests_elsewhere(session: nox.Session) -> None:
@@ -138,6 +133,17 @@ def _tests_elsewhere(session: nox.Session) -> None:
 for _version, _path in OTHERS.items():
     _tests_elsewhere.__doc__ = f"The tests on Python {_version}, without coverage."
     nox.session(name=f"tests-{_version}", python=_path)(_tests_elsewhere)
+
+
+@nox.session(python=MAIN)
+def minimums(session: nox.Session) -> None:
+    """The tests on the lowest version of each dependency that we say we work with."""
+    tck_project = nox.project.load_toml("tck/pyproject.toml")
+    declared = [*PROJECT["project"]["dependencies"], *tck_project["project"]["dependencies"], *_groups("tests")]
+    lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
+    lowest.pop("penstock")  # ours, from here
+    _prepare(session, ours=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())))
+    session.run("pytest", *(session.posargs or (*OUR_TESTS, "tck/tests")))
 
 
 @nox.session(python=MAIN)
@@ -206,17 +212,6 @@ def demo(session: nox.Session) -> None:
 # --------------------------------------------------------------------------------------------- not part of a plain `nox`
 
 
-@nox.session(python=MAIN, default=False)
-def minimums(session: nox.Session) -> None:
-    """The tests on the lowest version of each dependency that we say we work with."""
-    tck_project = nox.project.load_toml("tck/pyproject.toml")
-    declared = [*PROJECT["project"]["dependencies"], *tck_project["project"]["dependencies"], *_groups("tests")]
-    lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
-    lowest.pop("penstock")  # ours, from here
-    _prepare(session, ours=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())))
-    session.run("pytest", *(session.posargs or OUR_TESTS))
-
-
 @nox.session(name="format", python=MAIN, default=False)
 def format_(session: nox.Session) -> None:
     """Put the code into shape: ruff's formatter, and those of its complaints that it can mend itself."""
@@ -227,7 +222,7 @@ def format_(session: nox.Session) -> None:
 
 def _default_sessions() -> list[str]:
     first = ["lint", "imports", "types", "tests"]
-    return [*first, *(f"tests-{version}" for version in OTHERS), "tck", "examples", "docs", "bench", "build", "demo"]
+    return [*first, *(f"tests-{version}" for version in OTHERS), "minimums", "tck", "examples", "docs", "bench", "build", "demo"]
 
 
 nox.options.sessions = _default_sessions()

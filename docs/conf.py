@@ -18,11 +18,11 @@ extensions = [
     "sphinx_copybutton",
     "complete_reference",  # ours, in _ext: a public name without an entry is a warning
 ]
-complete_reference_of = ["penstock"]
+complete_reference_of = ["penstock", "penstock_tck"]
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
 
-exclude_patterns = ["_build", "reference/penstock.testing.md", "reference/penstock_tck.md"]
+exclude_patterns = ["_build"]
 # Docstrings are written in plain text with `names` in single backticks: show those as code.
 default_role = "code"
 

@@ -77,8 +77,8 @@ def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def layers() -> list[str]:
-    """The layers that exist: the folders of the package."""
-    return sorted(path.name for path in SRC.iterdir() if path.is_dir() and not is_made(path))
+    """The layers that exist: the folders of the package that hold code (an old checkout may have left an empty one)."""
+    return sorted({path.parent.name for path in SRC.glob("*/*.py")})
 
 
 def public_packages() -> list[str]:

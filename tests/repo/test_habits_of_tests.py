@@ -13,7 +13,7 @@ TESTS = files_with_tests()
 REAL_TIME = ("tests/bench",)
 SLEEPS = {"time.sleep", "asyncio.sleep", "anyio.sleep"}
 TIMED = {"trio.sleep", "trio.sleep_until", "trio.move_on_after", "trio.fail_after", "trio.move_on_at", "trio.fail_at"}
-VIRTUAL = re.compile(r"\b(autojump_clock|mock_clock|MockClock)\b")
+VIRTUAL = re.compile(r"\b(autojump_clock|mock_clock|MockClock|run_virtual|run_check)\b")
 
 
 def _calls(path: Path) -> list[str]:
@@ -43,7 +43,9 @@ def test_no_test_sleeps_for_real(path: Path) -> None:
     calls = set(_calls(path))
     assert calls & SLEEPS == set()
     if calls & TIMED:
-        assert VIRTUAL.search(text_of(path)), f"{sorted(calls & TIMED)} without a mock clock"
+        # A file of parts is run by the tests beside it.
+        beside = [other for other in python_files(str(path.parent)) if other == path or not path.name.startswith("test_")]
+        assert any(VIRTUAL.search(text_of(other)) for other in beside), f"{sorted(calls & TIMED)} without a mock clock"
 
 
 @pytest.mark.parametrize("path", TESTS, ids=str)
@@ -67,3 +69,8 @@ def test_a_test_can_fail(path: Path) -> None:
         if node.name.startswith("test_") and not any(isinstance(part, ast.Assert | ast.Call | ast.Raise) for part in ast.walk(node))
     ]
     assert blind == []
+
+
+def test_a_test_has_the_same_name_in_each_run(request: pytest.FixtureRequest) -> None:
+    """No address of an object is part of a test's id: give `ids=`, so that a failure can be run again by its name."""
+    assert [item.nodeid for item in request.session.items if re.search(r" at 0x[0-9a-f]+", item.nodeid)] == []

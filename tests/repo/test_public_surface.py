@@ -24,7 +24,9 @@ def test_all_lists_exactly_what_can_be_imported(name: str) -> None:
     present = {
         attribute
         for attribute, value in vars(module).items()
-        if not attribute.startswith("_") and not (isinstance(value, ModuleType) and value.__name__.startswith(module.__name__))
+        if attribute.isidentifier()
+        and not attribute.startswith("_")
+        and not (isinstance(value, ModuleType) and value.__name__.startswith(module.__name__))
     }
     listed = [attribute for attribute in module.__all__ if not isinstance(getattr(module, attribute), ModuleType)]
     assert len(set(module.__all__)) == len(module.__all__)

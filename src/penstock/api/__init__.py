@@ -26,6 +26,7 @@ from penstock.api._errors import (
     UsageError,
 )
 from penstock.api._interfaces import Processor, Publisher, Subscriber, Subscription
+from penstock.api._shown import shown
 
 __all__ = [
     "UNBOUNDED",
@@ -56,4 +57,5 @@ __all__ = [
     "UsageError",
     "add_demand",
     "check_demand",
+    "shown",
 ]

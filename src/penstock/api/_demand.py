@@ -7,6 +7,7 @@ and it is what the wire can carry.
 from typing import Final
 
 from penstock.api._errors import IllegalDemand
+from penstock.api._shown import shown
 
 UNBOUNDED: Final = 2**63 - 1
 """A demand of this size, or more, means "without bound" (rule 3.17)."""
@@ -26,20 +27,12 @@ def check_demand(n: object) -> int:
     if type(n) is not int:
         if isinstance(n, bool) or not isinstance(n, int):
             raise IllegalDemand(
-                f"request() was called with {_shown(n)}; demand is a positive integer (rule 3.9): request(1) asks for one element"
+                f"request() was called with {shown(n)}; demand is a positive integer (rule 3.9): request(1) asks for one element"
             )
-        n = int(n)
+        n = int.__int__(n)  # not int(n): what a subclass makes of itself is not what it counts
     if n <= 0:
         raise IllegalDemand(
-            f"request({_shown(n)}) is a non-positive subscription request; demand is at least 1 (rule 3.9). "
+            f"request({shown(n)}) is a non-positive subscription request; demand is at least 1 (rule 3.9). "
             "To stop receiving, call cancel(); to pause, do not request"
         )
     return n if n < UNBOUNDED else UNBOUNDED
-
-
-def _shown(value: object) -> str:
-    # A huge integer's repr can itself raise (Python limits the digits), and an error path must not.
-    if isinstance(value, int) and not -UNBOUNDED <= value <= UNBOUNDED:
-        return f"an integer of {value.bit_length()} bits"
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -24,6 +24,9 @@
 A message says what happened, what was allowed, and what to try.
 """
 
+from functools import partial
+from typing import Any
+
 
 class PenstockError(Exception):
     """The root of all our exceptions. Catch it to catch whatever penstock raises by itself."""
@@ -54,6 +57,10 @@ class RuleViolation(PenstockError):
     def __init__(self, message: str, *, rule: str) -> None:
         super().__init__(message)
         self.rule = rule
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are pickled by calling the class with `args` alone, which a required keyword makes impossible.
+        return partial(type(self), *self.args, rule=self.rule), (), self.__dict__
 
 
 class PublisherFailed(PenstockError):
@@ -91,6 +98,9 @@ class LimitExceeded(PenstockError):
         super().__init__(message)
         self.limit = limit
         self.value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), *self.args, limit=self.limit, value=self.value), (), self.__dict__
 
 
 class SlowSubscriber(LimitExceeded):

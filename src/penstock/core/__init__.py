@@ -3,8 +3,12 @@
 May import `penstock.api` and trio. Operators build on this layer; it knows nothing of them, nor of any network.
 """
 
+from penstock.core._arguments import check_seconds, name_of
+from penstock.core._as_draft import as_draft
+from penstock.core._as_modern import as_modern
 from penstock.core._callback import CallbackSubscriber
 from penstock.core._edge import Edge
+from penstock.core._mailbox import MailboxPolicy, MailboxSubscriber
 from penstock.core._open import subscribe
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, log_violation, tell
 from penstock.core._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
@@ -13,7 +17,6 @@ from penstock.core._sources import (
     Over,
     Streamable,
     as_source,
-    check_seconds,
     empty,
     failed,
     from_async_iterable,
@@ -22,7 +25,6 @@ from penstock.core._sources import (
     from_publisher,
     generate,
     interval,
-    name_of,
     single,
     timer,
 )
@@ -36,6 +38,8 @@ __all__ = [
     "DEFAULT_DEMAND",
     "CallbackSubscriber",
     "Edge",
+    "MailboxPolicy",
+    "MailboxSubscriber",
     "Over",
     "Report",
     "Scope",
@@ -47,6 +51,8 @@ __all__ = [
     "Streamable",
     "Topic",
     "TopicStatistics",
+    "as_draft",
+    "as_modern",
     "as_source",
     "check_seconds",
     "collect",

@@ -1,13 +1,16 @@
 """A subscriber made of plain functions, for those who want to be called rather than to iterate."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from penstock.api import UNBOUNDED, RuleViolation, Subscriber, Subscription, UsageError
-from penstock.core._scope import Report, log_violation, tell
+from penstock.api import UNBOUNDED, RuleViolation, Subscriber, Subscription, UsageError, shown
+from penstock.core._arguments import check_function, name_of
+from penstock.core._scope import Report, check_hook, log_violation, tell
 from penstock.core._stream import DEFAULT_DEMAND
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CallbackSubscriber(Subscriber[T], Generic[T]):
@@ -17,7 +20,7 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
     and goes to `on_violation`; it never reaches the publisher (rule 2.13).
     """
 
-    __slots__ = ("__weakref__", "_complete", "_demand", "_error", "_next", "_on_violation", "_over", "_owed", "_subscription")
+    __slots__ = ("__weakref__", "_complete", "_demand", "_error", "_next", "_on_violation", "_over", "_owed", "_slice", "_subscription")
 
     def __init__(
         self,
@@ -29,12 +32,13 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
         on_violation: Report = log_violation,
     ) -> None:
         if type(demand) is not int or demand < 1:
-            raise UsageError(f"demand={demand!r}; give how many elements may be under way at a time, at least 1")
-        self._next = next
-        self._error = error
-        self._complete = complete
+            raise UsageError(f"demand={shown(demand)}; give how many elements may be under way at a time, at least 1")
+        self._next = _plain(next, "next", "one argument, the element")
+        self._error = None if error is None else _plain(error, "error", "one argument, the exception")
+        self._complete = None if complete is None else _plain(complete, "complete", "no argument")
         self._demand = min(demand, UNBOUNDED)
-        self._on_violation = on_violation
+        self._slice = max(1, self._demand // 2)
+        self._on_violation = check_hook(on_violation)
         self._owed = 0
         self._over = False
         self._subscription: Subscription | None = None
@@ -49,6 +53,10 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if subscription is None:
             raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
+        if subscription is self._subscription:
+            self.cancel()
+            tell(self._on_violation, RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
+            return
         if self._over or self._subscription is not None:
             subscription.cancel()  # rule 2.5
             return
@@ -63,13 +71,13 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
         self._call("next", self._next, element)
         # rule 2.1: asked for at the very end of the signal, so that a synchronous publisher does not nest
         self._owed += 1
-        if self._owed >= max(1, self._demand // 2) and self._subscription is not None:
+        if self._owed >= self._slice and self._subscription is not None:
             owed, self._owed = self._owed, 0
             self._subscription.request(owed)
 
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
-            raise TypeError(f"on_error({error!r}): an exception is needed (rule 2.13)")
+            raise TypeError(f"on_error({shown(error)}): an exception is needed (rule 2.13)")
         if self._end() and self._error is not None:
             self._call("error", self._error, error)
 
@@ -88,7 +96,7 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
         except Exception as error:  # boundary: the user's callback (rule 2.13)
             self.cancel()
             violation = RuleViolation(
-                f"the `{name}` callback raised {error!r}; its subscription was cancelled. "
+                f"the `{name}` callback raised {shown(error)}; its subscription was cancelled. "
                 "Handle the error inside the callback, or use `async for`, where it is yours to catch",
                 rule="2.13",
             )
@@ -97,3 +105,10 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
 
     def __repr__(self) -> str:
         return f"<callback subscriber {'over' if self._over else 'live' if self._subscription else 'new'}>"
+
+
+def _plain(function: F, what: str, of: str) -> F:
+    """Return `function` where it is a plain one; an async one would never run, because nobody could await it."""
+    if inspect.iscoroutinefunction(check_function(function, f"`{what}`", of)):
+        raise UsageError(f"{what} is {name_of(function)}, which is async; a signal cannot wait. For async work there is for_each()")
+    return function

@@ -10,7 +10,7 @@ Rules of this file:
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from penstock.api import IllegalDemand, RuleViolation, Subscriber, Subscription, check_demand
+from penstock.api import IllegalDemand, RuleViolation, Subscriber, Subscription, check_demand, shown
 from penstock.core._scope import Report, tell
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Edge(Subscriber[T], Subscription, Generic[T]):
         try:
             attach(edge)
         except Exception as error:  # boundary: attach of a source that somebody else wrote (rule 1.9: subscribe returns normally)
-            edge.on_error(error)
+            edge._fail(error)
 
     # --- the subscription: called by the foreign subscriber
 
@@ -53,9 +53,7 @@ class Edge(Subscriber[T], Subscription, Generic[T]):
         try:
             demand = check_demand(n)
         except IllegalDemand as illegal:
-            # rule 3.9
-            self._upstream.cancel()
-            self.on_error(illegal)
+            self._fail(illegal)  # rule 3.9
             return
         self._upstream.request(demand)
 
@@ -63,8 +61,16 @@ class Edge(Subscriber[T], Subscription, Generic[T]):
         if self._subscriber is None:
             return  # rule 3.7
         self._subscriber = None
-        if self._upstream is not None:
-            self._upstream.cancel()
+        self._drop_upstream()
+
+    def _fail(self, error: Exception) -> None:
+        self._drop_upstream()
+        self.on_error(error)
+
+    def _drop_upstream(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.cancel()
 
     # --- the subscriber: called by the pipe
 
@@ -79,27 +85,28 @@ class Edge(Subscriber[T], Subscription, Generic[T]):
         try:
             subscriber.on_next(element)
         except Exception as error:  # boundary: a foreign subscriber's signal method (rule 2.13)
-            self._cut_off("on_next", error)
+            self.cancel()
+            self._report("on_next", error)
 
     def on_error(self, error: BaseException, /) -> None:
         self._greet()
-        subscriber, self._subscriber = self._subscriber, None  # rule 1.6
+        subscriber = self._end()
         if subscriber is None:
             return
         try:
             subscriber.on_error(error)
         except Exception as raised:  # boundary: a foreign subscriber's signal method (rule 2.13)
-            self._cut_off("on_error", raised)
+            self._report("on_error", raised)
 
     def on_complete(self, /) -> None:
         self._greet()
-        subscriber, self._subscriber = self._subscriber, None  # rule 1.6
+        subscriber = self._end()
         if subscriber is None:
             return
         try:
             subscriber.on_complete()
         except Exception as raised:  # boundary: a foreign subscriber's signal method (rule 2.13)
-            self._cut_off("on_complete", raised)
+            self._report("on_complete", raised)
 
     def _greet(self) -> None:
         """Signal on_subscribe, once, before anything else (rules 1.9, 2.12)."""
@@ -109,13 +116,18 @@ class Edge(Subscriber[T], Subscription, Generic[T]):
         try:
             self._subscriber.on_subscribe(self)
         except Exception as error:  # boundary: a foreign subscriber's signal method (rule 2.13)
-            self._cut_off("on_subscribe", error)
+            self.cancel()
+            self._report("on_subscribe", error)
 
-    def _cut_off(self, signal: str, error: Exception) -> None:
-        self.cancel()
-        self._subscriber = None
+    def _end(self) -> Subscriber[T] | None:
+        """Forget both sides (rule 1.6); return who the subscriber was."""
+        subscriber, self._subscriber = self._subscriber, None
+        self._upstream = None
+        return subscriber
+
+    def _report(self, signal: str, error: Exception) -> None:
         violation = RuleViolation(
-            f"a subscriber raised {error!r} in {signal}; a signal method must return normally. "
+            f"a subscriber raised {shown(error)} in {signal}; a signal method must return normally. "
             "Its subscription was cancelled; to stop on purpose, call subscription.cancel()",
             rule="2.13",
         )

@@ -3,32 +3,40 @@
 Rules of this file:
 
 * The pipe below sees `on_subscribe` at once; what it requests before the publisher has answered is kept and passed on then.
-* An element beyond demand, or a publisher that raises, ends the stream with a `RuleViolation` that names the rule.
+* An element beyond demand (before `on_subscribe` that is any), or a publisher that raises, ends the stream with a `RuleViolation` that
+  names the rule.
   Only None is answered to the publisher itself, with a TypeError (rule 2.13).
 * After the end, in whatever way, the publisher's signals are nothing (rules 2.4, 2.8).
 """
 
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from penstock.api import Publisher, RuleViolation, Subscriber, Subscription, add_demand
-from penstock.core._scope import Scope
+from penstock.api import Publisher, RuleViolation, Subscriber, Subscription, add_demand, shown
 
 T = TypeVar("T")
+
+
+class Told(Protocol):
+    """Who hears of a violation after which no subscriber listens any more: a `Scope`, mostly."""
+
+    def violation(self, error: RuleViolation) -> None:
+        """A foreign object broke a rule and was cut off."""
 
 
 class Intake(Subscriber[T], Subscription, Generic[T]):
     """The first stage after a foreign publisher: its subscriber, and the pipe's subscription."""
 
-    __slots__ = ("_outstanding", "_scope", "_subscriber", "_upstream")
+    __slots__ = ("_early", "_outstanding", "_scope", "_subscriber", "_upstream")
 
-    def __init__(self, subscriber: Subscriber[T], scope: Scope) -> None:
+    def __init__(self, subscriber: Subscriber[T], scope: Told) -> None:
         self._subscriber: Subscriber[T] | None = subscriber
         self._scope = scope
         self._upstream: Subscription | None = None
-        self._outstanding = 0
+        self._early = 0  # requested before the publisher answered
+        self._outstanding = 0  # requested of the publisher, and not yet signalled
 
     @classmethod
-    def between(cls, publisher: Publisher[T], subscriber: Subscriber[T], scope: Scope) -> None:
+    def between(cls, publisher: Publisher[T], subscriber: Subscriber[T], scope: Told) -> None:
         """Subscribe to `publisher` on behalf of `subscriber`."""
         intake = cls(subscriber, scope)
         subscriber.on_subscribe(intake)
@@ -37,15 +45,16 @@ class Intake(Subscriber[T], Subscription, Generic[T]):
         try:
             publisher.subscribe(intake)
         except Exception as error:  # boundary: a foreign publisher (rule 1.9)
-            intake._broken("1.9", f"the publisher raised {error!r} in subscribe()", error)
+            intake._broken("1.9", f"the publisher raised {shown(error)} in subscribe()", error)
 
     # --- the subscription: called by the pipe
 
     def request(self, n: int, /) -> None:
         if self._subscriber is None:
             return  # rule 3.6
-        self._outstanding = add_demand(self._outstanding, n)
-        if self._upstream is not None:
+        if self._upstream is None:
+            self._early = add_demand(self._early, n)
+        else:
             self._ask(self._upstream, n)
 
     def cancel(self, /) -> None:
@@ -59,13 +68,17 @@ class Intake(Subscriber[T], Subscription, Generic[T]):
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if subscription is None:
             raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
+        if subscription is self._upstream:
+            self._broken("2.12", "the publisher signalled on_subscribe twice with one subscription")
+            return
         if self._subscriber is None or self._upstream is not None:
             # rule 2.5: never two subscriptions; one that comes late is not needed any more
             self._cancel(subscription)
             return
         self._upstream = subscription
-        if self._outstanding:
-            self._ask(subscription, self._outstanding)
+        if self._early:
+            early, self._early = self._early, 0
+            self._ask(subscription, early)
 
     def on_next(self, element: T, /) -> None:
         if element is None:
@@ -81,7 +94,7 @@ class Intake(Subscriber[T], Subscription, Generic[T]):
 
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
-            raise TypeError(f"on_error({error!r}): an exception is needed (rule 2.13)")
+            raise TypeError(f"on_error({shown(error)}): an exception is needed (rule 2.13)")
         subscriber = self._end()
         if subscriber is not None:
             subscriber.on_error(error)
@@ -117,16 +130,17 @@ class Intake(Subscriber[T], Subscription, Generic[T]):
             self._scope.violation(violation)
 
     def _ask(self, upstream: Subscription, n: int) -> None:
+        self._outstanding = add_demand(self._outstanding, n)
         try:
             upstream.request(n)
         except Exception as error:  # boundary: a foreign subscription (rule 3.16)
-            self._broken("3.16", f"the publisher raised {error!r} in request()", error)
+            self._broken("3.16", f"the publisher raised {shown(error)} in request()", error)
 
     def _cancel(self, upstream: Subscription) -> None:
         try:
             upstream.cancel()
         except Exception as error:  # boundary: a foreign subscription (rule 3.15)
-            self._broken("3.15", f"the publisher raised {error!r} in cancel()", error)
+            self._broken("3.15", f"the publisher raised {shown(error)} in cancel()", error)
 
     def __repr__(self) -> str:
-        return f"<intake {'over' if self._subscriber is None else 'live'}, outstanding {self._outstanding}>"
+        return f"<intake {'over' if self._subscriber is None else 'live'}, outstanding {add_demand(self._early, self._outstanding)}>"

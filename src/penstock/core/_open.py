@@ -3,7 +3,8 @@
 Rules of this file:
 
 * Leaving cancels first and then waits until every task behind the subscription has ended.
-* An exception from the body leaves the block as it is, never wrapped in a group; so does a single failure of ours.
+* An exception from the body leaves the block as it is, never wrapped in a group, and never unwrapped; so does a single failure of ours.
+  Only an interrupt (KeyboardInterrupt) that struck one of our tasks goes before it.
 * A failure of cleanup is raised where nothing else is; beside an exception from the body it goes to `on_violation`.
 """
 
@@ -14,7 +15,7 @@ from typing import Final, Generic, TypeVar
 import trio
 
 from penstock.api import UsageError
-from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, log_violation
+from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation, tell
 from penstock.core._source import Source
 from penstock.core._sources import Streamable, as_source
 from penstock.core._stream import DEFAULT_DEMAND, Stream
@@ -41,10 +42,12 @@ def subscribe(
     `Stream.request` yourself.
 
     When the block has been left, everything behind the stream has stopped: tasks are gone, generators are closed.
-    A generator's own cleanup gets `cleanup_timeout` seconds, then a `CleanupTimeout` is raised.
+    A generator that rests at a `yield` gets `cleanup_timeout` seconds for its own cleanup, then a `CleanupTimeout` is raised; one that
+    waits somewhere else is cancelled there, as trio cancels, so its cleanup must shield itself if it has to wait.
     Raises UsageError for what cannot be streamed. Entering and leaving checkpoint.
     """
-    return _Opening(as_source(source), Stream(demand=demand), on_violation, cleanup_timeout)
+    check_hook(on_violation)
+    return _Opening(as_source(source), Stream(demand=demand), on_violation, check_cleanup_timeout(cleanup_timeout))
 
 
 class _Opening(AbstractAsyncContextManager[Stream[T]], Generic[T]):
@@ -54,47 +57,66 @@ class _Opening(AbstractAsyncContextManager[Stream[T]], Generic[T]):
 
     def __init__(self, source: Source[T], stream: Stream[T], on_violation: Report, cleanup_timeout: float) -> None:
         self._source: Source[T] | None = source
-        self._stream = stream
+        self._stream: Stream[T] | None = stream
         self._on_violation = on_violation
         self._cleanup_timeout = cleanup_timeout
         self._failures: list[Exception] = []
-        self._nursery = trio.open_nursery()
 
     async def __aenter__(self) -> Stream[T]:
         await trio.lowlevel.checkpoint()
         source, self._source = self._source, None
-        if source is None:
+        stream = self._stream
+        if source is None or stream is None:
             raise UsageError("this subscription was opened before; call subscribe() again for another one")
+        self._nursery = trio.open_nursery(strict_exception_groups=True)
         nursery = await self._nursery.__aenter__()
         self._scope = Scope(nursery, on_violation=self._on_violation, on_failure=self._keep, cleanup_timeout=self._cleanup_timeout)
-        source.attach(self._stream, self._scope)
-        return self._stream
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool | None:
-        self._stream.cancel()
-        self._scope.cancel()
         try:
-            swallowed = await self._nursery.__aexit__(kind, error, trace)
+            source.attach(stream, self._scope)
+        except Exception as error:  # boundary: attach of a source that somebody else wrote
+            self._scope.cancel()
+            stream.on_error(error)
+        except BaseException as interrupt:
+            # From here on the nursery must be left in due form, whatever happens.
+            await self.__aexit__(type(interrupt), interrupt, interrupt.__traceback__)
+            raise
+        return stream
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        stream, self._stream = self._stream, None  # no reference is kept: a foreign publisher may keep our scope
+        if stream is not None:
+            stream.cancel()
+        self._scope.cancel()
+        crash = await self._wait_stopped()
+        if crash is not None and (error is None or not isinstance(crash, trio.Cancelled)):
+            self._settle(crash)
+            raise crash
+        self._settle(error)
+
+    async def _wait_stopped(self) -> BaseException | None:
+        """Wait until every task has ended; return what of them must go on: an interrupt, or a cancellation from outside.
+
+        The nursery never sees the exception from the body: it would wrap it, and take apart a group that the body itself has raised.
+        """
+        try:
+            await self._nursery.__aexit__(None, None, None)
         except BaseExceptionGroup as group:
-            sole = _sole(group)
-            if sole is not error:
-                raise sole from None
-            swallowed = False
-        self._settle(None if swallowed else error)
-        return swallowed
+            _, interrupts = group.split(trio.Cancelled)
+            return _sole(group if interrupts is None else interrupts)
+        return None
 
     def _keep(self, failure: Exception) -> None:
         if len(self._failures) < MOST_FAILURES:
             self._failures.append(failure)
         else:
-            self._on_violation(failure)
+            tell(self._on_violation, failure)
 
     def _settle(self, error: BaseException | None) -> None:
         failures, self._failures = self._failures, []
         if error is not None:
             # The body's exception goes first; what cleanup had to say is told, not lost.
             for failure in failures:
-                self._on_violation(failure)
+                tell(self._on_violation, failure)
         elif len(failures) == 1:
             raise failures[0]
         elif failures:
@@ -102,8 +124,8 @@ class _Opening(AbstractAsyncContextManager[Stream[T]], Generic[T]):
 
 
 def _sole(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the one exception that a nest of groups holds, or the group itself where there are several."""
+    """Return the first exception in a nest of groups: all say the same, that this program, or this part of it, is to end."""
     inner: BaseException = group
-    while isinstance(inner, BaseExceptionGroup) and len(inner.exceptions) == 1:
+    while isinstance(inner, BaseExceptionGroup):
         inner = inner.exceptions[0]
-    return inner if not isinstance(inner, BaseExceptionGroup) else group
+    return inner

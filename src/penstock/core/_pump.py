@@ -4,15 +4,18 @@ Rules of this file:
 
 * One task pulls and closes; it does nothing else. (An async generator that is pulled from two tasks breaks its cancel scopes silently.)
 * The task exists from the first pull to the end, not before: a subscription that nobody pulls is an object, not a task.
+* No cancel scope is opened between two pulls: a generator may hold one of its own open over a `yield`, or a nursery, and they must nest.
+  So what bounds the cleanup is the scope around the whole task, and a generator that rests at a `yield` is never cancelled but closed.
 * `_budget` is what may still be signalled in this burst, `_backlog` what was requested beyond it. Cancelling sets both to zero,
-  so one comparison per element sees the end of the burst, of the demand and of the subscription alike.
+  so a comparison of one number sees the end of the burst, of the demand and of the subscription alike.
 * Signals come from the pump's task only: `request` and `cancel` never signal, so they cannot recurse (rules 3.3, 3.4).
 """
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from math import inf
 from time import monotonic
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 import trio
 
@@ -46,13 +49,18 @@ class Pump(Subscription, Generic[T]):
         "_borrowed",
         "_budget",
         "_burst",
+        "_cancel_scope",
         "_given",
+        "_held",
+        "_iterator",
         "_label",
         "_left",
         "_open",
         "_parked",
         "_position",
+        "_pulling",
         "_scope",
+        "_stopped",
         "_subscriber",
         "_task",
     )
@@ -83,8 +91,13 @@ class Pump(Subscription, Generic[T]):
         self._backlog = 0
         self._burst = FIRST_BURST
         self._position = 0
-        self._task: trio.CancelScope | None = None
-        self._parked: trio.lowlevel.Task | None = None
+        self._iterator: AsyncIterator[T] | None = None
+        self._held: list[T] | tuple[()] = ()  # what the iterator answered when it was not asked: see _hand_back
+        self._cancel_scope: trio.CancelScope | None = None  # the one around the task
+        self._task: trio.lowlevel.Task | None = None
+        self._parked = False  # waiting for demand
+        self._pulling = False  # inside a burst: the iterator is at work, or the subscriber
+        self._stopped = False
 
     # --- the subscription
 
@@ -92,30 +105,46 @@ class Pump(Subscription, Generic[T]):
         if self._subscriber is None:
             return  # rule 3.6
         self._backlog = add_demand(self._backlog, n)
-        if self._parked is not None:
-            trio.lowlevel.reschedule(self._parked)
-            self._parked = None
-        elif self._task is None:
+        if self._parked:
+            self._wake()
+        elif self._cancel_scope is None:
             self._start()
 
     def cancel(self, /) -> None:
         if self._subscriber is None:
             return  # rule 3.7
         self._let_go()
-        if self._task is not None:
-            self._task.cancel()
-        elif self._given:
-            with suppress(UsageError):  # the nursery has closed: whoever made the generator is left with it, unstarted
-                self._task = self._scope.spawn(self._run, name=f"penstock cleanup of {self._label}")
-        else:
-            self._open = None
+        self._stop()
+        if self._cancel_scope is None:
+            if self._given:
+                with suppress(UsageError):  # the nursery has closed: whoever made the generator is left with it, unstarted
+                    self._spawn("cleanup")
+            else:
+                self._open = None
 
     def _start(self) -> None:
         try:
-            self._task = self._scope.spawn(self._run, name=f"penstock pump of {self._label}")
+            self._spawn("pump")
         except UsageError as closed:
             # rule 3.16: request() returns normally, the subscriber hears of it
             self._end_with_error(closed)
+
+    def _spawn(self, role: str) -> None:
+        self._cancel_scope = self._scope.spawn(self._run, name=f"penstock {role} of {self._label}", stop=self._stop)
+
+    def _stop(self) -> None:
+        """End the task: by itself where the iterator rests between two elements, else by cancelling what it waits for."""
+        self._stopped = True
+        self._budget = self._backlog = 0
+        if self._parked:
+            self._wake()
+        elif self._pulling and self._cancel_scope is not None and not self._in_signal():
+            self._cancel_scope.cancel()
+
+    def _in_signal(self) -> bool:
+        """Tell whether this call comes from inside the subscriber's `on_next`: the iterator rests meanwhile."""
+        running = self._task is not None and self._task.coro.cr_running
+        return running and not getattr(self._iterator, "ag_running", False)
 
     def _let_go(self) -> Subscriber[T] | None:
         """Forget the subscriber (rules 1.6, 3.13) and every demand; return who it was."""
@@ -126,19 +155,13 @@ class Pump(Subscription, Generic[T]):
     # --- the task
 
     async def _run(self) -> None:
-        open_iterator, self._open = self._open, None
-        if open_iterator is None:
-            return  # cancelled before the task had its first turn
+        self._task = trio.lowlevel.current_task()
         try:
-            iterator = open_iterator()
-        except Exception as error:  # boundary: the user's factory; rule 1.4
-            self._end_with_error(error)
-            return
-        try:
-            await self._pull(iterator)
-        except Exception as error:  # boundary: the user's generator; rule 1.4
+            await self._open_and_pull()
+        except Exception as error:  # boundary: the user's factory and generator; rule 1.4
             self._end_with_error(error)
         finally:
+            self._pulling = False
             if self._subscriber is not None:
                 self._end_with_error(
                     PublisherStopped(
@@ -146,27 +169,38 @@ class Pump(Subscription, Generic[T]):
                         "Keep the nursery open until the subscribers are done, or cancel the subscription first"
                     )
                 )
-            await self._close(iterator)
+            await self._close()
+            self._task = None
 
-    async def _pull(self, iterator: AsyncIterator[T]) -> None:
+    async def _open_and_pull(self) -> None:
+        open_iterator, self._open = self._open, None
+        if open_iterator is None or (self._stopped and not self._given):
+            return  # cancelled before the task had its first turn
+        self._iterator = iterator = open_iterator()
         subscriber = self._subscriber
-        if subscriber is None:
-            return
-        on_next = subscriber.on_next
-        del subscriber
+        if subscriber is not None:
+            await self._pull(iterator, subscriber.on_next)
+
+    async def _pull(self, iterator: AsyncIterator[T], on_next: Callable[[T], None]) -> None:
         while self._left:
-            await self._next_budget()
-            started, granted = monotonic(), self._budget
-            async for element in iterator:
-                if element is None:
-                    raise self._none_element(granted)
-                self._budget -= 1
-                on_next(element)
-                if self._budget <= 0:
+            try:
+                if not await self._next_budget():
+                    return
+            except trio.Cancelled as cancelled:
+                try:
+                    self._held = [await self._hand_back(cancelled, iterator)]
+                except StopAsyncIteration:
                     break
-            else:
+                continue
+            started, granted = monotonic(), self._budget
+            self._pulling = True
+            if self._held:
+                held, self._held = self._held[0], ()
+                self._signal_one(held, on_next)
+            if self._budget > 0 and not await self._signal_burst(iterator, on_next, granted):
                 break
-            if self._subscriber is None:
+            self._pulling = False
+            if self._stopped:
                 return
             self._position += granted
             self._left -= granted
@@ -176,52 +210,122 @@ class Pump(Subscription, Generic[T]):
         if done is not None:
             done.on_complete()
 
-    async def _next_budget(self) -> None:
-        """Wait for demand, and cut from it what this burst may signal."""
+    async def _signal_burst(self, iterator: AsyncIterator[T], on_next: Callable[[T], None], granted: int) -> bool:
+        """Signal what the budget permits; return False at the iterator's end."""
+        async for element in iterator:
+            if self._budget <= 0:
+                return True  # cancelled while it was pulled: silence from then on
+            if element is None:
+                raise self._none_element(granted - self._budget)
+            self._budget -= 1
+            on_next(element)
+            if self._budget <= 0:
+                return True
+        return False
+
+    def _signal_one(self, element: T, on_next: Callable[[T], None]) -> None:
+        if element is None:
+            raise self._none_element(0)
+        self._budget -= 1
+        on_next(element)
+
+    async def _next_budget(self) -> bool:
+        """Wait for demand, and cut from it what this burst may signal; return False where there will be none."""
         if self._backlog:
             await trio.lowlevel.checkpoint()
-        while not self._backlog:
-            self._parked = trio.lowlevel.current_task()
+        while not self._backlog and not self._stopped:
+            self._parked = True
             await trio.lowlevel.wait_task_rescheduled(self._unpark)
         budget = min(self._backlog, self._burst, self._left)
         if self._backlog < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
             self._backlog -= budget
         self._budget = budget
+        return not self._stopped
 
     def _unpark(self, _: Any) -> trio.lowlevel.Abort:
-        self._parked = None
+        self._parked = False
         return trio.lowlevel.Abort.SUCCEEDED
 
-    async def _close(self, iterator: AsyncIterator[T]) -> None:
+    def _wake(self) -> None:
+        self._parked = False
+        if self._task is not None:
+            trio.lowlevel.reschedule(self._task)
+
+    async def _hand_back(self, cancelled: trio.Cancelled, iterator: AsyncIterator[T]) -> T:
+        """Hand a cancellation to the iterator whose it is, and return what that yields in answer.
+
+        A generator that holds a cancel scope or a nursery open over its `yield` would be told there, if it waited there for demand.
+        We wait in its place: the timeout that it set, or the crash of its own child task, reaches us.
+        """
+        athrow = getattr(iterator, "athrow", None)
+        if athrow is None or not self._is_inner():
+            raise cancelled
+        self._pulling = True
+        try:
+            return cast("T", await athrow(cancelled))
+        finally:
+            self._pulling = False
+
+    def _is_inner(self) -> bool:
+        """Tell whether what is cancelled here lies inside this task."""
+        if self._cancel_scope is None or self._cancel_scope.cancel_called:
+            return False
+        self._cancel_scope.shield = True
+        inner = trio.current_effective_deadline() == -inf
+        self._cancel_scope.shield = False
+        return inner
+
+    async def _close(self) -> None:
         """Close the iterator in the task that pulled it, within a deadline of its own."""
+        iterator, self._iterator = self._iterator, None
         aclose = None if self._borrowed else getattr(iterator, "aclose", None)
-        if aclose is None:
+        if aclose is None or self._cancel_scope is None:
             return
-        with trio.move_on_after(self._scope.cleanup_timeout, shield=True) as deadline:
-            try:
-                await aclose()
-            except Exception as error:  # boundary: the user's cleanup; the stream is over, so the scope hears of it
-                self._scope.fail(error)
-        if deadline.cancelled_caught:
-            self._scope.fail(
-                CleanupTimeout(
-                    f"the cleanup of {self._label} did not end within {self._scope.cleanup_timeout} s and was cut short. "
-                    "Make its `finally` shorter, or give `cleanup_timeout=` more"
-                )
-            )
+        gentle = not self._cancel_scope.cancel_called
+        if gentle:
+            self._cancel_scope.deadline = trio.current_time() + self._scope.cleanup_timeout
+            self._cancel_scope.shield = True
+        try:
+            await aclose()
+        except BaseException as raised:  # boundary: the user's cleanup; the stream is over, so the scope hears of it
+            left = _without_exit(raised)
+            if gentle and self._cancel_scope.cancel_called and _holds_cancelled(left):
+                self._scope.fail(self._too_long())
+            rest = None if left is None else self._scope.sift(left)
+            if rest is not None:
+                raise rest from None
+
+    def _too_long(self) -> CleanupTimeout:
+        return CleanupTimeout(
+            f"the cleanup of {self._label} did not end within {self._scope.cleanup_timeout} s and was cut short. "
+            "Make its `finally` shorter, or give `cleanup_timeout=` more"
+        )
 
     def _end_with_error(self, error: Exception) -> None:
+        """Tell the subscriber; where it is gone, as when cleanup fails, the scope."""
         subscriber = self._let_go()
         if subscriber is not None:
             subscriber.on_error(error)
+        else:
+            self._scope.fail(error)
 
-    def _none_element(self, granted: int) -> UsageError:
-        position = self._position + granted - self._budget
+    def _none_element(self, signalled: int) -> UsageError:
         return UsageError(
-            f"{self._label} yielded None at position {position} (counted from 0); None is never an element (rule 2.13). "
+            f"{self._label} yielded None at position {self._position + signalled} (counted from 0); None is never an element (rule 2.13). "
             "Leave it out, or map it to a value of its own"
         )
 
     def __repr__(self) -> str:
-        state = "over" if self._subscriber is None else "idle" if self._task is None else "live"
+        state = "over" if self._subscriber is None else "idle" if self._cancel_scope is None else "live"
         return f"<pump of {self._label}: {state}, demand {add_demand(self._budget, self._backlog)}>"
+
+
+def _without_exit(raised: BaseException) -> BaseException | None:
+    """Return `raised` without the GeneratorExit that closes a generator: a nursery around the `yield` puts even that into a group."""
+    return raised.split(GeneratorExit)[1] if isinstance(raised, BaseExceptionGroup) else raised
+
+
+def _holds_cancelled(raised: BaseException | None) -> bool:
+    if isinstance(raised, BaseExceptionGroup):
+        return raised.subgroup(trio.Cancelled) is not None
+    return isinstance(raised, trio.Cancelled)

@@ -7,17 +7,21 @@ that was given to `source.publisher(nursery)`.
 Rules of this file:
 
 * A task of ours never raises an `Exception` into the nursery: what goes wrong after nobody listens any more goes to `fail`.
+  Nor does it raise a `Cancelled` that came from inside the task; only one from outside, or an interrupt, is the nursery's affair.
 * Each task has its own cancel scope, so that one stream can stop while its neighbours in the same nursery run on.
+* `cancel` asks each task to stop in the task's own way, because a generator that rests at a `yield` is closed and not cancelled.
 * A scope keeps no list of what has ended.
 """
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from math import inf
+from typing import Final, TypeAlias, cast
 
 import trio
 
 from penstock.api import RuleViolation, UsageError
+from penstock.core._arguments import check_function, check_seconds
 
 Report: TypeAlias = Callable[[Exception], None]
 """What is told of a fault when no subscriber is left to hear it. It must return; what it raises is logged."""
@@ -49,7 +53,7 @@ class Scope:
         self._nursery = nursery
         self._on_violation = on_violation
         self._on_failure = on_failure or on_violation
-        self._tasks: set[trio.CancelScope] = set()
+        self._tasks: dict[trio.CancelScope, Callable[[], None]] = {}  # each running task, and how to stop it
         self._drained: trio.lowlevel.ParkingLot | None = None
         self.cleanup_timeout = cleanup_timeout
 
@@ -58,9 +62,10 @@ class Scope:
         """How many tasks have not ended yet."""
         return len(self._tasks)
 
-    def spawn(self, work: Callable[[], Awaitable[None]], *, name: str) -> trio.CancelScope:
+    def spawn(self, work: Callable[[], Awaitable[None]], *, name: str, stop: Callable[[], None] | None = None) -> trio.CancelScope:
         """Start `work` as a task of this scope and return the cancel scope that ends it.
 
+        `stop` is how `cancel` ends it, where there is a gentler way than to cancel the cancel scope.
         Raises UsageError where the nursery has closed: the subscription has outlived what was to run it.
         """
         cancel_scope = trio.CancelScope()
@@ -71,13 +76,13 @@ class Scope:
                 f"{name} cannot start: the nursery that this publisher was bound to has closed. "
                 "Keep that nursery open for as long as its subscribers live, or use `async with subscribe(...)`"
             ) from closed
-        self._tasks.add(cancel_scope)
+        self._tasks[cancel_scope] = cancel_scope.cancel if stop is None else stop
         return cancel_scope
 
     def cancel(self) -> None:
-        """Cancel every task of this scope. It may be called any number of times."""
-        for cancel_scope in tuple(self._tasks):
-            cancel_scope.cancel()
+        """Stop every task of this scope. It may be called any number of times."""
+        for stop in tuple(self._tasks.values()):
+            stop()
 
     async def wait_stopped(self) -> None:
         """Return when no task of this scope is left. Checkpoints."""
@@ -95,14 +100,37 @@ class Scope:
         """Tell of a failure after which no subscriber listens any more: of cleanup, mostly."""
         tell(self._on_failure, error)
 
+    def sift(self, raised: BaseException) -> BaseException | None:
+        """Tell of the failures in `raised`; return what is left, which is the nursery's affair: an interrupt, or its own cancellation."""
+        failures, rest = _split(raised, Exception)
+        if failures is not None:
+            self.fail(cast("Exception", failures))
+        if rest is not None and trio.current_effective_deadline() > -inf:
+            # Nobody outside is cancelled: a Cancelled here belongs to a cancel scope that this task itself has left in disorder.
+            rest = _split(rest, trio.Cancelled)[1]
+        return rest
+
     async def _run(self, work: Callable[[], Awaitable[None]], cancel_scope: trio.CancelScope) -> None:
         try:
             with cancel_scope:
                 await work()
+        except BaseException as raised:  # sifted: an interrupt and a cancellation from outside go on
+            rest = self.sift(raised)
+            if rest is raised:
+                raise
+            if rest is not None:
+                raise rest from None
         finally:
-            self._tasks.discard(cancel_scope)
+            del self._tasks[cancel_scope]
             if not self._tasks and self._drained is not None:
                 self._drained.unpark_all()
+
+
+def _split(raised: BaseException, kind: type[BaseException]) -> tuple[BaseException | None, BaseException | None]:
+    """Return what of `raised` is of a kind, and what is not; it may be a group or an exception by itself."""
+    if isinstance(raised, BaseExceptionGroup):
+        return raised.split(kind)
+    return (raised, None) if isinstance(raised, kind) else (None, raised)
 
 
 def tell(hook: Report, error: Exception) -> None:
@@ -111,3 +139,13 @@ def tell(hook: Report, error: Exception) -> None:
         hook(error)
     except Exception:  # boundary: a hook of the user's; its own fault must not take down the stream that reports to it
         _log.exception("the on_violation hook raised while it was told of: %s", error)
+
+
+def check_hook(on_violation: Report) -> Report:
+    """Return `on_violation` where it can be called; else raise UsageError."""
+    return check_function(on_violation, "on_violation", "one argument, the exception to tell of")
+
+
+def check_cleanup_timeout(seconds: float) -> float:
+    """Return `seconds` where cleanup can have it for its deadline; else raise UsageError."""
+    return check_seconds(seconds, "cleanup_timeout", zero=True)

@@ -14,9 +14,9 @@ from typing import Generic, TypeVar
 
 import trio
 
-from penstock.api import Publisher, Subscriber
+from penstock.api import Publisher, Subscriber, UsageError, shown
 from penstock.core._edge import Edge
-from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, log_violation
+from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -41,7 +41,9 @@ class Source(ABC, Generic[T_co]):
         Its tasks run in `nursery`, visibly; cancelling the nursery ends every stream that has tasks there with `on_error`.
         `on_violation` is told when a subscriber raises in a signal (rule 2.13); by default that is logged.
         """
-        return _BoundPublisher(self, nursery, on_violation, cleanup_timeout)
+        if not isinstance(nursery, trio.Nursery):
+            raise UsageError(f"publisher() was given {shown(nursery)}; give the nursery that shall run this stream's tasks")
+        return _BoundPublisher(self, nursery, check_hook(on_violation), check_cleanup_timeout(cleanup_timeout))
 
 
 class _BoundPublisher(Publisher[T_co]):

@@ -6,12 +6,13 @@
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Collection, Generator, Iterable
 from functools import partial
-from math import ceil, isfinite
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from math import ceil
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import trio
 
-from penstock.api import UNBOUNDED, Publisher, Subscriber, Subscription, UsageError
+from penstock.api import UNBOUNDED, Publisher, Subscriber, Subscription, UsageError, shown
+from penstock.core._arguments import check_function, check_seconds, name_of
 from penstock.core._intake import Intake
 from penstock.core._pump import Pump
 from penstock.core._scope import Scope
@@ -46,11 +47,14 @@ class IteratorSource(Source[T]):
         self._borrowed = borrowed
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
-        length = UNBOUNDED if self._length is None else self._length()
+        try:
+            length = UNBOUNDED if self._length is None else self._length()
+        except Exception as error:  # boundary: the user's __len__; rule 1.4
+            failed(error).attach(subscriber, scope)
+            return
         if not length:
             # rule 1.5, at the earliest point: no demand is needed to learn of an end that is known
-            subscriber.on_subscribe(Over())
-            subscriber.on_complete()
+            empty().attach(subscriber, scope)
             return
         pump = Pump(self._open, subscriber, scope, label=self._label, length=length, given=self._given, borrowed=self._borrowed)
         subscriber.on_subscribe(pump)
@@ -91,13 +95,16 @@ def as_source(given: Streamable[T]) -> Source[T]:
 
 def from_iterable(iterable: Iterable[T]) -> Source[T]:
     """Stream an iterable. One that knows its length completes with its last element; an iterator can be streamed once."""
-    label = name_of(iterable)
-    length = cast("Collection[T]", iterable).__len__ if isinstance(iterable, Collection) else None
-    return IteratorSource(partial(_walk, iterable), label=label, length=length)
+    if not isinstance(iterable, Iterable):
+        raise UsageError(f"from_iterable() was given {shown(iterable)}, which cannot be iterated over")
+    length = partial(_length, iterable) if isinstance(iterable, Collection) else None
+    return IteratorSource(partial(_walk, iterable), label=name_of(iterable), length=length)
 
 
 def from_async_iterable(iterable: AsyncIterable[T]) -> Source[T]:
     """Stream an async iterable. An async generator is closed at the end, pulled or not, and can be streamed once."""
+    if not isinstance(iterable, AsyncIterable):
+        raise UsageError(f"from_async_iterable() was given {shown(iterable)}, which cannot be iterated over with `async for`")
     if isinstance(iterable, AsyncGenerator):
         return IteratorSource(_OnlyOnce(iterable, label := name_of(iterable)), label=label, given=True)
     borrowed = isinstance(iterable, AsyncIterator)  # its own iterator: an open socket, say, which its owner closes
@@ -109,6 +116,7 @@ def generate(function: Callable[..., AsyncIterable[T]] | Callable[..., Iterable[
 
     Made for async generator functions: each subscriber gets a generator of its own, which is closed when its stream ends.
     """
+    check_function(function, "what generate() shall call", "the arguments that follow it, which returns an async iterable or an iterable")
     if inspect.iscoroutinefunction(function):
         raise UsageError(f"{name_of(function)} is a coroutine function, it returns one value; to stream, `yield` the elements instead")
     return IteratorSource(partial(_call, function, args), label=name_of(function))
@@ -116,11 +124,15 @@ def generate(function: Callable[..., AsyncIterable[T]] | Callable[..., Iterable[
 
 def from_channel(channel: "trio.MemoryReceiveChannel[T]") -> Source[T]:
     """Stream a trio memory channel. Each subscriber receives through a clone, so they compete for elements, and your end stays open."""
+    if not isinstance(channel, trio.MemoryReceiveChannel):
+        raise UsageError(f"from_channel() was given {shown(channel)}; give the receiving end of trio.open_memory_channel()")
     return IteratorSource(channel.clone, label="memory channel")
 
 
 def from_publisher(publisher: Publisher[T]) -> Source[T]:
     """Stream a foreign `Publisher`. What it does against the rules ends the stream with a `RuleViolation`."""
+    if not isinstance(publisher, Publisher):
+        raise UsageError(f"from_publisher() was given {shown(publisher)}, which has no subscribe(); as_source() takes other things, too")
     return _PublisherSource(publisher)
 
 
@@ -146,7 +158,7 @@ def empty() -> Source[Any]:
 def failed(error: Exception) -> Source[Any]:
     """Fail at once with `error`."""
     if not isinstance(error, Exception):
-        raise UsageError(f"failed() was given {error!r}; give it the exception that subscribers shall get")
+        raise UsageError(f"failed() was given {shown(error)}; give it the exception that subscribers shall get")
     return _EndedSource(error)
 
 
@@ -227,7 +239,9 @@ class _SingleSubscription(Subscription, Generic[T]):
         if self._asked or subscriber is None:
             return  # rules 3.3, 3.6: a request from inside on_next finds nothing left to do
         self._asked = True
-        subscriber.on_next(self._element)
+        element = self._element
+        del self._element  # nothing is kept: the subscriber may keep this subscription
+        subscriber.on_next(element)
         if self._subscriber is not None:
             self._subscriber = None
             subscriber.on_complete()
@@ -265,6 +279,13 @@ async def _walk(iterable: Iterable[T]) -> AsyncIterator[T]:
             iterator.close()
 
 
+def _length(collection: Collection[object]) -> int:
+    try:
+        return len(collection)
+    except OverflowError:  # a range, say, of more than sys.maxsize elements: nobody will see its end
+        return UNBOUNDED
+
+
 def _call(function: Callable[..., Any], args: tuple[object, ...]) -> AsyncIterator[Any]:
     made = function(*args)
     if isinstance(made, AsyncIterable):
@@ -284,23 +305,10 @@ async def _ticks(seconds: float, delay: float) -> AsyncIterator[int]:
     while True:
         await trio.sleep_until(start + tick * seconds)
         yield tick
-        tick = max(tick + 1, ceil((trio.current_time() - start) / seconds))
+        # A hair's breadth early, so that who asks exactly on time does not miss that tick for a rounding error.
+        tick = max(tick + 1, ceil((trio.current_time() - start) / seconds - 1e-6))
 
 
 async def _tick_once(delay: float) -> AsyncIterator[int]:
     await trio.sleep(delay)
     yield 0
-
-
-def check_seconds(seconds: float, what: str, *, zero: bool = False) -> float:
-    """Return `seconds` where it is a finite number above 0 (or 0, where that makes sense); else raise UsageError naming `what`."""
-    number = not isinstance(seconds, bool) and isinstance(seconds, int | float) and isfinite(seconds)  # type: ignore[redundant-expr]  # users give anything
-    if number and (seconds > 0 or (zero and seconds == 0)):
-        return float(seconds)
-    raise UsageError(f"{what} is {seconds!r}; it is a time in seconds, {'0 or more' if zero else 'above 0'}, and finite")
-
-
-def name_of(thing: object) -> str:
-    """Return what a person would call `thing` in a message: a function's name, else the type's."""
-    name = getattr(thing, "__qualname__", None)
-    return name if isinstance(name, str) else type(thing).__name__

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand, check_demand
+from penstock.api import UNBOUNDED, RuleViolation, Subscriber, Subscription, UsageError, add_demand, check_demand, shown
 from penstock.core._statistics import StreamState, StreamStatistics
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     def __init__(self, *, demand: int = DEFAULT_DEMAND) -> None:
         if type(demand) is not int or demand < 0:
             raise UsageError(
-                f"demand={demand!r}; give how many elements may be under way at a time (renewed as you take them), "
+                f"demand={shown(demand)}; give how many elements may be under way at a time (renewed as you take them), "
                 "or 0 to call request() yourself"
             )
         self._demand = min(demand, UNBOUNDED)
@@ -94,58 +94,64 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     async def _next_turn(self) -> T:
         """Give the neighbours a turn, then go on with the slice, or take the next one."""
-        if length_hint(self._reading):
-            await trio.lowlevel.checkpoint()
-        else:
-            await self._wait_arrived()
+        await self._wait_readable()
+        if not length_hint(self._reading):
             arrived = self._arrived
             if len(arrived) > self._slice:
                 part, self._arrived = arrived[: self._slice], arrived[self._slice :]
             else:
                 part, self._arrived = arrived, []
-            self._counted += len(part)
-            self._owed += len(part)
+            self._count(part)
             self._reading = iter(part)
         self._turn_ends = _now() + TURN_SECONDS
-        for element in self._reading:
-            return element
-        raise StopAsyncIteration  # cancel() from another task took what was there
+        return next(self._reading)
 
     async def _next_batch(self) -> list[T]:
+        await self._wait_readable()
         batch = list(self._reading)
-        if batch:
+        more, self._arrived = self._arrived, []
+        self._count(more)
+        self._renew()
+        return batch + more if batch else more
+
+    def _count(self, part: list[T]) -> None:
+        self._counted += len(part)
+        self._owed += len(part)
+
+    async def _wait_readable(self) -> None:
+        """Give the neighbours a turn; return when there is something to read, and raise what ended the stream where nothing will be."""
+        if length_hint(self._reading):
+            await trio.lowlevel.checkpoint()
+            if length_hint(self._reading):
+                return
+        self._renew()
+        if self._arrived or self._state is not StreamState.OPEN:
             await trio.lowlevel.checkpoint()
         else:
-            await self._wait_arrived()
-        more, self._arrived = self._arrived, []
-        self._counted += len(more)
-        self._owed += len(more)
-        self._renew()
-        if batch:
-            batch.extend(more)
-            return batch
-        return more
-
-    async def _wait_arrived(self) -> None:
-        """Return when something has arrived; raise what ended the stream where nothing will."""
-        self._renew()
-        if self._arrived:
-            await trio.lowlevel.checkpoint()
-        elif self._live:
             if self._waiting is not None:
-                raise UsageError(
-                    "two tasks read this stream at once; one subscription has one reader. "
-                    "Subscribe twice, or hand on the elements through a memory channel"
-                )
+                raise self._second_reader()
             self._waiting = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
-        else:
-            await trio.lowlevel.checkpoint()
         if not self._arrived:
-            error, self._error = self._error, None
-            if error is not None:
-                raise error
-            raise StopAsyncIteration
+            raise self._ending()
+
+    def _ending(self) -> BaseException:
+        """Return what to raise where nothing is left to read."""
+        if self._state is StreamState.OPEN:
+            return self._second_reader()  # it took what this one had been woken for
+        error, self._error = self._error, None
+        if isinstance(error, StopIteration | StopAsyncIteration):
+            # Raised as it is, it would end the loop as if the stream had completed: the case of PEP 479, and its answer.
+            told = RuntimeError(f"the publisher failed with {type(error).__name__}")
+            told.__cause__ = error
+            return told
+        return StopAsyncIteration() if error is None else error
+
+    def _second_reader(self) -> UsageError:
+        return UsageError(
+            "two tasks read this stream at once; one subscription has one reader. "
+            "Subscribe twice, or hand on the elements through a memory channel"
+        )
 
     def _stop_waiting(self, _: Any) -> trio.lowlevel.Abort:
         self._waiting = None
@@ -172,7 +178,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         """
         if self._demand:
             raise UsageError(
-                f"request({n!r}) on a stream with demand={self._demand}, which renews it by itself. "
+                f"request({shown(n)}) on a stream with demand={self._demand}, which renews it by itself. "
                 "Open it with demand=0 to ask for each element yourself"
             )
         n = check_demand(n)
@@ -222,7 +228,10 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         if subscription is None:
             raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
         if self._subscription is not None or not self._live:
+            twice = subscription is self._subscription
             subscription.cancel()  # rule 2.5
+            if twice:  # nothing comes any more, and a reader that waits must hear why
+                self.on_error(RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
             return
         self._subscription = subscription
         if self._demand:
@@ -240,7 +249,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
-            raise TypeError(f"on_error({error!r}): an exception is needed (rule 2.13)")
+            raise TypeError(f"on_error({shown(error)}): an exception is needed (rule 2.13)")
         if self._live:
             self._error = error
             self._end(StreamState.FAILED)

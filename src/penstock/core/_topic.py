@@ -4,20 +4,23 @@ Rules of this file:
 
 * What happens to a subscriber that lags behind is declared, once, for the topic: see `Slow`.
 * `publish` is all or nothing: cancelled while it waits, it has reached nobody. All subscribers see the same order.
-* A subscriber that joins gets what is retained first, then what is published after it joined.
+* A subscriber that joins gets what is retained first, then what is published after it joined. What was retained waits apart from the
+  buffer: a newcomer has not fallen behind.
+* The end comes after the signal during which it was declared, never inside it.
 * No task runs here: elements are delivered inside `publish`, or inside the `request` that permits them.
 """
 
 import enum
 from collections import deque
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 import trio
 
-from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand
+from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand, shown
+from penstock.core._arguments import check_count
 from penstock.core._edge import Edge
-from penstock.core._scope import Report, Scope, log_violation
+from penstock.core._scope import Report, Scope, check_hook, log_violation
 from penstock.core._source import Source
 
 T = TypeVar("T")
@@ -36,7 +39,7 @@ class Slow(enum.Enum):
     """It misses the element that is being published."""
 
     LATEST = "latest"
-    """It keeps one element, the newest."""
+    """It keeps one element, the newest of those published since it joined."""
 
     FAIL = "fail"
     """It gets `on_error(SlowSubscriber)`; the others notice nothing."""
@@ -85,13 +88,13 @@ class Topic(Source[T], Publisher[T]):
 
     def __init__(self, *, slow: Slow = Slow.WAIT, buffer: int | None = None, retain: int = 0, on_violation: Report = log_violation) -> None:
         if not isinstance(slow, Slow):
-            raise UsageError(f"slow={slow!r}; choose one of {', '.join(f'Slow.{each.name}' for each in Slow)}")
+            raise UsageError(f"slow={shown(slow)}; choose one of {', '.join(f'Slow.{each.name}' for each in Slow)}")
         if buffer is not None and slow is Slow.LATEST:
-            raise UsageError(f"buffer={buffer!r} with Slow.LATEST, which keeps exactly one element. For more, use Slow.DROP_OLDEST")
+            raise UsageError(f"buffer={shown(buffer)} with Slow.LATEST, which keeps exactly one element. For more, use Slow.DROP_OLDEST")
         self._slow = slow
-        self._buffer = _DEFAULT_BUFFER[slow] if buffer is None else _count(buffer, "buffer")
-        self._retained: deque[T] = deque(maxlen=_count(retain, "retain"))
-        self._on_violation = on_violation
+        self._buffer = _DEFAULT_BUFFER[slow] if buffer is None else check_count(buffer, "buffer")
+        self._retained: deque[T] = deque(maxlen=check_count(retain, "retain"))
+        self._on_violation = check_hook(on_violation)
         self._seats: dict[_Seat[T], None] = {}  # in the order of joining
         self._full = 0
         self._published = 0
@@ -129,7 +132,7 @@ class Topic(Source[T], Publisher[T]):
     def fail(self, error: Exception) -> None:
         """End the topic with `error`, which overtakes what waits; whoever subscribes later gets it, too."""
         if not isinstance(error, Exception):
-            raise UsageError(f"fail() was given {error!r}; give it the exception that subscribers shall get")
+            raise UsageError(f"fail() was given {shown(error)}; give it the exception that subscribers shall get")
         self._finish(_End(error))
 
     def statistics(self) -> TopicStatistics:
@@ -138,7 +141,7 @@ class Topic(Source[T], Publisher[T]):
             subscribers=len(self._seats),
             published=self._published,
             dropped=self._dropped,
-            buffered=sum(len(seat.backlog) for seat in self._seats),
+            buffered=sum(seat.waiting for seat in self._seats),
             full=self._full,
         )
 
@@ -156,7 +159,7 @@ class Topic(Source[T], Publisher[T]):
         if end is None:
             self._seats[seat] = None
             self.note_room(seat)
-        subscriber.on_subscribe(seat)
+        seat.greet()
         if end is not None:
             seat.end(end)
 
@@ -209,23 +212,44 @@ class Topic(Source[T], Publisher[T]):
         return f"<topic ({self._slow.value}): {len(self._seats)} subscribers, {self._published} published, {self._dropped} dropped{ended}>"
 
 
+_NONE: Final[deque[Any]] = deque(maxlen=0)
+"""What holds nothing, for all who hold nothing."""
+
+
 class _Seat(Subscription, Generic[T]):
     """One subscriber's place in a topic: its demand, and what waits for it."""
 
-    __slots__ = ("_demand", "_draining", "_ending", "_subscriber", "_topic", "backlog", "full")
+    __slots__ = ("_backlog", "_demand", "_draining", "_ending", "_retained", "_subscriber", "_topic", "full")
 
     def __init__(self, topic: Topic[T], subscriber: Subscriber[T], retained: "deque[T] | tuple[()]") -> None:
         self._topic = topic
         self._subscriber: Subscriber[T] | None = subscriber
         self._demand = 0
         self._draining = False
-        self._ending = False
-        self.backlog: deque[T] = deque(retained)  # bounded by the topic: max(buffer, retain)
+        self._ending: _End | None = None
+        # Made when first needed: a subscriber that keeps up costs no containers.
+        self._retained: deque[T] = deque(retained) if retained else _NONE  # bounded by the topic's `retain`; only ever shrinks
+        self._backlog: deque[T] = _NONE  # bounded by the topic's `buffer`
         self.full = False
+
+    @property
+    def waiting(self) -> int:
+        """How many elements wait for demand."""
+        return len(self._retained) + len(self._backlog)
 
     def has_room(self, buffer: int) -> bool:
         """Tell whether an element published now would be delivered, or fit into the buffer."""
-        return (self._demand > 0 and not self.backlog) or len(self.backlog) < buffer
+        return (self._demand > 0 and not self.waiting) or len(self._backlog) < buffer
+
+    def greet(self) -> None:
+        """Signal on_subscribe; what is requested inside it is answered after it."""
+        if self._subscriber is not None:
+            self._draining = True
+            try:
+                self._subscriber.on_subscribe(self)
+            finally:
+                self._draining = False
+            self._drain()
 
     def offer(self, element: T, slow: Slow, buffer: int) -> int:
         """Take an element that is being published; return how many were dropped for it."""
@@ -233,25 +257,27 @@ class _Seat(Subscription, Generic[T]):
         if subscriber is None:
             return 0  # cancelled from inside a neighbour's signal, a moment ago
         dropped = 0
-        if self._demand and not self.backlog:
+        if self._demand and not self.waiting:
             self._spend()
             subscriber.on_next(element)
-        elif len(self.backlog) < buffer:
-            self.backlog.append(element)
+        elif len(self._backlog) < buffer:
+            if self._backlog is _NONE:
+                self._backlog = deque()
+            self._backlog.append(element)
         elif slow is Slow.FAIL:
             self._too_slow(buffer)
         else:
             dropped = 1
             if buffer and slow in (Slow.DROP_OLDEST, Slow.LATEST):
-                self.backlog.popleft()
-                self.backlog.append(element)
+                self._backlog.popleft()
+                self._backlog.append(element)
         self._topic.note_room(self)
         return dropped
 
     def end(self, end: "_End") -> None:
-        """Signal the end: an error at once, completion after what waits."""
-        if end.error is None and self.backlog:
-            self._ending = True
+        """Signal the end: an error at once, completion after what waits; inside a signal, after that signal."""
+        if self._draining or (end.error is None and self.waiting):
+            self._ending = end
             return
         subscriber = self._let_go()
         if subscriber is None:
@@ -276,13 +302,16 @@ class _Seat(Subscription, Generic[T]):
             return  # rule 3.3: the loop further up this stack goes on
         self._draining = True
         try:
-            while self.backlog and self._demand and self._subscriber is not None:
+            while self._demand and self.waiting and self._subscriber is not None and not self._failed():
                 self._spend()
-                self._subscriber.on_next(self.backlog.popleft())
+                self._subscriber.on_next((self._retained or self._backlog).popleft())
         finally:
             self._draining = False
-        if self._ending and not self.backlog:
-            self.end(_End(None))
+        if self._ending is not None:
+            self.end(self._ending)
+
+    def _failed(self) -> bool:
+        return self._ending is not None and self._ending.error is not None
 
     def _spend(self) -> None:
         if self._demand < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
@@ -302,7 +331,7 @@ class _Seat(Subscription, Generic[T]):
 
     def _let_go(self) -> Subscriber[T] | None:
         subscriber, self._subscriber = self._subscriber, None
-        self.backlog.clear()
+        self._retained = self._backlog = _NONE
         self._topic.leave(self)
         return subscriber
 
@@ -312,9 +341,3 @@ class _End:
     """How a topic ended: with an error, or well."""
 
     error: Exception | None
-
-
-def _count(n: int, name: str) -> int:
-    if type(n) is not int or n < 0:
-        raise UsageError(f"{name}={n!r}; give how many elements, an integer of at least 0")
-    return n

@@ -4,21 +4,33 @@ A new operator goes into the file of its family (or a new one), is listed here, 
 For one that looks at an element at a time, write a `Step`; for anything else a `Stage`; `_stage.py` says which rules bind it.
 """
 
+from penstock.operators._buffer import batch, buffer, drop, latest
 from penstock.operators._pipe import pipe
+from penstock.operators._recover import on_error_resume, retry
 from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the words that everybody knows
 from penstock.operators._stage import Operator
+from penstock.operators._timing import debounce, throttle, timeout
 from penstock.operators._transform import map, scan, tap  # noqa: A004  # the words that everybody knows
 
 __all__ = [
     "Operator",
+    "batch",
+    "buffer",
+    "debounce",
     "distinct_until_changed",
+    "drop",
     "filter",
     "first",
+    "latest",
     "map",
+    "on_error_resume",
     "pipe",
+    "retry",
     "scan",
     "skip",
     "take",
     "take_while",
     "tap",
+    "throttle",
+    "timeout",
 ]

@@ -67,7 +67,7 @@ def distinct_until_changed(key: Callable[[A], object] | Callable[[A], Awaitable[
     """Leave out each element that equals the one before it, or whose ``key(element)`` does.
 
     Upstream demand: 1 per downstream demand, and 1 more for each element left out.
-    Buffer: the last key; with an async function up to 16 elements.
+    Buffer: none but the last key; up to 16 with an async function.
     What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
     """
     function = _itself if key is None else key

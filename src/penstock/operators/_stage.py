@@ -7,14 +7,16 @@ Rules of this file:
   In return it keeps the same promises to them.
 * Only the user's function is called inside a `try`, never a neighbour: a fault of the function ends this stream with `on_error`,
   and whatever a neighbour raises is its own affair.
+* A neighbour that has gone is replaced by one that ignores everything, so that nothing reaches it any more and nothing holds it:
+  a function of the user's may cancel the very stream that it is called by, and the path of an element need not look whether it did.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from penstock.api import PublisherStopped, Subscriber, Subscription
-from penstock.core import Scope, Source
+from penstock.core import Over, Scope, Source
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -48,6 +50,31 @@ class Staged(Operator[A, B]):
         return f"<operator {self._name}>"
 
 
+class _Nobody(Subscriber[Any]):
+    """What stands below a stage after its subscriber has cancelled."""
+
+    __slots__ = ()
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """Do nothing."""
+
+    def on_next(self, element: Any, /) -> None:
+        """Do nothing."""
+
+    def on_error(self, error: BaseException, /) -> None:
+        """Do nothing."""
+
+    def on_complete(self, /) -> None:
+        """Do nothing."""
+
+
+NOBODY: Final = _Nobody()
+"""The subscriber to what nobody listens to any more."""
+
+NOTHING_ABOVE: Final = Over()
+"""The subscription to what has ended: a dead one is never called again (rule 2.4)."""
+
+
 class Stage(Subscriber[A], Subscription, Generic[A, B]):
     """Passes everything on; subclasses change what they are about."""
 
@@ -69,12 +96,14 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
         self._downstream.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
+        self._upstream = NOTHING_ABOVE
         if self._end():
-            self._downstream.on_error(error)
+            self._leave().on_error(error)
 
     def on_complete(self, /) -> None:
+        self._upstream = NOTHING_ABOVE
         if self._end():
-            self._downstream.on_complete()
+            self._leave().on_complete()
 
     # --- the subscription: called from below
 
@@ -83,7 +112,8 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
 
     def cancel(self, /) -> None:
         if self._end():
-            self._upstream.cancel()
+            self._leave()
+            self._stop_upstream()
 
     # --- for subclasses
 
@@ -101,14 +131,24 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
     def _finish(self) -> None:
         """End the stream here, well: nothing more is wanted from above."""
         if self._end():
-            self._upstream.cancel()
-            self._downstream.on_complete()
+            self._stop_upstream()
+            self._leave().on_complete()
 
     def _fail(self, error: BaseException) -> None:
         """End the stream here, because of `error`."""
         if self._end():
-            self._upstream.cancel()
-            self._downstream.on_error(error)
+            self._stop_upstream()
+            self._leave().on_error(error)
+
+    def _leave(self) -> Subscriber[Any]:
+        """Forget the subscriber (rules 1.6, 3.13); return who it was, for the last signal."""
+        downstream, self._downstream = self._downstream, NOBODY
+        return downstream
+
+    def _stop_upstream(self) -> None:
+        """Cancel what is above and forget it (rule 2.6)."""
+        upstream, self._upstream = self._upstream, NOTHING_ABOVE
+        upstream.cancel()
 
     def __repr__(self) -> str:
         return f"<stage {type(self).__name__.strip('_')}: {'over' if self._over else 'live'}>"

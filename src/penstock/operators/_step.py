@@ -19,7 +19,7 @@ import trio
 
 from penstock.api import Subscriber, UsageError, add_demand
 from penstock.core import Scope, name_of
-from penstock.operators._stage import Operator, Stage, Staged, stopped
+from penstock.operators._stage import NOTHING_ABOVE, Operator, Stage, Staged, stopped
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -60,12 +60,16 @@ class Step:
         raise AssertionError("every step decides")
 
 
+SPENT: Final = Step(callable)
+"""What a stage holds when its stream has ended: a step that remembers no element."""
+
+
 def stepwise(
     name: str, function: Callable[..., Any], make_step: Callable[[], Step], sync_stage: Callable[..., Stage[Any, Any]] | None = None
 ) -> Operator[Any, Any]:
     """Return the operator for a step: in place for a plain `function`, in a task for an async one."""
     if not callable(function):
-        raise UsageError(f"{name}() was given {function!r}; it takes a function, plain or async, of one element")
+        raise UsageError(f"{name}() was given {function!r}; it takes a function, plain or async")
     label = f"{name}({name_of(function)})"
     if is_async(function):
         return Staged(label, lambda downstream, scope: AsyncStage(downstream, scope, make_step(), label))
@@ -76,7 +80,8 @@ def stepwise(
 
 def is_async(function: Callable[..., Any]) -> bool:
     """Tell whether calling `function` gives something to await."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  # the question is whether __call__ is async, not whether it is there
+    # Of the type, because that is where Python looks for it: a class whose objects are async functions is itself a plain one.
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004  # the question is whether __call__ is async, not whether it is there
 
 
 def checked(result: Any, label: str) -> Any:
@@ -123,6 +128,9 @@ class SyncStage(Stage[Any, Any]):
         else:
             self._downstream.on_next(verdict)
 
+    def _release(self) -> None:
+        self._step = SPENT
+
 
 class AsyncStage(Stage[Any, Any]):
     """Runs a step whose function is async: what arrives waits in an inbox, and one task takes it from there in order.
@@ -147,7 +155,7 @@ class AsyncStage(Stage[Any, Any]):
     def request(self, n: int, /) -> None:
         if not self._over:
             self._demand = add_demand(self._demand, n)
-            self._top_up()
+            self._top_up(least=1)  # at once: a source above may drop what it finds no demand for
 
     def on_next(self, element: Any, /) -> None:
         self._inbox.append(element)
@@ -158,6 +166,7 @@ class AsyncStage(Stage[Any, Any]):
 
     def on_complete(self, /) -> None:
         self._ending = True
+        self._upstream = NOTHING_ABOVE
         if self._task is None:
             super().on_complete()
         else:
@@ -182,12 +191,15 @@ class AsyncStage(Stage[Any, Any]):
                     self._parked = trio.lowlevel.current_task()
                     await trio.lowlevel.wait_task_rescheduled(self._unpark)
         finally:
-            self._fail(stopped(self._label))  # nothing, unless this task was cancelled while the stream was live
+            if not self._over:  # this task was cancelled from outside
+                self._fail(stopped(self._label))
 
     async def _take(self, element: Any) -> None:
         try:
             verdict = checked(self._step.decide(element, await self._step.invoke(element)), self._label)
         except Exception as error:  # boundary: the user's function
+            if self._over:
+                self._scope.fail(error)  # it raised while it was being cancelled: nobody listens any more
             self._fail(error)
             return
         if not self._over:
@@ -208,16 +220,17 @@ class AsyncStage(Stage[Any, Any]):
             elif not self._over:
                 self._top_up()
 
-    def _top_up(self) -> None:
+    def _top_up(self, *, least: int = WINDOW // 2) -> None:
         """Request from above what may come: half a window at a time, so that asking is cheap."""
         missing = 0 if self._ending else min(self._demand, WINDOW) - self._granted
-        if missing >= WINDOW // 2 or (missing > 0 and not self._granted):
+        if missing >= least or (missing > 0 and not self._granted):
             self._granted += missing
             self._upstream.request(missing)
 
     def _release(self) -> None:
         # An error from above overtakes what waits here: it is no event in the stream that may be queued.
         self._inbox.clear()
+        self._step = SPENT
         if self._task is not None:
             self._task.cancel()
 

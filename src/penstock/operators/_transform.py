@@ -35,7 +35,7 @@ def tap(function: Callable[[A], Any], /) -> Operator[A, A]:
 def scan(function: Callable[[B, A], B] | Callable[[B, A], Awaitable[B]], initial: B) -> Operator[A, B]:
     """Pass on the running result: ``total = function(total, element)`` for each element, beginning with `initial`, which is not passed on.
 
-    Upstream demand: 1 per downstream demand. Buffer: none; up to 16 with an async function.
+    Upstream demand: 1 per downstream demand. Buffer: none but the last result; up to 16 with an async function.
     What the function raises ends the stream with that error; returning None does too.
     Completion, errors and cancellation pass straight through.
     """

@@ -1,0 +1,57 @@
+"""The early draft: its subscribers on our publishers, and its publishers in an `async for`."""
+
+from collections.abc import AsyncIterator
+
+import trio
+
+import penstock
+
+
+async def letters() -> AsyncIterator[str]:
+    """A generator: that it is over is seen only by the pull after its last element."""
+    for letter in "abc":
+        yield letter
+
+
+class _Listener:
+    """A subscriber as the draft has it: demand is named request_more."""
+
+    subscription: penstock.api.DraftSubscription
+
+    def on_subscribe(self, subscription: penstock.api.DraftSubscription) -> None:
+        print("accepted")
+        self.subscription = subscription
+
+    def on_next(self, element: str) -> None:
+        print("element", element)
+
+    def on_error(self, error: BaseException) -> None:
+        print("failed:", type(error).__name__)
+
+    def on_complete(self) -> None:
+        print("complete")
+
+
+async def main() -> None:
+    async with trio.open_nursery() as nursery:
+        penstock.as_draft(penstock.empty().publisher(nursery)).subscribe(_Listener())  # D1.1: the end alone
+
+        draft = penstock.as_draft(penstock.generate(letters).publisher(nursery))
+        draft.subscribe(listener := _Listener())
+        listener.subscription.request_more(3)  # D4.5: exact demand, and the end comes with the last element
+
+    try:
+        listener.subscription.cancel()  # D3.1: today this would do nothing
+    except penstock.InvalidStateError as error:
+        print("refused:", str(error).split(";", maxsplit=1)[0])
+
+    async with trio.open_nursery() as nursery:
+        draft = penstock.as_draft(penstock.generate(letters).publisher(nursery))
+        async with penstock.subscribe(penstock.as_modern(draft)) as stream:
+            print("and back:", [letter async for letter in stream])
+
+        draft.subscribe(penstock.MailboxSubscriber(nursery, print, demand=2, policy=penstock.MailboxPolicy.DRAFT))
+
+
+if __name__ == "__main__":
+    trio.run(main)

@@ -1,0 +1,282 @@
+"""Operators that hold elements, and the only ones that relax demand: `batch`; `buffer`, `drop`, `latest`.
+
+Everywhere else in penstock, nothing is asked of a source that nobody asked for. These three ask all the same, each in a way that has
+a name, so that a reader of a pipe sees where demand ends.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from types import CoroutineType
+from typing import Any, Final, TypeVar
+
+import trio
+
+from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand
+from penstock.core import Scope, check_seconds
+from penstock.operators._holding import HoldingStage
+from penstock.operators._select import check_count
+from penstock.operators._stage import NOTHING_ABOVE, Operator, Stage, Staged
+from penstock.operators._step import is_async
+from penstock.operators._timer import Timer
+
+A = TypeVar("A")
+
+BATCHES_AHEAD: Final = 2
+"""Batches that a timed `batch` asks for at a time: one that fills while another one travels, and no more, for it may have to hold both."""
+
+
+def batch(count: int, seconds: float | None = None) -> Operator[A, list[A]]:
+    """Pass on lists of `count` elements; the last one may be shorter.
+
+    With `seconds`, a list is passed on at the latest that long after its first element arrived, however short it is, or as soon after
+    that as it is asked for.
+
+    Upstream demand: `count` per downstream demand; with `seconds` at most 2·`count` at a time.
+    Buffer: `count` elements; with `seconds` 2·`count`, for short lists use up downstream demand and leave elements under way.
+    On completion the rest is passed on as a shorter list, once asked for, then completion.
+    An error passes at once, and the rest is dropped. A cancel drops it too.
+    """
+    count = check_count(count, "batch")
+    if seconds is None:
+        return Staged(f"batch({count})", lambda downstream, scope: _BatchStage(downstream, count))
+    seconds = check_seconds(seconds, "batch(seconds=…)")
+    label = f"batch({count}, seconds={seconds:g})"
+    return Staged(label, lambda downstream, scope: _TimedBatchStage(downstream, scope, count, seconds, label))
+
+
+def buffer(size: int) -> Operator[A, A]:
+    """Ask ahead for up to `size` elements, and hold them until they are asked for. Nothing is lost.
+
+    Upstream demand: `size` at once, then 1 per downstream demand. Buffer: `size` elements.
+    Completion comes after what is held. An error passes at once, and what is held is dropped. A cancel drops it too.
+    """
+    size = check_count(size, "buffer")
+    return Staged(f"buffer({size})", lambda downstream, scope: _BufferStage(downstream, size))
+
+
+def drop(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
+    """Take everything that upstream has, at its own pace, and drop each element that is not asked for when it arrives.
+
+    ``on_drop(element)``, a plain function, is told of each; what it raises ends the stream with that error.
+    Upstream demand: unbounded, at once. Buffer: none.
+    Completion, errors and cancellation pass straight through.
+    """
+    on_drop = _check_on_drop(on_drop, "drop")
+    return Staged("drop()", lambda downstream, scope: _DropStage(downstream, on_drop))
+
+
+def latest(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
+    """Take everything that upstream has, at its own pace, and keep only the newest element until it is asked for.
+
+    ``on_drop(element)``, a plain function, is told of each element that a newer one replaced; what it raises ends the stream with
+    that error.
+    Upstream demand: unbounded, at once. Buffer: 1 element.
+    Completion comes after the element that is held. An error passes at once, and that element is dropped. A cancel drops it too.
+    """
+    on_drop = _check_on_drop(on_drop, "latest")
+    return Staged("latest()", lambda downstream, scope: _LatestStage(downstream, on_drop))
+
+
+def _check_on_drop(on_drop: Callable[[A], object] | None, name: str) -> Callable[[A], object]:
+    if on_drop is None:
+        return _forget
+    if not callable(on_drop) or is_async(on_drop):  # type: ignore[redundant-expr]  # users give anything
+        raise UsageError(
+            f"{name}(on_drop={on_drop!r}): give a plain function of one element. "
+            "It cannot be async: what is dropped would have to wait for it, and that wait would have no bound"
+        )
+    return on_drop
+
+
+def _forget(element: object) -> None:
+    """Tell nobody."""
+
+
+class _BatchStage(Stage[A, list[A]]):
+    """Counts alone: demand times `count` goes up, so a full list always finds the demand for it."""
+
+    __slots__ = ("_count", "_filling")
+
+    def __init__(self, downstream: Subscriber[list[A]], count: int) -> None:
+        super().__init__(downstream)
+        self._count = count
+        self._filling: list[A] = []
+
+    def request(self, n: int, /) -> None:
+        self._upstream.request(min(UNBOUNDED, n * self._count))
+
+    def on_next(self, element: A, /) -> None:
+        filling = self._filling
+        filling.append(element)
+        if len(filling) == self._count:
+            self._filling = []
+            self._downstream.on_next(filling)
+
+    def on_complete(self, /) -> None:
+        if self._filling:
+            rest, self._filling = self._filling, []
+            self._upstream = NOTHING_ABOVE  # before the signal, from inside of which it may be cancelled
+            self._downstream.on_next(rest)
+        super().on_complete()
+
+    def _release(self) -> None:
+        self._filling = []
+
+
+class _TimedBatchStage(HoldingStage[A, list[A]]):
+    """A list that is passed on early uses up a demand for `count` and leaves the difference under way: that is held until it is wanted."""
+
+    __slots__ = ("_count", "_due", "_filling", "_full", "_granted", "_seconds", "_timer")
+
+    def __init__(self, downstream: Subscriber[list[A]], scope: Scope, count: int, seconds: float, label: str) -> None:
+        super().__init__(downstream)
+        self._count = count
+        self._seconds = seconds
+        self._full: deque[list[A]] = deque()  # bounded: with _filling at most BATCHES_AHEAD times _count elements, all of them granted
+        self._filling: list[A] = []
+        self._granted = 0  # requested from above and not yet arrived
+        self._due = 0.0  # when _filling is to go on; says nothing while that is empty
+        self._timer = Timer(scope, label, ring=self._pass_on, fail=self._fail)
+
+    def on_next(self, element: A, /) -> None:
+        if self._over:
+            return
+        self._granted -= 1
+        self._filling.append(element)
+        if len(self._filling) == self._count:
+            self._full.append(self._filling)
+            self._filling = []
+            self._pass_on()
+        elif len(self._filling) == 1:
+            self._due = self._timer.set(self._seconds)
+
+    def _holds(self) -> bool:
+        return bool(self._full or self._filling)
+
+    def _take(self) -> list[A] | None:
+        if self._full:
+            return self._full.popleft()
+        if self._filling and (self._ending or trio.current_time() >= self._due):
+            rest, self._filling = self._filling, []
+            return rest
+        return None
+
+    def _ask(self) -> None:
+        held = len(self._full) * self._count + len(self._filling)
+        missing = min(self._demand, BATCHES_AHEAD) * self._count - self._granted - held
+        if missing > 0:
+            self._granted += missing
+            self._upstream.request(missing)
+
+    def _release(self) -> None:
+        self._full.clear()
+        self._filling = []
+        self._timer.stop()
+
+
+class _BufferStage(HoldingStage[A, A]):
+    """Upstream is always asked for `size` more than downstream asked for, so what is held can never be more than that."""
+
+    __slots__ = ("_held", "_owed")
+
+    def __init__(self, downstream: Subscriber[A], size: int) -> None:
+        super().__init__(downstream)
+        self._owed = size  # to be requested from above
+        self._held: deque[A] = deque()  # bounded by the size
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        super().on_subscribe(subscription)
+        self._ask()
+
+    def request(self, n: int, /) -> None:
+        self._owed = add_demand(self._owed, n)
+        super().request(n)
+
+    def on_next(self, element: A, /) -> None:
+        if self._demand and not self._passing:
+            self._demand -= 1
+            self._downstream.on_next(element)
+        elif not self._over:
+            self._held.append(element)
+
+    def _holds(self) -> bool:
+        return bool(self._held)
+
+    def _take(self) -> A | None:
+        return self._held.popleft() if self._held else None
+
+    def _ask(self) -> None:
+        owed, self._owed = self._owed, 0
+        if owed:
+            self._upstream.request(owed)
+
+    def _release(self) -> None:
+        self._held.clear()
+
+
+class _DropStage(Stage[A, A]):
+    __slots__ = ("_demand", "_on_drop")
+
+    def __init__(self, downstream: Subscriber[A], on_drop: Callable[[A], object]) -> None:
+        super().__init__(downstream)
+        self._on_drop = on_drop
+        self._demand = 0
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        super().on_subscribe(subscription)
+        self._upstream.request(UNBOUNDED)
+
+    def request(self, n: int, /) -> None:
+        self._demand = add_demand(self._demand, n)
+
+    def on_next(self, element: A, /) -> None:
+        if self._demand:
+            self._demand -= 1
+            self._downstream.on_next(element)
+        elif not self._over:
+            _tell_dropped(self._on_drop, element, self._fail)
+
+
+class _LatestStage(HoldingStage[A, A]):
+    __slots__ = ("_newest", "_on_drop")
+
+    def __init__(self, downstream: Subscriber[A], on_drop: Callable[[A], object]) -> None:
+        super().__init__(downstream)
+        self._on_drop = on_drop
+        self._newest: A | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        super().on_subscribe(subscription)
+        self._upstream.request(UNBOUNDED)
+
+    def on_next(self, element: A, /) -> None:
+        if self._over:
+            return
+        replaced, self._newest = self._newest, element
+        if replaced is not None:
+            _tell_dropped(self._on_drop, replaced, self._fail)
+        self._pass_on()
+
+    def _holds(self) -> bool:
+        return self._newest is not None
+
+    def _take(self) -> A | None:
+        newest, self._newest = self._newest, None
+        return newest
+
+    def _ask(self) -> None:
+        """Nothing: all was asked for at the beginning."""
+
+    def _release(self) -> None:
+        self._newest = None
+
+
+def _tell_dropped(on_drop: Callable[[Any], object], element: object, fail: Callable[[BaseException], None]) -> None:
+    try:
+        answer = on_drop(element)
+    except Exception as error:  # boundary: the user's function
+        fail(error)
+        return
+    if type(answer) is CoroutineType:
+        answer.close()
+        fail(UsageError("on_drop returned a coroutine: it is async in disguise, and what is dropped cannot wait. Give a plain function"))

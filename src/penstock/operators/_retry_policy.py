@@ -1,0 +1,109 @@
+"""What `retry` was told: how often, how long to wait in between, and after which errors. Checked once, when the pipe is built."""
+
+from collections.abc import Awaitable, Callable
+from math import inf, isfinite
+from typing import Any, TypeAlias
+
+import attrs
+
+from penstock.api import UsageError
+from penstock.core import check_seconds
+from penstock.operators._step import is_async
+
+When: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], object] | Callable[[Exception], Awaitable[object]]
+"""Which errors `retry` tries again after: those of a type, or of several, or those that a function says yes to."""
+
+
+def curable(error: Exception) -> bool:
+    """Tell whether trying again may help: for all errors but `UsageError`, which says that the program must be changed."""
+    return not isinstance(error, UsageError)
+
+
+@attrs.frozen(kw_only=True)
+class RetryPolicy:
+    """The numbers and functions of one `retry`."""
+
+    attempts: float
+    backoff: float
+    factor: float
+    max_backoff: float
+    jitter: Callable[[], float] | None
+    when: Callable[[Exception], Any]
+    consecutive: bool
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        attempts: int | None,
+        backoff: float,
+        factor: float,
+        max_backoff: float,
+        jitter: Callable[[], float] | None,
+        when: When,
+        consecutive: bool,
+    ) -> "RetryPolicy":
+        """Return the policy; raise UsageError, which names the argument, for what cannot work."""
+        return cls(
+            attempts=_check_attempts(attempts),
+            backoff=check_seconds(backoff, "retry(backoff=…)", zero=True),
+            factor=_check_factor(factor),
+            max_backoff=_check_longest(max_backoff, backoff),
+            jitter=_check_jitter(jitter),
+            when=_check_when(when),
+            consecutive=consecutive,
+        )
+
+    def longer(self, wait: float) -> float:
+        """Return the wait that follows `wait`."""
+        return min(wait * self.factor, self.max_backoff)
+
+    def share_of(self, wait: float) -> float:
+        """Return how long to wait where the whole would be `wait`; raise UsageError where `jitter` gives no share."""
+        if self.jitter is None or not wait:
+            return wait
+        share = self.jitter()
+        if isinstance(share, int | float) and 0 <= share <= 1:  # type: ignore[redundant-expr]  # users return anything
+            return wait * share
+        raise UsageError(f"retry(jitter=…) returned {share!r}; it must return which share of the time to wait, from 0 to 1")
+
+
+def _check_attempts(attempts: int | None) -> float:
+    if attempts is None:
+        return inf
+    if type(attempts) is int and attempts >= 0:
+        return attempts
+    raise UsageError(f"retry({attempts!r}): give how many times to begin anew, an integer of at least 0, or None for without end")
+
+
+def _check_factor(factor: float) -> float:
+    if not isinstance(factor, bool) and isinstance(factor, int | float) and isfinite(factor) and factor >= 1:  # type: ignore[redundant-expr]  # users give anything
+        return float(factor)
+    raise UsageError(f"retry(factor={factor!r}): give how many times as long each wait is as the one before it, at least 1")
+
+
+def _check_longest(max_backoff: float, backoff: float) -> float:
+    longest = check_seconds(max_backoff, "retry(max_backoff=…)", zero=True)
+    if longest < backoff:
+        raise UsageError(
+            f"retry(backoff={backoff!r}, max_backoff={max_backoff!r}): the longest wait would be shorter than the first; raise max_backoff"
+        )
+    return longest
+
+
+def _check_jitter(jitter: Callable[[], float] | None) -> Callable[[], float] | None:
+    if jitter is None or (callable(jitter) and not is_async(jitter)):  # type: ignore[redundant-expr]  # users give anything
+        return jitter
+    raise UsageError(f"retry(jitter={jitter!r}): give a plain function that returns a share from 0 to 1, or None to wait the whole time")
+
+
+def _check_when(when: When) -> Callable[[Exception], Any]:
+    kinds: tuple[Any, ...] = when if isinstance(when, tuple) else (when,)
+    if kinds and all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        return lambda error: isinstance(error, kinds)
+    if callable(when) and not isinstance(when, type):
+        return when
+    raise UsageError(
+        f"retry(when={when!r}): give a type of exceptions, a tuple of them, or a function, plain or async, that is told the error "
+        "and returns whether to try again"
+    )

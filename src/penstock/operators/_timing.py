@@ -1,0 +1,157 @@
+"""Operators that look at the clock: `debounce`, `throttle`, `timeout`.
+
+None of them relaxes demand, and the clock runs only while upstream was asked: a time in which nobody asked proves nothing about
+the source. Where a source must not wait for a slow subscriber, put `drop` or `latest` before them.
+"""
+
+from math import inf
+from typing import TypeVar
+
+import trio
+
+from penstock.api import StreamTimeout, Subscriber, add_demand
+from penstock.core import Scope, check_seconds
+from penstock.operators._holding import HoldingStage
+from penstock.operators._stage import Operator, Stage, Staged
+from penstock.operators._timer import Timer
+
+A = TypeVar("A")
+
+
+def debounce(seconds: float) -> Operator[A, A]:
+    """Pass on an element when upstream was asked for a newer one and had none for `seconds`; one that a newer one follows is left out.
+
+    Upstream demand: 1 at a time, renewed while downstream demand is left: 1 per downstream demand, 1 more for each element left out,
+    and 1 more that is already under way.
+    Buffer: 1 element. One that arrives when nothing is asked for any more waits; its time begins with the next request.
+    On completion the element that waits is passed on, once asked for, then completion.
+    An error passes at once, and that element is dropped. A cancel drops it too.
+    """
+    seconds = check_seconds(seconds, "debounce(seconds)")
+    label = f"debounce({seconds:g})"
+    return Staged(label, lambda downstream, scope: _DebounceStage(downstream, scope, seconds, label))
+
+
+def throttle(seconds: float) -> Operator[A, A]:
+    """Pass on an element at once, then leave out what arrives within `seconds` of it.
+
+    Nothing is passed on late, not even the last of those that were left out: the next one is the first that arrives after that time.
+
+    Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none.
+    Completion, errors and cancellation pass straight through.
+    """
+    seconds = check_seconds(seconds, "throttle(seconds)")
+    return Staged(f"throttle({seconds:g})", lambda downstream, scope: _ThrottleStage(downstream, seconds))
+
+
+def timeout(seconds: float) -> Operator[A, A]:
+    """Fail with `StreamTimeout` when upstream was asked for an element and gave no signal for `seconds`; upstream is cancelled.
+
+    The time begins with the request, and anew with each element while more are asked for. It never runs while nothing is asked for.
+
+    Upstream demand: 1 per downstream demand. Buffer: none.
+    Completion, errors and cancellation pass straight through.
+    """
+    seconds = check_seconds(seconds, "timeout(seconds)")
+    label = f"timeout({seconds:g})"
+    return Staged(label, lambda downstream, scope: _TimeoutStage(downstream, scope, seconds, label))
+
+
+class _DebounceStage(HoldingStage[A, A]):
+    __slots__ = ("_asked", "_is_due", "_newest", "_seconds", "_timer")
+
+    def __init__(self, downstream: Subscriber[A], scope: Scope, seconds: float, label: str) -> None:
+        super().__init__(downstream)
+        self._seconds = seconds
+        self._newest: A | None = None
+        self._asked = False  # one element is under way
+        self._is_due = False
+        self._timer = Timer(scope, label, ring=self._ring, fail=self._fail)
+
+    def on_next(self, element: A, /) -> None:
+        if self._over:
+            return
+        self._newest = element
+        self._asked = self._is_due = False
+        self._pass_on()
+
+    def _ring(self) -> None:
+        self._is_due = True
+        self._pass_on()
+
+    def _holds(self) -> bool:
+        return self._newest is not None
+
+    def _take(self) -> A | None:
+        if not (self._is_due or self._ending):
+            return None
+        newest, self._newest = self._newest, None
+        return newest
+
+    def _ask(self) -> None:
+        if self._asked or not self._demand:
+            return
+        self._asked = True
+        if self._newest is not None:
+            self._timer.set(self._seconds)
+        self._upstream.request(1)
+
+    def _release(self) -> None:
+        self._newest = None
+        self._timer.stop()
+
+
+class _ThrottleStage(Stage[A, A]):
+    """No task: whether an element goes on is known when it arrives."""
+
+    __slots__ = ("_opens", "_seconds")
+
+    def __init__(self, downstream: Subscriber[A], seconds: float) -> None:
+        super().__init__(downstream)
+        self._seconds = seconds
+        self._opens = -inf
+
+    def on_next(self, element: A, /) -> None:
+        now = trio.current_time()
+        if now >= self._opens:
+            self._opens = now + self._seconds
+            self._downstream.on_next(element)
+        else:
+            self._upstream.request(1)
+
+
+class _TimeoutStage(Stage[A, A]):
+    __slots__ = ("_demand", "_seconds", "_timer")
+
+    def __init__(self, downstream: Subscriber[A], scope: Scope, seconds: float, label: str) -> None:
+        super().__init__(downstream)
+        self._demand = 0  # requested and not yet answered
+        self._seconds = seconds
+        self._timer = Timer(scope, label, ring=self._ring, fail=self._fail)
+
+    def request(self, n: int, /) -> None:
+        if self._over:
+            return
+        if not self._demand:
+            self._timer.set(self._seconds)
+        self._demand = add_demand(self._demand, n)
+        self._upstream.request(n)
+
+    def on_next(self, element: A, /) -> None:
+        self._demand -= 1
+        if self._demand:
+            self._timer.set(self._seconds)
+        else:
+            self._timer.unset()
+        self._downstream.on_next(element)
+
+    def _ring(self) -> None:
+        self._fail(
+            StreamTimeout(
+                f"nothing came within {self._seconds:g} s of asking: no element, no end, no error. Give timeout() more seconds, "
+                "look at why the source is silent, or go on with retry() or on_error_resume() after it"
+            )
+        )
+
+    def _release(self) -> None:
+        self._timer.stop()

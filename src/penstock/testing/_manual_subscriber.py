@@ -1,0 +1,259 @@
+"""A subscriber that does nothing by itself: it records, judges each signal by the grammar, and asks when it is told to.
+
+::
+
+    probe = ManualSubscriber()
+    publisher.subscribe(probe)
+    probe.request(2)
+    await probe.expect_next(1, 2)
+    await probe.expect_complete()
+
+Expectations are awaited under a virtual clock (see `run_virtual`). Whatever breaks a rule is in `violations`, and fails the next
+expectation. To act inside a signal, give a hook: `when_next=lambda probe, element: probe.request(1)`. Hooks receive the probe, so
+that they need not keep a reference to it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import trio
+
+from penstock.api import Subscriber
+from penstock.testing._dialect import MODERN, Dialect, Signal, SubscriberState
+from penstock.testing._expectations import Awaited, ExpectationFailed, settle
+from penstock.testing._signal_ledger import SignalLedger
+from penstock.testing._transcript import Transcript, Violation, shown
+
+Hook = Callable[..., object]
+
+
+class ManualSubscriber(Subscriber[Any]):
+    """A recording subscriber, commanded from outside.
+
+    `within` is how many virtual seconds an expectation waits after quiescence; `recursion_bound` how deep on_next may nest (None: any
+    depth). Past `excess_cap` illegal signals, or `signal_cap` signals in all, it raises `RunawaySignals` into the publisher.
+    """
+
+    def __init__(  # noqa: PLR0913 keyword-only, each with a default: a probe is made in many ways
+        self,
+        name: str = "s1",
+        *,
+        transcript: Transcript | None = None,
+        dialect: Dialect = MODERN,
+        within: float = 0.0,
+        recursion_bound: int | None = None,
+        excess_cap: int = 100,
+        signal_cap: int = 100_000,
+        when_subscribed: Hook | None = None,
+        when_next: Hook | None = None,
+        when_error: Hook | None = None,
+        when_complete: Hook | None = None,
+    ) -> None:
+        self.name = name
+        self.record = transcript if transcript is not None else Transcript()
+        self.ledger = SignalLedger(
+            name, self.record, dialect, recursion_bound=recursion_bound, excess_cap=excess_cap, signal_cap=signal_cap
+        )
+        self.subscription: Any = None
+        self.elements: list[Any] = []
+        self.error: Any = None
+        self._dialect = dialect
+        self._within = within
+        self._hooks = {
+            Signal.SUBSCRIBE: when_subscribed,
+            Signal.NEXT: when_next,
+            Signal.ERROR: when_error,
+            Signal.COMPLETE: when_complete,
+        }
+        # Bound: signal_cap, because nothing is appended after the ledger has refused a signal.
+        self._unread: deque[tuple[Signal, Any]] = deque()
+        self._arrivals = Awaited()
+
+    # ------------------------------------------------------------------ signals
+
+    def on_subscribe(self, subscription: Any, /) -> None:
+        """Take the subscription, ask for nothing."""
+        if subscription is None:
+            self._refuse_none("on_subscribe")
+        self.ledger.arrived(Signal.SUBSCRIBE, type(subscription).__name__)
+        if self.subscription is None or self._dialect.moves.get((SubscriberState.CANCELLED, Signal.SUBSCRIBE)):
+            self.subscription = subscription
+        self._happened(Signal.SUBSCRIBE)
+
+    def on_next(self, element: Any, /) -> None:
+        """Record one element; a None is refused with a TypeError (rule 2.13)."""
+        if element is None:
+            self._refuse_none("on_next")
+        self.ledger.arrived(Signal.NEXT, shown(element))
+        self.elements.append(element)
+        self.ledger.enter()
+        try:
+            self._happened(Signal.NEXT, element)
+        finally:
+            self.ledger.leave()
+
+    def on_error(self, error: Any, /) -> None:
+        """Record the failure; what is not an exception is a violation."""
+        if error is None:
+            self._refuse_none("on_error")
+        self.ledger.arrived(Signal.ERROR, shown(error))
+        if not isinstance(error, BaseException):
+            self.ledger.violate("1.4", f"on_error was given {shown(error)}, which is not an exception")
+        self.error = error
+        self._happened(Signal.ERROR, error)
+
+    def on_complete(self) -> None:
+        """Record the completion."""
+        self.ledger.arrived(Signal.COMPLETE, "")
+        self._happened(Signal.COMPLETE)
+
+    def _happened(self, signal: Signal, *value: Any) -> None:
+        self._unread.append((signal, value[0] if value else None))
+        hook = self._hooks[signal]
+        if hook is not None:
+            hook(self, *value)
+        self._arrivals.changed()
+
+    def _refuse_none(self, method: str) -> NoReturn:
+        self.ledger.note(f"<- {method}(None)")
+        self.ledger.violate("2.13", f"{method}(None): None is never an element, an error or a subscription")
+        raise TypeError(f"{method}() was called with None (rule 2.13)")
+
+    # ------------------------------------------------------------------ what it can be told to do
+
+    def request(self, n: Any) -> None:
+        """Ask for `n` more, whatever `n` is. What must not be raised is recorded as a violation (rule 3.16) and goes no further."""
+        self.ledger.note(f"-> {self._dialect.request}({shown(n)})")
+        self.ledger.granted(n)
+        self._call(self._dialect.request, "3.16", n)
+
+    def cancel(self) -> None:
+        """Cancel. Signals that were on their way stay legal until `silence()`."""
+        self.ledger.note("-> cancel()")
+        self.ledger.move(Signal.CANCEL)
+        self._call("cancel", "3.15")
+
+    def silence(self) -> None:
+        """Declare that "eventually" is over: from here any signal after our cancel is a violation (rule 1.8)."""
+        self.ledger.move(Signal.SILENCE)
+
+    def _call(self, method: str, rule: str, *arguments: Any) -> None:
+        if self.subscription is None:
+            raise ExpectationFailed(f"{self.name} has no subscription yet: on_subscribe has not arrived", self.record)
+        try:
+            getattr(self.subscription, method)(*arguments)
+        except self._dialect.call_errors as error:
+            self.ledger.note(f"   {method} raised {shown(error)}")
+            raise
+        except Exception as error:  # boundary: the publisher's code runs here, and raising is the breach that we record
+            self.ledger.violate(rule, f"{method}({', '.join(map(shown, arguments))}) raised {shown(error)}; it must return normally")
+
+    # ------------------------------------------------------------------ what it knows
+
+    @property
+    def violations(self) -> list[Violation]:
+        """Every breach that this subscriber saw."""
+        return self.record.violations_of(self.name)
+
+    @property
+    def ended(self) -> bool:
+        """Whether on_error or on_complete has arrived."""
+        return self.ledger.state is SubscriberState.ENDED
+
+    @property
+    def outstanding(self) -> int:
+        """Demand that is not yet answered."""
+        return self.ledger.requested - self.ledger.received
+
+    def transcript(self) -> str:
+        """Return what happened, as readable text."""
+        return self.record.text()
+
+    # ------------------------------------------------------------------ expectations
+
+    async def expect_subscription(self) -> None:
+        """on_subscribe is the next signal. Checkpoints; raises ExpectationFailed."""
+        await self._expect(Signal.SUBSCRIBE)
+
+    async def expect_elements(self, count: int) -> list[Any]:
+        """Return the next `count` signals, all of them elements. Checkpoints; raises ExpectationFailed."""
+        return [await self._expect(Signal.NEXT) for _ in range(count)]
+
+    async def expect_next(self, *expected: Any) -> None:
+        """The next signals are exactly these elements. Checkpoints; raises ExpectationFailed."""
+        for value in expected:
+            element = await self._expect(Signal.NEXT)
+            if element != value:
+                self._fail(f"expected on_next({shown(value)}), but got on_next({shown(element)})")
+
+    async def expect_complete(self) -> None:
+        """on_complete is the next signal. Checkpoints; raises ExpectationFailed."""
+        await self._expect(Signal.COMPLETE)
+
+    async def expect_error(self, expected: type[BaseException] | BaseException = BaseException) -> BaseException:
+        """on_error is the next signal, with this very object or one of this type; return it. Checkpoints; raises ExpectationFailed."""
+        error: BaseException = await self._expect(Signal.ERROR)
+        fits = isinstance(error, expected) if isinstance(expected, type) else error is expected
+        if not fits:
+            self._fail(f"expected on_error({_name(expected)}), but got on_error({shown(error)})")
+        return error
+
+    async def expect_nothing(self, seconds: float = 60.0) -> None:
+        """Nothing is unread at quiescence, and nothing arrives for `seconds` virtual seconds. Checkpoints; raises ExpectationFailed."""
+        await settle()
+        self._expect_silence("nothing")
+        await trio.sleep(seconds)
+        await settle()
+        self._expect_silence(f"nothing for {seconds:g} seconds")
+
+    async def drain(self) -> list[tuple[Signal, Any]]:
+        """Return every signal that is unread at quiescence, and forget it. Checkpoints."""
+        await settle()
+        unread = list(self._unread)
+        self._unread.clear()
+        return unread
+
+    def _expect_silence(self, words: str) -> None:
+        self.check()
+        unread = [seen for seen in self._unread if seen[0] is not Signal.SUBSCRIBE]
+        if unread:
+            self._fail(f"expected {words}, but got {_shown_signal(*unread[0])}")
+
+    async def _expect(self, wanted: Signal) -> Any:
+        if wanted is not Signal.SUBSCRIBE:
+            self._skip_subscription()
+        await self._arrivals.until(lambda: self._has_unread(wanted), within=self._within)
+        self.check()
+        if not self._unread:
+            self._fail(f"expected {wanted.value}, but nothing arrived")
+        signal, value = self._unread.popleft()
+        if signal is not wanted:
+            self._fail(f"expected {wanted.value}, but got {_shown_signal(signal, value)}")
+        return value
+
+    def _has_unread(self, wanted: Signal) -> bool:
+        if wanted is not Signal.SUBSCRIBE:
+            self._skip_subscription()
+        return bool(self._unread)
+
+    def _skip_subscription(self) -> None:
+        # Few tests care for on_subscribe as such; whoever does asks for it first.
+        while self._unread and self._unread[0][0] is Signal.SUBSCRIBE:
+            self._unread.popleft()
+
+    def check(self) -> None:
+        """Raise ExpectationFailed when a violation was recorded."""
+        if self.violations:
+            self._fail("; ".join(map(str, self.violations[:3])))
+
+    def _fail(self, seen: str) -> NoReturn:
+        raise ExpectationFailed(f"{self.name}: {seen}", self.record)
+
+
+def _name(expected: object) -> str:
+    return expected.__name__ if isinstance(expected, type) else shown(expected)
+
+
+def _shown_signal(signal: Signal, value: object) -> str:
+    return f"{signal.value}({'' if signal in (Signal.COMPLETE, Signal.SUBSCRIBE) else shown(value)})"

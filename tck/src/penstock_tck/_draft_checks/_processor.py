@@ -1,0 +1,142 @@
+"""What the draft wants of processors beyond both sides' rules (DX1 to DX7)."""
+
+from typing import Final
+
+from penstock.testing import ManualPublisher, ManualSubscriber
+from penstock_tck._capabilities import PASSES_ERRORS_ON, READS_AHEAD, TWO_SUBSCRIBERS
+from penstock_tck._check import check
+from penstock_tck._processor_stage import ProcessorStage
+
+_LONG: Final = 20
+_MANY: Final = 100
+
+
+class DraftProcessorChecks(ProcessorStage):
+    """Checks of the draft's processors."""
+
+    abstract = True
+
+    @check("D8.3")
+    async def the_last_cancel_below_cancels_above(self) -> None:
+        """DX1: subscribes and requests below, cancels, and expects a cancel above.
+
+        If this fails, look at cancel below: when no subscriber is left, nobody needs what comes from above.
+        """
+        upstream = await self.attached()
+        await self.ask(1)
+        self.downstream.cancel()
+        await upstream.expect_cancel()
+        await upstream.expect_no_calls()
+
+    @check("D8.3", needs=[TWO_SUBSCRIBERS])
+    async def a_cancel_below_leaves_the_others_served(self) -> None:
+        """DX2: one of two subscribers cancels: expects no cancel above, and an element for the other; that one cancels: a cancel above.
+
+        If this fails, look at what counts the subscribers below: only the last cancel goes up.
+        """
+        upstream = await self.attached()
+        other = await self.open_on(self.below)
+        await self.ask(1)
+        self.downstream.cancel()
+        await self.settle()
+        self.verify(not upstream.cancelled, "the subscription above was cancelled while a subscriber below was still there")
+        other.request(1)
+        await self._draft_feed(upstream, 1)
+        await other.expect_elements(1)
+        other.cancel()
+        await upstream.expect_cancel()
+
+    @check("D8.4", needs=[PASSES_ERRORS_ON])
+    async def errors_overtake_elements(self) -> None:
+        """DX3: sends what was requested above though nothing was requested below, fails, and expects the very error below, at once,
+        for each subscriber.
+
+        If this fails, look at where elements wait for demand: on_error does not wait there, and what waits is dropped.
+        """
+        upstream = await self.attached()
+        below = [self.downstream, *[await self.open_on(self.below) for _ in range(min(1, self.max_subscribers - 1))]]
+        error = ValueError("the source above failed")
+        await self._draft_feed(upstream, min(upstream.outstanding, _MANY))
+        upstream.fail(error)
+        for probe in below:
+            await probe.expect_error(error)
+            await probe.expect_nothing()
+
+    @check("D8.5")
+    async def elements_after_the_last_cancel_are_accepted(self) -> None:
+        """DX4: requests below, cancels, and then sends an element from above; on_next returns, and nothing comes below.
+
+        If this fails, look at on_next: elements may have been on their way when the last subscriber left.
+        """
+        upstream = await self.attached()
+        await self.ask(2)
+        await upstream.expect_request()
+        self.downstream.cancel()
+        upstream.emit(self.create_element(0))
+        await self.settle()
+        if upstream.outstanding:
+            upstream.emit(self.create_element(1))
+        await self.downstream.expect_nothing()
+
+    @check("D8.6", needs=[READS_AHEAD])
+    async def elements_before_any_demand_below_are_kept(self) -> None:
+        """DX5: sends what was requested above before anything was requested below, expects nothing below, then all of it as requested.
+
+        If this fails, look at on_next: what nobody has requested below yet is kept, and is not lost.
+        """
+        upstream = await self.attached()
+        ahead = min(upstream.outstanding, _MANY)
+        self.verify(ahead, "it declares reads_ahead, but requested nothing above before something was requested below")
+        await self._draft_feed(upstream, ahead)
+        await self.downstream.expect_nothing()
+        self.downstream.request(ahead)
+        await self.downstream.expect_next(*(self.create_element(index) for index in range(ahead)))
+        await self.finish(self.downstream)
+
+    @check("D8.1", "D8.2")
+    async def demand_of_long_ago_keeps_pulling(self) -> None:
+        """DX6: requests 20 below, once, and sends one element after the other, as often as something is requested above: all 20 arrive.
+
+        If this fails, look at what makes the processor request above: all demand below that is not served yet, not the latest request.
+        """
+        upstream = await self.attached()
+        self.downstream.request(_LONG)
+        for index in range(_LONG):
+            await self.settle()
+            self.verify(upstream.outstanding, f"nothing more was requested above after {index} of {_LONG} elements")
+            upstream.emit(self.create_element(index))
+            await self.downstream.expect_elements(1)
+        await self.finish(self.downstream)
+
+    @check("D8.1", "D8.2", needs=[TWO_SUBSCRIBERS])
+    async def a_cancel_unblocks_the_other_subscribers(self) -> None:
+        """DX7: one of two subscribers requests 100, the other nothing; elements are sent until nothing is requested above any more; then
+        the other cancels, and the 100 arrive.
+
+        If this fails, look at cancel below: whom the slowest held up must be served when the slowest is gone.
+        """
+        upstream = await self.attached()
+        blocking = await self.open_on(self.below)
+        self.downstream.request(_MANY)
+        sent = await self._draft_feed(upstream, _MANY)
+        blocking.cancel()
+        sent += await self._draft_feed(upstream, _MANY - sent)
+        self.verify(sent == _MANY, f"nothing more was requested above after {sent} elements, though the blocking subscriber is gone")
+        await self._draft_expect_all(self.downstream, _MANY)
+        await self.finish(self.downstream)
+
+    async def _draft_feed(self, upstream: ManualPublisher, most: int) -> int:
+        """Send elements from above for as long as they are requested there; return how many were."""
+        sent = upstream.subscription.emitted
+        for count in range(most):
+            await self.settle()
+            if not upstream.outstanding:
+                return count
+            upstream.emit(self.create_element(sent + count))
+        await self.settle()
+        return most
+
+    async def _draft_expect_all(self, probe: ManualSubscriber, count: int) -> None:
+        await self.settle()
+        probe.check()
+        self.verify(len(probe.elements) == count, f"{len(probe.elements)} of {count} elements arrived below")

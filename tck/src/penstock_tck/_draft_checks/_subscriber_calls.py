@@ -1,0 +1,144 @@
+"""What a subscriber calls by the draft, and what it accepts (DS8 to DS15)."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from penstock.api import InvalidStateError
+from penstock.testing import ManualPublisher
+from penstock_tck._capabilities import TRIGGERS_CANCEL, TRIGGERS_REQUEST, TRIGGERS_SHUTDOWN
+from penstock_tck._check import check
+from penstock_tck._subscriber_stage import SubscriberStage
+from penstock_tck._verification import made
+
+
+class DraftSubscriberCallChecks(SubscriberStage):
+    """Checks of what the draft's subscribers call."""
+
+    abstract = True
+
+    @check("D7.2", needs=[TRIGGERS_SHUTDOWN])
+    async def a_shutdown_cancels_once(self) -> None:
+        """DS8: makes it request, tells it to shut down, and expects one cancel, and no call after it.
+
+        If this fails, look at what ends your subscriber from outside: it must cancel a subscription that is still there.
+        """
+        upstream = await self._draft_asking()
+        await made(self.trigger_shutdown())
+        await upstream.expect_cancel()
+        await upstream.expect_no_calls()
+
+    @check("D7.3", needs=[TRIGGERS_CANCEL, TRIGGERS_REQUEST])
+    async def nothing_is_requested_after_a_cancel(self) -> None:
+        """DS9: makes it request, cancel, and request again, and expects no request_more after the cancel.
+
+        If this fails, look at what cancel forgets: from then on demand must have nowhere to go.
+        """
+        upstream = await self._draft_cancelled()
+        with suppress(InvalidStateError):  # a processor's own subscription below is over, too, and says so
+            await self.ask(1)
+        await upstream.expect_no_calls()
+
+    @check("D7.4", needs=[TRIGGERS_CANCEL])
+    async def nothing_is_cancelled_twice(self) -> None:
+        """DS10: makes it cancel twice and shut down, and expects a single cancel.
+
+        If this fails, look at what cancel forgets: the second call must find no subscription.
+        """
+        upstream = await self._draft_cancelled()
+        for act in (self.trigger_cancel, self.trigger_shutdown):
+            with suppress(InvalidStateError):  # as above
+                await made(act())
+        await upstream.expect_no_calls()
+
+    @check("D7.5", needs=[TRIGGERS_CANCEL])
+    async def elements_after_a_cancel_are_accepted(self) -> None:
+        """DS11: makes it request, cancel, and then sends an element that it had asked for; on_next returns, and nothing is called.
+
+        If this fails, look at on_next: an element may have been on its way when the subscription was cancelled.
+        """
+        upstream = await self._draft_cancelled()
+        upstream.emit(self.create_element(0))
+        await upstream.expect_no_calls()
+
+    @check("D7.6")
+    async def completion_is_accepted_after_a_request(self) -> None:
+        """DS12: makes it request, completes without an element, and expects on_complete to return, and a handler to see it, once.
+
+        If this fails, look at on_complete: it must not count on elements that were requested.
+        """
+        upstream = await self._draft_asking()
+        upstream.complete()
+        await self._draft_expect_seen(("on_complete", None))
+
+    @check("D7.6")
+    async def completion_is_accepted_without_a_request(self) -> None:
+        """DS13: completes right after on_subscribe, and expects on_complete to return, and a handler to see it, once.
+
+        If this fails, look at on_complete: it must not count on a request, nor on anything that on_subscribe has only scheduled.
+        """
+        await self._draft_attach_to_end(ManualPublisher.complete)
+        await self._draft_expect_seen(("on_complete", None))
+
+    @check("D7.7")
+    async def a_failure_is_accepted_after_a_request(self) -> None:
+        """DS14: makes it request, fails without an element, and expects on_error to return, and a handler to see the error, once.
+
+        If this fails, look at on_error: it must not count on elements that were requested.
+        """
+        error = ValueError("the source failed")
+        upstream = await self._draft_asking()
+        upstream.fail(error)
+        await self._draft_expect_seen(("on_error", error))
+
+    @check("D7.7")
+    async def a_failure_is_accepted_without_a_request(self) -> None:
+        """DS15: fails right after on_subscribe, and expects on_error to return, and a handler to see the error, once.
+
+        If this fails, look at on_error: it must not count on a request, nor on anything that on_subscribe has only scheduled.
+        """
+        error = ValueError("the source failed")
+        await self._draft_attach_to_end(lambda upstream: upstream.fail(error))
+        await self._draft_expect_seen(("on_error", error))
+
+    async def _draft_attach_to_end(self, end: Callable[[ManualPublisher], object]) -> None:
+        """Attach a subscriber that gets `end` before it can have requested anything."""
+        upstream: Any = _EndsAtOnce(self.manual_publisher(), end)
+        await self.attach(upstream)
+
+    async def _draft_asking(self) -> ManualPublisher:
+        """Return a publisher whose subscriber has requested something."""
+        upstream = await self.attached()
+        await self.ask(1)
+        await upstream.expect_request()
+        return upstream
+
+    async def _draft_cancelled(self) -> ManualPublisher:
+        """Return a publisher whose subscriber has requested something and then cancelled."""
+        upstream = await self._draft_asking()
+        await made(self.trigger_cancel())
+        await upstream.expect_cancel()
+        return upstream
+
+    async def _draft_expect_seen(self, end: tuple[str, Any]) -> None:
+        """Where the subscriber reports, a handler has seen this end (the very error), once, and nothing else."""
+        await self.settle()
+        if self.reports:
+            same = len(self.seen) == 1 and self.seen[0][0] == end[0] and self.seen[0][1] is end[1]
+            self.verify(same, f"the handlers saw {self.seen or 'nothing'}; they must see {end[0]} once")
+
+
+class _EndsAtOnce:
+    """A manual publisher that ends before its subscriber has had a turn."""
+
+    def __init__(self, upstream: ManualPublisher, end: Callable[[ManualPublisher], object]) -> None:
+        self._upstream = upstream
+        self._end = end
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        self._upstream.subscribe(subscriber)
+        self._end(self._upstream)
+
+    @property
+    def subscription(self) -> Any:
+        return self._upstream.subscription

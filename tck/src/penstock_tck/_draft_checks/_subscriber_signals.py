@@ -1,0 +1,150 @@
+"""How signals are taken by the draft: later, and calling nothing (DS1 to DS7).
+
+That nothing is called inside a signal is judged in every check: the manual publisher records each call that comes from within one.
+"""
+
+from contextlib import suppress
+from functools import partial
+
+from penstock.api import DraftSubscription, InvalidStateError
+from penstock.testing import ManualPublisher
+from penstock_tck._capabilities import REPORTS
+from penstock_tck._check import check
+from penstock_tck._subscriber_stage import SubscriberStage
+from penstock_tck._verification import made
+
+
+class DraftSubscriberSignalChecks(SubscriberStage):
+    """Checks of how the draft's subscribers take signals."""
+
+    abstract = True
+
+    @check("D5.1", "D5.2")
+    async def on_subscribe_only_schedules(self) -> None:
+        """DS1: subscribes it, makes it request, and expects the request to come after on_subscribe has returned.
+
+        If this fails, look at on_subscribe: it keeps the subscription and wakes whoever is to ask; it does not ask.
+        """
+        upstream = await self.attached()
+        await self.ask(1)
+        await upstream.expect_request()
+        places = upstream.subscription.call_places
+        self.verify(places == ["outside any signal"], f"the subscription was called {', '.join(places)}")
+        upstream.complete()
+        await self.settle()
+
+    @check("D5.1", "D5.2", needs=[REPORTS])
+    async def on_next_only_schedules(self) -> None:
+        """DS2: sends an element, expects that no handler has seen it when on_next returns, and that one has at quiescence.
+
+        If this fails, look at on_next: it puts the element where a task of the subscriber's finds it, and returns.
+        """
+        upstream = await self.attached()
+        await self.ask(1)
+        await upstream.expect_request()
+        upstream.emit(self.create_element(0))
+        await self._draft_expect_later("on_next")
+        upstream.complete()
+        await self.settle()
+
+    @check("D6.1", "D6.2", needs=[REPORTS])
+    async def on_complete_only_schedules(self) -> None:
+        """DS3: completes, expects that no handler has seen it when on_complete returns, and that one has at quiescence.
+
+        If this fails, look at on_complete: it is an event for a task of the subscriber's, like any other.
+        """
+        upstream = await self.attached()
+        upstream.complete()
+        await self._draft_expect_later("on_complete")
+
+    @check("D6.1", "D6.2", needs=[REPORTS])
+    async def on_error_only_schedules(self) -> None:
+        """DS4: fails, expects that no handler has seen it when on_error returns, and that one has at quiescence.
+
+        If this fails, look at on_error: it is an event for a task of the subscriber's, like any other.
+        """
+        upstream = await self.attached()
+        upstream.fail(ValueError("the source failed"))
+        await self._draft_expect_later("on_error")
+
+    @check("D6.3")
+    async def nothing_is_called_after_on_complete(self) -> None:
+        """DS5: makes it request, sends what it asked for (2 at most), completes at once, tells it to request and to shut down, and
+        expects no call from then on.
+
+        If this fails, look at what on_complete forgets: demand that falls due for elements already there must not be sent any more.
+        """
+        upstream = await self._draft_with_elements_under_way()
+        upstream.complete()
+        await self._draft_expect_no_use(upstream)
+
+    @check("D6.3")
+    async def nothing_is_called_after_on_error(self) -> None:
+        """DS6: makes it request, sends what it asked for (2 at most), fails at once, tells it to request and to shut down, and expects
+        no call from then on.
+
+        If this fails, look at what on_error forgets: the subscription is cancelled already, and must not be cancelled again.
+        """
+        upstream = await self._draft_with_elements_under_way()
+        upstream.fail(ValueError("the source failed"))
+        await self._draft_expect_no_use(upstream)
+
+    @check("D7.1")
+    async def a_second_subscription_is_reported_and_left_alone(self) -> None:
+        """DS7: gives it a second subscription, expects an error (out of on_subscribe, or seen by a handler), and no call on the new one.
+
+        If this fails, look at on_subscribe: when a subscription is there, raise or report, and touch neither of the two.
+        """
+        upstream = await self.attached()
+        second = _Untouchable()
+        try:
+            self.signal_target(upstream).on_subscribe(second)
+        except Exception as error:  # boundary: the subscriber's code runs here, and raising is one way to report
+            self.note(f"the second on_subscribe raised {error!r}")
+            reported = True
+        else:
+            await self.settle()
+            reported = any(signal == "on_error" for signal, _ in self.seen)
+        await self.settle()
+        self.verify(not second.calls, f"the second subscription was touched: {', '.join(second.calls)}")
+        self.verify(reported, "a second subscription was taken without an error: on_subscribe did not raise, and no handler saw an error")
+        if not upstream.cancelled:
+            upstream.complete()
+        await self.settle()
+
+    async def _draft_expect_later(self, signal: str) -> None:
+        early = [seen for seen, _ in self.seen]
+        self.verify(signal not in early, f"a handler saw {signal} before {signal} returned; it is to be scheduled")
+        await self.settle()
+        self.verify(signal in [seen for seen, _ in self.seen], f"no handler saw {signal}")
+
+    async def _draft_with_elements_under_way(self) -> ManualPublisher:
+        """Return a publisher whose subscriber has elements that it had no time to handle."""
+        upstream = await self.attached()
+        await self.ask(2)
+        for index in range(min(upstream.outstanding, 2)):
+            upstream.emit(self.create_element(index))
+        while upstream.subscription.has_call():
+            upstream.subscription.next_call()
+        return upstream
+
+    async def _draft_expect_no_use(self, upstream: ManualPublisher) -> None:
+        """Told from outside to request and to shut down, it calls nothing either: what is over stays over."""
+        await self.settle()
+        for act in (partial(self.ask, 1), self.trigger_shutdown):
+            with suppress(InvalidStateError):  # a processor's own subscription below is over, too, and says so
+                await made(act())
+        await upstream.expect_no_calls()
+
+
+class _Untouchable(DraftSubscription):
+    """A subscription that writes down who touches it."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def request_more(self, n: int, /) -> None:
+        self.calls.append(f"request_more({n})")
+
+    def cancel(self) -> None:
+        self.calls.append("cancel()")

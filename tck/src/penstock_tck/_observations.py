@@ -1,0 +1,61 @@
+"""The four permissions (3.1, 3.10, 3.11, 3.14): nothing can fail here but a violation; the report says what was seen.
+
+They are mixed into the verification of the side that can show them.
+"""
+
+from penstock_tck._check import observation
+from penstock_tck._publisher_stage import PublisherStage
+from penstock_tck._subscriber_stage import SubscriberStage
+
+
+class PublisherObservations(PublisherStage):
+    """What a publisher makes of its permissions."""
+
+    @observation("3.10", elements=1)
+    async def request_may_signal_elements_synchronously(self) -> str:
+        """Requests one element and looks, before any task runs, whether it is there."""
+        probe = await self.open(1)
+        probe.request(1)
+        synchronous = bool(probe.elements)
+        await self.finish(probe)
+        return "yes: on_next arrives before request returns" if synchronous else "no: on_next arrives after request has returned"
+
+    @observation("3.11", elements=1)
+    async def request_may_signal_the_end_synchronously(self) -> str:
+        """Requests more than there is and looks, before any task runs, whether the end is there."""
+        probe = await self.open(1)
+        probe.request(10)
+        synchronous = probe.ended
+        await self.finish(probe)
+        return "yes: the end arrives before request returns" if synchronous else "no: the end arrives after request has returned"
+
+    @observation("3.14", elements=1)
+    async def cancel_may_shut_the_publisher_down(self) -> str:
+        """Cancels the only subscription and subscribes another subscriber."""
+        publisher = await self.publisher(1)
+        first = await self.open_on(publisher)
+        first.cancel()
+        await self.settle()
+        second = await self.open_on(publisher)
+        second.request(1)
+        await self.settle()
+        served = bool(second.elements)
+        await self.finish(second)
+        return "no: the next subscriber is served" if served else "yes: the next subscriber gets no element"
+
+
+class SubscriberObservations(SubscriberStage):
+    """What a subscriber makes of its permission."""
+
+    @observation("3.1")
+    async def calls_come_from_the_subscribers_context(self) -> str:
+        """Sends on_subscribe and one element, and looks whether the first call comes inside a signal or later."""
+        upstream = self.manual_publisher()
+        await self.attach(upstream)
+        await self.ask(1)
+        places = upstream.subscription.call_places
+        if upstream.outstanding:
+            upstream.emit(self.create_element(0))
+            await self.settle()
+        upstream.complete()
+        return f"calls were made {', '.join(places)}" if places else "no call was made"

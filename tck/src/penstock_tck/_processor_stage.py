@@ -1,0 +1,93 @@
+"""What the checks of processors stand on: one factory, from which both sides of a processor follow.
+
+A processor is verified as a publisher (the kit's counting publisher stands above it), as a subscriber (a probe stands below it),
+and by checks of its own. Operators that are no `Processor` object but make one publisher of another override `connect`.
+"""
+
+from typing import Any, ClassVar
+
+from penstock.api import UsageError
+from penstock.testing import ManualPublisher, ManualSubscriber
+from penstock_tck._publisher_stage import PublisherStage
+from penstock_tck._subscriber_stage import SubscriberStage
+from penstock_tck._upstream import CountingPublisher, DraftCountingPublisher
+from penstock_tck._verification import made
+
+
+class ProcessorStage(PublisherStage, SubscriberStage):
+    """The factory of a processor, and both sides made from it. The checks are in `_processor_checks/` and `_draft_checks/`."""
+
+    abstract: ClassVar[bool] = True
+
+    reports: ClassVar[bool] = True
+    max_subscribers: ClassVar[int] = 1
+    """How many subscribers below it serves at a time."""
+    recovers: ClassVar[bool] = False
+    """Whether it answers an on_error from above with something else than that error (rule 4.2)."""
+
+    reads_ahead: ClassVar[bool] = False
+    """Whether it requests elements above before anything was requested below."""
+
+    below: Any = None
+    """The publisher below the processor, when it is verified as a subscriber."""
+    downstream: ManualSubscriber
+    """The probe below, when it is verified as a subscriber."""
+
+    def create_processor(self) -> Any:
+        """Return a fresh processor that passes on each element that it gets, in order."""
+        raise UsageError(f"{type(self).__name__} must define create_processor(), or override connect(upstream)")
+
+    async def connect(self, upstream: Any) -> Any:
+        """Return the publisher below a fresh processor whose elements come from `upstream`. Override it for operators."""
+        processor = await made(self.create_processor())
+        upstream.subscribe(processor)
+        return processor
+
+    # ------------------------------------------------------------------ as a publisher
+
+    async def create_publisher(self, elements: int) -> Any:
+        """A processor below a publisher of so many elements."""
+        return await self.connect(self.above(elements))
+
+    async def create_failed_publisher(self) -> Any:
+        """A processor below a publisher that has failed."""
+        below = await self.connect(self.above(0, ValueError("the source above failed")))
+        if self.profile.failed_calls_on_subscribe:
+            return below
+        await self.settle()  # D6.1: a processor of the draft learns of it later, and only then has it failed
+        return below
+
+    async def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
+        """A processor below a publisher that fails after so many elements."""
+        return await self.connect(self.above(elements, error))
+
+    def above(self, elements: int, error: BaseException | None = None) -> Any:
+        """Return the kit's publisher of so many elements, in the language of the profile."""
+        kind = DraftCountingPublisher if self.profile.dialect.end_ends_calls else CountingPublisher
+        return kind(elements, error)
+
+    # ------------------------------------------------------------------ as a subscriber
+
+    async def attach(self, upstream: ManualPublisher) -> None:
+        """Put a fresh processor between `upstream` and a probe, which reports what comes out below. Checkpoints."""
+        self.below = await self.connect(upstream)
+        self.downstream = self.probe(
+            when_next=lambda _, element: self.saw_next(element),
+            when_error=lambda _, error: self.saw_error(error),
+            when_complete=lambda _: self.saw_complete(),
+        )
+        self.subscribe(self.below, self.downstream)
+        await self.settle()
+        self.subscriber = self.signal_target(upstream)
+
+    def trigger_request(self, n: int) -> None:
+        """The subscriber below asks."""
+        self.downstream.request(n)
+
+    def trigger_cancel(self) -> None:
+        """The subscriber below cancels."""
+        self.downstream.cancel()
+
+    def trigger_shutdown(self) -> None:
+        """The subscriber below cancels: then nobody needs the processor."""
+        self.downstream.cancel()

@@ -1,0 +1,102 @@
+"""What the checks of publishers stand on: the factories that a user gives, and the acts that the checks are made of."""
+
+from collections.abc import Awaitable
+from typing import Any, ClassVar
+
+from penstock.api import UNBOUNDED, UsageError
+from penstock.testing import ManualSubscriber, shown
+from penstock_tck._capabilities import optional_hook
+from penstock_tck._verification import Verification, made
+
+
+class PublisherStage(Verification):
+    """Factories and declarations of a publisher, and acts upon it. The checks are in `_publisher_checks/` and `_draft_checks/`."""
+
+    abstract: ClassVar[bool] = True
+
+    max_elements: ClassVar[int] = UNBOUNDED
+    """The longest stream that create_publisher can give; `UNBOUNDED` means that it can give an endless one."""
+    completes: ClassVar[bool] = True
+    """Whether a stream of n elements ends after them."""
+    multicast: ClassVar[bool] = False
+    """Whether one publisher serves several subscribers at a time, and gives them the same elements."""
+    eager_completion: ClassVar[bool] = False
+    """Whether on_complete comes with the last element, without a further request."""
+    synchronous_bound: ClassVar[int | None] = None
+    """How many elements one request may signal before it returns (rule 3.4); None declares nothing."""
+    remembers: ClassVar[bool] = False
+    """Whether a late subscriber starts with elements that were published before it came."""
+    violations_reported: ClassVar[bool] = False
+    """Whether what a raising subscriber raised is put into `self.reported_violations` (rule 2.13)."""
+
+    # ------------------------------------------------------------------ factories (plain or async)
+
+    def create_publisher(self, elements: int) -> Any:
+        """Return a publisher whose stream has exactly so many elements, none of them None. `UNBOUNDED` means endless."""
+        raise UsageError(f"{type(self).__name__} must define create_publisher(elements)")
+
+    @optional_hook
+    def create_failed_publisher(self) -> Any:
+        """Return a publisher that has failed already: a subscriber gets on_subscribe and on_error, without a request."""
+        raise UsageError(f"{type(self).__name__} does not define create_failed_publisher()")
+
+    @optional_hook
+    def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
+        """Return a publisher whose source raises `error` after so many elements (0: at the first)."""
+        raise UsageError(f"{type(self).__name__} does not define create_faulty_publisher()")
+
+    @optional_hook
+    def create_completed_publisher(self) -> Any:
+        """Return a publisher that has completed already."""
+        raise UsageError(f"{type(self).__name__} does not define create_completed_publisher()")
+
+    @optional_hook
+    def create_refusing_publisher(self) -> Any:
+        """Return a publisher that refuses every subscriber."""
+        raise UsageError(f"{type(self).__name__} does not define create_refusing_publisher()")
+
+    @optional_hook
+    def create_slow_publisher(self, elements: int, seconds: float) -> Any:
+        """Return a publisher whose every element comes so many (virtual) seconds after it is due."""
+        raise UsageError(f"{type(self).__name__} does not define create_slow_publisher()")
+
+    @property
+    def reported_violations(self) -> list[BaseException]:
+        """Where the publisher's hook for raising subscribers should append (see `violations_reported`)."""
+        return self.__dict__.setdefault("_reported", [])  # type: ignore[no-any-return]  # made when first asked for
+
+    # ------------------------------------------------------------------ acts
+
+    async def publisher(self, elements: int) -> Any:
+        """Return a fresh publisher of the user's. Checkpoints if the factory does."""
+        return await made(self.create_publisher(elements))
+
+    async def made(self, product: Any | Awaitable[Any]) -> Any:
+        """Return what an optional factory gave, awaited if need be."""
+        return await made(product)
+
+    def subscribe(self, publisher: Any, probe: ManualSubscriber) -> None:
+        """Let the probe subscribe. What escapes to the caller is a violation of rule 1.9 and goes no further."""
+        probe.ledger.note("-> subscribe()")
+        try:
+            publisher.subscribe(probe)
+        except Exception as error:  # boundary: the publisher's code runs here, and raising is the breach that we record
+            probe.ledger.violate("1.9", f"subscribe() raised {shown(error)}; it must return normally and signal on_error")
+
+    async def open(self, elements: int, **hooks: Any) -> ManualSubscriber:
+        """Return a probe that is subscribed to a fresh publisher of so many elements. Checkpoints."""
+        return await self.open_on(await self.publisher(elements), **hooks)
+
+    async def open_on(self, publisher: Any, **hooks: Any) -> ManualSubscriber:
+        """Return a fresh probe that is subscribed to this publisher. Checkpoints."""
+        probe = self.probe(**hooks)
+        self.subscribe(publisher, probe)
+        await probe.expect_subscription()
+        return probe
+
+    async def finish(self, *probes: ManualSubscriber) -> None:
+        """Cancel what is still open, and let it settle, so that a check leaves nothing behind. Checkpoints."""
+        for probe in probes:
+            if probe.ledger.is_open:
+                probe.cancel()
+        await self.settle()

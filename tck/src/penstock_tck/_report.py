@@ -1,0 +1,99 @@
+"""From results to the table: rule -> checks -> result, for all 43 rules of each generation that was used."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock_tck._profile import DRAFT, MODERN
+from penstock_tck._result import CheckResult, Outcome
+from penstock_tck._rules import Account, Rule, chapter
+
+NOT_EXERCISED: Final = "not exercised"
+_WORST_FIRST: Final = (Outcome.FAILED, Outcome.WAIVED, Outcome.PASSED, Outcome.OBSERVED, Outcome.NOT_APPLICABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRow:
+    """One rule, and every result that cites it."""
+
+    rule: Rule
+    results: tuple[CheckResult, ...]
+
+    @property
+    def status(self) -> str:
+        """The worst outcome among the results that say something; "not exercised" where no check of it was run."""
+        outcomes = {result.outcome for result in self.results}
+        if self.rule.account is Account.REASON and not outcomes:
+            return Account.REASON.value
+        return next((outcome.value for outcome in _WORST_FIRST if outcome in outcomes), NOT_EXERCISED)
+
+    @property
+    def counts(self) -> Mapping[Outcome, int]:
+        """How many results of each outcome."""
+        return Counter(result.outcome for result in self.results)
+
+    @property
+    def checks(self) -> list[str]:
+        """The names of its checks, in order."""
+        return list(dict.fromkeys(result.check for result in self.results))
+
+
+def rule_rows(results: Iterable[CheckResult]) -> list[RuleRow]:
+    """Return a row for each rule of each generation that a result cites; the modern ones where there is no result."""
+    kept = list(results)
+    cited = {rule for result in kept for rule in result.rules}
+    profiles = [profile for profile in (MODERN, DRAFT) if cited & set(profile.rules)] or [MODERN]
+    rules = [rule for profile in profiles for rule in profile.rules.values()]
+    return [RuleRow(rule=rule, results=tuple(result for result in kept if rule.id in result.rules)) for rule in rules]
+
+
+def totals(results: Iterable[CheckResult]) -> dict[str, int]:
+    """Return how many results there are of each outcome, none left out."""
+    counts = Counter(result.outcome for result in results)
+    return {outcome.value: counts[outcome] for outcome in Outcome}
+
+
+def text_table(results: Sequence[CheckResult]) -> list[str]:
+    """Return the table as lines for a terminal."""
+    lines = [f"{'rule':<6}{'level':<8}{'result':<16}checks", ""]
+    lines += [f"{row.rule.id:<6}{row.rule.level.value:<8}{row.status:<16}{_checks_in_words(row)}" for row in rule_rows(results)]
+    lines += ["", ", ".join(f"{count} {name}" for name, count in totals(results).items())]
+    return lines
+
+
+def _checks_in_words(row: RuleRow) -> str:
+    if not row.results:
+        return row.rule.reason or "no check of it was run"
+    return ", ".join(_one_check(name, [result for result in row.results if result.check == name]) for name in row.checks)
+
+
+def _one_check(name: str, results: list[CheckResult]) -> str:
+    """Name a check; say more of it only where there is more to say than that it passed."""
+    failed = [result.verification for result in results if result.failed]
+    if failed:
+        return f"{name} (FAILED: {', '.join(failed)})"
+    excused = [result for result in results if result.outcome is Outcome.NOT_APPLICABLE]
+    if len(excused) == len(results):
+        return f"{name} (not applicable: {excused[0].seen})"
+    told = [result for result in results if result.outcome in (Outcome.WAIVED, Outcome.OBSERVED)]
+    words = f"{name} x{len(results) - len(excused)}" if len(results) - len(excused) > 1 else name
+    return f"{words} ({told[0].outcome.value}: {told[0].seen})" if told else words
+
+
+def as_json(results: Sequence[CheckResult]) -> dict[str, Any]:
+    """Return the whole report as plain values."""
+    rows = [
+        {
+            "id": row.rule.id,
+            "level": row.rule.level.value,
+            "chapter": chapter(row.rule.id),
+            "text": row.rule.text,
+            "account": row.rule.account.value,
+            "reason": row.rule.reason,
+            "status": row.status,
+            "checks": row.checks,
+        }
+        for row in rule_rows(results)
+    ]
+    return {"format": 1, "totals": totals(results), "rules": rows, "results": [result.as_record() for result in results]}

@@ -1,0 +1,84 @@
+"""The result of one check of one verification, and the message that a person reads when it failed."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from penstock_tck._check import Check
+from penstock_tck._profile import find_rule
+
+
+class Outcome(Enum):
+    """How a check ended. There is no "skipped": a check that does not apply says which capability is missing."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    WAIVED = "waived"
+    NOT_APPLICABLE = "not applicable"
+    OBSERVED = "observed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """What came of `check` on `verification`.
+
+    `seen` is one paragraph: what was seen, or which capability is missing, or what was observed.
+    `left_open` names probes whose subscription the check neither cancelled nor saw end: a fault of the check, not of its subject.
+    """
+
+    verification: str
+    check: str
+    rules: tuple[str, ...]
+    optional: bool
+    drives: str
+    look_at: str
+    outcome: Outcome
+    seen: str = ""
+    transcript: str = ""
+    seconds: float = 0.0
+    seed: int = 0
+    left_open: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a rule was broken, and nobody waived that."""
+        return self.outcome is Outcome.FAILED
+
+    @property
+    def message(self) -> str:
+        """The whole message: the rules in our words, what was driven, what was seen, where to look, and the transcript."""
+        rules = [f"rule {rule.id} ({rule.level.value}): {rule.text}" for rule in map(find_rule, self.rules)]
+        parts = [
+            f"{self.verification}: {self.check} {self.outcome.value}",
+            "\n".join(rules),
+            f"What it drives: {self.drives}",
+            f"What was seen (scheduler seed {self.seed}): {self.seen}",
+            self.look_at,
+            f"Transcript of signals:\n{self.transcript}",
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the result as plain values, for JSON and for other processes."""
+        return {**asdict(self), "outcome": self.outcome.value}
+
+
+def result_of(verification: type[Any], check: Check, outcome: Outcome, **details: Any) -> CheckResult:
+    """Return a result for a check of a verification class."""
+    return CheckResult(
+        verification=verification.__name__,
+        check=check.name,
+        rules=check.rules,
+        optional=check.optional,
+        drives=check.drives,
+        look_at=check.look_at,
+        outcome=outcome,
+        **details,
+    )
+
+
+def from_record(record: Mapping[str, Any]) -> CheckResult:
+    """Return the result that `as_record` wrote."""
+    tuples = {"rules": tuple(record["rules"]), "left_open": tuple(record["left_open"])}
+    return CheckResult(**{**record, **tuples, "outcome": Outcome(record["outcome"])})

@@ -1,0 +1,129 @@
+"""Running checks: each in its own virtual run under a nursery, watched over in real time, judged by everything that was recorded.
+
+Rules of this file
+
+* A violation that any probe or manual publisher recorded fails the check, always, whatever the check itself looked at.
+* Whatever else ends the run early (a crash in a task of the implementation, a runaway, the watchdog) fails it too, in words.
+* Nothing that a run made outlives it: results hold text only.
+"""
+
+import time
+from collections.abc import Collection
+from dataclasses import replace
+
+import trio
+
+from penstock.api import UsageError
+from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, run_virtual, settle
+from penstock_tck._check import Check, Kind, checks_of
+from penstock_tck._environment import Environment
+from penstock_tck._result import CheckResult, Outcome, result_of
+from penstock_tck._verification import CheckFailed, Verification
+from penstock_tck._watchdog import Watchdog, WatchdogExpired, watchdog
+
+
+def run_checks(verification: type[Verification], only: Collection[str] | None = None) -> list[CheckResult]:
+    """Run the checks of a verification class, or those named in `only`, and return a result for each. Needs no pytest."""
+    return [run_check(verification, check) for check in checks_of(verification) if only is None or check.name in only]
+
+
+def run_check(verification: type[Verification], check: Check) -> CheckResult:
+    """Run one check under each of its scheduler seeds, up to the first failure, and return the result."""
+    missing = check.missing(verification)
+    if missing:
+        return result_of(verification, check, Outcome.NOT_APPLICABLE, seen=missing)
+    result = _run_once(verification, check, 0)
+    for seed in range(1, check.seeds):
+        if result.failed:
+            break
+        result = _run_once(verification, check, seed)
+    return _waived(verification, check, result)
+
+
+def validate(verification: type[Verification]) -> None:
+    """Raise UsageError where what a verification class declares cannot be."""
+    if getattr(verification, "max_elements", 0) < 0:
+        raise UsageError(f"{verification.__name__} declares max_elements below 0")
+    if verification.recursion_bound < 1:
+        raise UsageError(f"{verification.__name__} declares recursion_bound below 1; on_next itself is 1 deep")
+    optional = {check.name for check in checks_of(verification) if check.optional}
+    for name in set(verification.waivers) - optional:
+        raise UsageError(f"{verification.__name__} waives {name}, which is no optional check of its profile; only those can be waived")
+
+
+def _waived(verification: type[Verification], check: Check, result: CheckResult) -> CheckResult:
+    reason = verification.waivers.get(check.name)
+    if reason is None:
+        return result
+    if result.failed:
+        return replace(result, outcome=Outcome.WAIVED, seen=f"waived: {reason}. {result.seen}")
+    return replace(result, outcome=Outcome.FAILED, seen=f"it passes, so the waiver ({reason}) is no longer needed: remove it")
+
+
+# ---------------------------------------------------------------------- one run
+
+
+def _run_once(verification: type[Verification], check: Check, seed: int) -> CheckResult:
+    transcript = Transcript()
+    faults: list[str] = []
+    ends: list[tuple[str, tuple[str, ...]]] = []
+    began = time.perf_counter()
+    with watchdog(verification.watchdog_seconds) as dog:
+        try:
+            ends.append(run_virtual(_drive, verification, check, transcript, dog, seed=seed))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # boundary: the implementation runs here, and however it ends the run is the result
+            faults = _in_words(error)
+    if dog.expired:
+        faults.insert(0, f"it did not end within {dog.seconds:g} seconds of real time: something is endless")
+    broken = [str(violation) for violation in transcript.violations]
+    # An expectation that fails because of a violation repeats its words.
+    faults = [*broken[:5], *(fault for fault in faults if not any(violation in fault for violation in broken))]
+    observed, left_open = ends[0] if ends else ("", ())
+    return result_of(
+        verification,
+        check,
+        _outcome(check, faults),
+        seen="\n".join(dict.fromkeys(faults)) or observed,
+        transcript=transcript.text() if faults or observed else "",
+        seconds=time.perf_counter() - began,
+        seed=seed,
+        left_open=left_open,
+    )
+
+
+def _outcome(check: Check, faults: list[str]) -> Outcome:
+    if faults:
+        return Outcome.FAILED
+    return Outcome.OBSERVED if check.kind is Kind.OBSERVATION else Outcome.PASSED
+
+
+async def _drive(verification: type[Verification], check: Check, transcript: Transcript, dog: Watchdog) -> tuple[str, tuple[str, ...]]:
+    """Run the body under a fresh nursery; return what it observed, and the probes that it left open."""
+    observed: object = None  # this and the next are what is left where the watchdog cancels the nursery
+    left_open: tuple[str, ...] = ()
+    async with trio.open_nursery() as nursery:
+        dog.guard(nursery.cancel_scope)
+        stage = verification()
+        stage.env = Environment(nursery, transcript, verification.profile, within=verification.settle_seconds)
+        observed = await getattr(stage, check.name)()
+        # What was still on its way when the body ended is judged too.
+        await settle()
+        left_open = tuple(stage.env.left_open())
+        nursery.cancel_scope.cancel()
+    return str(observed or ""), left_open
+
+
+def _in_words(error: BaseException) -> list[str]:
+    if isinstance(error, BaseExceptionGroup):
+        return [words for inner in error.exceptions for words in _in_words(inner)]
+    if isinstance(error, ExpectationFailed):
+        return [error.seen]
+    if isinstance(error, CheckFailed):
+        return [str(error)]
+    if isinstance(error, RunawaySignals):
+        return [f"it had to be stopped: {error}"]
+    if isinstance(error, (trio.Cancelled, WatchdogExpired)):
+        return []
+    return [f"{type(error).__name__} escaped: {error}"]

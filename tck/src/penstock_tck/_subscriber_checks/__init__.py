@@ -1,0 +1,25 @@
+"""The modern checks of subscribers, one theme a file; `SubscriberChecks` is all of them.
+
+============================  =======================================================
+_demand.py                    2.1 2.8 3.8: asking, and taking what was asked for
+_endings.py                   2.3 2.4 2.9 2.10: on_error, on_complete, and no call after them
+_subscriptions.py             2.5 2.6 2.12: one subscription, and the end of its use
+_signals.py                   2.2 2.7 2.11 2.13: how signals are taken
+============================  =======================================================
+
+A check drives the subscriber through `upstream = await self.attached()`, a `ManualPublisher`; `self.ask(n)` makes it request.
+"""
+
+from penstock_tck._subscriber_checks._demand import SubscriberDemandChecks
+from penstock_tck._subscriber_checks._endings import SubscriberEndingChecks
+from penstock_tck._subscriber_checks._signals import SubscriberSignalChecks
+from penstock_tck._subscriber_checks._subscriptions import SubscriberSubscriptionChecks
+
+
+class SubscriberChecks(SubscriberDemandChecks, SubscriberEndingChecks, SubscriberSubscriptionChecks, SubscriberSignalChecks):
+    """Every modern check of subscribers."""
+
+    abstract = True
+
+
+__all__ = ["SubscriberChecks"]

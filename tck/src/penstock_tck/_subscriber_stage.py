@@ -1,0 +1,99 @@
+"""What the checks of subscribers stand on: the factory and the hooks that a user gives, and the acts that the checks are made of.
+
+The kit stands above the subscriber as a `ManualPublisher`. Without hooks a subscriber is a black box: only its calls are seen.
+Each hook that is overridden, and `reports`, opens the box a little, and more checks apply.
+"""
+
+from typing import Any, ClassVar
+
+from penstock.api import UsageError
+from penstock.testing import ManualPublisher
+from penstock_tck._capabilities import optional_hook
+from penstock_tck._verification import Verification, made
+
+
+class SubscriberStage(Verification):
+    """Factory, hooks and declarations of a subscriber, and acts upon it. The checks are in `_subscriber_checks/` and `_draft_checks/`."""
+
+    abstract: ClassVar[bool] = True
+
+    reports: ClassVar[bool] = False
+    """Whether the subscriber's handlers call self.saw_next, self.saw_error and self.saw_complete."""
+    dispatches: ClassVar[bool] = False
+    """Whether handlers run later than the signals that they are for (rule 2.2)."""
+
+    subscriber: Any = None
+    """The subscriber under test, for the hooks to act upon."""
+
+    # ------------------------------------------------------------------ factory and hooks (plain or async)
+
+    def create_subscriber(self) -> Any:
+        """Return a fresh subscriber."""
+        raise UsageError(f"{type(self).__name__} must define create_subscriber()")
+
+    def create_element(self, index: int) -> Any:
+        """Return an element that the subscriber can digest; the default is the index itself."""
+        return index
+
+    @optional_hook
+    def create_raising_subscriber(self, error: Exception) -> Any:
+        """Return a subscriber whose user's on_next handler raises `error`."""
+        raise UsageError(f"{type(self).__name__} does not define create_raising_subscriber()")
+
+    @optional_hook
+    def trigger_request(self, n: int) -> Any:
+        """Make `self.subscriber` request `n`. Without it the subscriber is expected to request by itself."""
+
+    @optional_hook
+    def trigger_cancel(self) -> Any:
+        """Make `self.subscriber` cancel its subscription."""
+
+    @optional_hook
+    def trigger_shutdown(self) -> Any:
+        """Tell `self.subscriber` that it is no longer needed: it must cancel if it still has a subscription."""
+
+    # ------------------------------------------------------------------ what handlers report
+
+    @property
+    def seen(self) -> list[tuple[str, Any]]:
+        """What the subscriber's handlers saw, as ("on_next", element), ("on_error", error) and ("on_complete", None)."""
+        return self.__dict__.setdefault("_seen", [])  # type: ignore[no-any-return]  # made when first asked for
+
+    def saw_next(self, element: Any) -> None:
+        """A handler got an element."""
+        self._saw("on_next", element)
+
+    def saw_error(self, error: Any) -> None:
+        """A handler got the failure."""
+        self._saw("on_error", error)
+
+    def saw_complete(self) -> None:
+        """A handler got the completion."""
+        self._saw("on_complete", None)
+
+    def _saw(self, signal: str, value: Any) -> None:
+        self.note(f"the subscriber's handler saw {signal}")
+        self.seen.append((signal, value))
+
+    # ------------------------------------------------------------------ acts
+
+    async def attach(self, upstream: ManualPublisher) -> None:
+        """Make a fresh subscriber and subscribe it to `upstream`. Checkpoints."""
+        self.subscriber = await made(self.create_subscriber())
+        upstream.subscribe(self.subscriber)
+        await self.settle()
+
+    async def attached(self) -> ManualPublisher:
+        """Return a manual publisher with a fresh subscriber below it. Checkpoints."""
+        upstream = self.manual_publisher()
+        await self.attach(upstream)
+        return upstream
+
+    async def ask(self, n: int) -> None:
+        """Make the subscriber request, by its hook where it has one. Checkpoints."""
+        await made(self.trigger_request(n))
+        await self.settle()
+
+    def signal_target(self, upstream: ManualPublisher) -> Any:
+        """Return the object that `upstream` signals to."""
+        return upstream.subscription.subscriber

@@ -1,0 +1,100 @@
+"""The publisher that stands above a processor under test: 0, 1, 2, ... n-1, without a task, by the rules of either generation."""
+
+from typing import Any
+
+from penstock.api import UNBOUNDED, IllegalDemand, InvalidStateError, Publisher, Subscription, add_demand, check_demand
+
+
+class CountingPublisher(Publisher[int]):
+    """Signals `count` integers on the stack of request(), and completes with the last; with `error` it fails instead."""
+
+    def __init__(self, count: int, error: BaseException | None = None) -> None:
+        self._count = count
+        self._error = error
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        """Serve one more subscriber, from 0 on."""
+        if subscriber is None:
+            raise TypeError("subscribe() was called with None (rule 1.9)")
+        line = _Counting(subscriber, self._count, self._error)
+        subscriber.on_subscribe(line)
+        line.pump()
+
+
+class _Counting(Subscription):
+    def __init__(self, subscriber: Any, count: int, error: BaseException | None) -> None:
+        # rule 3.13: None once it is over, so that nothing keeps the subscriber.
+        self._subscriber = subscriber
+        self._count = count
+        self._error = error
+        self._next = 0
+        self._demand = 0
+        # rule 3.2: nothing is signalled before on_subscribe has returned, so the pump counts as running.
+        self._pumping = True
+
+    def request(self, n: int, /) -> None:
+        """Signal `n` more."""
+        if self._subscriber is None:
+            return
+        try:
+            self._demand = add_demand(self._demand, check_demand(n))
+        except IllegalDemand as error:
+            self._end("on_error", error)
+            return
+        if not self._pumping:
+            self.pump()
+
+    def cancel(self) -> None:
+        """Stop."""
+        self._subscriber = None
+
+    def pump(self) -> None:
+        """Signal what is due. A loop, not a recursion (rule 3.3): requests from inside on_next only raise the demand."""
+        self._pumping = True
+        while self._subscriber is not None and self._next < self._count and self._demand:
+            self._demand -= 1
+            self._next += 1
+            self._subscriber.on_next(self._next - 1)
+        self._pumping = False
+        if self._subscriber is not None and self._next == self._count:
+            self._end("on_error", self._error) if self._error is not None else self._end("on_complete")
+
+    def _end(self, signal: str, *arguments: Any) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        getattr(subscriber, signal)(*arguments)
+
+
+class DraftCountingPublisher(CountingPublisher):
+    """The same by the draft: an end that is known is signalled alone, and calls on what is over raise."""
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        """Serve one more subscriber, from 0 on, or tell it the end."""
+        if subscriber is None:
+            raise TypeError("subscribe() was called with None")
+        if self._count:
+            line = _DraftCounting(subscriber, self._count, self._error)
+            subscriber.on_subscribe(line)
+            line.pump()
+        elif self._error is None:
+            subscriber.on_complete()
+        else:
+            subscriber.on_error(self._error)
+
+
+class _DraftCounting(_Counting):
+    def request_more(self, n: int, /) -> None:
+        """Signal `n` more."""
+        self._refuse_when_over("request_more")
+        if self._demand + check_demand(n) > UNBOUNDED:
+            self._end("on_error", InvalidStateError("the total demand is above 2^63-1 (D2.3)"))
+            return
+        self.request(n)
+
+    def cancel(self) -> None:
+        """Stop."""
+        self._refuse_when_over("cancel")
+        super().cancel()
+
+    def _refuse_when_over(self, method: str) -> None:
+        if self._subscriber is None:
+            raise InvalidStateError(f"{method} was called on a subscription that is over (D2.1, D3.1)")

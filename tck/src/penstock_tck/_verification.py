@@ -1,0 +1,96 @@
+"""What every verification has: a profile, an environment, a settling time, waivers, and ways to fail."""
+
+import inspect
+from collections.abc import Awaitable, Mapping
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+import trio
+
+from penstock.testing import ManualPublisher, ManualSubscriber, is_dropped, referrers, settle, shown
+from penstock_tck._environment import Environment
+from penstock_tck._profile import MODERN, Profile
+
+T = TypeVar("T")
+
+
+class CheckFailed(AssertionError):
+    """A check saw something that breaks its rules; the text says what."""
+
+
+class Verification:
+    """The root of all verifications. Subclass `PublisherVerification`, `SubscriberVerification` or `ProcessorVerification`.
+
+    One instance serves one run of one check. The runner sets `env` before it calls a factory.
+    """
+
+    profile: ClassVar[Profile] = MODERN
+    """Which generation of the standard is verified: `MODERN` or `DRAFT`."""
+    settle_seconds: ClassVar[float] = 0.0
+    """What "eventually" means here: at the next quiescence, and at latest after so many virtual seconds."""
+    watchdog_seconds: ClassVar[float] = 5.0
+    """Real seconds after which a run of one check is ended: only something endless needs them."""
+    recursion_bound: ClassVar[int] = 1
+    """How deep on_next may be inside itself (rule 3.3)."""
+    waivers: ClassVar[Mapping[str, str]] = {}
+    """Optional checks that may fail, each with the reason; a waiver that is no longer needed fails."""
+    abstract: ClassVar[bool] = False
+    """Set it to True in the body of a class that is only a base for others: it is not collected itself."""
+
+    env: Environment
+
+    # ------------------------------------------------------------------ for check bodies
+
+    def probe(self, **hooks: Any) -> ManualSubscriber:
+        """Return a fresh recording subscriber; `hooks` as in `penstock.testing.ManualSubscriber`."""
+        return self.env.subscriber(**{"recursion_bound": self.recursion_bound, **hooks})
+
+    def manual_publisher(self) -> ManualPublisher:
+        """Return a fresh publisher that emits on command."""
+        return self.env.publisher()
+
+    def fail(self, seen: str) -> NoReturn:
+        """End the check: `seen` says what was seen and what was expected."""
+        raise CheckFailed(seen)
+
+    def verify(self, holds: object, seen: str) -> None:
+        """End the check with `seen` unless `holds`."""
+        if not holds:
+            raise CheckFailed(seen)
+
+    def note(self, text: str) -> None:
+        """Write a line into the transcript."""
+        self.env.transcript.add("tck", text)
+
+    async def settle(self) -> None:
+        """Let "eventually" pass: quiescence, the declared settling time, and quiescence again. Checkpoints."""
+        await settle()
+        if self.settle_seconds:
+            await trio.sleep(self.settle_seconds)
+            await settle()
+
+    def verify_dropped(self, reference: Any, what: str) -> None:
+        """End the check unless the object that the weak reference meant is gone; the message names what holds it."""
+        if not is_dropped(reference):
+            self.fail(f"{what} is still referred to by {'; '.join(referrers(reference)) or 'something that cannot be seen'}")
+
+    def expect_raise(self, expected: type[Exception] | None, call: Any, *arguments: Any) -> None:
+        """Call it, and end the check unless it raises `expected` (None: unless it returns normally)."""
+        words = f"{getattr(call, '__name__', 'the call')}({', '.join(map(shown, arguments))})"
+        try:
+            call(*arguments)
+        except Exception as error:  # boundary: the implementation's code runs here, and its exception is what we judge
+            self.note(f"{words} raised {shown(error)}")
+            if expected is None or not isinstance(error, expected):
+                self.fail(f"{words} raised {shown(error)}, but {_allowed(expected)}")
+            return
+        if expected is not None:
+            self.fail(f"{words} returned normally, but {_allowed(expected)}")
+
+
+def _allowed(expected: type[Exception] | None) -> str:
+    return "it must return normally" if expected is None else f"it must raise {expected.__name__}"
+
+
+async def made(product: T | Awaitable[T]) -> T:
+    """Return what a factory made, awaiting it where the factory is async."""
+    return await product if inspect.isawaitable(product) else product

@@ -1,0 +1,127 @@
+"""A publisher that keeps the early draft's rules. Saboteurs override one method of its line.
+
+Its signals come from a task, because the draft's own subscribers may call nothing from within a signal. What sleeps sleeps on
+the kit's MockClock.
+"""
+
+from typing import Any
+
+import trio
+
+from penstock.api import UNBOUNDED, InvalidStateError
+from tck.tests._honest_publishers import HonestLine, TaskLine, TaskPublisher
+
+
+class DraftLine(TaskLine):
+    """One subscription of the draft."""
+
+    publisher: "DraftPublisher"
+
+    def request_more(self, n: int, /) -> None:
+        if self.subscriber is None:
+            self.refuse_when_over("request_more")
+            return
+        if n <= 0:
+            self.refuse_demand(n)
+            return
+        if self.is_too_much(n):
+            self.overflow()
+            return
+        self.add(n)
+        self.pump()
+
+    def cancel(self) -> None:
+        if self.subscriber is None:
+            self.refuse_when_over("cancel")
+            return
+        self.forget()
+
+    def refuse_demand(self, n: int) -> None:
+        raise ValueError(f"request_more({n}): demand is a positive integer (draft rule D2.4)")
+
+    def is_too_much(self, n: int) -> bool:
+        return self.demand + n > UNBOUNDED
+
+    def overflow(self) -> None:
+        self.end("on_error", InvalidStateError("the total demand is above 2^63-1 (draft rule D2.3)"))
+
+    def add(self, n: int) -> None:
+        self.demand += n
+
+    def refuse_when_over(self, method: str) -> None:
+        raise InvalidStateError(f"{method} on a subscription that is over (draft rules D2.1, D3.1)")
+
+    def forget(self) -> None:
+        self.publisher.active.pop(id(self.subscriber), None)
+        super().forget()
+
+
+class DraftPublisher(TaskPublisher):
+    """The same elements for everybody; ends alone where there is nothing to come; refuses an object that is subscribed."""
+
+    line: type[HonestLine] = DraftLine
+
+    def __init__(self, nursery: trio.Nursery, count: int, error: Exception | None = None, **more: Any) -> None:
+        super().__init__(nursery, count, error, **more)
+        self.active: dict[int, DraftLine] = {}
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        if subscriber is None:
+            raise TypeError("subscribe() was called with None")
+        if not self.count:
+            self.answer_with_the_end(subscriber)
+            return
+        if self.is_active(subscriber):
+            self.refuse_again(subscriber)
+            return
+        self.accept(subscriber)
+
+    def is_active(self, subscriber: Any) -> bool:
+        return id(subscriber) in self.active
+
+    def accept(self, subscriber: Any) -> None:
+        line = self.line(self, subscriber)
+        assert isinstance(line, DraftLine)
+        self.active[id(subscriber)] = line
+        line.begin()
+
+    def answer_with_the_end(self, subscriber: Any) -> None:
+        if self.error is not None:
+            subscriber.on_error(self.error)
+        else:
+            subscriber.on_complete()
+
+    def refuse_again(self, subscriber: Any) -> None:
+        """Draft rule D1.7: the refusal ends the first subscription too, so that the grammar holds."""
+        self.active[id(subscriber)].end("on_error", InvalidStateError("this object is subscribed already (draft rule D1.7)"))
+
+
+class RefusingDraftPublisher(DraftPublisher):
+    """It refuses every subscriber."""
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        subscriber.on_error(InvalidStateError("nobody may subscribe (D1.6)"))
+
+
+class SlowDraftLine(DraftLine):
+    """Each element comes some seconds after it is due."""
+
+    publisher: "SlowDraftPublisher"
+
+    async def run(self) -> None:
+        while self.due():
+            await trio.sleep(self.publisher.seconds)
+            if self.due():
+                self.step()
+        self.busy = False
+        self.finish()
+
+
+class SlowDraftPublisher(DraftPublisher):
+    """A publisher whose elements are not there when they are requested."""
+
+    line = SlowDraftLine
+
+    def __init__(self, nursery: trio.Nursery, count: int, *, seconds: float) -> None:
+        super().__init__(nursery, count)
+        self.seconds = seconds

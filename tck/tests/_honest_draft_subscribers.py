@@ -1,0 +1,289 @@
+"""A subscriber and a processor that keep the early draft's rules: signals only schedule. Saboteurs override one method.
+
+Rules of this file
+
+* A signal posts what is to be done; a task of the kit's nursery does it, in order. Nothing is called from inside a signal.
+* What ends a subscription forgets it at once, so that nothing scheduled earlier can still use it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from penstock.api import UNBOUNDED, InvalidStateError
+
+
+class Mailbox:
+    """Things to do, done in order by a task that exists while there are any."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.nursery = nursery
+        # Bound: what was requested, and the ends; a subscriber grants no more.
+        self.waiting: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self.working = False
+
+    def post(self, act: Callable[..., object], *arguments: Any) -> None:
+        self.waiting.append((act, arguments))
+        if not self.working:
+            self.working = True
+            self.nursery.start_soon(self.work)
+
+    async def work(self) -> None:
+        while self.waiting:
+            await trio.lowlevel.checkpoint()
+            act, arguments = self.waiting.popleft()
+            act(*arguments)
+        self.working = False
+
+
+def refuse_none(value: Any) -> None:
+    if value is None:
+        raise TypeError("None is never a signal's value")
+
+
+class HonestDraftSubscriber(Mailbox):
+    """Requests in batches and hands elements to handlers, from its own task."""
+
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        on_element: Callable[[Any], object],
+        on_failure: Callable[[Any], object],
+        on_end: Callable[[], object],
+        *,
+        batch: int = 2,
+    ) -> None:
+        super().__init__(nursery)
+        self.on_element = on_element
+        self.on_failure = on_failure
+        self.on_end = on_end
+        self.batch = batch
+        self.subscription: Any = None
+        self.shut = False
+
+    # ------------------------------------------------------------------ signals
+
+    def on_subscribe(self, subscription: Any, /) -> None:
+        refuse_none(subscription)
+        if self.subscription is not None or self.shut:
+            self.second(subscription)
+            return
+        self.subscription = subscription
+        self.post(self.request, self.batch)
+
+    def on_next(self, element: Any, /) -> None:
+        refuse_none(element)
+        self.post(self.handle, element)
+
+    def on_error(self, error: Any, /) -> None:
+        refuse_none(error)
+        self.ended()
+        self.post(self.on_failure, error)
+
+    def on_complete(self) -> None:
+        self.ended()
+        self.post(self.on_end)
+
+    # ------------------------------------------------------------------ the duties
+
+    def second(self, subscription: Any) -> None:
+        raise InvalidStateError("this subscriber has a subscription (D7.1)")
+
+    def ended(self) -> None:
+        """D6.3: from here the subscription counts as cancelled."""
+        self.subscription = None
+
+    def handle(self, element: Any) -> None:
+        if not self.shut:
+            self.on_element(element)
+            self.request(1)
+
+    # ------------------------------------------------------------------ from outside, or from the task
+
+    def request(self, n: int) -> None:
+        if self.subscription is not None:
+            self.subscription.request_more(n)
+
+    def cancel(self) -> None:
+        """D7.4: cancel what is still there, once."""
+        subscription, self.subscription = self.subscription, None
+        self.shut = True
+        if subscription is not None:
+            subscription.cancel()
+
+    def shut_down(self) -> None:
+        """D7.2."""
+        self.cancel()
+
+
+class DraftBranch:
+    """One subscriber below a processor of the draft."""
+
+    def __init__(self, processor: "HonestDraftProcessor", subscriber: Any) -> None:
+        self.processor = processor
+        self.subscriber: Any = subscriber
+        self.demand = 0
+        self.position = processor.first
+
+    def request_more(self, n: int, /) -> None:
+        self.refuse_when_over("request_more")
+        if n <= 0:
+            raise ValueError(f"request_more({n}): demand is a positive integer (D2.4)")
+        if self.demand + n > UNBOUNDED:
+            self.end("on_error", InvalidStateError("the total demand is above 2^63-1 (D2.3)"))
+            self.processor.left()
+            return
+        self.demand += n
+        self.processor.post(self.processor.deliver)
+
+    def cancel(self) -> None:
+        self.refuse_when_over("cancel")
+        self.forget()
+        self.processor.left()
+
+    def refuse_when_over(self, method: str) -> None:
+        if self.subscriber is None:
+            raise InvalidStateError(f"{method} on a subscription that is over (D2.1, D3.1)")
+
+    def forget(self) -> Any:
+        subscriber, self.subscriber = self.subscriber, None
+        del self.processor.branches[id(subscriber)]
+        return subscriber
+
+    def end(self, signal: str, *arguments: Any) -> None:
+        getattr(self.forget(), signal)(*arguments)
+
+    def deliver(self) -> None:
+        """Signal what was requested and is there, and the end where nothing is to come."""
+        processor = self.processor
+        while self.subscriber is not None and self.demand and self.position < processor.last:
+            self.demand -= 1
+            self.position += 1
+            self.subscriber.on_next(processor.kept[self.position - 1 - processor.first])
+        if self.subscriber is not None and processor.end is not None and self.position == processor.last:
+            self.end(*processor.end)
+
+
+class HonestDraftProcessor(Mailbox):
+    """Passes everything on to its subscribers, from its own task; reads a few elements ahead, and keeps them until all have got them."""
+
+    branch: type[DraftBranch] = DraftBranch
+    window = 4
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        super().__init__(nursery)
+        self.upstream: Any = None
+        self.branches: dict[int, DraftBranch] = {}
+        # Bound: `window`, which is all that is ever requested above.
+        self.kept: deque[Any] = deque()
+        self.first = 0
+        self.under_way = 0
+        self.end: tuple[Any, ...] | None = None
+        self.subscribed = False
+        self.deserted = False
+
+    @property
+    def last(self) -> int:
+        """The position after the newest element."""
+        return self.first + len(self.kept)
+
+    # ------------------------------------------------------------------ as a publisher
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        if subscriber is None:
+            raise TypeError("subscribe() was called with None")
+        if id(subscriber) in self.branches:
+            self.branches[id(subscriber)].end("on_error", InvalidStateError("this object is subscribed already (D1.7)"))
+            self.left()
+        elif self.deserted:
+            subscriber.on_error(InvalidStateError("all subscribers of this processor have left"))
+        elif self.end is not None and not self.kept:
+            getattr(subscriber, self.end[0])(*self.end[1:])
+        else:
+            branch = self.branches[id(subscriber)] = self.branch(self, subscriber)
+            subscriber.on_subscribe(branch)
+            self.post(self.deliver)
+
+    # ------------------------------------------------------------------ as a subscriber
+
+    def on_subscribe(self, subscription: Any, /) -> None:
+        refuse_none(subscription)
+        if self.subscribed:
+            self.second(subscription)
+            return
+        self.subscribed = True
+        self.upstream = subscription
+        self.post(self.fill)
+
+    def on_next(self, element: Any, /) -> None:
+        refuse_none(element)
+        self.post(self.keep, element)
+
+    def on_error(self, error: Any, /) -> None:
+        refuse_none(error)
+        self.ended()
+        self.post(self.fail, error)
+
+    def on_complete(self) -> None:
+        self.ended()
+        self.post(self.complete)
+
+    # ------------------------------------------------------------------ the duties, in the task
+
+    def second(self, subscription: Any) -> None:
+        raise InvalidStateError("this processor has a subscription (D7.1)")
+
+    def ended(self) -> None:
+        """D6.3: from here the subscription counts as cancelled."""
+        self.subscribed = True
+        self.upstream = None
+
+    def keep(self, element: Any) -> None:
+        self.under_way -= 1
+        if not self.deserted:  # D8.5
+            self.kept.append(element)
+            self.deliver()
+
+    def deliver(self) -> None:
+        for branch in tuple(self.branches.values()):
+            branch.deliver()
+        self.trim()
+        self.fill()
+
+    def trim(self) -> None:
+        """Drop what everybody has got."""
+        slowest = min((branch.position for branch in self.branches.values()), default=self.first)
+        while self.first < slowest:
+            self.kept.popleft()
+            self.first += 1
+
+    def fill(self) -> None:
+        """Request above what there is room for."""
+        room = self.window - len(self.kept) - self.under_way
+        if self.upstream is not None and room > 0:
+            self.under_way += room
+            self.upstream.request_more(room)
+
+    def fail(self, error: Any) -> None:
+        """D8.4: an error does not wait behind elements."""
+        self.kept.clear()
+        self.end = ("on_error", error)
+        for branch in tuple(self.branches.values()):
+            branch.end("on_error", error)
+
+    def complete(self) -> None:
+        self.end = ("on_complete",)
+        self.deliver()
+
+    def left(self) -> None:
+        """A subscriber below has left: the last one takes the subscription above with it (D8.3); others may go on."""
+        if self.branches:
+            self.post(self.deliver)
+            return
+        self.deserted = True
+        self.kept.clear()
+        upstream, self.upstream = self.upstream, None
+        if upstream is not None:
+            upstream.cancel()

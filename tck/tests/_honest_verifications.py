@@ -1,0 +1,157 @@
+"""The verifications of the honest implementations: every one must pass everything, and saboteurs are made from them.
+
+They declare all that they can do, so that as few checks as possible do not apply.
+"""
+
+from typing import Any
+
+from penstock_tck import DRAFT, ProcessorVerification, PublisherVerification, SubscriberVerification
+
+from tck.tests._honest_draft import DraftLine, DraftPublisher, RefusingDraftPublisher, SlowDraftPublisher
+from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
+from tck.tests._honest_publishers import HonestLine, HonestPublisher, TaskLine, TaskPublisher
+from tck.tests._honest_subscribers import HonestProcessor, HonestSubscriber
+
+tck_verifies_nothing = "these are run by run_checks"
+
+
+class HonestSynchronousPublisher(PublisherVerification):
+    """Without a task."""
+
+    multicast = True
+    eager_completion = True
+    violations_reported = True
+    line: type[HonestLine] = HonestLine
+    publisher_class: type[HonestPublisher] = HonestPublisher
+
+    def make(self, count: int, error: Exception | None = None) -> HonestPublisher:
+        publisher = self.publisher_class(count, error, reports=self.reported_violations)
+        if self.line is not HonestLine:
+            publisher.line = self.line
+        return publisher
+
+    def create_publisher(self, elements: int) -> Any:
+        return self.make(elements)
+
+    def create_failed_publisher(self) -> Any:
+        return self.make(0, ValueError("it failed long ago"))
+
+    def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
+        return self.make(elements, error)
+
+    def create_completed_publisher(self) -> Any:
+        return self.make(0)
+
+
+class HonestTaskPublisher(HonestSynchronousPublisher):
+    """With a task for each subscription."""
+
+    line: type[HonestLine] = TaskLine
+    publisher_class: type[Any] = TaskPublisher
+
+    def make(self, count: int, error: Exception | None = None) -> HonestPublisher:
+        publisher: HonestPublisher = self.publisher_class(self.env.nursery, count, error, reports=self.reported_violations)
+        publisher.line = self.line
+        return publisher
+
+
+class HonestDraftPublisher(HonestTaskPublisher):
+    """By the rules of the draft."""
+
+    profile = DRAFT
+    remembers = True
+    line: type[HonestLine] = DraftLine
+    publisher_class: type[Any] = DraftPublisher
+    refusing_class: type[Any] = RefusingDraftPublisher
+    slow_class: type[Any] = SlowDraftPublisher
+
+    def create_refusing_publisher(self) -> Any:
+        return self.refusing_class(self.env.nursery, 1)
+
+    def create_slow_publisher(self, elements: int, seconds: float) -> Any:
+        return self.slow_class(self.env.nursery, elements, seconds=seconds)
+
+
+class HonestSubscriberStage(SubscriberVerification):
+    """A subscriber in which everything can be triggered and seen."""
+
+    reports = True
+    subscriber_class: type[HonestSubscriber] = HonestSubscriber
+
+    def create_subscriber(self) -> Any:
+        return self.subscriber_class(self.saw_next, self.saw_error, self.saw_complete)
+
+    def create_raising_subscriber(self, error: Exception) -> Any:
+        def handler(_: Any) -> None:
+            raise error
+
+        return self.subscriber_class(handler, self.saw_error, self.saw_complete)
+
+    def trigger_request(self, n: int) -> None:
+        self.subscriber.request(n)
+
+    def trigger_cancel(self) -> None:
+        self.subscriber.shut_down()
+
+    def trigger_shutdown(self) -> None:
+        self.subscriber.shut_down()
+
+
+class HonestProcessorStage(ProcessorVerification):
+    """A processor with one subscriber below."""
+
+    eager_completion = True
+    processor_class: type[HonestProcessor] = HonestProcessor
+
+    def create_processor(self) -> Any:
+        return self.processor_class()
+
+
+class HonestDraftSubscriberStage(SubscriberVerification):
+    """A subscriber of the draft in which everything can be triggered and seen."""
+
+    profile = DRAFT
+    reports = True
+    dispatches = True
+    subscriber_class: type[HonestDraftSubscriber] = HonestDraftSubscriber
+
+    def create_subscriber(self) -> Any:
+        return self.subscriber_class(self.env.nursery, self.saw_next, self.saw_error, self.saw_complete)
+
+    def trigger_request(self, n: int) -> None:
+        self.subscriber.request(n)
+
+    def trigger_cancel(self) -> None:
+        self.subscriber.cancel()
+
+    def trigger_shutdown(self) -> None:
+        self.subscriber.shut_down()
+
+
+class HonestDraftProcessorStage(ProcessorVerification):
+    """A processor of the draft, which serves any number of subscribers and reads ahead."""
+
+    profile = DRAFT
+    multicast = True
+    reads_ahead = True
+    max_subscribers = 3
+    processor_class: type[HonestDraftProcessor] = HonestDraftProcessor
+
+    def create_processor(self) -> Any:
+        return self.processor_class(self.env.nursery)
+
+    async def create_completed_publisher(self) -> Any:
+        below = await self.connect(self.above(0))
+        await self.settle()
+        return below
+
+
+HONEST = (
+    HonestSynchronousPublisher,
+    HonestTaskPublisher,
+    HonestSubscriberStage,
+    HonestProcessorStage,
+    HonestDraftPublisher,
+    HonestDraftSubscriberStage,
+    HonestDraftProcessorStage,
+)

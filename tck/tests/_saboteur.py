@@ -1,0 +1,134 @@
+"""A saboteur: an implementation that breaks one thing, and exactly what must catch it.
+
+How to write one, in a file of `saboteurs/`::
+
+    class CountsDown(HonestLine):
+        '''request() overwrites the demand instead of adding to it.'''
+
+        def add(self, n):
+            self.demand = n
+
+    SABOTEURS = [
+        publisher_saboteur(CountsDown, {"requests_add_up": "expected on_next, but nothing arrived"}),
+    ]
+
+The docstring's first sentence says what it breaks. The mapping names every check that must fail, each with a part of its message;
+all checks of the kind are run, and those that fail must be these and no others. `also` takes the names of checks that must fail too
+with words of no interest, because the same fault shows in them.
+"""
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock_tck import (
+    DRAFT,
+    CheckResult,
+    Kind,
+    ProcessorVerification,
+    PublisherVerification,
+    SubscriberVerification,
+    Verification,
+    checks_of,
+    run_checks,
+)
+
+from tck.tests._honest_draft import DraftLine
+from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
+from tck.tests._honest_publishers import HonestLine, TaskLine
+from tck.tests._honest_verifications import (
+    HonestDraftProcessorStage,
+    HonestDraftPublisher,
+    HonestDraftSubscriberStage,
+    HonestProcessorStage,
+    HonestSubscriberStage,
+    HonestSynchronousPublisher,
+    HonestTaskPublisher,
+)
+
+FOLDER = Path(__file__).parent / "saboteurs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saboteur:
+    """What it breaks, the verification that it is under, and the checks that must fail, each with a part of its message."""
+
+    name: str
+    breaks: str
+    verification: type[Verification]
+    caught: Mapping[str, str]
+
+    def results(self) -> list[CheckResult]:
+        """Run every check of the kind against it; observations assert nothing, and are left out."""
+        return run_checks(self.verification, [check.name for check in checks_of(self.verification) if check.kind is Kind.CHECK])
+
+
+def _saboteur(culprit: type[Any], verification: type[Verification], caught: Mapping[str, str], also: Iterable[str]) -> Saboteur:
+    breaks = (culprit.__doc__ or "").split(".")[0]
+    if not breaks:
+        raise ValueError(f"{culprit.__name__} does not say what it breaks")
+    # The same fault may be one by either generation's rules.
+    name = f"Draft{culprit.__name__}" if verification.profile is DRAFT else culprit.__name__
+    return Saboteur(name=name, breaks=breaks, verification=verification, caught={**caught, **dict.fromkeys(also, "")})
+
+
+def publisher_saboteur(line: type[HonestLine], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
+    """A publisher whose lines are broken; a `TaskLine` or a `DraftLine` makes the publisher that belongs to it."""
+    base: type[PublisherVerification] = HonestSynchronousPublisher
+    if issubclass(line, DraftLine):
+        base = HonestDraftPublisher
+    elif issubclass(line, TaskLine):
+        base = HonestTaskPublisher
+    return _saboteur(line, type(line.__name__, (base,), {"line": line, **declares}), caught, also)
+
+
+def publisher_class_saboteur(
+    publisher: type[Any],
+    caught: Mapping[str, str],
+    also: Iterable[str] = (),
+    *,
+    base: type[Any] = HonestSynchronousPublisher,
+    **declares: Any,
+) -> Saboteur:
+    """A publisher that is broken itself: in subscribe(), in its elements, in its reports."""
+    return _saboteur(publisher, type(publisher.__name__, (base,), {"publisher_class": publisher, **declares}), caught, also)
+
+
+def draft_publisher_saboteur(
+    culprit: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), *, serves_as: str = "publisher_class", **declares: Any
+) -> Saboteur:
+    """A publisher of the draft that is broken itself; `serves_as` is the attribute of `HonestDraftPublisher` whose place it takes."""
+    verification: type[PublisherVerification] = type(culprit.__name__, (HonestDraftPublisher,), {serves_as: culprit, **declares})
+    return _saboteur(culprit, verification, caught, also)
+
+
+def subscriber_saboteur(subscriber: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
+    """A broken subscriber, of either generation."""
+    base: type[Any] = HonestDraftSubscriberStage if issubclass(subscriber, HonestDraftSubscriber) else HonestSubscriberStage
+    verification: type[SubscriberVerification] = type(subscriber.__name__, (base,), {"subscriber_class": subscriber, **declares})
+    return _saboteur(subscriber, verification, caught, also)
+
+
+def processor_saboteur(processor: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
+    """A broken processor, of either generation."""
+    base: type[Any] = HonestDraftProcessorStage if issubclass(processor, HonestDraftProcessor) else HonestProcessorStage
+    verification: type[ProcessorVerification] = type(processor.__name__, (base,), {"processor_class": processor, **declares})
+    return _saboteur(processor, verification, caught, also)
+
+
+def all_saboteurs() -> list[Saboteur]:
+    """Return the saboteurs of every file in the folder."""
+    modules = [importlib.import_module(f"tck.tests.saboteurs.{path.stem}") for path in sorted(FOLDER.glob("*.py"))]
+    return [saboteur for module in modules for saboteur in module.SABOTEURS]
+
+
+__all__ = [
+    "Saboteur",
+    "all_saboteurs",
+    "processor_saboteur",
+    "publisher_class_saboteur",
+    "publisher_saboteur",
+    "subscriber_saboteur",
+]

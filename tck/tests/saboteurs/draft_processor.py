@@ -1,0 +1,181 @@
+"""Processors of the draft that mistreat those above and below."""
+
+from typing import Any
+
+from tck.tests._honest_draft_subscribers import DraftBranch, HonestDraftProcessor
+from tck.tests._saboteur import processor_saboteur
+
+
+class NeverCancelsAbove(HonestDraftProcessor):
+    """The last cancel below leaves the subscription above as it is."""
+
+    def left(self) -> None:
+        if self.branches:
+            super().left()
+
+
+class CancelsAboveTooSoon(HonestDraftProcessor):
+    """The first cancel below cancels above, though others are still there."""
+
+    def left(self) -> None:
+        upstream, self.upstream = self.upstream, None
+        if upstream is not None:
+            upstream.cancel()
+        super().left()
+
+
+class QueuesErrors(HonestDraftProcessor):
+    """An error waits behind the elements that wait for demand."""
+
+    def fail(self, error: Any) -> None:
+        self.end = ("on_error", error)
+        self.deliver()
+
+
+class FailsOneSubscriberOnly(HonestDraftProcessor):
+    """An error from above goes to the first subscriber below only."""
+
+    def fail(self, error: Any) -> None:
+        self.kept.clear()
+        self.end = ("on_error", error)
+        for branch in tuple(self.branches.values())[:1]:
+            branch.end("on_error", error)
+
+
+class RaisesWhenDeserted(HonestDraftProcessor):
+    """on_next raises when the last subscriber below has left."""
+
+    def on_next(self, element: Any, /) -> None:
+        if self.deserted:
+            raise RuntimeError("nobody wants this")
+        super().on_next(element)
+
+
+class GivesTheNewestFirst(HonestDraftProcessor):
+    """What came before the first request below is handed on in the wrong order."""
+
+    def keep(self, element: Any) -> None:
+        if any(branch.demand or branch.position for branch in self.branches.values()):
+            super().keep(element)
+        else:
+            self.under_way -= 1
+            self.kept.appendleft(element)
+
+
+class ReadsNothingAhead(HonestDraftProcessor):
+    """It declares that it reads ahead, and requests nothing above before something is requested below."""
+
+    def fill(self) -> None:
+        if any(branch.demand for branch in self.branches.values()):
+            super().fill()
+
+
+class _PullsOnce(DraftBranch):
+    def request_more(self, n: int, /) -> None:
+        super().request_more(n)
+        self.processor.post(self.processor.pull)  # type: ignore[attr-defined]  # the processor below
+
+
+class PullsOncePerRequest(HonestDraftProcessor):
+    """Elements above are requested when something is requested below, and not again."""
+
+    branch = _PullsOnce
+
+    def pull(self) -> None:
+        super().fill()
+
+    def fill(self) -> None:
+        if not self.first and not self.kept and not self.under_way:
+            super().fill()
+
+
+class StaysBlocked(HonestDraftProcessor):
+    """When the slowest subscriber leaves, the others are not served until they request again."""
+
+    def left(self) -> None:
+        if not self.branches:
+            super().left()
+
+
+class PassesElementsThrough(HonestDraftProcessor):
+    """on_next below is called inside on_next from above."""
+
+    def on_next(self, element: Any, /) -> None:
+        if element is None:
+            raise TypeError("None is never an element")
+        self.under_way -= 1
+        if not self.deserted:
+            self.kept.append(element)
+            for branch in tuple(self.branches.values()):
+                branch.deliver()
+        self.post(self.deliver)
+
+
+SABOTEURS = [
+    processor_saboteur(
+        NeverCancelsAbove,
+        {
+            "the_last_cancel_below_cancels_above": "expected cancel, but",
+            "a_cancel_below_leaves_the_others_served": "expected cancel, but",
+            "a_shutdown_cancels_once": "expected cancel, but",
+        },
+        also=["nothing_is_requested_after_a_cancel", "nothing_is_cancelled_twice", "elements_after_a_cancel_are_accepted"],
+    ),
+    processor_saboteur(
+        CancelsAboveTooSoon,
+        {
+            "a_cancel_below_leaves_the_others_served": "was cancelled while a subscriber below was still there",
+            "a_cancel_unblocks_the_other_subscribers": "nothing more was requested above",
+        },
+    ),
+    processor_saboteur(
+        QueuesErrors,
+        {
+            "errors_overtake_elements": "expected on_error, but nothing arrived",
+        },
+    ),
+    processor_saboteur(
+        FailsOneSubscriberOnly,
+        {
+            "errors_overtake_elements": "s2: expected on_error, but nothing arrived",
+        },
+    ),
+    processor_saboteur(
+        RaisesWhenDeserted,
+        {
+            "elements_after_the_last_cancel_are_accepted": "on_next raised RuntimeError",
+            "elements_after_a_cancel_are_accepted": "on_next raised RuntimeError",
+        },
+    ),
+    processor_saboteur(
+        GivesTheNewestFirst,
+        {
+            "elements_before_any_demand_below_are_kept": "expected on_next(0), but got on_next(3)",
+        },
+    ),
+    processor_saboteur(
+        ReadsNothingAhead,
+        {
+            "elements_before_any_demand_below_are_kept": "it declares reads_ahead, but requested nothing above",
+        },
+    ),
+    processor_saboteur(
+        PullsOncePerRequest,
+        {
+            "demand_of_long_ago_keeps_pulling": "nothing more was requested above after 4 of 20 elements",
+            "a_cancel_unblocks_the_other_subscribers": "nothing more was requested above after 4 elements",
+        },
+    ),
+    processor_saboteur(
+        StaysBlocked,
+        {
+            "a_cancel_unblocks_the_other_subscribers": "after 4 elements, though the blocking subscriber is gone",
+        },
+    ),
+    processor_saboteur(
+        PassesElementsThrough,
+        {
+            "on_next_only_schedules": "a handler saw on_next before on_next returned",
+        },
+    ),
+]

@@ -1,0 +1,167 @@
+"""Publishers of the draft whose elements or ends are wrong (what sleeps here sleeps on the kit's MockClock)."""
+
+from typing import Any
+
+import trio
+
+from tck.tests._honest_draft import DraftLine, DraftPublisher
+from tck.tests._saboteur import draft_publisher_saboteur, publisher_saboteur
+
+
+class ServesOnAfterCompletion(DraftLine):
+    """A request after on_complete brings another element."""
+
+    ended: Any = None
+
+    def end(self, signal: str, *arguments: Any) -> None:
+        self.ended = self.subscriber
+        super().end(signal, *arguments)
+
+    def refuse_when_over(self, method: str) -> None:
+        if self.ended is not None and method == "request_more":
+            self.ended.on_next(self.position)
+        super().refuse_when_over(method)
+
+
+class NumbersEachSubscriberAnew(DraftLine):
+    """Each subscriber gets elements of its own."""
+
+    def step(self) -> None:
+        self.demand -= 1
+        self.position += 1
+        self.signal("on_next", (id(self), self.position - 1))
+
+
+class LetsSubscribersCompete(DraftPublisher):
+    """Each element goes to one subscriber only."""
+
+    taken = 0
+
+    def element(self, index: int) -> Any:
+        self.taken += 1
+        return self.taken - 1
+
+
+class ChangesTheLastForTheGreedy(DraftLine):
+    """Of several subscribers that ask for more than there is, the second one gets another last element."""
+
+    def step(self) -> None:
+        greedy = self.demand > self.publisher.count - self.position
+        second = list(self.publisher.active.values()).index(self) == 1
+        if greedy and second and self.position == self.publisher.count - 1:
+            self.demand -= 1
+            self.position += 1
+            self.signal("on_next", "another one")
+        else:
+            super().step()
+
+
+class CompletesAtTheNextRequest(DraftLine):
+    """Completion waits for demand beyond the last element."""
+
+    def finish(self) -> None:
+        if self.demand:
+            super().finish()
+
+
+class NeverCompletes(DraftLine):
+    """on_complete never comes."""
+
+    def finish(self) -> None:
+        """Nothing."""
+
+
+class CompletesTwice(DraftLine):
+    """A stream of one element completes twice."""
+
+    def end(self, signal: str, *arguments: Any) -> None:
+        subscriber = self.subscriber
+        super().end(signal, *arguments)
+        if self.publisher.count == 1:
+            self.deliver(subscriber, signal, *arguments)
+
+
+class FailsAfterCompletion(DraftLine):
+    """Half a minute after on_complete comes an on_error."""
+
+    def end(self, signal: str, *arguments: Any) -> None:
+        subscriber = self.subscriber
+        super().end(signal, *arguments)
+        if signal == "on_complete":
+            self.publisher.nursery.start_soon(self.haunt, subscriber)
+
+    async def haunt(self, subscriber: Any) -> None:
+        await trio.sleep(30)
+        self.deliver(subscriber, "on_error", ValueError("the source failed after all"))
+
+
+SABOTEURS = [
+    publisher_saboteur(
+        ServesOnAfterCompletion,
+        {
+            "no_element_follows_the_end": "on_next arrived after the end",
+            "there_is_one_end": "on_next arrived after the end",
+        },
+    ),
+    publisher_saboteur(
+        NumbersEachSubscriberAnew,
+        {
+            "all_subscribers_get_the_same_elements_one_by_one": "but s1 got",
+            "all_subscribers_get_the_same_stream_up_front": "but s1 got",
+            "a_late_subscriber_starts_with_the_oldest_element": "expected on_next(",
+        },
+    ),
+    draft_publisher_saboteur(
+        LetsSubscribersCompete,
+        {
+            "all_subscribers_get_the_same_elements_one_by_one": "but s1 got",
+            "all_subscribers_get_the_same_stream_up_front": "but s1 got",
+            "a_late_subscriber_starts_with_the_oldest_element": "expected on_next(0), but got on_next(2)",
+        },
+    ),
+    publisher_saboteur(
+        ChangesTheLastForTheGreedy,
+        {
+            "all_subscribers_get_the_same_stream_up_front": "s2 got [0, 1, 'another one'], but s1 got [0, 1, 2]",
+        },
+    ),
+    publisher_saboteur(
+        CompletesAtTheNextRequest,
+        {
+            "completion_comes_with_the_last_element": "expected on_complete, but nothing arrived",
+            "a_late_subscriber_starts_with_the_oldest_element": "expected on_complete, but nothing arrived",
+        },
+    ),
+    publisher_saboteur(
+        NeverCompletes,
+        {
+            "completion_comes_with_the_last_element": "expected on_complete, but nothing arrived",
+            "there_is_one_end": "the stream ended 0 times",
+        },
+        also=[
+            "no_element_follows_the_end",
+            "all_subscribers_get_the_same_stream_up_front",
+            "a_demand_at_the_bound_is_served",
+            "a_late_subscriber_starts_with_the_oldest_element",
+        ],
+    ),
+    publisher_saboteur(
+        CompletesTwice,
+        {
+            "there_is_one_end": "the stream ended 2 times",
+        },
+        also=[
+            "request_more_of_nothing_raises",
+            "request_more_of_less_than_nothing_raises",
+            "an_active_publisher_answers_with_on_subscribe",
+        ],
+    ),
+    publisher_saboteur(
+        FailsAfterCompletion,
+        {
+            "there_is_one_end": "the stream ended 2 times",
+            "completion_comes_with_the_last_element": "on_error arrived after the end",
+        },
+        also=["no_element_follows_the_end", "a_demand_at_the_bound_is_served"],
+    ),
+]

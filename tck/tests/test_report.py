@@ -1,0 +1,53 @@
+"""The table and the page: every rule has a row, and what is shown is what came out."""
+
+import json
+
+from penstock_tck import CheckResult, Outcome, run_checks
+from penstock_tck._report import as_json, rule_rows, text_table, totals
+from penstock_tck._report_html import as_html
+from penstock_tck._result import from_record
+
+from tck.tests._honest_verifications import HonestDraftPublisher, HonestSynchronousPublisher
+
+tck_verifies_nothing = "its verifications are run by run_checks"
+
+
+def _results() -> list[CheckResult]:
+    return run_checks(HonestSynchronousPublisher)
+
+
+def test_the_table_has_a_row_for_each_rule_of_the_generations_used() -> None:
+    """43 rows for the modern rules, 86 where the draft was verified too."""
+    assert len(rule_rows(_results())) == 43
+    assert len(rule_rows([*_results(), *run_checks(HonestDraftPublisher)])) == 86
+
+
+def test_the_worst_outcome_is_the_status_of_a_rule() -> None:
+    """One failure among passes is a failure."""
+    results = _results()
+    failed = CheckResult(
+        verification="Mine", check="c", rules=("3.8",), optional=False, drives="", look_at="", outcome=Outcome.FAILED, seen="<bad & ugly>"
+    )
+    statuses = {row.rule.id: row.status for row in rule_rows([*results, failed])}
+    assert statuses["3.8"] == "failed"
+    assert statuses["2.1"] == "not exercised"
+    assert statuses["3.10"] == "observed"
+    assert any("(FAILED: Mine)" in line for line in text_table([*results, failed]))
+    assert "&lt;bad &amp; ugly&gt;" in as_html([*results, failed])
+
+
+def test_a_result_survives_the_way_through_json() -> None:
+    """What another process sent is what it meant."""
+    for result in _results():
+        assert from_record(json.loads(json.dumps(result.as_record()))) == result
+
+
+def test_totals_count_every_outcome() -> None:
+    """Outcomes that did not occur are there with a zero."""
+    assert set(totals([])) == {outcome.value for outcome in Outcome}
+    assert as_json(_results())["totals"] == totals(_results())
+
+
+def test_the_page_of_no_results_says_so() -> None:
+    """An empty report does not look like a good one."""
+    assert "Nothing was verified" in as_html([])

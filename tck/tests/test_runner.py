@@ -1,0 +1,198 @@
+"""The runner: whatever ends a run early is a failure in words, a violation always fails, and a waiver is honest.
+
+Checks run on a MockClock; only the watchdog knows real time.
+"""
+
+from typing import Any
+
+import pytest
+import trio
+from penstock_tck import CountingPublisher, Outcome, PublisherVerification, check, checks_of, run_check, run_checks, validate
+
+from penstock.api import UsageError
+from tck.tests._honest_verifications import HonestSynchronousPublisher
+
+tck_verifies_nothing = "its verifications are run by run_checks"
+
+
+class _Own(HonestSynchronousPublisher):
+    """A verification with checks of its own, each ending in another way."""
+
+    abstract = True
+    watchdog_seconds = 0.2
+
+    @check("1.1")
+    async def sees_a_violation_and_does_not_look(self) -> None:
+        """If this fails, look at nothing: it must fail."""
+        probe = self.probe()
+        probe.on_subscribe(self)
+        probe.on_next(1)
+
+    @check("1.1")
+    async def spins_without_end(self) -> None:
+        """If this fails, look at nothing: it must fail."""
+        while True:
+            pass
+
+    @check("1.1")
+    async def checkpoints_without_end(self) -> None:
+        """If this fails, look at nothing: it must fail."""
+        while True:
+            await trio.lowlevel.checkpoint()
+
+    @check("1.1")
+    async def waits_without_end(self) -> None:
+        """If this fails, look at nothing: it must fail."""
+        await trio.Event().wait()
+
+    @check("1.1")
+    async def swallows_everything_without_end(self) -> None:
+        """If this fails, look at nothing: it must fail."""
+        for _ in range(3):
+            try:
+                while True:
+                    pass
+            except BaseException:
+                continue
+
+    @check("1.1")
+    async def crashes_in_a_task(self) -> None:
+        """If this fails, look at nothing: it must fail."""
+
+        async def crash() -> None:
+            raise KeyError("in a task")
+
+        self.env.nursery.start_soon(crash)
+        await trio.sleep(1)
+
+    @check("1.1", seeds=4)
+    async def fails_under_the_third_seed(self) -> None:
+        """If this fails, look at nothing: it must fail."""
+        _Own.runs += 1
+        self.verify(_Own.runs < 3, "this was the third")
+
+    @check("1.1", optional=True)
+    async def fails_and_is_optional(self) -> None:
+        """If this fails, look at nothing: it must fail."""
+        self.fail("as it must")
+
+    @check("1.1", optional=True)
+    async def leaves_a_subscription_open(self) -> None:
+        """If this fails, look at nothing: it passes, and leaves something open."""
+        await self.open(3)
+
+    runs = 0
+
+
+def _result(name: str, verification: type[Any] = _Own) -> Any:
+    (result,) = run_checks(verification, [name])
+    return result
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sees_a_violation_and_does_not_look", "element 1 arrived, but only 0 were requested"),
+        ("spins_without_end", "something is endless"),
+        ("checkpoints_without_end", "something is endless"),
+        ("waits_without_end", "something is endless"),
+        ("swallows_everything_without_end", "something is endless"),
+        ("crashes_in_a_task", "KeyError escaped: 'in a task'"),
+    ],
+)
+def test_whatever_ends_a_run_early_is_a_failure_in_words(name: str, words: str) -> None:
+    """Violations, endless loops, eternal waits and crashes fail the check, and the message says which."""
+    result = _result(name)
+    assert result.outcome is Outcome.FAILED
+    assert words in result.seen
+
+
+@pytest.mark.parametrize("name", ["checkpoints_without_end", "waits_without_end"])
+def test_what_the_watchdog_ends_is_told_in_its_words_alone(name: str) -> None:
+    """That the body did not return is no second fault."""
+    assert "escaped" not in _result(name).seen
+
+
+def test_a_message_has_all_that_a_reader_needs() -> None:
+    """The rule in our words, what was driven, what was seen, where to look, and the transcript."""
+    message = _result("sees_a_violation_and_does_not_look").message
+    for part in ("rule 1.1 (MUST): A publisher never", "What was seen", "If this fails, look at", "<- on_next(1)", "!! rule 1.1"):
+        assert part in message
+
+
+def test_a_check_runs_under_its_seeds_up_to_the_first_failure() -> None:
+    """The seed that failed is in the result."""
+    _Own.runs = 0
+    result = _result("fails_under_the_third_seed")
+    assert (_Own.runs, result.seed, result.outcome) == (3, 2, Outcome.FAILED)
+
+
+def test_a_waiver_excuses_an_optional_check_with_its_reason() -> None:
+    """The outcome is "waived", and the reason and what was seen are both told."""
+    excused = type("Excused", (_Own,), {"waivers": {"fails_and_is_optional": "we know"}})
+    result = _result("fails_and_is_optional", excused)
+    assert result.outcome is Outcome.WAIVED
+    assert "we know" in result.seen
+    assert "as it must" in result.seen
+
+
+def test_a_waiver_that_is_not_needed_fails() -> None:
+    """Otherwise excuses would outlive their reasons."""
+    excused = type("Excused", (_Own,), {"waivers": {"leaves_a_subscription_open": "we thought so"}})
+    assert "no longer needed" in _result("leaves_a_subscription_open", excused).seen
+
+
+def test_only_optional_checks_can_be_waived() -> None:
+    """A MUST has no excuse."""
+    excused = type("Excused", (_Own,), {"waivers": {"crashes_in_a_task": "please"}})
+    with pytest.raises(UsageError, match="no optional check"):
+        validate(excused)
+
+
+@pytest.mark.parametrize("declared", [{"max_elements": -1}, {"recursion_bound": 0}])
+def test_impossible_declarations_are_refused(declared: dict[str, int]) -> None:
+    """A declaration that cannot be is a mistake, found before anything runs."""
+    with pytest.raises(UsageError, match="declares"):
+        validate(type("Impossible", (HonestSynchronousPublisher,), declared))
+
+
+def test_a_check_cannot_be_hidden() -> None:
+    """A method with the name of a check would turn it off without a word."""
+    with pytest.raises(ValueError, match="hides a check"):
+        checks_of(type("Hiding", (HonestSynchronousPublisher,), {"requests_add_up": lambda self: None}))
+
+
+def test_a_missing_capability_is_named() -> None:
+    """A check that does not apply says why."""
+
+    class Small(PublisherVerification):
+        max_elements = 1
+
+        def create_publisher(self, elements: int) -> Any:
+            return CountingPublisher(elements)
+
+    result = run_check(Small, next(check for check in checks_of(Small) if check.name == "requests_add_up"))
+    assert result.outcome is Outcome.NOT_APPLICABLE
+    assert result.seen == "it declares max_elements = 1, and the check needs 10"
+
+
+def test_what_a_check_leaves_open_is_told() -> None:
+    """A check that neither cancels nor drains its subscription is found out."""
+    assert _result("leaves_a_subscription_open").left_open == ("s1",)
+
+
+@pytest.mark.parametrize("rules", [(), ("1.1", "D4.1"), ("9.9",)])
+def test_a_check_cites_rules_of_one_generation(rules: tuple[str, ...]) -> None:
+    """No rule, rules of both generations, or a rule that does not exist are refused."""
+    with pytest.raises((ValueError, KeyError)):
+        check(*rules)
+
+
+def test_a_check_must_say_where_to_look() -> None:
+    """A check without that sentence in its docstring is refused when it is defined."""
+
+    async def silent(self: object) -> None:
+        """Drives something."""
+
+    with pytest.raises(ValueError, match="lacks a sentence"):
+        check("1.1")(silent)

@@ -1,0 +1,95 @@
+"""The contracts about imports bite: each is broken on purpose in a copy of the code, and import-linter must name it.
+
+Run by `nox -s imports`, which installs import-linter.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLACES = ("src/penstock", "tck/src/penstock_tck")
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+
+
+class Fault(NamedTuple):
+    """One line in one new file, and the contract that it breaks."""
+
+    file: str
+    line: str
+    contract: str
+
+
+FAULTS = [
+    Fault("src/penstock/api/_new.py", "import trio", "api imports the standard library only"),
+    Fault("src/penstock/api/_new.py", "import attrs", "api imports the standard library only"),
+    Fault("src/penstock/api/_new.py", "import time", "api does no I/O, reads no clock, rolls no dice"),
+    Fault("src/penstock/api/_new.py", "import random", "api does no I/O, reads no clock, rolls no dice"),
+    Fault("src/penstock/api/_new.py", "from penstock.core import subscribe", "Layers point one way"),
+    Fault("src/penstock/core/_new.py", "from penstock.operators import pipe", "Layers point one way"),
+    Fault("src/penstock/operators/_new.py", "import penstock.testing", "Layers point one way"),
+    Fault("src/penstock/wire/__init__.py", "from penstock.core import subscribe", "Layers point one way"),
+    Fault("src/penstock/utils/__init__.py", "import enum", "Layers point one way"),
+    Fault("src/penstock/core/_new.py", "from penstock import pipe", "Layers do not import the root package"),
+    Fault("src/penstock/operators/_new.py", "import penstock", "Layers do not import the root package"),
+    Fault("src/penstock/core/_new.py", "import socket", "In-process streams know nothing of the wire"),
+    Fault("src/penstock/core/_new.py", "from penstock.api._demand import add_demand", "api is entered by its front door"),
+    Fault("src/penstock/operators/_new.py", "from penstock.core._source import Source", "core is entered by its front door"),
+    Fault("src/penstock/testing/_new.py", "from penstock.operators._pipe import pipe", "operators is entered by its front door"),
+    Fault("tck/src/penstock_tck/_new.py", "import penstock.testing._transcript", "testing is entered by its front door"),
+    Fault("src/penstock/testing/_new.py", "import pytest", "testing imports no pytest"),
+    Fault("tck/src/penstock_tck/_new.py", "from penstock.core import subscribe", "The test kit judges from outside"),
+    Fault("tck/src/penstock_tck/_new.py", "import penstock.operators", "The test kit judges from outside"),
+    Fault("tck/src/penstock_tck/_new.py", "from penstock import subscribe", "The test kit does not come in through the root package"),
+]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the code and of the contracts, to break."""
+    folder = tmp_path_factory.mktemp("copy")
+    for place in PLACES:
+        shutil.copytree(ROOT / place, folder / place, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+def _broken_contracts(copy: Path) -> set[str]:
+    """What import-linter says about the copy: the names of the contracts that are broken."""
+    paths = os.pathsep.join(str((copy / place).parent) for place in PLACES)
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUTF8": "1"}
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
+    broken = {line.removesuffix(" BROKEN") for line in done.stdout.splitlines() if line.endswith(" BROKEN")}
+    assert (done.returncode != 0) is bool(broken), done.stdout + done.stderr
+    return broken
+
+
+def test_the_copy_is_whole(copy: Path) -> None:
+    """Without a fault no contract is broken: what the other tests see comes from their fault alone."""
+    assert _broken_contracts(copy) == set()
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.file}: {fault.line}")
+def test_a_planted_fault_is_caught_by_name(copy: Path, fault: Fault) -> None:
+    """The contract that guards against this fault is broken by it."""
+    planted = copy / fault.file
+    made = not planted.parent.exists()
+    planted.parent.mkdir(exist_ok=True)
+    planted.write_text(f'"""A fault, planted."""\n\n{fault.line}\n', encoding="utf-8")
+    try:
+        assert fault.contract in _broken_contracts(copy)
+    finally:
+        shutil.rmtree(planted.parent) if made else planted.unlink()
+
+
+@pytest.mark.parametrize("name", [contract["name"] for contract in CONTRACTS])
+def test_each_contract_has_a_fault_that_it_catches(name: str) -> None:
+    """A contract that nothing can break guards nothing."""
+    assert name in {fault.contract for fault in FAULTS}

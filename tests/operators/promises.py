@@ -1,0 +1,224 @@
+"""The table of what operators promise: a row for each exported name, and one for each way in which it takes a function.
+
+`test_promises.py` measures every row, and holds the docstring to it. To add an operator, add its rows to `PROMISES` below: say how to
+make one, and only what differs from a stage that passes one element on for each that it is asked for.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock import operators as ops
+from penstock.api import UNBOUNDED
+from penstock.operators import Operator
+from tests.operators.measure import Bench, Token
+
+STEPS: Final = 24
+"""How many elements `steady` is about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What one operator promises, in figures that can be measured."""
+
+    name: str
+    make: Callable[[Bench], Operator[Any, Any]]
+    variant: str = ""
+    """Tells the rows of one name apart; "async" where the function is async and waits for `bench.blocked()`."""
+
+    # --- demand
+    idle: int = 0
+    """Elements asked for from above before anything was asked from below."""
+    demand: Callable[[int], int] = lambda n: n
+    """Elements asked for from above after one ``request(n)``."""
+    others: Callable[[int], int] | None = None
+    """The same of each further source."""
+    steady: int = STEPS
+    """Elements asked for from above after `STEPS` times ``request(1)``, each of them answered at once."""
+    pause: float = 0.0
+    """Seconds that pass after each of those answers."""
+    says_demand: str = "1 per downstream demand"
+    """These words stand behind "Upstream demand:" in the docstring."""
+
+    # --- buffer
+    bound: int = 0
+    """Elements held at most, as the docstring has it, for the operator that `make` makes."""
+    peak: int | None = None
+    """Elements that a measurement can make it hold, where that is less than the bound."""
+    says_buffer: str = "none"
+    """These words stand behind "Buffer:" in the docstring; a number in them is a part of `bound`."""
+
+    # --- ends
+    after_error: tuple[str, ...] = ("error",)
+    """Signals below after the first source has failed."""
+    after_complete: tuple[str, ...] = ("complete",)
+    """Signals below after the first source has completed, with nothing held."""
+    after_all: tuple[str, ...] = ("complete",)
+    """Signals below after every source has completed, with nothing held."""
+    remembered: int = 0
+    """Of the held elements, those that are a memory and will not be passed on."""
+    room: int = 4
+    """Elements that each source may give in a filling without ending the stream by that."""
+    raising: Callable[[Callable[..., Any]], Operator[Any, Any]] | None = None
+    """The same operator with the given function (which will raise); None where it takes no function."""
+
+    @property
+    def most_held(self) -> int:
+        return self.bound if self.peak is None else self.peak
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.variant}" if self.variant else self.name
+
+
+def _even(token: Token) -> bool:
+    return token.number % 2 == 0
+
+
+def _below_nine(token: Token) -> bool:
+    return token.number < 9
+
+
+def _fiftieth(token: Token) -> bool:
+    return token.number == 50
+
+
+def _pair(token: Token) -> int:
+    return token.number // 2
+
+
+def _slow(bench: Bench, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` as an async one that waits until the bench unblocks it."""
+
+    async def slow(*args: Any) -> Any:
+        await bench.blocked()
+        return function(*args)
+
+    return slow
+
+
+def _up_to_16(n: int) -> int:
+    return min(n, 16)
+
+
+def _plain_and_async(
+    name: str, build: Callable[[Callable[..., Any]], Operator[Any, Any]], function: Callable[..., Any], **differs: Any
+) -> list[Promise]:
+    """Return both rows of an operator that looks at an element at a time."""
+    return [
+        Promise(name=name, make=lambda bench: build(function), raising=build, **differs),
+        Promise(
+            name=name,
+            variant="async",
+            make=lambda bench: build(_slow(bench, function)),
+            raising=build,
+            **{**differs, "demand": _up_to_16, "bound": 16 + differs.get("bound", 0), "peak": 16},
+            says_buffer="up to 16 with an async function",
+        ),
+    ]
+
+
+PROMISES: Final[list[Promise]] = [
+    # --- _transform.py
+    *_plain_and_async("map", ops.map, lambda token: token),
+    *_plain_and_async("tap", ops.tap, lambda token: None),
+    *_plain_and_async("scan", lambda function: ops.scan(function, 0), lambda total, token: token, bound=1, remembered=1),
+    # --- _select.py
+    *_plain_and_async("filter", ops.filter, _even, steady=2 * STEPS),
+    *_plain_and_async("take_while", ops.take_while, _below_nine, steady=9),
+    *_plain_and_async("first", ops.first, _fiftieth, steady=50),
+    Promise(name="first", variant="of any", make=lambda bench: ops.first(), demand=lambda n: 1, steady=1, room=0),
+    *_plain_and_async(
+        "distinct_until_changed",
+        ops.distinct_until_changed,
+        _pair,
+        steady=2 * STEPS - 2,
+    ),
+    Promise(
+        name="distinct_until_changed",
+        variant="by itself",
+        make=lambda bench: ops.distinct_until_changed(),
+        bound=1,
+        says_buffer="none but the last key",
+        remembered=1,
+    ),
+    Promise(name="take", make=lambda bench: ops.take(5), demand=lambda n: min(n, 5), steady=5),
+    Promise(
+        name="skip",
+        make=lambda bench: ops.skip(2),
+        demand=lambda n: n + 2,
+        steady=STEPS + 2,
+        says_demand="1 per downstream demand, and `count` more with the first",
+    ),
+    # --- _buffer.py
+    Promise(
+        name="batch",
+        make=lambda bench: ops.batch(5),
+        demand=lambda n: 5 * n,
+        steady=5 * STEPS,
+        says_demand="`count` per downstream demand",
+        bound=5,
+        peak=4,  # the fifth makes it a list, which goes on at once
+        says_buffer="`count` elements",
+    ),
+    Promise(
+        name="batch",
+        variant="timed",
+        make=lambda bench: ops.batch(5, 60),
+        demand=lambda n: 5 * min(n, 2),
+        steady=5 * STEPS,
+        says_demand="with `seconds` at most 2·`count` at a time",
+        bound=2 * 5,
+        peak=4,  # more takes time: lists that were passed on early leave the rest of theirs under way
+        says_buffer="with `seconds` 2·`count`",
+    ),
+    Promise(
+        name="buffer",
+        make=lambda bench: ops.buffer(4),
+        idle=4,
+        demand=lambda n: 4 + n,
+        steady=4 + STEPS,
+        says_demand="`size` at once, then 1 per downstream demand",
+        bound=4,
+        says_buffer="`size` elements",
+    ),
+    Promise(
+        name="drop",
+        make=lambda bench: ops.drop(),
+        idle=UNBOUNDED,
+        demand=lambda n: UNBOUNDED,
+        steady=UNBOUNDED,
+        says_demand="unbounded, at once",
+    ),
+    Promise(
+        name="latest",
+        make=lambda bench: ops.latest(),
+        idle=UNBOUNDED,
+        demand=lambda n: UNBOUNDED,
+        steady=UNBOUNDED,
+        says_demand="unbounded, at once",
+        bound=1,
+        says_buffer="1 element",
+    ),
+    # --- _timing.py
+    Promise(
+        name="debounce",
+        make=lambda bench: ops.debounce(1),
+        demand=lambda n: 1,
+        steady=STEPS + 1,
+        pause=2,
+        says_demand="1 at a time, renewed while downstream demand is left",
+        bound=1,
+        says_buffer="1 element",
+    ),
+    Promise(
+        name="throttle",
+        make=lambda bench: ops.throttle(1),
+        steady=2 * STEPS - 1,  # every other one comes too early
+        pause=0.6,
+        says_demand="1 per downstream demand, and 1 more for each element left out",
+    ),
+    Promise(name="timeout", make=lambda bench: ops.timeout(60)),
+    # --- _recover.py
+    Promise(name="retry", make=lambda bench: ops.retry(3), after_error=()),
+    Promise(name="on_error_resume", make=lambda bench: ops.on_error_resume(bench.source()), after_error=()),
+]

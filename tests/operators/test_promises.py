@@ -1,0 +1,249 @@
+"""Each operator's promises, measured: demand, buffer, and what happens on error, completion and cancellation."""
+
+import re
+from typing import Any
+
+import pytest
+import trio
+
+from penstock import operators as ops
+from penstock.api import UNBOUNDED
+from tests.operators.measure import MOST_ELEMENTS, Bench, Boom, forget_frames
+from tests.operators.promises import PROMISES, STEPS, Promise
+
+each_promise = pytest.mark.parametrize("promise", PROMISES, ids=str)
+
+
+async def _serve(bench: Bench, most: int) -> None:
+    """Let each line answer some of what it was asked for, a few times over, because an answer may bring a question."""
+    for _ in range(3):
+        for line in tuple(bench.lines):
+            line.answer(most)
+        await bench.settle()
+
+
+async def _filled(bench: Bench, promise: Promise) -> int:
+    """Bring the operator to where it holds something, if it ever does; return how much."""
+    bench.run(promise.make(bench)).request(4)
+    await _serve(bench, promise.room)
+    return bench.held
+
+
+def _tokens(elements: list[Any]) -> list[int]:
+    """Return the numbers of all tokens in what was received, also of those in tuples and lists."""
+    return [number for element in elements for number in (_tokens(list(element)) if isinstance(element, tuple | list) else [element])]
+
+
+# --------------------------------------------------------------------------------------------------------------- demand
+
+
+@each_promise
+async def test_nothing_is_asked_for_from_above_before_something_is_from_below(promise: Promise, autojump_clock: Any) -> None:
+    """Demand begins downstream (except where relaxing it is the operator's purpose, and its row says so)."""
+    async with Bench() as bench:
+        bench.run(promise.make(bench))
+        await bench.settle()
+        assert [line.requested for line in bench.lines if line.name == "main"] == [promise.idle]
+
+
+@each_promise
+@pytest.mark.parametrize("n", [1, 3, 16, 100, UNBOUNDED])
+async def test_the_first_demand_asks_upstream_for_what_is_promised(promise: Promise, n: int, autojump_clock: Any) -> None:
+    """`request(n)` below becomes the promised number of elements asked for above, from each source."""
+    async with Bench() as bench:
+        bench.run(promise.make(bench)).request(n)
+        await bench.settle()
+        main, *others = bench.lines
+        assert min(main.requested, UNBOUNDED) == min(promise.demand(n), UNBOUNDED)
+        assert {line.requested for line in others} == ({promise.others(n)} if promise.others else set())
+
+
+@each_promise
+async def test_demand_in_single_steps_asks_upstream_for_what_is_promised(promise: Promise, autojump_clock: Any) -> None:
+    """Over a run of `request(1)`, each answered at once, upstream is asked for exactly the promised number of elements in all."""
+    async with Bench() as bench:
+        bench.unblock()
+        recorder = bench.run(promise.make(bench))
+        for step in range(STEPS):
+            recorder.request(1)
+            while recorder.received <= step and any(line.outstanding for line in bench.lines):
+                for line in tuple(bench.lines):
+                    line.answer(1)
+                    await bench.settle()
+                    await trio.sleep(promise.pause)
+        assert bench.lines[0].requested == promise.steady
+
+
+# --------------------------------------------------------------------------------------------------------------- buffer
+
+
+@each_promise
+async def test_no_more_is_held_than_is_promised(promise: Promise, autojump_clock: Any) -> None:
+    """However the sources answer and the subscriber asks, the operator holds as many elements as it says, and not one more."""
+    peaks = []
+    for scenario in (_slow_consumer, _others_first, _sources_answer_inside_on_next):
+        async with Bench() as bench:
+            bench.run(promise.make(bench))
+            await scenario(bench)
+            peaks.append(bench.peak)
+    assert max(peaks) <= promise.bound
+    assert max(peaks) == promise.most_held, "the row says how much can be seen to be held"
+
+
+async def _slow_consumer(bench: Bench) -> None:
+    for n in (1, 8, 1000):
+        bench.recorder.request(n)
+        await _serve(bench, 100)
+
+
+async def _others_first(bench: Bench) -> None:
+    bench.recorder.request(100)
+    for line in reversed(bench.lines):
+        line.answer(100)
+        await bench.settle()
+    await _serve(bench, 100)
+
+
+async def _sources_answer_inside_on_next(bench: Bench) -> None:
+    """All that was asked for arrives while the subscriber has the first element in its hands."""
+
+    def answer_all() -> None:
+        bench.recorder.on_element = None
+        for line in tuple(bench.lines):
+            line.emit(min(line.outstanding, MOST_ELEMENTS))
+
+    bench.recorder.on_element = answer_all
+    bench.recorder.request(100)
+    for line in tuple(bench.lines):
+        line.answer(1)
+        await bench.settle()
+
+
+# ----------------------------------------------------------------------------------------------------------------- ends
+
+
+@each_promise
+async def test_an_error_is_answered_as_promised(promise: Promise, autojump_clock: Any) -> None:
+    """An error overtakes what is held, needs no demand, arrives as the same object, and ends everything else at once."""
+    async with Bench() as bench:
+        await _filled(bench, promise)
+        seen = len(bench.recorder.signals)
+        bench.lines[0].fail(boom := Boom())
+        assert tuple(bench.recorder.kinds[seen:]) == promise.after_error
+        if "error" in promise.after_error:
+            assert bench.recorder.error is boom
+            assert [line for line in bench.lines if not line.over] == []
+        await bench.settle()
+
+
+@each_promise
+async def test_completion_is_answered_as_promised(promise: Promise, autojump_clock: Any) -> None:
+    """Where nothing is held, completion needs no demand to be passed on."""
+    async with Bench() as bench:
+        bench.run(promise.make(bench))
+        await bench.settle()
+        bench.lines[0].complete()
+        await bench.settle()
+        assert tuple(bench.recorder.kinds) == promise.after_complete
+        while live := [line for line in bench.lines if not line.over]:
+            live[0].complete()
+            await bench.settle()
+        assert tuple(bench.recorder.kinds) == promise.after_all
+
+
+@each_promise
+async def test_what_is_held_is_passed_on_before_completion(promise: Promise, autojump_clock: Any) -> None:
+    """Completion overtakes nothing: what was received before it and was not left out arrives first."""
+    async with Bench() as bench:
+        held = await _filled(bench, promise)
+        seen = len(_tokens(bench.recorder.elements))
+        while live := [line for line in bench.lines if not line.over]:
+            live[0].complete()
+        bench.recorder.request(100)
+        bench.unblock()
+        await bench.settle()
+        assert bench.recorder.kinds[-1] == "complete"
+        if promise.raising is None:  # a function may leave out what it is asked about
+            assert len(_tokens(bench.recorder.elements)) - seen == held - promise.remembered
+
+
+@each_promise
+async def test_cancelling_ends_everything_at_once_and_for_good(promise: Promise, autojump_clock: Any) -> None:
+    """When `cancel()` returns, every source is cancelled and nothing is held; no signal follows, also not by the clock."""
+    async with Bench() as bench:
+        await _filled(bench, promise)
+        seen = list(bench.recorder.kinds)
+        bench.recorder.cancel()
+        assert [line for line in bench.lines if not line.over] == []
+        await bench.settle()
+        assert bench.held == 0
+        bench.unblock()
+        await trio.sleep(3600)
+        assert bench.recorder.kinds == seen
+
+
+@pytest.mark.parametrize("promise", [row for row in PROMISES if row.raising], ids=str)
+async def test_a_function_that_raises_ends_the_stream_with_its_error(promise: Promise, autojump_clock: Any) -> None:
+    """The user's fault reaches the subscriber as the same object, and upstream is cancelled."""
+    boom = Boom()
+
+    def plain(*args: Any) -> Any:
+        raise boom
+
+    async def slow(*args: Any) -> Any:
+        raise boom
+
+    assert promise.raising is not None
+    async with Bench() as bench:
+        recorder = bench.run(promise.raising(slow if promise.variant == "async" else plain))
+        recorder.request(5)
+        bench.lines[0].emit()
+        await bench.settle()
+        assert recorder.kinds == ["error"]
+        assert recorder.error is boom
+        assert bench.lines[0].cancelled
+        forget_frames(boom)
+
+
+# ------------------------------------------------------------------------------------------------------------ the words
+
+
+def test_every_operator_has_a_row() -> None:
+    """The table is complete: a new operator cannot be exported without a promise that is measured."""
+    operators = set(ops.__all__) - {"Operator", "pipe"}
+    assert operators == {promise.name for promise in PROMISES}
+
+
+def test_an_operator_with_async_functions_has_a_row_for_them() -> None:
+    """Where the docstring speaks of an async function, its buffer is measured with one."""
+    speaking = {name for name in set(ops.__all__) - {"Operator", "pipe"} if "async function" in _doc(name)}
+    assert speaking == {promise.name for promise in PROMISES if promise.variant.startswith("async")}
+
+
+def _doc(name: str) -> str:
+    return " ".join((getattr(ops, name).__doc__ or "").split())
+
+
+def _sentences(name: str) -> tuple[str, str]:
+    """Return what a docstring says behind "Upstream demand:" and behind "Buffer:"."""
+    found = re.search(r"Upstream demand: (.*?)\. Buffer: (.*?)\. ", _doc(name))
+    assert found, f"{name}: say `Upstream demand: … . Buffer: … .` in this order"
+    return found[1], found[2]
+
+
+@each_promise
+def test_the_docstring_says_what_was_measured(promise: Promise) -> None:
+    """Words and figures in the docstring are those of the row, and the row's are measured."""
+    demand, buffer = _sentences(promise.name)
+    assert promise.says_demand in demand
+    assert promise.says_buffer in buffer
+    for figure in re.findall(r"\d+", promise.says_buffer):
+        assert (promise.bound - promise.remembered) % int(figure) == 0, f"{figure} says nothing about a bound of {promise.bound}"
+    assert (promise.bound == promise.remembered) == promise.says_buffer.startswith("none")
+
+
+@pytest.mark.parametrize("name", sorted({promise.name for promise in PROMISES}))
+def test_the_docstring_tells_of_every_end(name: str) -> None:
+    """It says what happens on an error, on completion and on cancellation."""
+    doc = _doc(name).lower()
+    assert [word for word in ("error", "complet", "cancel") if word not in doc] == []

@@ -1,0 +1,326 @@
+"""Steps with plain functions run in place, with async ones in one task; both keep order, demand and silence."""
+
+import functools
+from typing import Any
+
+import pytest
+import trio
+
+from penstock import operators as ops
+from penstock.api import PublisherStopped, UsageError
+from penstock.core import Scope, subscribe
+from penstock.operators._step import SPENT, WINDOW, Step, checked, is_async, stepwise
+from tests.operators.measure import Bench, Boom, Recorder, Token, forget_frames
+
+
+async def _async(element: Any) -> Any:
+    return element
+
+
+class _AsyncObject:
+    async def __call__(self, element: Any) -> Any:
+        return element
+
+
+class _Slow:
+    """An async function that is let through one element at a time."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+        self.running = 0
+        self.most = 0
+        self._gates: list[trio.Event] = []
+
+    async def __call__(self, token: Token) -> Token:
+        self.begun.append(token.number)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        gate = trio.Event()
+        self._gates.append(gate)
+        try:
+            await gate.wait()
+        finally:
+            self.running -= 1
+        return token
+
+    async def let_go(self, bench: Bench, count: int = 1) -> None:
+        for _ in range(count):
+            self._gates.pop(0).set()
+            await bench.settle()
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (_async, True),
+        (_AsyncObject(), True),
+        (functools.partial(_async), True),
+        (_AsyncObject, False),
+        (len, False),
+        (str, False),
+        (lambda element: element, False),
+    ],
+    ids=["function", "object", "partial", "class of async objects", "builtin", "class", "lambda"],
+)
+def test_async_functions_are_told_from_plain_ones(function: Any, expected: bool) -> None:
+    """What counts is whether calling it gives something to await."""
+    assert is_async(function) is expected
+
+
+async def test_an_async_function_is_called_for_one_element_at_a_time_in_order() -> None:
+    """The next call begins when the one before has ended and its result has been passed on."""
+    slow = _Slow()
+    async with Bench() as bench:
+        recorder = bench.run(ops.map(slow))
+        recorder.request(3)
+        bench.lines[0].emit(3)
+        await bench.settle()
+        assert (slow.begun, recorder.elements) == ([1], [])
+        await slow.let_go(bench)
+        assert (slow.begun, recorder.elements) == ([1, 2], [1])
+        await slow.let_go(bench, 2)
+        assert recorder.elements == [1, 2, 3]
+        assert slow.most == 1
+
+
+async def test_no_task_runs_before_the_first_element_and_none_after_the_end() -> None:
+    """A stage that waits for its first element is an object, not a task."""
+    async with Bench() as bench:
+        recorder = bench.run(ops.map(_async))
+        recorder.request(3)
+        await bench.settle()
+        assert bench.scope.running == 0
+        bench.lines[0].emit()
+        await bench.settle()
+        assert bench.scope.running == 1
+        bench.lines[0].complete()
+        await bench.settle()
+        assert recorder.kinds == ["next", "complete"]
+        assert bench.scope.running == 0
+
+
+async def test_demand_is_passed_on_at_once_while_the_window_has_room() -> None:
+    """Each request is heard above when it is made: a source that drops what nobody asked for must not be kept in the dark."""
+    async with Bench() as bench:
+        recorder = bench.run(ops.map(_async))
+        for _ in range(3):
+            recorder.request(1)
+        assert bench.lines[0].requests == [1, 1, 1]
+        recorder.request(100)
+        assert bench.lines[0].requests == [1, 1, 1, WINDOW - 3]
+        recorder.request(100)
+        assert bench.lines[0].requested == WINDOW
+
+
+async def test_the_window_is_renewed_in_halves() -> None:
+    """Asking upstream costs something, so it is done for eight elements at a time."""
+    slow = _Slow()
+    async with Bench() as bench:
+        recorder = bench.run(ops.map(slow))
+        recorder.request(100)
+        bench.lines[0].emit(WINDOW)
+        await bench.settle()
+        await slow.let_go(bench, WINDOW // 2 - 1)
+        assert bench.lines[0].requests == [WINDOW]
+        await slow.let_go(bench)
+        assert bench.lines[0].requests == [WINDOW, WINDOW // 2]
+        assert recorder.received == WINDOW // 2
+
+
+async def test_what_is_left_out_is_asked_for_anew() -> None:
+    """Demand below is met, however many elements an async predicate leaves out."""
+
+    async def fifth(token: Token) -> bool:
+        return token.number % 5 == 0
+
+    async with Bench() as bench:
+        recorder = bench.run(ops.filter(fifth))
+        recorder.request(3)
+        while bench.lines[0].outstanding:
+            bench.lines[0].answer()
+            await bench.settle()
+        assert recorder.elements == [5, 10, 15]
+        assert bench.lines[0].requested == 15
+
+
+async def test_completion_waits_for_what_is_in_the_inbox() -> None:
+    """Elements that arrived before the end are passed on before it, and demand is all that they need."""
+    slow = _Slow()
+    async with Bench() as bench:
+        recorder = bench.run(ops.map(slow))
+        recorder.request(2)
+        bench.lines[0].emit(2)
+        bench.lines[0].complete()
+        await bench.settle()
+        assert recorder.kinds == []
+        recorder.request(5)
+        await slow.let_go(bench, 2)
+        assert recorder.kinds == ["next", "next", "complete"]
+
+
+async def test_an_error_from_above_overtakes_the_inbox_and_stops_the_function() -> None:
+    """The call that is under way is cancelled, and what waits is never called for."""
+    slow = _Slow()
+    async with Bench() as bench:
+        recorder = bench.run(ops.map(slow))
+        recorder.request(3)
+        bench.lines[0].emit(3)
+        await bench.settle()
+        bench.lines[0].fail(boom := Boom())
+        assert recorder.signals == [("error", boom)]
+        await bench.settle()
+        assert slow.running == 0
+        assert slow.begun == [1]
+
+
+async def test_cancelling_stops_the_function() -> None:
+    """The call that is under way is cancelled like any task of trio's; its result is nobody's."""
+    slow = _Slow()
+    async with Bench() as bench:
+        recorder = bench.run(ops.map(slow))
+        recorder.request(3)
+        bench.lines[0].emit(3)
+        await bench.settle()
+        recorder.cancel()
+        await bench.settle()
+        assert slow.running == 0
+        assert recorder.kinds == []
+
+
+async def test_a_stream_that_ends_before_its_task_has_begun_never_calls_the_function() -> None:
+    """Between the first element and the task's first turn, everything may be over."""
+    slow = _Slow()
+    async with Bench() as bench:
+        recorder = bench.run(ops.map(slow))
+        recorder.request(1)
+        bench.lines[0].emit()
+        recorder.cancel()
+        await bench.settle()
+        assert slow.begun == []
+
+
+async def test_a_result_that_comes_in_spite_of_cancellation_is_dropped() -> None:
+    """A function may finish its work when it is cancelled; nobody hears of it."""
+
+    async def stubborn(token: Token) -> Token:
+        with trio.CancelScope(shield=True):
+            await bench.blocked()
+        return token
+
+    async with Bench() as bench:
+        recorder = bench.run(ops.map(stubborn))
+        recorder.request(1)
+        bench.lines[0].emit()
+        await bench.settle()
+        recorder.cancel()
+        bench.unblock()
+        await bench.settle()
+        assert recorder.kinds == []
+
+
+async def test_a_fault_while_being_cancelled_is_told_to_the_scope() -> None:
+    """Nobody listens to the stream any more, and the fault is not lost."""
+
+    async def clumsy(token: Token) -> Token:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise Boom("in cleanup")
+
+    async with Bench() as bench:
+        recorder = bench.run(ops.map(clumsy))
+        recorder.request(1)
+        bench.lines[0].emit()
+        await bench.settle()
+        recorder.cancel()
+        await bench.settle()
+        assert [str(failure) for failure in bench.failures] == ["in cleanup"]
+        assert recorder.kinds == []
+        forget_frames(bench.failures.pop())
+
+
+@pytest.mark.parametrize(
+    ("operator", "numbers", "expected"),
+    [
+        (ops.take_while, 3, ["next", "next", "complete"]),
+        (ops.first, 1, ["next", "complete"]),
+    ],
+    ids=["take_while", "first"],
+)
+async def test_an_async_verdict_can_end_the_stream(operator: Any, numbers: int, expected: list[str]) -> None:
+    """The end comes with the element that decides it; what arrived after it is dropped, and upstream cancelled."""
+
+    async def below_three(token: Token) -> bool:
+        return token.number < 3
+
+    async with Bench() as bench:
+        recorder = bench.run(operator(below_three))
+        recorder.request(10)
+        bench.lines[0].emit(10)
+        await bench.settle()
+        assert recorder.kinds == expected
+        assert bench.lines[0].cancelled
+
+
+async def test_a_cancelled_nursery_ends_the_stream_with_an_error() -> None:
+    """Whoever still listens learns that the publisher was stopped, and what to do about it."""
+    async with Bench() as bench:
+        recorder = Recorder(bench)
+        async with trio.open_nursery() as nursery:
+            ops.map(_async).attach(bench.source(), recorder, Scope(nursery))
+            recorder.request(2)
+            bench.lines[0].emit()
+            await bench.settle()
+            nursery.cancel_scope.cancel()
+        assert recorder.kinds == ["next", "error"]
+        assert isinstance(recorder.error, PublisherStopped)
+        assert "map(_async) was stopped: the nursery that ran it was cancelled" in str(recorder.error)
+        assert bench.lines[0].cancelled
+        bench.recorder.over = True  # it was not used
+
+
+async def test_a_closed_nursery_ends_the_stream_with_an_error() -> None:
+    """A task that cannot start is told to the subscriber; the element is dropped."""
+    async with Bench() as bench:
+        recorder = Recorder(bench)
+        async with trio.open_nursery() as nursery:
+            scope = Scope(nursery)
+        ops.map(_async).attach(bench.source(), recorder, scope)
+        recorder.request(2)
+        bench.lines[0].emit()
+        assert recorder.kinds == ["error"]
+        assert "penstock map(_async) cannot start: the nursery that this publisher was bound to has closed" in str(recorder.error)
+        assert bench.lines[0].cancelled
+        forget_frames(recorder.error)
+        bench.recorder.over = True  # it was not used
+
+
+def test_what_can_be_no_element_is_refused() -> None:
+    """None and a coroutine that nobody awaited; everything else passes."""
+    assert checked(0, "map(f)") == 0
+    with pytest.raises(UsageError, match=r"^map\(f\) returned None, which is never an element \(rule 2.13\)"):
+        checked(None, "map(f)")
+    coroutine = _async(1)
+    with pytest.raises(UsageError, match=r"^map\(f\) returned a coroutine"):
+        checked(coroutine, "map(f)")
+    assert coroutine.cr_frame is None, "it was closed, so that Python does not warn of it"
+
+
+def test_every_step_decides() -> None:
+    """A step that forgets to is found at its first element."""
+    with pytest.raises(AssertionError, match="every step decides"):
+        Step(len).decide(1, 1)
+    assert SPENT.invoke(1) is False
+
+
+def test_a_step_is_named_after_its_function() -> None:
+    """What a person sees in a repr or a message is what they wrote."""
+    assert repr(stepwise("map", len, lambda: Step(len))) == "<operator map(len)>"
+    assert repr(stepwise("map", _AsyncObject(), lambda: Step(len))) == "<operator map(_AsyncObject)>"
+
+
+async def test_a_long_chain_of_async_and_plain_functions_keeps_every_element() -> None:
+    """Stages of both kinds compose, with demand smaller than the stream."""
+    piped = ops.pipe(range(500), ops.map(_async), ops.filter(lambda n: n % 2), ops.map(_async), ops.tap(_async))
+    async with subscribe(piped, demand=7) as stream:
+        assert [element async for element in stream] == list(range(1, 500, 2))

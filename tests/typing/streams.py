@@ -1,0 +1,68 @@
+"""Type-checked, never run: streams inside one process, as a user writes them; the types of elements follow the pipe."""
+
+from collections.abc import AsyncIterator
+from typing import assert_type
+
+import trio
+
+import penstock
+from penstock import Source, Stream, StreamStatistics, ops
+
+
+async def numbers() -> AsyncIterator[int]:
+    """An async generator function."""
+    yield 1
+
+
+def is_even(number: int) -> bool:
+    """A plain function."""
+    return number % 2 == 0
+
+
+async def reading() -> None:
+    """`subscribe` knows the element type of whatever it is given."""
+    async with penstock.subscribe(numbers) as stream:
+        assert_type(stream, Stream[int])
+        async for number in stream:
+            assert_type(number, int)
+        async for batch in stream.batches():
+            assert_type(batch, list[int])
+        assert_type(stream.statistics(), StreamStatistics)
+    async with penstock.subscribe(["a", "b"], demand=0) as letters:
+        letters.request(1)
+        assert_type(await anext(letters), str)
+    async with penstock.subscribe(numbers()) as generated:
+        assert_type(generated, Stream[int])
+
+
+def piping() -> None:
+    """Each operator turns a source of one type into a source of another."""
+    assert_type(penstock.pipe(numbers), Source[int])
+    assert_type(penstock.pipe(numbers, ops.map(str)), Source[str])
+    assert_type(penstock.pipe(numbers, ops.filter(is_even), ops.map(str), ops.map(len)), Source[int])
+
+
+async def ending() -> None:
+    """The sinks return what comes out of the pipe."""
+    assert_type(await penstock.collect(numbers), list[int])
+    assert_type(await penstock.first(numbers), int)
+    assert_type(await penstock.first(numbers, default="none"), int | str)
+
+
+async def beginning(channel: "trio.MemoryReceiveChannel[bytes]", publisher: penstock.Publisher[float]) -> None:
+    """Every source keeps the type of what it streams."""
+    assert_type(penstock.from_channel(channel), Source[bytes])
+    assert_type(penstock.from_publisher(publisher), Source[float])
+    assert_type(penstock.single("x"), Source[str])
+    assert_type(penstock.interval(1.0), Source[int])
+    async with trio.open_nursery() as nursery:
+        assert_type(penstock.single("x").publisher(nursery), penstock.Publisher[str])
+
+
+async def topics() -> None:
+    """A topic is a publisher of one type, and takes nothing else."""
+    topic = penstock.Topic[int](slow=penstock.Slow.LATEST)
+    await topic.publish(1)
+    await topic.publish("one")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # the point: not a number
+    async with penstock.subscribe(topic) as stream:
+        assert_type(stream, Stream[int])
