@@ -123,7 +123,7 @@ async def test_where_nobody_can_listen_is_refused(url: str, why: str) -> None:
 @pytest.mark.parametrize("url", ["tcp://127.0.0.1", "tcp://:7000", "tcp://127.0.0.1:0"])
 async def test_connecting_needs_a_host_and_a_port(url: str) -> None:
     """The message shows both."""
-    with pytest.raises(UsageError, match="lacks the host or the port to connect to; write for example tcp://127.0.0.1:7000"):
+    with pytest.raises(UsageError, match=r"lacks the host or the port to connect to; write for example tcp://127.0.0.1:7000"):
         await open_tcp(parse_url(url), OPTIONS)
 
 
