@@ -6,7 +6,7 @@ Rules of this file:
 * They behave as the network does: what is sent waits when it is not read, and a listener has a bounded queue.
 """
 
-from typing import Final
+from typing import ClassVar, Final
 
 import trio
 
@@ -22,7 +22,7 @@ _LISTENERS: Final[trio.lowlevel.RunVar[_Table]] = trio.lowlevel.RunVar("penstock
 class MemoryTransport(Transport):
     """Bytes inside the process, over pipes that hold 64 KiB each way."""
 
-    schemes = ("memory",)
+    schemes: ClassVar[tuple[str, ...]] = ("memory",)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         name = _name_in(url)
@@ -58,8 +58,8 @@ class MemoryTransport(Transport):
 class FramedMemoryTransport(MemoryTransport):
     """Whole messages inside the process: what a framed transport is like, for tests of what runs on one."""
 
-    schemes = ("memory-framed",)
-    framed = True
+    schemes: ClassVar[tuple[str, ...]] = ("memory-framed",)
+    framed: ClassVar[bool] = True
 
     def _pair(self, peer: Peer, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
         there, back = MessagePipe(DEFAULT_CAPACITY), MessagePipe(DEFAULT_CAPACITY)

@@ -14,7 +14,7 @@ import socket
 import stat
 import weakref
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 import trio
 
@@ -34,7 +34,7 @@ class PipeTransport(Transport):
     `stdin` and `stdout` may be other open files, by number.
     """
 
-    schemes = ("pipe",)
+    schemes: ClassVar[tuple[str, ...]] = ("pipe",)
 
     def __init__(self, *, stdin: int = 0, stdout: int = 1) -> None:
         self._numbers = (stdin, stdout)

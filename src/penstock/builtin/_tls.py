@@ -9,7 +9,7 @@ Rules of this file:
 import ssl
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import trio
 
@@ -29,7 +29,7 @@ class TlsTransport(Transport):
     TLS knows no half-closed connection: `Connection.send_eof` does nothing.
     """
 
-    schemes = ("tls",)
+    schemes: ClassVar[tuple[str, ...]] = ("tls",)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         tls = options.tls or Tls()

@@ -16,7 +16,7 @@ import stat
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import trio
 
@@ -36,7 +36,7 @@ class UnixTransport(Transport):
     A socket that a dead server left behind is replaced; one that answers is not, and neither is a file that is no socket.
     """
 
-    schemes = ("unix",)
+    schemes: ClassVar[tuple[str, ...]] = ("unix",)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         path = url.file()
