@@ -122,7 +122,7 @@ def tests(session: nox.Session) -> None:
 
 
 # These have sessions of their own.
-OUR_TESTS = ("tests", "--ignore=tests/tck", "--ignore=tests/examples", "--ignore=tests/imports")
+OUR_TESTS = ("tests", "--ignore=tests/tck", "--ignore=tests/examples", "--ignore=tests/imports", "--ignore=tests/distributions")
 
 
 def _tests_elsewhere(session: nox.Session) -> None:
@@ -152,6 +152,16 @@ def tck(session: nox.Session) -> None:
     _prepare(session, "tests")
     session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *session.posargs)  # pytest fails when it collects nothing
     session.run("pytest", *STOP_WHEN_HANGING, "tests/tck", *session.posargs)
+
+
+@nox.session(python=MAIN)
+def plugins(session: nox.Session) -> None:
+    """The distributions in plugins/: the tests of each, then the template installed into a fresh environment."""
+    folders = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/pyproject.toml"))
+    _prepare(session, "tests", ours=(*EDITABLE, *(word for folder in folders for word in ("-e", f"./{folder}"))))
+    for folder in folders:
+        session.run("pytest", *STOP_WHEN_HANGING, f"{folder}/tests", *session.posargs)
+    session.run("pytest", "tests/distributions", *session.posargs)
 
 
 @nox.session(python=MAIN)
@@ -222,7 +232,7 @@ def format_(session: nox.Session) -> None:
 
 def _default_sessions() -> list[str]:
     first = ["lint", "imports", "types", "tests"]
-    return [*first, *(f"tests-{version}" for version in OTHERS), "minimums", "tck", "examples", "docs", "bench", "build", "demo"]
+    return [*first, *(f"tests-{version}" for version in OTHERS), "minimums", "tck", "plugins", "examples", "docs", "bench", "build", "demo"]
 
 
 nox.options.sessions = _default_sessions()

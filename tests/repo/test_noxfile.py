@@ -8,7 +8,7 @@ import pytest
 from tests.repo._tree import functions_of, text_of
 
 NOXFILE = Path("noxfile.py")
-PROMISED = {"tests", "tck", "types", "lint", "imports", "examples", "docs", "bench", "demo", "build", "minimums"}
+PROMISED = {"tests", "tck", "types", "lint", "imports", "examples", "docs", "bench", "demo", "build", "minimums", "plugins"}
 
 
 def _sessions() -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:

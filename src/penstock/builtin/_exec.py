@@ -11,7 +11,7 @@ Rules of this file:
 import signal
 import subprocess
 from collections.abc import Callable
-from typing import Final, cast
+from typing import ClassVar, Final, cast
 
 import trio
 
@@ -27,7 +27,7 @@ class ExecTransport(Transport):
     `Connection.farewell` tells the child's exit status.
     """
 
-    schemes = ("exec",)
+    schemes: ClassVar[tuple[str, ...]] = ("exec",)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         command = url.command()

@@ -6,7 +6,7 @@ Rules of this file:
 * They behave as the network does: what is sent waits when it is not read, and a listener has a bounded queue.
 """
 
-from typing import Final
+from typing import ClassVar, Final
 
 import trio
 
@@ -22,7 +22,7 @@ _LISTENERS: Final[trio.lowlevel.RunVar[_Table]] = trio.lowlevel.RunVar("penstock
 class MemoryTransport(Transport):
     """Bytes inside the process, over pipes that hold 64 KiB each way."""
 
-    schemes = ("memory",)
+    schemes: ClassVar[tuple[str, ...]] = ("memory",)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         name = _name_in(url)
@@ -58,8 +58,8 @@ class MemoryTransport(Transport):
 class FramedMemoryTransport(MemoryTransport):
     """Whole messages inside the process: what a framed transport is like, for tests of what runs on one."""
 
-    schemes = ("memory-framed",)
-    framed = True
+    schemes: ClassVar[tuple[str, ...]] = ("memory-framed",)
+    framed: ClassVar[bool] = True
 
     def _pair(self, peer: Peer, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
         there, back = MessagePipe(DEFAULT_CAPACITY), MessagePipe(DEFAULT_CAPACITY)
@@ -109,23 +109,28 @@ class MemoryListener(Listener):
         self.options = options
         self._place = place
         self._door, self._queue = trio.open_memory_channel[Connection](options.backlog)
+        self._waiting: dict[Connection, None] = {}  # in the queue, or waiting for a place in it
 
     async def knock(self, connection: Connection) -> None:
         """Wait for a place in the queue. Cancelled, nobody has come."""
-        await self._door.send(connection)
+        self._waiting[connection] = None
+        try:
+            await self._door.send(connection)
+        except BaseException:
+            self._waiting.pop(connection, None)
+            raise
 
     async def accept(self) -> Connection:
-        return await self._queue.receive()
+        connection = await self._queue.receive()
+        del self._waiting[connection]
+        return connection
 
     async def aclose(self) -> None:
         if _listeners().get(self._place) is self:
             del _listeners()[self._place]
-            waiting = []
-            while self._queue.statistics().current_buffer_used:
-                waiting.append(self._queue.receive_nowait())
             self._queue.close()
             with trio.move_on_after(_CLOSE_SECONDS, shield=True):  # none is forgotten, also when this task is cancelled meanwhile
-                for connection in waiting:
+                for connection in tuple(self._waiting):
                     await connection.abort()
         await trio.lowlevel.checkpoint()
 

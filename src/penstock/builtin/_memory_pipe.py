@@ -106,8 +106,14 @@ class BytePipe:
             self._sender.lot.unpark_all()
             return data
 
+    async def send_eof(self) -> None:
+        """Close the sender's end, in its turn: not while somebody sends. Checkpoints."""
+        with self._sender.used():
+            await trio.lowlevel.checkpoint()
+            self.end()
+
     def end(self) -> None:
-        """Close the sender's end: the reader gets what is in the pipe, then the end."""
+        """Close the sender's end at once: the reader gets what is in the pipe, then the end."""
         self._sender.close(self._reader)
 
     def abandon(self) -> None:
@@ -202,8 +208,7 @@ class MemoryStream(trio.abc.HalfCloseableStream):
         return await self._incoming.receive_some(max_bytes)
 
     async def send_eof(self) -> None:
-        await trio.lowlevel.checkpoint()
-        self._outgoing.end()
+        await self._outgoing.send_eof()
 
     async def aclose(self) -> None:
         self._outgoing.end()

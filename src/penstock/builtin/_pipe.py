@@ -14,7 +14,7 @@ import socket
 import stat
 import weakref
 from collections.abc import Callable
-from typing import Final
+from typing import ClassVar, Final
 
 import trio
 
@@ -34,7 +34,7 @@ class PipeTransport(Transport):
     `stdin` and `stdout` may be other open files, by number.
     """
 
-    schemes = ("pipe",)
+    schemes: ClassVar[tuple[str, ...]] = ("pipe",)
 
     def __init__(self, *, stdin: int = 0, stdout: int = 1) -> None:
         self._numbers = (stdin, stdout)
@@ -81,12 +81,16 @@ class PipeConnection(ByteConnection):
         await super().send_eof()
 
     async def aclose(self) -> None:
-        self._restore()
-        await super().aclose()
+        try:
+            await super().aclose()
+        finally:
+            self._restore()  # not before: somebody may be reading until it is closed, and must not block
 
     async def abort(self) -> None:
-        self._restore()
-        await super().abort()
+        try:
+            await super().abort()
+        finally:
+            self._restore()
 
     def _restore(self) -> None:
         self._restore_input()

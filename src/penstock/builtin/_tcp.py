@@ -1,6 +1,6 @@
 """The transport ``tcp://host:port``: bytes over TCP, in the clear."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import trio
 
@@ -15,7 +15,7 @@ class TcpTransport(Transport):
     Small messages are sent at once (TCP_NODELAY); a dead peer is found by TCP_USER_TIMEOUT and by keepalive probes.
     """
 
-    schemes = ("tcp",)
+    schemes: ClassVar[tuple[str, ...]] = ("tcp",)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         stream = await open_tcp(url, options)

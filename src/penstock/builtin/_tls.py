@@ -9,7 +9,7 @@ Rules of this file:
 import ssl
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import trio
 
@@ -29,7 +29,7 @@ class TlsTransport(Transport):
     TLS knows no half-closed connection: `Connection.send_eof` does nothing.
     """
 
-    schemes = ("tls",)
+    schemes: ClassVar[tuple[str, ...]] = ("tls",)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         tls = options.tls or Tls()
@@ -66,19 +66,15 @@ class TlsConnection(ByteConnection):
             with trio.fail_after(self._handshake_timeout):
                 await self.stream.do_handshake()
         except trio.TooSlowError:
-            await self._give_up()
             raise ConnectionLost(f"{self.peer.address} did not finish its TLS handshake within {self._handshake_timeout:g} s") from None
         except (trio.BrokenResourceError, OSError) as error:
-            await self._give_up()
             raise ConnectionLost(f"the TLS handshake with {self.peer.address} failed: {_reason(error)}") from error
-        except BaseException:
-            await self._give_up()  # cancelled in the middle: the state of the handshake is lost
-            raise
-        self.peer = replace(self.peer, certificate=certificate_of(self.stream))  # type: ignore[arg-type]  # the stream below plays no part
-        self.facts = self._learn()
-
-    async def _give_up(self) -> None:
-        await trio.aclose_forcefully(self.stream.transport_stream)
+        else:
+            self.peer = replace(self.peer, certificate=certificate_of(self.stream))  # type: ignore[arg-type]  # what is below plays no part
+            self.facts = self._learn()
+        finally:
+            if not self.facts.secure:
+                await self.abort()  # failed, or cancelled in the middle: nothing can be done with it any more
 
     def _learn(self) -> Facts:
         cipher = self.stream.cipher()
@@ -95,5 +91,6 @@ def _reason(error: BaseException) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate does not hold: {cause.verify_message}"
     if isinstance(cause, ssl.SSLError):
-        return "what it sent is not TLS" if cause.reason in _NOT_TLS else str(cause.reason or cause)
+        reason = getattr(cause, "reason", None)
+        return "what it sent is not TLS" if reason in _NOT_TLS else str(reason or cause)
     return str(cause or error) or type(error).__name__

@@ -16,7 +16,7 @@ import stat
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import trio
 
@@ -36,7 +36,7 @@ class UnixTransport(Transport):
     A socket that a dead server left behind is replaced; one that answers is not, and neither is a file that is no socket.
     """
 
-    schemes = ("unix",)
+    schemes: ClassVar[tuple[str, ...]] = ("unix",)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         path = url.file()
@@ -61,16 +61,17 @@ class UnixTransport(Transport):
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """Which file it is, whatever its name."""
+    """Which file it is, whatever its name. The number of a file that is gone is used again: when it was made tells the two apart."""
 
     device: int
     inode: int
+    made: int
     is_socket: bool
 
 
 def _identity(path: Path) -> _Identity:
     found = path.lstat()
-    return _Identity(found.st_dev, found.st_ino, stat.S_ISSOCK(found.st_mode))
+    return _Identity(found.st_dev, found.st_ino, found.st_mtime_ns, stat.S_ISSOCK(found.st_mode))
 
 
 def _bind(path: Path, backlog: int) -> tuple[socket.socket, _Identity]:

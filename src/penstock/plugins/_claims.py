@@ -69,7 +69,7 @@ def _verdict(loser: Claim, winner: Claim | None, losers: list[Claim]) -> str:
     what = f"claims the {loser.kind} {loser.key!r}, "
     if winner is not None:
         return what + "which is penstock's own and stays so"
-    return what + f"and so does {named(claim.plugin for claim in losers if claim is not loser)}: nobody has it"
+    return what + f"like {named(claim.plugin for claim in losers if claim is not loser)}: nobody has it"
 
 
 def named(plugins: Iterable[str]) -> str:

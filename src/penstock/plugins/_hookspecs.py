@@ -86,7 +86,7 @@ def penstock_connection_closed(event: ConnectionClosed) -> None:
 
 @_spec
 def penstock_stream_opened(event: StreamOpened) -> None:
-    """A subscription has begun. It may be one of very many: be quick. Since 0.1."""
+    """A subscription has begun. Called for each one, and there may be very many: be quick. Since 0.1."""
 
 
 @_spec

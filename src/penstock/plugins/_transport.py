@@ -83,7 +83,7 @@ class Connection(ABC):
 class ByteConnection(Connection):
     """A connection over a trio stream; for many transports all that is needed: ``ByteConnection(stream, peer=…, options=…)``."""
 
-    framed = False
+    framed: ClassVar[bool] = False
 
     stream: trio.abc.Stream
     """The stream, for transports that are built on this one. Who takes it sends and receives on it alone."""
@@ -91,7 +91,7 @@ class ByteConnection(Connection):
     def __init__(self, stream: trio.abc.Stream, *, peer: Peer, options: TransportOptions, facts: Facts | None = None) -> None:
         self.stream = stream
         self.peer = peer
-        self.facts = facts or Facts(half_close=isinstance(stream, trio.abc.HalfCloseableStream))
+        self.facts: Facts = facts or Facts(half_close=isinstance(stream, trio.abc.HalfCloseableStream))
         self._chunk = options.receive_chunk
         self._close_timeout = options.close_timeout
 
@@ -126,11 +126,11 @@ class MessageConnection(Connection):
     An empty message is a message: only None means the end.
     """
 
-    framed = True
+    framed: ClassVar[bool] = True
 
     def __init__(self, *, peer: Peer, facts: Facts | None = None) -> None:
         self.peer = peer
-        self.facts = facts or Facts()
+        self.facts: Facts = facts or Facts()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} with {self.peer}>"

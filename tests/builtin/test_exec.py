@@ -1,0 +1,154 @@
+"""The transport ``exec:``, with real child processes."""
+
+import shlex
+import sys
+from dataclasses import replace
+
+import pytest
+import trio
+
+from penstock.api import UsageError
+from penstock.builtin import ExecTransport
+from penstock.plugins import Connection, Facts
+from tests.builtin._helpers import OPTIONS, connect, listen
+
+EXEC = ExecTransport()
+SOON = replace(OPTIONS, close_timeout=0.1, kill_timeout=0.1)
+NEVER = replace(OPTIONS, close_timeout=60, kill_timeout=60)
+ECHO = "import os\nwhile data := os.read(0, 99): os.write(1, data)"
+READY = "os.write(1, b'ready')\n"
+
+
+async def _start(code: str, nursery: trio.Nursery, *arguments: str, options: object = NEVER) -> Connection:
+    command = shlex.join([sys.executable, "-I", "-c", code, *arguments])
+    return await connect(EXEC, f"exec:{command}", nursery, options)  # type: ignore[arg-type]  # one of the records above
+
+
+async def test_a_word_goes_to_a_child_and_comes_back(nursery: trio.Nursery) -> None:
+    """Its input and output are the connection; the end of ours ends it."""
+    connection = await _start(ECHO, nursery)
+    await connection.handshake(nursery)
+    await connection.send(b"there and back")
+    assert await connection.receive() == b"there and back"
+    assert connection.farewell() == f"the child {sys.executable!r} still runs"
+    await connection.send_eof()
+    assert await connection.receive() is None
+    await connection.aclose()
+    assert connection.farewell() == f"the child {sys.executable!r} ended with status 0"
+    assert connection.facts == Facts(half_close=True, local=True)
+    assert connection.peer.address.startswith(f"exec:{sys.executable} (pid ")
+
+
+async def test_words_reach_the_child_as_they_are(nursery: trio.Nursery) -> None:
+    """No shell: nothing is expanded, nothing is split further."""
+    connection = await _start("import sys; print(sys.argv[1:])", nursery, "$HOME", "*", "two words", "#")
+    assert await connection.receive() == b"['$HOME', '*', 'two words', '#']\n"
+    await connection.aclose()
+
+
+async def test_what_the_child_writes_to_stderr_goes_where_ours_goes(nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its complaints are seen."""
+    connection = await _start("import sys; print('complaint', file=sys.stderr)", nursery)
+    assert await connection.receive() is None
+    await connection.aclose()
+    assert capfd.readouterr().err == "complaint\n"
+
+
+async def test_the_exit_status_is_told(nursery: trio.Nursery) -> None:
+    """And so is the signal that ended a child."""
+    connection = await _start("raise SystemExit(3)", nursery)
+    assert await connection.receive() is None
+    await connection.aclose()
+    assert connection.farewell() == f"the child {sys.executable!r} ended with status 3"
+    connection = await _start("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", nursery)
+    assert await connection.receive() is None
+    await connection.aclose()
+    assert connection.farewell() == f"the child {sys.executable!r} was ended by SIGKILL"
+
+
+async def test_a_child_that_ends_by_itself_is_given_its_time(nursery: trio.Nursery) -> None:
+    """It sees the end of its input and cleans up: nothing is sent to it."""
+    connection = await _start(f"import os, sys\n{READY}os.read(0, 1)\nsys.exit(7)", nursery)
+    assert await connection.receive() == b"ready"
+    await connection.aclose()
+    assert connection.farewell() == f"the child {sys.executable!r} ended with status 7"
+
+
+async def test_a_child_that_does_not_end_is_terminated(nursery: trio.Nursery) -> None:
+    """After `close_timeout`; it may still clean up."""
+    code = f"import os, signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n{READY}time.sleep(60)"
+    connection = await _start(code, nursery, options=replace(NEVER, close_timeout=0.1))
+    assert await connection.receive() == b"ready"
+    await connection.aclose()
+    assert connection.farewell() == f"the child {sys.executable!r} ended with status 9"
+
+
+async def test_a_child_that_will_not_end_is_killed(nursery: trio.Nursery) -> None:
+    """After `kill_timeout`; no child outlives its connection."""
+    code = f"import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{READY}time.sleep(60)"
+    connection = await _start(code, nursery, options=SOON)
+    assert await connection.receive() == b"ready"
+    await connection.aclose()
+    assert connection.farewell() == f"the child {sys.executable!r} was ended by SIGKILL"
+
+
+async def test_aborting_kills_at_once(nursery: trio.Nursery) -> None:
+    """Without asking, and without a deadline to wait for."""
+    code = f"import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{READY}time.sleep(60)"
+    connection = await _start(code, nursery)
+    assert await connection.receive() == b"ready"
+    await connection.abort()
+    assert connection.farewell() == f"the child {sys.executable!r} was ended by SIGKILL"
+    await connection.abort()
+    await connection.aclose()
+
+
+@pytest.mark.parametrize("way", ["aclose", "abort"])
+async def test_no_child_is_left_when_closing_is_cancelled(nursery: trio.Nursery, way: str) -> None:
+    """It is terminated or killed at once, and waited for."""
+    connection = await _start(f"import os, time\n{READY}time.sleep(60)", nursery)
+    assert await connection.receive() == b"ready"
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await getattr(connection, way)()
+    assert connection.farewell() == f"the child {sys.executable!r} was ended by SIG{'TERM' if way == 'aclose' else 'KILL'}"
+
+
+async def test_a_child_that_is_stopped_is_killed_all_the_same(nursery: trio.Nursery) -> None:
+    """It does not even notice that it is to end."""
+    connection = await _start(
+        f"import os, signal, time\n{READY}os.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(60)", nursery, options=SOON
+    )
+    assert await connection.receive() == b"ready"
+    await connection.aclose()
+    assert connection.farewell() == f"the child {sys.executable!r} was ended by SIGKILL"
+
+
+async def test_a_command_that_cannot_be_started_is_told(nursery: trio.Nursery) -> None:
+    """With the reason of the system; no process and no pipe is left."""
+    with pytest.raises(UsageError, match=r"cannot start '/no/such/program': .*No such file.*No shell is involved"):
+        await connect(EXEC, "exec:/no/such/program x", nursery)
+
+
+@pytest.mark.parametrize("url", ["exec:", "exec:'x", "exec://host/x"])
+async def test_what_is_no_command_is_refused(url: str, nursery: trio.Nursery) -> None:
+    """Before anything is started."""
+    with pytest.raises(UsageError):
+        await connect(EXEC, url, nursery)
+
+
+async def test_nobody_can_listen_with_it(nursery: trio.Nursery) -> None:
+    """A child is started by connecting; what is served on that connection is another matter."""
+    with pytest.raises(UsageError, match="'exec' can be connected to, but not listened at"):
+        await listen(EXEC, "exec:x", nursery)
+
+
+async def test_sending_waits_for_a_child_that_does_not_read(nursery: trio.Nursery) -> None:
+    """What the pipe does not hold is not taken."""
+    connection = await _start("import time; time.sleep(60)", nursery)
+    async with trio.open_nursery() as sending:
+        sending.start_soon(connection.send, bytes(1 << 20))
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert len(sending.child_tasks) == 1
+        sending.cancel_scope.cancel()
+    await connection.abort()

@@ -1,0 +1,50 @@
+"""Distributions that are made for one test: real metadata in a folder of its own, found as installed ones are."""
+
+import importlib
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+import pytest
+
+from penstock.plugins import _finding
+
+
+class Shelf:
+    """A folder on the path of imports, to put distributions into. Beside them only penstock is seen, whatever else is installed here."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self._monkeypatch = monkeypatch
+        self._seen = {"penstock"}
+        monkeypatch.syspath_prepend(str(folder))
+        monkeypatch.setattr(_finding, "entry_points", self._entry_points)
+
+    def _entry_points(self, *, group: str) -> list[EntryPoint]:
+        return [point for point in entry_points(group=group) if point.dist is not None and point.dist.name in self._seen]
+
+    def install(self, distribution: str, code: str, *, entry: str | None = None, module: str | None = None, version: str = "1.0") -> None:
+        """Install a distribution with one module; its entry point is called `entry`."""
+        self._seen.add(distribution)
+        module = module or distribution.replace("-", "_")
+        (self.folder / f"{module}.py").write_text(code, encoding="utf-8")
+        info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8")
+        (info / "entry_points.txt").write_text(f"[penstock]\n{entry or distribution} = {module}\n", encoding="utf-8")
+        importlib.invalidate_caches()
+        self._monkeypatch.delitem(sys.modules, module, raising=False)  # and whatever the test imports is forgotten after it
+
+
+SERIALIZER = """
+from penstock.plugins import Serializer, hookimpl
+
+class Mine(Serializer):
+    name = "{name}"
+    def dumps(self, element, /): return b""
+    def loads(self, data, /): return 1
+
+@hookimpl
+def penstock_serializers():
+    return [Mine()]
+"""

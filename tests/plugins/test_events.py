@@ -1,0 +1,80 @@
+"""Observers are told what happens, and disturb nobody."""
+
+import logging
+
+import pytest
+
+from penstock.plugins import ConnectionClosed, ConnectionOpened, Events, Outcome, Peer, StreamEnded, StreamOpened
+
+OPENED = ConnectionOpened(connection=1, address="tcp://h:1", dialect="rsio", accepted=True, peer=Peer(address="h:2"))
+CLOSED = ConnectionClosed(connection=1, reason="shutdown")
+STREAM = StreamOpened(connection=1, stream=7, publisher="ticks", outbound=True)
+ENDED = StreamEnded(connection=1, stream=7, outbound=True, outcome=Outcome.COMPLETED, elements=3)
+ALL = [
+    ("penstock_connection_opened", "connection_opened", OPENED),
+    ("penstock_connection_closed", "connection_closed", CLOSED),
+    ("penstock_stream_opened", "stream_opened", STREAM),
+    ("penstock_stream_ended", "stream_ended", ENDED),
+]
+
+
+@pytest.mark.parametrize(("hook", "method", "event"), ALL)
+def test_each_event_reaches_the_observers_of_its_hook_and_no_others(hook: str, method: str, event: object) -> None:
+    """In the order of the plugins, once each."""
+    seen = []
+    observers = [(plugin, name, lambda each, p=plugin, n=name: seen.append((p, n, each))) for plugin in "ab" for name, _, _ in ALL]
+    getattr(Events.of(observers), method)(event)
+    assert seen == [("a", hook, event), ("b", hook, event)]
+
+
+@pytest.mark.parametrize(("hook", "method", "event"), ALL)
+def test_an_observer_that_raises_keeps_nothing_from_the_others(hook: str, method: str, event: object) -> None:
+    """Neither the caller nor the next observer notices."""
+    seen = []
+
+    def broken(event: object) -> None:
+        raise RuntimeError("mine")
+
+    getattr(Events.of([("a", hook, broken), ("b", hook, seen.append)]), method)(event)
+    assert seen == [event]
+
+
+def test_a_failing_observer_is_told_of_loudly_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The first failure is an error with its traceback; a thousand more would flood the log, and are debug messages."""
+
+    def broken(event: object) -> None:
+        raise RuntimeError("mine")
+
+    events = Events.of([("meter", "penstock_stream_opened", broken)])
+    with caplog.at_level(logging.DEBUG, "penstock.plugins"):
+        for _ in range(3):
+            events.stream_opened(STREAM)
+    assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.DEBUG, logging.DEBUG]
+    assert "'meter' raised in its observer of StreamOpened" in caplog.text
+    assert caplog.records[0].exc_info is not None
+
+
+def test_what_must_not_be_caught_is_not() -> None:
+    """Ctrl-C in an observer is Ctrl-C."""
+
+    def interrupted(event: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Events.of([("a", "penstock_connection_opened", interrupted)]).connection_opened(OPENED)
+
+
+@pytest.mark.parametrize(
+    ("hooks", "connections", "streams"),
+    [
+        ([], False, False),
+        (["penstock_connection_opened"], True, False),
+        (["penstock_connection_closed"], True, False),
+        (["penstock_stream_opened"], False, True),
+        (["penstock_stream_ended"], False, True),
+    ],
+)
+def test_nobody_makes_records_that_nobody_wants(hooks: list[str], connections: bool, streams: bool) -> None:
+    """Whether anybody listens can be asked before a record is made."""
+    events = Events.of([("a", hook, print) for hook in hooks])
+    assert (events.wants_connections, events.wants_streams) == (connections, streams)

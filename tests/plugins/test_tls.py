@@ -1,0 +1,154 @@
+"""Contexts for TLS: safe by default, and every mistake with files told."""
+
+import hashlib
+import ssl
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+from trio.testing import memory_stream_pair
+
+from penstock.api import UsageError
+from penstock.plugins import Tls, certificate_of
+
+
+@pytest.fixture(scope="module")
+def ca() -> trustme.CA:
+    """An authority of this test's own."""
+    return trustme.CA()
+
+
+@pytest.fixture
+def files(ca: trustme.CA, tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Certificate with key in one file, the authority's, and the key alone."""
+    leaf = ca.issue_cert("localhost", "127.0.0.1")
+    whole, authority, key = tmp_path / "server.pem", tmp_path / "ca.pem", tmp_path / "server.key"
+    leaf.private_key_and_cert_chain_pem.write_to_path(whole)
+    leaf.private_key_pem.write_to_path(key)
+    ca.cert_pem.write_to_path(authority)
+    return whole, authority, key
+
+
+def _is_hardened(context: ssl.SSLContext) -> bool:
+    wanted = ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    return context.minimum_version >= ssl.TLSVersion.TLSv1_2 and context.options & wanted == wanted
+
+
+def test_a_server_context_is_hardened_and_asks_clients_for_nothing(files: tuple[Path, Path, Path]) -> None:
+    """TLS 1.2 at least, no renegotiation, no compression."""
+    context = Tls(certificate=files[0]).server_context(["rsio/0"])
+    assert _is_hardened(context)
+    assert context.verify_mode is ssl.CERT_NONE
+
+
+def test_a_server_with_authorities_asks_each_client_for_a_certificate(files: tuple[Path, Path, Path]) -> None:
+    """That a client need not show one has to be said."""
+    assert Tls(certificate=files[0], authorities=files[1]).server_context().verify_mode is ssl.CERT_REQUIRED
+    lax = Tls(certificate=files[0], key=files[2], authorities=files[1], client_may_be_unknown=True)
+    assert lax.server_context().verify_mode is ssl.CERT_OPTIONAL
+
+
+@pytest.mark.parametrize("with_authorities", [False, True])
+def test_a_client_context_always_verifies_the_server(files: tuple[Path, Path, Path], with_authorities: bool) -> None:
+    """Its chain and its name, against the system's authorities or those that are given."""
+    context = Tls(authorities=files[1] if with_authorities else None).client_context(["rsio/0"])
+    assert _is_hardened(context)
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert (len(context.get_ca_certs()) == 1) is with_authorities
+
+
+@pytest.mark.parametrize("side", ["server_context", "client_context"])
+def test_a_context_of_the_program_is_taken_and_hardened(side: str) -> None:
+    """All else in it is the program's to decide."""
+    mine = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if side == "server_context" else ssl.PROTOCOL_TLS_CLIENT)
+    assert getattr(Tls(context=mine), side)(["rsio/0"]) is mine
+    assert _is_hardened(mine)
+
+
+@pytest.mark.parametrize("side", ["server_context", "client_context"])
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")  # allowing it is what must be refused
+def test_a_context_that_allows_old_versions_is_refused(side: str) -> None:
+    """The message says which one it allows, and what to set."""
+    mine = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    mine.minimum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises(UsageError, match=r"allows TLSv1_1; set its minimum_version to ssl.TLSVersion.TLSv1_2"):
+        getattr(Tls(context=mine), side)()
+
+
+def test_a_server_without_a_certificate_is_refused() -> None:
+    """The message shows how to give one."""
+    with pytest.raises(UsageError, match=r"needs a certificate: tls=Tls\(certificate="):
+        Tls().server_context()
+
+
+def test_files_that_do_not_fit_are_named(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """A missing one, one that is no certificate, a key that belongs to another, a password that is wrong."""
+    junk = tmp_path / "junk.pem"
+    junk.write_text("no certificate")
+    other = tmp_path / "other.key"
+    trustme.CA().issue_cert("x").private_key_pem.write_to_path(other)
+    broken = [
+        Tls(certificate=tmp_path / "missing.pem"),
+        Tls(certificate=junk),
+        Tls(certificate=files[0], key=other),
+        Tls(certificate=files[0], authorities=junk),
+    ]
+    for tls in broken:
+        with pytest.raises(UsageError, match="the certificates cannot be read"):
+            tls.server_context()
+
+
+def test_a_password_opens_the_key_and_is_not_shown(ca: trustme.CA, tmp_path: Path) -> None:
+    """The right one opens it, none or a wrong one does not, and no repr shows it."""
+    from cryptography.hazmat.primitives import serialization as pem  # noqa: PLC0415 (trustme brings it; needed here alone)
+
+    leaf = ca.issue_cert("localhost")
+    key = pem.load_pem_private_key(leaf.private_key_pem.bytes(), None)
+    locked = tmp_path / "locked.pem"
+    secret = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.BestAvailableEncryption(b"s3same"))
+    locked.write_bytes(secret + leaf.cert_chain_pems[0].bytes())
+    assert Tls(certificate=locked, password="s3same").server_context()
+    assert "s3same" not in repr(Tls(certificate=locked, password="s3same"))
+    for wrong in ("shut", None):
+        with pytest.raises(UsageError, match="the certificates cannot be read"):
+            Tls(certificate=locked, password=wrong).server_context()
+
+
+async def _handshaken(server: Tls, client: Tls) -> tuple["trio.SSLStream[trio.abc.Stream]", "trio.SSLStream[trio.abc.Stream]"]:
+    here, there = memory_stream_pair()
+    ours: trio.SSLStream[trio.abc.Stream] = trio.SSLStream(here, server.server_context(), server_side=True)
+    theirs: trio.SSLStream[trio.abc.Stream] = trio.SSLStream(there, client.client_context(), server_hostname="localhost")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.do_handshake)
+        nursery.start_soon(theirs.do_handshake)
+    return ours, theirs
+
+
+async def test_a_certificate_is_told_by_its_owner_and_its_fingerprint(
+    ca: trustme.CA, files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """Subject, names, issuer, serial, end, and the fingerprint that tools print, too."""
+    alice = ca.issue_cert("alice.example", "10.0.0.1", common_name="Alice", organization_name="Example")
+    alice.private_key_and_cert_chain_pem.write_to_path(tmp_path / "alice.pem")
+    server, client = Tls(certificate=files[0], authorities=files[1]), Tls(certificate=tmp_path / "alice.pem", authorities=files[1])
+    ours, theirs = await _handshaken(server, client)
+    seen = certificate_of(ours)
+    assert seen is not None
+    assert seen.subject.startswith("O=Example,OU=")
+    assert seen.subject.endswith(",CN=Alice")
+    assert seen.names == ("DNS:alice.example", "IP Address:10.0.0.1")
+    assert "O=trustme" in seen.issuer
+    assert seen.serial
+    assert seen.not_after.endswith("GMT")
+    assert seen.fingerprint == hashlib.sha256(ssl.PEM_cert_to_DER_cert(alice.cert_chain_pems[0].bytes().decode())).hexdigest()
+    servers = certificate_of(theirs)
+    assert servers is not None
+    assert "DNS:localhost" in servers.names
+
+
+async def test_a_peer_that_shows_nothing_has_no_certificate(files: tuple[Path, Path, Path]) -> None:
+    """Where clients need not show one."""
+    ours, _ = await _handshaken(Tls(certificate=files[0]), Tls(authorities=files[1]))
+    assert certificate_of(ours) is None

@@ -1,0 +1,165 @@
+"""URLs: what each part is, what is refused, and that putting one together again loses nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.api import UsageError
+from penstock.plugins import Url, parse_url
+
+TAKEN_APART = [
+    ("tcp://127.0.0.1:7000", Url(transport="tcp", host="127.0.0.1", port=7000)),
+    ("tcp://127.0.0.1:7000/", Url(transport="tcp", host="127.0.0.1", port=7000)),
+    ("tcp://127.0.0.1:7000/ticks/EURUSD", Url(transport="tcp", host="127.0.0.1", port=7000, publisher="ticks/EURUSD")),
+    ("TCP://name.example:7000/Ticks", Url(transport="tcp", host="name.example", port=7000, publisher="Ticks")),
+    ("tcp://[::1]:7000/a", Url(transport="tcp", host="::1", port=7000, publisher="a")),
+    ("tcp://[fe80::1%eth0]:7000", Url(transport="tcp", host="fe80::1%eth0", port=7000)),
+    ("tcp://host/a", Url(transport="tcp", host="host", publisher="a")),
+    ("tcp://host:/a", Url(transport="tcp", host="host", publisher="a")),
+    ("tcp://:0/a", Url(transport="tcp", host="", port=0, publisher="a")),
+    ("tcp://h:1/a?b=c&d=e", Url(transport="tcp", host="h", port=1, publisher="a?b=c&d=e")),
+    ("tcp://h:1?b=c", Url(transport="tcp", host="h", port=1, publisher="?b=c")),
+    ("tcp://h:1/%C3%BCber%20all%2Fes%23", Url(transport="tcp", host="h", port=1, publisher="über all/es#")),
+    ("tcp://h:1//a", Url(transport="tcp", host="h", port=1, publisher="/a")),
+    ("tcp://h:1#a", Url(transport="tcp", host="h", port=1, publisher="a")),
+    ("tcp://h:1/#a", Url(transport="tcp", host="h", port=1, publisher="a")),
+    ("ws://h:1/chat?room=1#a/b", Url(transport="ws", host="h", port=1, path="/chat?room=1", publisher="a/b")),
+    ("reactivesocket+tcp://h:1/a", Url(transport="tcp", dialect="reactivesocket", host="h", port=1, publisher="a")),
+    ("rsio+memory-framed://x", Url(transport="memory-framed", dialect="rsio", host="x")),
+    ("unix:///run/p.sock", Url(transport="unix", host="", path="/run/p.sock")),
+    ("unix:///run/p.sock#ticks/EURUSD", Url(transport="unix", host="", path="/run/p.sock", publisher="ticks/EURUSD")),
+    ("unix:p.sock#a", Url(transport="unix", path="p.sock", publisher="a")),
+    ("pipe:", Url(transport="pipe")),
+    ("pipe:#a", Url(transport="pipe", publisher="a")),
+    ("exec:python3 -m x", Url(transport="exec", path="python3 -m x")),
+    ("exec:python3 -m x#a", Url(transport="exec", path="python3 -m x", publisher="a")),
+    ("exec:sh -c 'echo #'#a", Url(transport="exec", path="sh -c 'echo #'", publisher="a")),
+    ('exec:sh -c "echo \\"#"#a#b', Url(transport="exec", path='sh -c "echo \\"#"', publisher="a#b")),
+    ("exec:echo \\##a", Url(transport="exec", path="echo \\#", publisher="a")),
+    ("exec:echo '\\'#a", Url(transport="exec", path="echo '\\'", publisher="a")),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), TAKEN_APART, ids=[text for text, _ in TAKEN_APART])
+def test_a_url_is_taken_apart(text: str, expected: Url) -> None:
+    """Scheme, dialect, host, port, path and name are where the rules say."""
+    assert expected == parse_url(text)
+
+
+@pytest.mark.parametrize("expected", [url for _, url in TAKEN_APART], ids=str)
+def test_a_url_put_together_means_the_same(expected: Url) -> None:
+    """`str` writes what `parse_url` reads as the same URL again."""
+    assert expected == parse_url(str(expected))
+
+
+@given(
+    name=st.text(st.characters(exclude_categories=["Cs"]), min_size=1),
+    host=st.sampled_from(["h", "::1", ""]),
+    path=st.sampled_from(["", "/p"]),
+)
+def test_any_name_survives_in_a_url(name: str, host: str, path: str) -> None:
+    """Whatever a publisher is called, its URL says it, with a path before it or without."""
+    url = Url(transport="x", host=host, port=1, path=path, publisher=name)
+    assert url == parse_url(str(url))
+
+
+REFUSED = [
+    ("", "is not a URL"),
+    ("tcp", "is not a URL"),
+    ("//h:1", "is not a URL"),
+    ("7tcp://h:1", "is not a URL"),
+    ("a+b+tcp://h:1", "is not a URL"),
+    ("+tcp://h:1", "is not a URL"),
+    ("t\u00e4p://h:1", "is not a URL"),
+    ("tcp://h:65536", "the highest is 65535"),
+    ("tcp://h:123456", "is not a host and port"),
+    ("tcp://h:x", "is not a host and port"),
+    ("tcp://h:\u0661", "is not a host and port"),
+    ("tcp://::1:7000", "is not a host and port"),
+    ("tcp://[::1:7000", "is not a host and port"),
+    ("tcp://a b:1", "is not a host and port"),
+    ("tcp://a\nb:1", "is not a host and port"),
+    ("tcp://h:1/%ff", "not as UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED, ids=[repr(text) for text, _ in REFUSED])
+def test_what_is_no_url_is_refused_with_the_reason(text: str, why: str) -> None:
+    """The message says what is wrong."""
+    with pytest.raises(UsageError, match=why):
+        parse_url(text)
+
+
+def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
+    """URLs are logged, and so are messages of exceptions."""
+    with pytest.raises(UsageError, match="must not hold a user or a password") as caught:
+        parse_url("tcp://alice:s3cret@h:1")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_the_scheme_is_told_whole() -> None:
+    """Dialect and transport together are what stood before the ':'."""
+    assert parse_url("reactivesocket+tcp://h:1").scheme == "reactivesocket+tcp"
+    assert parse_url("tcp://h:1").scheme == "tcp"
+
+
+def test_the_address_is_the_url_without_the_name() -> None:
+    """What a connection goes to, whatever is subscribed to on it."""
+    assert str(parse_url("reactivesocket+tcp://h:1/a").address) == "reactivesocket+tcp://h:1"
+    assert str(parse_url("unix:///p#a").address) == "unix:///p"
+
+
+def test_a_listener_can_say_where_it_really_is() -> None:
+    """Host and port change, all else stays."""
+    assert str(parse_url("rsio+tcp://h:0/a").at("::1", 7)) == "rsio+tcp://[::1]:7/a"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("exec:python3 -m 'my module' --x=1#a", ("python3", "-m", "my module", "--x=1")),
+        ('exec:a "b c"\\ d', ("a", "b c d")),
+        ("exec:echo $HOME *", ("echo", "$HOME", "*")),
+    ],
+)
+def test_a_command_is_split_as_a_shell_would(text: str, words: tuple[str, ...]) -> None:
+    """Quotes and backslashes hold words together, and nothing is expanded."""
+    assert words == parse_url(text).command()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("exec:", "lacks a command"),
+        ("exec:  ", "lacks a command"),
+        ("exec:a 'b", "cannot be split"),
+        ("exec:a \0", "NUL"),
+        ("exec://a/b", "'//' before its command"),
+    ],
+)
+def test_what_is_no_command_is_refused(text: str, why: str) -> None:
+    """The message says what is wrong with it."""
+    with pytest.raises(UsageError, match=why):
+        parse_url(text).command()
+
+
+@pytest.mark.parametrize(("text", "file"), [("unix:///run/a%20b.sock#x", "/run/a b.sock"), ("unix:b.sock", "b.sock")])
+def test_a_file_is_percent_decoded(text: str, file: str) -> None:
+    """A path may hold what a URL may not."""
+    assert file == parse_url(text).file()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("unix://", "needs the path"),
+        ("unix:", "needs the path"),
+        ("unix:///a%00b", "needs the path"),
+        ("unix:///%ff", "not as UTF-8"),
+        ("unix://run/p.sock", "three slashes"),
+    ],
+)
+def test_what_is_no_file_is_refused(text: str, why: str) -> None:
+    """The message says what is wrong with it."""
+    with pytest.raises(UsageError, match=why):
+        parse_url(text).file()
