@@ -111,6 +111,19 @@ def test_a_signal_from_another_thread_is_a_breach() -> None:
     assert rules(book) == ["2.11"]
 
 
+def test_a_signal_from_another_thread_overlaps_even_inside_a_call() -> None:
+    """What answers a request from another thread is not on the stack of that request: on_next has not returned (rule 1.3)."""
+    book = ledger()
+    book.granted(2)
+    book.arrived(Signal.NEXT, "x")
+    book.enter(Signal.NEXT)
+    book.call()
+    thread = threading.Thread(target=book.arrived, args=(Signal.NEXT, "y"))
+    thread.start()
+    thread.join()
+    assert rules(book) == ["2.11", "1.3"]
+
+
 def test_an_open_subscription_is_told() -> None:
     """Neither ended nor cancelled: somebody forgot to clean up."""
     book = ledger()

@@ -73,16 +73,18 @@ class SignalLedger:
         """A signal arrived: write it down, and check order, thread, demand and recursion."""
         self.note(f"<- {signal.value}({text})")
         self._count()
-        if threading.get_ident() != self._thread:
+        foreign = threading.get_ident() != self._thread
+        if foreign:
             self.violate("2.11", f"{signal.value} arrived from another thread than the run's")
-        self._check_overlap(signal)
+        self._check_overlap(signal, foreign=foreign)
         self.move(signal)
         if signal is Signal.NEXT:
             self._count_element()
 
-    def _check_overlap(self, signal: Signal) -> None:
-        # rules 3.10, 3.11: inside a call of its own a subscriber may be signalled. Inside a signal it may not (rule 1.3).
-        inside = self._inside[-1] if self._inside else None
+    def _check_overlap(self, signal: Signal, *, foreign: bool) -> None:
+        # rules 3.10, 3.11: inside a call of its own, on the same stack, a subscriber may be signalled. Inside a signal it may not.
+        around = [each for each in self._inside if each] if foreign else self._inside
+        inside = around[-1] if around else None
         if inside is not None:
             self.violate("1.3", f"{signal.value} arrived before {inside.value} had returned, and not inside a call of its subscriber")
 
