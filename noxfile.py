@@ -50,7 +50,10 @@ def _interpreters() -> dict[tuple[int, int], str]:
         minor = int(path.name.removeprefix("python3."))
         if minor >= OLDEST[1] and (3, minor) not in found and _runs(path):
             found[3, minor] = str(path)
-    return {version: path for version, path in sorted(found.items()) if version >= OLDEST}
+    usable = {version: path for version, path in sorted(found.items()) if version >= OLDEST}
+    if not usable:
+        sys.exit(f"penstock needs Python {OLDEST[0]}.{OLDEST[1]} or newer; nox runs on {sys.version.split()[0]}, and no other was found")
+    return usable
 
 
 def _runs(python: Path) -> bool:
