@@ -215,6 +215,13 @@ def demo(session: nox.Session) -> None:
 # --------------------------------------------------------------------------------------------- not part of a plain `nox`
 
 
+@nox.session(python=MAIN, default=False)
+def sweep(session: nox.Session) -> None:
+    """Cancel every source x operator x sink before every task step: minutes; `-- --seeds 20` for longer. `tests` has a short form."""
+    _prepare(session, "tests")
+    session.run("python", "tests/sweep", *session.posargs)
+
+
 @nox.session(name="format", python=MAIN, default=False)
 def format_(session: nox.Session) -> None:
     """Put the code into shape: ruff's formatter, and those of its complaints that it can mend itself."""
