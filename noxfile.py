@@ -150,6 +150,13 @@ def minimums(session: nox.Session) -> None:
 
 
 @nox.session(python=MAIN)
+def sweep(session: nox.Session) -> None:
+    """Cancel every source x operator x sink before every single task step; nothing may be left. `-- --seeds 20` for longer."""
+    _prepare(session, "tests")
+    session.run("python", "tests/sweep", *(session.posargs or ["--seeds", "2"]))
+
+
+@nox.session(python=MAIN)
 def tck(session: nox.Session) -> None:
     """The test kit: its own tests (a saboteur for each check), then the kit over every source, operator and adapter of ours."""
     _prepare(session, "tests")
@@ -215,13 +222,6 @@ def demo(session: nox.Session) -> None:
 # --------------------------------------------------------------------------------------------- not part of a plain `nox`
 
 
-@nox.session(python=MAIN, default=False)
-def sweep(session: nox.Session) -> None:
-    """Cancel every source x operator x sink before every task step: minutes; `-- --seeds 20` for longer. `tests` has a short form."""
-    _prepare(session, "tests")
-    session.run("python", "tests/sweep", *session.posargs)
-
-
 @nox.session(name="format", python=MAIN, default=False)
 def format_(session: nox.Session) -> None:
     """Put the code into shape: ruff's formatter, and those of its complaints that it can mend itself."""
@@ -232,7 +232,7 @@ def format_(session: nox.Session) -> None:
 
 def _default_sessions() -> list[str]:
     first = ["lint", "imports", "types", "tests"]
-    return [*first, *(f"tests-{version}" for version in OTHERS), "minimums", "tck", "examples", "docs", "bench", "build", "demo"]
+    return [*first, *(f"tests-{version}" for version in OTHERS), "minimums", "sweep", "tck", "examples", "docs", "bench", "build", "demo"]
 
 
 nox.options.sessions = _default_sessions()
