@@ -44,8 +44,13 @@ async def _scenario(combination: Combination, census: LeakCensus) -> None:
 
 async def _attempt(combination: Combination, k: int | None) -> tuple[int, list[str]]:
     census = LeakCensus()
+    living = trio.lowlevel.current_statistics().tasks_living
     outcome = await cancel_at_step(k, _scenario, combination, census)
-    return outcome.steps, census.leaks()
+    leaks = census.leaks()
+    more = trio.lowlevel.current_statistics().tasks_living - living
+    if more > 0 and not leaks:
+        leaks = [f"{more} tasks more than before, hidden from the census: system tasks"]
+    return outcome.steps, leaks
 
 
 def attempt(combination: Combination, k: int | None, seed: int) -> int:

@@ -37,7 +37,7 @@ def test_nothing_is_left_of_any_combination_that_runs_to_its_end(source: str) ->
 
 def test_every_step_of_the_plainest_stream() -> None:
     """One combination with no step left out."""
-    assert sweep(Combination("async generator function", "map, async", "async for"), range(4)) > 100
+    assert sweep(Combination("async generator function", "map, async", "async for"), range(4)) > 80
 
 
 def test_every_public_part_is_swept() -> None:
