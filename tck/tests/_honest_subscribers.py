@@ -109,7 +109,7 @@ class HonestProcessor:
             self.turn_away(subscriber)
             return
         self.downstream = subscriber
-        subscriber.on_subscribe(self)
+        self.deliver("on_subscribe", self)
         self.ready = True
         self.pass_end()
         self.pass_demand()
@@ -177,7 +177,8 @@ class HonestProcessor:
         if self.end is None or not self.ready or self.over:
             return
         self.over = True
-        self.deliver(*self.end)
+        end, self.end = self.end, None
+        self.deliver(*end)
         self.downstream = None
 
     def deliver(self, signal: str, *arguments: Any) -> None:

@@ -9,7 +9,7 @@ from penstock_tck import DRAFT, ProcessorVerification, PublisherVerification, Su
 
 from tck.tests._honest_draft import DraftLine, DraftPublisher, RefusingDraftPublisher, SlowDraftPublisher
 from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
-from tck.tests._honest_publishers import HonestLine, HonestPublisher, TaskLine, TaskPublisher
+from tck.tests._honest_publishers import HonestLine, HonestPublisher, HonestRefuser, TaskLine, TaskPublisher
 from tck.tests._honest_subscribers import HonestProcessor, HonestSubscriber
 
 tck_verifies_nothing = "these are run by run_checks"
@@ -24,8 +24,12 @@ class HonestSynchronousPublisher(PublisherVerification):
     line: type[HonestLine] = HonestLine
     publisher_class: type[HonestPublisher] = HonestPublisher
 
+    refuser_class: type[HonestPublisher] = HonestRefuser
+
     def make(self, count: int, error: Exception | None = None) -> HonestPublisher:
-        publisher = self.publisher_class(count, error, reports=self.reported_violations)
+        return self.with_line(self.publisher_class(count, error, reports=self.reported_violations))
+
+    def with_line(self, publisher: HonestPublisher) -> HonestPublisher:
         if self.line is not HonestLine:
             publisher.line = self.line
         return publisher
@@ -39,19 +43,31 @@ class HonestSynchronousPublisher(PublisherVerification):
     def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
         return self.make(elements, error)
 
+    def create_broken_publisher(self, error: Exception) -> Any:
+        publisher = self.make(3)
+        publisher.broken = error
+        return publisher
+
     def create_completed_publisher(self) -> Any:
         return self.make(0)
 
+    def create_refusing_publisher(self) -> Any:
+        return self.refuser_class(3, reports=self.reported_violations)
+
 
 class HonestTaskPublisher(HonestSynchronousPublisher):
-    """With a task for each subscription."""
+    """With a task for each subscription, and nothing that is signalled on the stack of a request."""
 
+    synchronous_bound = 0
     line: type[HonestLine] = TaskLine
     publisher_class: type[Any] = TaskPublisher
 
     def make(self, count: int, error: Exception | None = None) -> HonestPublisher:
-        publisher: HonestPublisher = self.publisher_class(self.env.nursery, count, error, reports=self.reported_violations)
-        publisher.line = self.line
+        return self.with_line(self.publisher_class(self.env.nursery, count, error, reports=self.reported_violations))
+
+    def create_slow_publisher(self, elements: int, seconds: float) -> Any:
+        publisher = self.make(elements)
+        publisher.seconds = seconds  # type: ignore[attr-defined]  # it is a TaskPublisher
         return publisher
 
 

@@ -104,6 +104,14 @@ def draft_publisher_saboteur(
     return _saboteur(culprit, verification, caught, also)
 
 
+def refuser_saboteur(refuser: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
+    """A publisher that refuses its subscribers in the wrong way."""
+    verification: type[PublisherVerification] = type(
+        refuser.__name__, (HonestSynchronousPublisher,), {"refuser_class": refuser, **declares}
+    )
+    return _saboteur(refuser, verification, caught, also)
+
+
 def subscriber_saboteur(subscriber: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
     """A broken subscriber, of either generation."""
     base: type[Any] = HonestDraftSubscriberStage if issubclass(subscriber, HonestDraftSubscriber) else HonestSubscriberStage
@@ -130,5 +138,6 @@ __all__ = [
     "processor_saboteur",
     "publisher_class_saboteur",
     "publisher_saboteur",
+    "refuser_saboteur",
     "subscriber_saboteur",
 ]

@@ -5,6 +5,8 @@ For one that looks at an element at a time, write a `Step`; for anything else a 
 """
 
 from penstock.operators._buffer import batch, buffer, drop, latest
+from penstock.operators._combine import combine_latest, merge, zip  # noqa: A004  # the words that everybody knows
+from penstock.operators._flatten import concat, flat_map
 from penstock.operators._pipe import pipe
 from penstock.operators._recover import on_error_resume, retry
 from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the words that everybody knows
@@ -16,13 +18,17 @@ __all__ = [
     "Operator",
     "batch",
     "buffer",
+    "combine_latest",
+    "concat",
     "debounce",
     "distinct_until_changed",
     "drop",
     "filter",
     "first",
+    "flat_map",
     "latest",
     "map",
+    "merge",
     "on_error_resume",
     "pipe",
     "retry",
@@ -33,4 +39,5 @@ __all__ = [
     "tap",
     "throttle",
     "timeout",
+    "zip",
 ]

@@ -52,13 +52,21 @@ def optional_hook(method: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+EMPTY_STREAM: Final = Capability(
+    "an empty stream",
+    lambda verification: f"it declares min_elements = {verification.min_elements}" if verification.min_elements else "",
+)
+"""The publisher can give a stream without elements."""
 COMPLETES: Final = declares("completes")
 """A stream of n elements ends after them."""
 MULTICAST: Final = declares("multicast")
 """Several subscribers at a time are served, and get the same elements."""
 EAGER_COMPLETION: Final = declares("eager_completion")
 """on_complete comes with the last element, without a further request."""
-SYNCHRONOUS_BOUND: Final = declares("synchronous_bound")
+SYNCHRONOUS_BOUND: Final = Capability(
+    "synchronous_bound",
+    lambda verification: "it does not declare synchronous_bound" if verification.synchronous_bound is None else "",
+)
 """A bound on the elements that one request() signals before it returns is declared."""
 REMEMBERS: Final = declares("remembers")
 """A late subscriber starts with elements that were published before it came."""
@@ -68,6 +76,8 @@ REFUSING_PUBLISHER: Final = overrides("create_refusing_publisher")
 """There is a factory for a publisher that refuses every subscriber."""
 FAULTY_PUBLISHER: Final = overrides("create_faulty_publisher")
 """There is a factory for a publisher whose source raises at a given element."""
+BROKEN_PUBLISHER: Final = overrides("create_broken_publisher")
+"""There is a factory for a publisher whose source raises when it is opened."""
 COMPLETED_PUBLISHER: Final = overrides("create_completed_publisher")
 """There is a factory for a publisher that has completed already."""
 SLOW_PUBLISHER: Final = overrides("create_slow_publisher")

@@ -7,7 +7,7 @@ and by checks of its own. Operators that are no `Processor` object but make one 
 from typing import Any, ClassVar
 
 from penstock.api import UsageError
-from penstock.testing import ManualPublisher, ManualSubscriber
+from penstock.testing import ManualPublisher, ManualSubscriber, shown
 from penstock_tck._publisher_stage import PublisherStage
 from penstock_tck._subscriber_stage import SubscriberStage
 from penstock_tck._upstream import CountingPublisher, DraftCountingPublisher
@@ -64,7 +64,12 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     def above(self, elements: int, error: BaseException | None = None) -> Any:
         """Return the kit's publisher of so many elements, in the language of the profile."""
         kind = DraftCountingPublisher if self.profile.dialect.end_ends_calls else CountingPublisher
-        return kind(elements, error)
+        return kind(elements, error, on_violation=self._raised_above)
+
+    def _raised_above(self, error: Exception) -> None:
+        """As a subscriber the processor raised in a signal."""
+        rule = self.profile.dialect.rule("2.13")
+        self.env.transcript.violate(rule, f"the processor raised {shown(error)} in a signal; it must return normally", actor="tck")
 
     # ------------------------------------------------------------------ as a subscriber
 

@@ -29,5 +29,11 @@ class WrapsErrors(HonestProcessor):
 
 SABOTEURS = [
     processor_saboteur(SwallowsErrors, {"errors_pass_at_once_without_demand": "expected on_error, but nothing arrived"}),
-    processor_saboteur(WrapsErrors, {"errors_pass_at_once_without_demand": "but got on_error(ValueError(ValueError("}),
+    processor_saboteur(
+        WrapsErrors,
+        {
+            "errors_pass_at_once_without_demand": "but got on_error(ValueError(ValueError(",
+            "the_error_of_the_source_arrives_as_it_is": "but got on_error(ValueError(ValueError(",
+        },
+    ),
 ]
