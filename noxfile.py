@@ -242,7 +242,19 @@ def format_(session: nox.Session) -> None:
 
 def _default_sessions() -> list[str]:
     first = ["lint", "imports", "types", "tests"]
-    return [*first, *(f"tests-{version}" for version in OTHERS), "minimums", "sweep", "tck", "plugins", "examples", "docs", "bench", "build", "demo"]
+    return [
+        *first,
+        *(f"tests-{version}" for version in OTHERS),
+        "minimums",
+        "sweep",
+        "tck",
+        "plugins",
+        "examples",
+        "docs",
+        "bench",
+        "build",
+        "demo",
+    ]
 
 
 nox.options.sessions = _default_sessions()

@@ -5,6 +5,9 @@ The map, from the ground up; each folder is a layer, entered by its ``__init__``
 * `penstock.api`: what the words mean: the four interfaces, demand, every exception.
 * `penstock.core`: streams inside one process: sources, `subscribe`, sinks, topics.
 * `penstock.operators`: verbs over publishers, composed with `pipe`.
+* `penstock.plugins`: what a plugin author imports; `penstock.builtin`: the transports and serializers that are here already.
+* `penstock.wire`, `penstock.session`: bytes and conversation, without I/O; `penstock.runtime`: both on trio, `connect` and `serve`.
+* `penstock.cli`: the command ``penstock``.
 * `penstock.testing`: what you need to test your own publishers and subscribers.
 
 The everyday names are here; `ops` is short for `penstock.operators`.
@@ -23,9 +26,12 @@ from penstock.api import (
     NoElement,
     PenstockError,
     Processor,
+    ProtocolError,
     PublicError,
     Publisher,
+    PublisherFailed,
     PublisherStopped,
+    Rejected,
     RuleViolation,
     SlowSubscriber,
     StreamTimeout,
@@ -72,19 +78,28 @@ __all__ = [
     "UNBOUNDED",
     "CallbackSubscriber",
     "CleanupTimeout",
+    "ConnectionLost",
     "IllegalDemand",
     "InternalError",
     "InvalidStateError",
     "LimitExceeded",
+    "Limits",
     "MailboxPolicy",
     "MailboxSubscriber",
     "NoElement",
+    "Peer",
     "PenstockError",
     "Processor",
+    "ProtocolError",
     "PublicError",
     "Publisher",
+    "PublisherFailed",
     "PublisherStopped",
+    "Reconnect",
+    "Rejected",
     "RuleViolation",
+    "Server",
+    "Service",
     "Slow",
     "SlowSubscriber",
     "Source",
@@ -102,6 +117,7 @@ __all__ = [
     "as_modern",
     "as_source",
     "collect",
+    "connect",
     "empty",
     "failed",
     "first",
@@ -114,6 +130,8 @@ __all__ = [
     "interval",
     "ops",
     "pipe",
+    "remote",
+    "serve",
     "single",
     "subscribe",
     "timer",

@@ -29,18 +29,37 @@ class Fault(NamedTuple):
 FAULTS = [
     Fault("src/penstock/api/_new.py", "import trio", "api imports the standard library only"),
     Fault("src/penstock/api/_new.py", "import attrs", "api imports the standard library only"),
-    Fault("src/penstock/api/_new.py", "import time", "api does no I/O, reads no clock, rolls no dice"),
-    Fault("src/penstock/api/_new.py", "import random", "api does no I/O, reads no clock, rolls no dice"),
+    Fault("src/penstock/api/_new.py", "import time", "Codecs and session do no I/O, read no clock, roll no dice"),
+    Fault("src/penstock/api/_new.py", "import random", "Codecs and session do no I/O, read no clock, roll no dice"),
     Fault("src/penstock/api/_new.py", "from penstock.core import subscribe", "Layers point one way"),
     Fault("src/penstock/core/_new.py", "from penstock.operators import pipe", "Layers point one way"),
     Fault("src/penstock/operators/_new.py", "import penstock.testing", "Layers point one way"),
-    Fault("src/penstock/wire/__init__.py", "from penstock.core import subscribe", "Layers point one way"),
+    Fault("src/penstock/wire/_new.py", "from penstock.session import Session", "Layers point one way"),
+    Fault("src/penstock/session/_new.py", "from penstock.core import subscribe", "Layers point one way"),
+    Fault("src/penstock/session/_new.py", "from penstock.runtime import serve", "Layers point one way"),
+    Fault("src/penstock/runtime/_new.py", "from penstock.builtin import Keepalive", "Layers point one way"),
+    Fault("src/penstock/runtime/_new.py", "import penstock.cli", "Layers point one way"),
+    Fault("src/penstock/testing/_new.py", "from penstock.cli import main", "Layers point one way"),
+    Fault("src/penstock/wire/rsio/_new.py", "import trio", "Codecs and session do no I/O, read no clock, roll no dice"),
+    Fault("src/penstock/wire/rsio/_new.py", "import random", "Codecs and session do no I/O, read no clock, roll no dice"),
+    Fault("src/penstock/session/_new.py", "from time import monotonic", "Codecs and session do no I/O, read no clock, roll no dice"),
+    Fault("src/penstock/session/_new.py", "import trio", "Codecs and session do no I/O, read no clock, roll no dice"),
+    Fault("src/penstock/session/_new.py", "import pluggy", "Codecs and session do no I/O, read no clock, roll no dice"),
     Fault("src/penstock/utils/__init__.py", "import enum", "Layers point one way"),
     Fault("src/penstock/core/_new.py", "from penstock import pipe", "Layers do not import the root package"),
     Fault("src/penstock/operators/_new.py", "import penstock", "Layers do not import the root package"),
     Fault("src/penstock/core/_new.py", "import socket", "In-process streams know nothing of the wire"),
     Fault("src/penstock/core/_new.py", "import pluggy", "In-process streams know nothing of the wire"),
     Fault("src/penstock/operators/_new.py", "from penstock.plugins import Transport", "In-process streams know nothing of the wire"),
+    Fault("src/penstock/core/_new.py", "from penstock.wire import rsio", "In-process streams know nothing of the wire"),
+    Fault("src/penstock/operators/_new.py", "from penstock.session import Session", "In-process streams know nothing of the wire"),
+    Fault("src/penstock/plugins/_new.py", "from penstock.wire import rsio", "What plugin authors import rests on api, pluggy and trio"),
+    Fault("src/penstock/builtin/_new.py", "from penstock.wire import rsio", "What we ship uses the plugin surface only"),
+    Fault("src/penstock/session/_new.py", "from penstock.wire.rsio._varint import encode_varint", "wire.rsio is entered by its front door"),
+    Fault("src/penstock/runtime/_new.py", "from penstock.session._ledger import Ledger", "session is entered by its front door"),
+    Fault("src/penstock/cli/_new.py", "from penstock.runtime._router import Router", "runtime is entered by its front door"),
+    Fault("src/penstock/_new.py", "from penstock.cli._cat import run", "cli is entered by its front door"),
+    Fault("tck/src/penstock_tck/_new.py", "from penstock.session import Session", "The test kit judges from outside"),
     Fault("src/penstock/plugins/_new.py", "from penstock.core import subscribe", "Layers point one way"),
     Fault("src/penstock/plugins/_new.py", "import attrs", "What plugin authors import rests on api, pluggy and trio"),
     Fault("src/penstock/plugins/_new.py", "from penstock.builtin import TcpTransport", "Layers point one way"),
@@ -90,7 +109,7 @@ def test_a_planted_fault_is_caught_by_name(copy: Path, fault: Fault) -> None:
     """The contract that guards against this fault is broken by it."""
     planted = copy / fault.file
     made = not planted.parent.exists()
-    planted.parent.mkdir(exist_ok=True)
+    planted.parent.mkdir(parents=True, exist_ok=True)
     planted.write_text(f'"""A fault, planted."""\n\n{fault.line}\n', encoding="utf-8")
     try:
         assert fault.contract in _broken_contracts(copy)

@@ -81,6 +81,12 @@ def layers() -> list[str]:
     return sorted({path.parent.name for path in SRC.glob("*/*.py")})
 
 
+def front_doors() -> list[str]:
+    """What is entered by an __init__ of its own: each layer, or where a layer is a shelf of packages (wire), each of these."""
+    inside = {layer: sorted(path.parent.name for path in (SRC / layer).glob("[!_]*/__init__.py")) for layer in layers()}
+    return sorted(f"{layer}.{package}" if package else layer for layer, packages in inside.items() for package in packages or [""])
+
+
 def public_packages() -> list[str]:
     """Every package that a user may import from: the roots, and each folder below them that is not private."""
     found = []

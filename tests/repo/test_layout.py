@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from tests.repo._tree import ROOT, SRC, files, functions_of, is_made, layers, python_files, text_of, tree_of
+from tests.repo._tree import ROOT, SRC, files, front_doors, functions_of, import_package, is_made, layers, python_files, text_of, tree_of
 
 TOP = {
     "pyproject.toml",
@@ -41,10 +41,10 @@ def test_ci_runs_the_command_of_the_readme() -> None:
     assert text.index("python3 -m pip install") < text.index("python3 -m nox")
 
 
-@pytest.mark.parametrize("layer", layers())
+@pytest.mark.parametrize("layer", sorted({*layers(), *front_doors()}))
 def test_a_layer_has_one_front_door(layer: str) -> None:
     """Each file of a layer but its __init__ is private, and the __init__ says what the layer is for and what it offers."""
-    folder = SRC / layer
+    folder = SRC / layer.replace(".", "/")
     open_doors = [
         str(path.relative_to(SRC)) for path in folder.rglob("*.py") if not path.name.startswith("_") and path.name != "__init__.py"
     ]
@@ -54,7 +54,15 @@ def test_a_layer_has_one_front_door(layer: str) -> None:
     assert "__all__" in text_of((folder / "__init__.py").relative_to(ROOT))
 
 
-@pytest.mark.parametrize("layer", layers())
+@pytest.mark.parametrize("layer", [layer for layer in layers() if layer not in front_doors()])
+def test_a_shelf_of_packages_holds_nothing_but_these(layer: str) -> None:
+    """A layer that is entered by the doors of its packages lists them, and keeps no file that would stand behind no door."""
+    listed = {name.removeprefix(f"{layer}.") for name in front_doors() if name.startswith(f"{layer}.")}
+    assert {path.name for path in (SRC / layer).glob("*.py")} == {"__init__.py"}
+    assert set(import_package(f"penstock.{layer}").__all__) == listed
+
+
+@pytest.mark.parametrize("layer", front_doors())
 def test_a_contract_guards_the_front_door_of_each_layer(layer: str) -> None:
     """import-linter refuses an import of a layer's private files from outside; no layer is forgotten."""
     wanted = {
@@ -67,7 +75,7 @@ def test_a_contract_guards_the_front_door_of_each_layer(layer: str) -> None:
 
 
 def test_each_layer_that_exists_is_no_longer_optional() -> None:
-    """The brackets in the layers contract mean "not yet": they go when the layer comes."""
+    """Brackets in the layers contract mean "not yet": they go when the layer comes."""
     rows = next(contract["layers"] for contract in CONTRACTS if contract["type"] == "layers")
     names = [name.strip() for row in rows for name in row.split("|")]
     assert sorted(name for name in names if not name.startswith("(")) == layers()

@@ -108,12 +108,11 @@ async def test_either_side_publishes(url: str) -> None:
     seen: list[Any] = []
     service = Service()
 
-    async with serve(service, url) as server:
-        async with connect(server.addresses[0], service=numbers_service()) as peer:
-            await peer.wait_accepted()
-            (theirs,) = server.peers
-            async with theirs.subscribe("numbers/4", serializer="json") as stream:
-                seen += [number async for number in stream]
+    async with serve(service, url) as server, connect(server.addresses[0], service=numbers_service()) as peer:
+        await peer.wait_accepted()
+        (theirs,) = server.peers
+        async with theirs.subscribe("numbers/4", serializer="json") as stream:
+            seen += [number async for number in stream]
     assert seen == [0, 1, 2, 3]
 
 
@@ -244,11 +243,10 @@ async def test_mistakes_are_told_at_the_call() -> None:
 async def test_an_exception_from_the_body_leaves_every_block_bare() -> None:
     """Through a stream, a connection and a server."""
     with pytest.raises(KeyError, match="mine"):
-        async with serve(numbers_service(), "memory://test") as server:
-            async with connect(server.addresses[0]) as peer:
-                async with peer.subscribe("endless") as stream:
-                    async for _ in stream:
-                        raise KeyError("mine")
+        async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+            async with peer.subscribe("endless") as stream:
+                async for _ in stream:
+                    raise KeyError("mine")
 
 
 async def test_a_remote_publisher_is_a_source_like_any_other() -> None:
@@ -299,8 +297,6 @@ async def test_keepalive_finds_a_peer_that_is_gone(autojump_clock: trio.testing.
                 assert peer.is_connected
                 assert len(server.peers) == 1
         await raw.abort()
-
-
 
 
 async def test_elements_of_fixed_size_can_be_read_as_memory(url: str) -> None:

@@ -1,4 +1,4 @@
-"""Two sessions over a fake wire, with a publisher and a subscriber that do as they are told; and a raw peer that says whatever it is told."""
+"""Two sessions over a fake wire, a publisher and a subscriber that do as they are told, and a raw peer that says what it is told."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -127,7 +127,7 @@ class Pair:
         self.now = 0.0
 
     def settle(self, *, cut: int = 1 << 30) -> int:
-        """Carry bytes to and fro, in pieces of at most `cut`, until nobody has anything to say; return how many."""
+        """Carry bytes both ways, in pieces of at most `cut`, until nobody has anything to say; return how many."""
         carried = 0
         while True:
             said = [bytes(side.session.take()) for side in (self.client, self.server)]

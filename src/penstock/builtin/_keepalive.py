@@ -15,9 +15,9 @@ JITTER = 0.15
 class Keepalive:
     """Finds peers that are gone. Both sides must have it; a peer that has not is simply not asked."""
 
-    id = 1
-    name = "keepalive"
-    codes = frozenset({PING, PONG})
+    id: int = 1
+    name: str = "keepalive"
+    codes: frozenset[int] = frozenset({PING, PONG})
 
     def open(self, link: ExtensionLink, now: float, /) -> ActiveExtension:
         """Begin to watch a connection."""

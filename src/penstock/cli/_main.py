@@ -31,9 +31,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
         text = module.__doc__ or ""
-        command = commands.add_parser(
-            name, help=module.HELP, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        command = commands.add_parser(name, help=module.HELP, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
         module.arguments(command)
         command.set_defaults(run=module.run)
     return top

@@ -14,7 +14,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     """Say what can be given: nothing."""
 
 
-async def run(options: argparse.Namespace) -> int:
+async def run(_options: argparse.Namespace) -> int:
     """Print the list; fail where something is wrong with a plugin."""
     await trio.lowlevel.checkpoint()
     registry = build_registry()

@@ -33,8 +33,7 @@ class Progress:
         self._last, self._seen = now, statistics.taken
         starved = ", starved: waiting for demand" if statistics.starved else ""
         return (
-            f"{statistics.taken:,} elements, {rate:,.0f}/s, {statistics.outstanding:,} asked for, "
-            f"{statistics.buffered:,} buffered{starved}"
+            f"{statistics.taken:,} elements, {rate:,.0f}/s, {statistics.outstanding:,} asked for, {statistics.buffered:,} buffered{starved}"
         )
 
     def sum_up(self) -> None:

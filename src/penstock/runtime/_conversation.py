@@ -10,6 +10,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -39,9 +40,9 @@ class Conversation:
         chance: Callable[[], float],
         on_violation: Report,
     ) -> None:
-        self.connection = connection
-        self.session = Session(self, make_dialect, role=role, limits=limits, chance=chance)
-        self.is_open = trio.Event()
+        self.connection: Connection = connection
+        self.session: Session = Session(self, make_dialect, role=role, limits=limits, chance=chance)
+        self.is_open: trio.Event = trio.Event()
         """Both sides have said hello, or never will."""
         self.reason: Exception | None = None
         """Why it is over, once it is."""
@@ -52,7 +53,9 @@ class Conversation:
         self._silent = trio.Event()
         """Nothing more comes from the peer."""
         self._said: trio.Event | None = None
-        """Set when nothing waits to be sent; made when somebody waits for that."""
+        """Set when nothing waits to be sent, or nothing can be; made when somebody waits for that."""
+        self._is_mute = False
+        """Nothing can be sent any more."""
         self._communication = trio.CancelScope(shield=True)
         self._writer: trio.lowlevel.Task | None = None
         self._timer = trio.CancelScope()
@@ -163,14 +166,17 @@ class Conversation:
                     self._writer = trio.lowlevel.current_task()
                     await trio.lowlevel.wait_task_rescheduled(self._unpark)
                 elif data := session.take():
+                    if session.is_deaf:
+                        self._retime()  # our goodbye is among it, whoever's call that was: from now on its answer has a deadline
                     with trio.fail_after(self._limits.write_stall):
                         await self.connection.send(data)
                 else:
                     await trio.lowlevel.checkpoint()
-        except trio.TooSlowError:
+        except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError):
+            self._is_mute = True
             session.end_of_input()  # what was cut short cannot be gone on with
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            session.end_of_input()
+            if self._said is not None:
+                self._said.set()
 
     async def _keep_time(self) -> None:
         while True:
@@ -185,10 +191,12 @@ class Conversation:
 
     async def _linger(self) -> None:
         """Let the last word out. Where it answers a goodbye, the peer closes first: a transport that is closed too early loses it."""
-        if self._writer is None or not self.session.outbox.is_empty:
+        if not self._is_mute and (self._writer is None or not self.session.outbox.is_empty):
             self._said = trio.Event()
             await self._said.wait()
-        with trio.move_on_after(self._limits.linger):
+        if self._is_mute:
+            return
+        with trio.move_on_after(self._limits.linger), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             await self.connection.send_eof()
             if self.session.was_told_to_leave:
                 await self._silent.wait()

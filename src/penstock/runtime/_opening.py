@@ -43,7 +43,9 @@ def connect(
     """
     parsed = parse_url(url)
     if parsed.publisher is not None:
-        raise UsageError(f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for the whole connection: use subscribe(), or leave it out")
+        raise UsageError(
+            f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for the whole connection: use subscribe(), or leave it out"
+        )
     registry = build_registry() if registry is None else registry
     return Connecting(
         parsed,

@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from penstock.api import Rejected, Subscriber, Subscription, UsageError
+from penstock.api import Subscriber, Subscription, UsageError
 from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import Peer as Identity
 from penstock.plugins import Registry, Serializer
@@ -71,9 +71,7 @@ class RemoteSource(Source[Any]):
         self._serializer = serializer
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None) -> None:
-        self._conversation.subscribe(
-            self._publisher, subscriber if self._serializer is None else _Decoder(subscriber, self._serializer)
-        )
+        self._conversation.subscribe(self._publisher, subscriber if self._serializer is None else _Decoder(subscriber, self._serializer))
 
     def __repr__(self) -> str:
         return f"<source {self._publisher} of {self._conversation.connection.peer}>"

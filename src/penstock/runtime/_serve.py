@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
+from typing import Self
 
 import trio
 
-from penstock.api import ConnectionLost, Extension, Limits, PenstockError, Role, UsageError
+from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
 from penstock.core import Report, log_violation, tell
 from penstock.plugins import Connection, Listener, Registry, TransportOptions, build_registry, parse_url
 from penstock.runtime._opening import converse, offered
@@ -92,7 +93,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         """Who is connected now: subscribe to what they offer."""
         return tuple(self._peers)
 
-    async def __aenter__(self) -> "Server":
+    async def __aenter__(self) -> Self:
         await trio.lowlevel.checkpoint()
         self._nursery_manager = trio.open_nursery(strict_exception_groups=True)
         self._nursery = await self._nursery_manager.__aenter__()
@@ -158,8 +159,6 @@ class Server(AbstractAsyncContextManager["Server"]):
         try:
             with scope:
                 await self._talk(connection)
-        except (PenstockError, OSError, trio.BrokenResourceError) as error:
-            tell(self._on_violation, error)
         except Exception as error:  # boundary: one connection; the server and the others go on
             tell(self._on_violation, error)
         finally:

@@ -89,9 +89,10 @@ class Service:
         made = call()
         if inspect.iscoroutine(made):
             made.close()
-            raise UsageError(f"{name!r}: its function is a coroutine function, it returns one value; to stream, `yield` the elements instead")
+            raise UsageError(
+                f"{name!r}: its function is a coroutine function, it returns one value; to stream, `yield` the elements instead"
+            )
         return Publication(as_source(made), serializer, element_size)
 
     def __repr__(self) -> str:
         return f"<service of {', '.join(self.names()) or 'nothing'}>"
-

@@ -13,8 +13,8 @@ class Ledger:
     __slots__ = ("available", "reserved")
 
     def __init__(self) -> None:
-        self.available = 0
-        self.reserved = 0
+        self.available: int = 0
+        self.reserved: int = 0
 
     def grant(self, n: int) -> None:
         """The subscriber permits `n` more."""

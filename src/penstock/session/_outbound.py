@@ -24,6 +24,7 @@ FIRST_GUESS: Final = 4096
 PRIVATE_TEXT: Final = "the publisher failed"
 """What crosses the wire of an exception that was not raised as PublicError."""
 
+
 class Outbound(Ledger, Subscriber[bytes]):
     """A stream that the peer has opened."""
 
@@ -52,13 +53,13 @@ class Outbound(Ledger, Subscriber[bytes]):
     )
 
     def __init__(self, session: "Session", stream_id: int, target: Any, demand: int) -> None:
-        self.target = target
-        self.available = demand
-        self.reserved = 0
-        self.id = stream_id
-        self.is_live = True
-        self.element_size = 0
-        self.began = session.now
+        self.target: Any = target
+        self.available: int = demand
+        self.reserved: int = 0
+        self.id: int = stream_id
+        self.is_live: bool = True
+        self.element_size: int = 0
+        self.began: float = session.now
         self.keep: Callable[[bytes], None] | None = None
         """Called with each element that is sent, for whoever must be able to send it again."""
         self.when_over: Callable[[], None] | None = None
@@ -313,6 +314,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             if self._gathered:
                 self.flush(self._outbox.buffer)
             self.is_live = False
+            self._length = -1  # whatever may still come takes the long way, and is dropped there
             self._waits = False
             self._outbox.forget(self)
             self._held = self._gathered = self._surplus = None

@@ -34,9 +34,9 @@ class Outbox:
     __slots__ = ("_blocked", "_gathering", "_held", "_large", "_limits", "buffer", "wake")
 
     def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
-        self.buffer = bytearray()
+        self.buffer: bytearray = bytearray()
         self._limits = limits
-        self.wake = wake
+        self.wake: Callable[[], None] = wake
         self._large: deque[Sender] = deque()  # bounded by the number of streams, like the two below
         self._blocked: deque[Sender] = deque()
         self._gathering: list[Sender] = []

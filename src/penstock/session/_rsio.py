@@ -22,7 +22,6 @@ from penstock.api import (
     Role,
     UsageError,
 )
-from penstock.session._states import ConnectionState
 from penstock.wire import rsio
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ class RsioDialect:
 
     def _greet(self) -> None:
         kind = rsio.ClientHello if self._session.role is Role.CLIENT else rsio.ServerHello
-        self._session.state = ConnectionState.GREETING
+        self._session.greeted()
         self._session.outbox.put(rsio.encode(kind(version=rsio.VERSION, extensions=tuple(self._extensions))))
 
     def _hello(self, hello: rsio.ClientHello | rsio.ServerHello) -> None:

@@ -61,26 +61,26 @@ class Session:
         limits: Limits,
         chance: Callable[[], float],
     ) -> None:
-        self.owner = owner
-        self.role = role
-        self.limits = limits
-        self.chance = chance
-        self.state = ConnectionState.FRESH
-        self.now = 0.0
+        self.owner: SessionOwner = owner
+        self.role: Role = role
+        self.limits: Limits = limits
+        self.chance: Callable[[], float] = chance
+        self.state: ConnectionState = ConnectionState.FRESH
+        self.now: float = 0.0
         self.streams: dict[int, Inbound | Retired] = {}
         self.serving: dict[int, Outbound] = {}
-        self.dying = 0
+        self.dying: int = 0
         """Streams whose id is free already, and whose publisher has not stopped yet: the owner counts them down."""
-        self.is_draining = False
-        self.was_told_to_leave = False
+        self.is_draining: bool = False
+        self.was_told_to_leave: bool = False
         """The peer said goodbye first, and waits for our answer."""
-        self.partials = 0
-        self.partial_bytes = 0
+        self.partials: int = 0
+        self.partial_bytes: int = 0
         self.outgoing: Callable[[bytes], bytes] | None = None
         self.incoming: Callable[[bytes], bytes] | None = None
-        self.whole = limits.split_outbound_at
-        self.outbox = Outbox(limits, owner.wake)
-        self.dialect = make_dialect(self)
+        self.whole: int = limits.split_outbound_at
+        self.outbox: Outbox = Outbox(limits, owner.wake)
+        self.dialect: Dialect = make_dialect(self)
         self._retired = 0
         self._retired_by_size: dict[int, Retired] = {}
         self._with_partials: dict[Inbound, None] = {}
@@ -245,6 +245,10 @@ class Session:
 
     # --- for the dialect: what the peer said
 
+    def greeted(self) -> None:
+        """Our hello is queued."""
+        self._move(Move.GREETED)
+
     def welcomed(self) -> None:
         """The peer's hello is in, and is to our liking."""
         self._move(Move.WELCOMED)
@@ -266,10 +270,16 @@ class Session:
         else:
             self.owner.serve(stream)
 
+    def peer_controls(self) -> bool:
+        """Count a message that costs the peer little and us some work; return whether it may still be acted on."""
+        if self._controls.spend(1, self.now):
+            return True
+        self.break_off(ProtocolError("requests, cancels and pings come faster than is taken here", reason="limit:control"))
+        return False
+
     def peer_requested(self, stream_id: int, n: int) -> None:
         """The peer grants demand."""
-        if not self._controls.spend(1, self.now):
-            self.break_off(ProtocolError("requests come faster than is taken here", reason="limit:control"))
+        if not self.peer_controls():
             return
         stream = self.serving.get(stream_id)
         if stream is None:
@@ -282,6 +292,8 @@ class Session:
 
     def peer_cancelled(self, stream_id: int) -> None:
         """The peer wants no more of a stream."""
+        if not self.peer_controls():
+            return
         stream = self.serving.get(stream_id)
         if stream is None:
             self.glitch()
@@ -316,7 +328,7 @@ class Session:
     def peer_left(self, reason: str) -> None:
         """The peer said goodbye."""
         self.was_told_to_leave = True
-        answer = self.state in (ConnectionState.OPEN, ConnectionState.GREETING)
+        answer = self.state is not ConnectionState.LEAVING  # one goodbye of each side is enough: crossing ones answer each other
         error = self._reason or ConnectionLost(f"the peer closed the connection: {_shown(reason)}")
         self._end(Move.TOLD_TO_LEAVE, error, farewell=self.dialect.goodbye("") if answer else b"")
 

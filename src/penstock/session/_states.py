@@ -31,6 +31,7 @@ class Move(Enum):
 NEXT_STATE: Final = {
     (ConnectionState.FRESH, Move.GREETED): ConnectionState.GREETING,
     (ConnectionState.FRESH, Move.LEFT): ConnectionState.LEAVING,
+    (ConnectionState.FRESH, Move.TOLD_TO_LEAVE): ConnectionState.OVER,
     (ConnectionState.FRESH, Move.CUT): ConnectionState.OVER,
     (ConnectionState.GREETING, Move.WELCOMED): ConnectionState.OPEN,
     (ConnectionState.GREETING, Move.LEFT): ConnectionState.LEAVING,

@@ -10,6 +10,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from struct import iter_unpack
 from typing import Final
 
@@ -23,20 +24,15 @@ SHORTEST_RUN: Final = 4
 """Elements that must follow before it pays to look for a run of them."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WireLimits:
     """What the decoder refuses, on the length alone: see `penstock.api.Limits` for the reasons."""
 
-    __slots__ = ("extensions", "frame", "hello", "name", "reason", "text")
-
-    def __init__(
-        self, *, frame: int = 1 << 20, name: int = 1024, text: int = 4096, reason: int = 1024, extensions: int = 64, hello: int = 4096
-    ) -> None:
-        self.frame = frame
-        self.name = name
-        self.text = text
-        self.reason = reason
-        self.extensions = extensions
-        self.hello = hello
+    frame: int = 1 << 20
+    name: int = 1024
+    text: int = 4096
+    reason: int = 1024
+    extensions: int = 64
 
 
 class RsioDecoder:
