@@ -180,3 +180,18 @@ class RawPeer:
 
 def limited(**changes: Any) -> Limits:
     return replace(LIMITS, **changes)
+
+
+def streaming(pair: Pair, demand: int = 5, **script: Any) -> tuple[Script, Reader]:
+    source = pair.server.publishers["s"] = Script(**script)
+    reader = pair.subscribe("s", demand)
+    pair.settle()
+    return source, reader
+
+
+def reading(raw: RawPeer, demand: int, element_size: int = 0) -> Reader:
+    reader = Reader(demand)
+    raw.session.subscribe("s", reader)
+    raw.say(rsio.OnSubscribe(subscriber=0, element_size=element_size))
+    raw.hear()
+    return reader

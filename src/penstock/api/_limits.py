@@ -7,7 +7,9 @@ Every table is bounded in three ways: count, bytes, age. Times are seconds, size
 To change some: ``dataclasses.replace(Limits(), max_frame=65_536)``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+from penstock.api._errors import UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,3 +158,12 @@ class Limits:
 
     memory_budget: int = 256 << 20
     """Bytes in all buffers of a server: at 80 % it stops reading, at 90 % accepting, at 95 % the connection that holds most is cut."""
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense: a bound of zero admits nothing, and one that is no number bounds nothing."""
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            if name == "idle_subscription_age" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise UsageError(f"{name}={value!r}; give a number above zero")

@@ -7,15 +7,17 @@ Rules of this file:
 * A hello of another version ends the connection. A client whose messages met such a server considers them discarded: its streams end
   with `Rejected(processed=False)`, and asking again is safe.
 * An extension is active when both hellos list it; before that none of its messages may come or go.
+* An extension that raises ends its connection, and nothing else: the peer is told no more than that.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.api import (
     ActiveExtension,
     Extension,
     Limits,
+    PluginError,
     ProtocolError,
     PublisherFailed,
     Rejected,
@@ -26,6 +28,8 @@ from penstock.wire import rsio
 
 if TYPE_CHECKING:
     from penstock.session._session import Session
+
+T = TypeVar("T")
 
 
 class RsioDialect:
@@ -111,12 +115,12 @@ class RsioDialect:
         """Decode, act."""
         if data:
             for extension in self._running:
-                extension.heard(self._session.now)
+                self._ask(extension.heard, self._session.now)
         return self._decoder.feed(data, most=most)
 
     def tick(self, now: float) -> float | None:
         """Let the extensions do what is due."""
-        return min((due for due in (extension.tick(now) for extension in self._running) if due is not None), default=None)
+        return min((due for due in (self._ask(extension.tick, now) for extension in self._running) if due is not None), default=None)
 
     def requested(self, subscriber: int, demand: int) -> None:
         """Take a request."""
@@ -160,7 +164,18 @@ class RsioDialect:
         extension = self._active.get(message.type)
         if extension is None:
             raise ProtocolError(f"a message of type {message.type:#04x} without its extension", reason=f"protocol:type {message.type:#04x}")
-        extension.received(message.type, message.body, self._session.now)
+        if self._session.peer_controls():
+            self._ask(extension.received, message.type, message.body, self._session.now)
+
+    def _ask(self, ask: Callable[..., T], *arguments: Any) -> T | None:
+        """Call an extension."""
+        try:
+            return ask(*arguments)
+        except ProtocolError:
+            raise  # the peer's fault, found by the extension
+        except Exception as error:  # boundary: an extension, perhaps somebody's plugin
+            self._session.give_up(PluginError(f"an extension raised, which ends its connection: {error!r}"))
+            return None
 
     # --- the handshake
 
@@ -199,7 +214,9 @@ class RsioDialect:
             extension = self._extensions.get(extension_id)
             if extension is None:
                 continue
-            active = extension.open(_Link(session, extension), session.now)
+            active = self._ask(extension.open, _Link(session, extension), session.now)
+            if active is None:
+                return
             self._running.append(active)
             self.active += (extension_id,)
             for code in extension.codes:

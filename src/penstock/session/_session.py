@@ -14,7 +14,7 @@ Rules of this file:
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from penstock.api import ConnectionLost, Limits, ProtocolError, PublisherFailed, Rejected, Role, Subscriber
+from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, PublisherFailed, Rejected, Role, Subscriber
 from penstock.session._bucket import TokenBucket
 from penstock.session._dialect import Dialect
 from penstock.session._inbound import Inbound, Retired
@@ -176,6 +176,10 @@ class Session:
     def break_off(self, error: ProtocolError) -> None:
         """End the connection because of what the peer sent."""
         self.leave(error.reason, ConnectionLost(f"the connection was ended because the peer broke the protocol: {error}"))
+
+    def give_up(self, error: PenstockError) -> None:
+        """End the connection because of a fault on this side; the peer learns no more than that."""
+        self.leave("internal", error)
 
     def drain(self) -> None:
         """Refuse new streams from now on."""

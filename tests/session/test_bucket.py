@@ -1,0 +1,36 @@
+"""The token bucket: so many at once, so many a second after that."""
+
+import pytest
+
+from penstock.session._bucket import TokenBucket
+
+
+def test_the_burst_may_be_spent_at_once_and_no_more() -> None:
+    """Three, and the fourth is refused."""
+    bucket = TokenBucket(3, 1)
+    assert [bucket.spend(1, 0.0) for _ in range(4)] == [True, True, True, False]
+
+
+def test_tokens_come_back_at_their_rate() -> None:
+    """Two a second: half a second for one."""
+    bucket = TokenBucket(1, 2)
+    assert bucket.spend(1, 0.0)
+    assert not bucket.spend(1, 0.25)
+    assert bucket.spend(1, 0.5)
+    assert not bucket.spend(1, 0.5)
+
+
+def test_it_never_holds_more_than_the_burst() -> None:
+    """However long nothing was spent."""
+    bucket = TokenBucket(2, 1)
+    assert bucket.spend(2, 0.0)
+    assert not bucket.spend(3, 1000.0)
+    assert bucket.spend(2, 1000.0)
+    assert not bucket.spend(1, 1000.0)
+
+
+@pytest.mark.parametrize("weight", [1, 2, 10])
+def test_what_weighs_more_empties_it_sooner(weight: int) -> None:
+    """A worse oddity costs several tokens."""
+    bucket = TokenBucket(20, 1)
+    assert sum(bucket.spend(weight, 0.0) for _ in range(100)) == 20 // weight

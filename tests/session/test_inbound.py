@@ -1,0 +1,76 @@
+"""An inbound stream: demand checked on receiving, parts joined within their bounds, and nothing after the end."""
+
+import pytest
+
+from penstock.api import ProtocolError, Role
+from penstock.session import ConnectionState
+from penstock.wire import rsio
+from tests.session._pair import Pair, RawPeer, Reader, limited, reading, streaming
+
+
+def test_a_cancel_stops_the_publisher_and_what_was_under_way_is_dropped() -> None:
+    """What crossed the cancel is delimited, dropped, and costs a glitch."""
+    pair = Pair()
+    source, reader = streaming(pair)
+    source.emit(b"x")
+    reader.cancel()
+    pair.settle()
+    assert source.cancels == 1
+    assert reader.elements == []
+    assert pair.client.session.state is ConnectionState.OPEN
+
+
+OVERRUNS: list[tuple[str, int, list[rsio.Message]]] = [
+    ("beyond demand", 0, [rsio.OnNext(subscriber=0, element=b"a")] * 3),
+    ("packed beyond demand", 1, [rsio.OnNextPacked(subscriber=0, count=3, elements=b"abc")]),
+    ("a part beyond demand", 0, [*[rsio.OnNext(subscriber=0, element=b"a")] * 2, rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64)]),
+    ("too many open elements", 0, [rsio.OnNextPart(subscriber=0, element=each, data=b"x" * 64) for each in range(3)]),
+    ("a joined element of another size", 2, [rsio.OnNextLastPart(subscriber=0, element=0, data=b"x")]),
+    ("an element that is too large", 0, [rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 600)] * 2),
+]
+
+
+@pytest.mark.parametrize(("size", "said"), [case[1:] for case in OVERRUNS], ids=[case[0] for case in OVERRUNS])
+def test_a_publisher_that_breaks_its_contract_loses_the_stream(size: int, said: list[rsio.Message]) -> None:
+    """Cancel to the peer, ProtocolError to the subscriber, and the connection goes on."""
+    raw = RawPeer(Role.CLIENT, limits=limited(max_partials=2, max_element=1000)).greet()
+    reader = reading(raw, 2, size)
+    raw.say(*said)
+    assert isinstance(reader.ends[0], ProtocolError)
+    assert raw.hear() == [rsio.Cancel(subscriber=0)]
+    assert raw.session.state is ConnectionState.OPEN
+    assert raw.session.partials == raw.session.partial_bytes == 0
+
+
+def test_completion_within_an_element_is_an_error() -> None:
+    """No element is delivered in part."""
+    raw = RawPeer(Role.CLIENT).greet()
+    reader = reading(raw, 2)
+    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64), rsio.OnComplete(subscriber=0))
+    assert reader.elements == []
+    assert isinstance(reader.ends[0], ProtocolError)
+
+
+def test_an_unfinished_element_ages() -> None:
+    """A part that is never followed by its last one holds memory for a while only."""
+    raw = RawPeer(Role.CLIENT).greet()
+    reader = reading(raw, 2)
+    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64))
+    assert raw.session.tick(1.0) == 30.0
+    raw.session.tick(30.0)
+    assert isinstance(reader.ends[0], ProtocolError)
+    assert raw.session.partial_bytes == 0
+
+
+def test_elements_of_a_cancelled_stream_of_fixed_size_are_still_delimited() -> None:
+    """The size outlives the stream until its end is heard, even where onSubscribe comes after the cancel."""
+    raw = RawPeer(Role.CLIENT).greet()
+    reader = Reader(5)
+    raw.session.subscribe("s", reader)
+    reader.cancel()
+    raw.hear()
+    raw.say(rsio.OnSubscribe(subscriber=0, element_size=3), b"\x21\x00abc", b"\x22\x00\x02abcdef", rsio.OnComplete(subscriber=0))
+    assert raw.session.state is ConnectionState.OPEN
+    assert raw.session.streams == {}
+    raw.say(rsio.OnComplete(subscriber=0))
+    assert raw.reason() == "protocol:stream 0"

@@ -1,0 +1,127 @@
+"""An outbound stream: demand, splitting, packing, the end; seen from the publisher, and on the wire."""
+
+from penstock.api import UNBOUNDED, PublicError, PublisherFailed
+from penstock.wire import rsio
+from tests.session._pair import Pair, Script, limited, streaming
+
+
+def test_a_publisher_that_nobody_asks_is_not_even_attached() -> None:
+    """An idle stream of a generator costs an object, not a subscription."""
+    pair = Pair()
+    source, reader = streaming(pair, 0, is_lazy=True)
+    assert source.subscriber is None
+    reader.request(1)
+    pair.settle()
+    assert source.demand == 1
+
+
+def test_demand_reaches_the_publisher_and_no_more() -> None:
+    """The sum of what the publisher was asked for is what the subscriber asked for."""
+    pair = Pair()
+    source, reader = streaming(pair, 3)
+    assert source.demand <= 3
+    source.emit(b"a", *[b"b"] * (source.demand - 1))
+    reader.request(4)
+    pair.settle()
+    while source.demand > len(reader.elements):
+        source.emit(b"c" * 1)
+        pair.settle()
+    assert source.demand == len(reader.elements) == 7
+
+
+def test_failures_of_publishers_keep_their_text_at_home() -> None:
+    """Only a PublicError's text crosses the wire; the owner is told everything."""
+    pair = Pair()
+    source, reader = streaming(pair)
+    secret = ValueError("the password is 123")
+    source.fail(secret)
+    pair.settle()
+    assert str(reader.ends[0]) == "the publisher failed"
+    assert pair.server.failures == [secret]
+    source, reader = streaming(pair)
+    source.fail(PublicError("no such symbol"))
+    pair.settle()
+    assert isinstance(reader.ends[0], PublisherFailed)
+    assert str(reader.ends[0]) == "no such symbol"
+
+
+def test_large_elements_are_split_and_others_get_their_turn() -> None:
+    """A small element of another stream overtakes the rest of a large one."""
+    pair = Pair(limits=limited(split_outbound_at=100))
+    large, reader = streaming(pair, 5)
+    small = pair.server.publishers["t"] = Script()
+    other = pair.subscribe("t", 5)
+    pair.settle()
+    large.emit(bytes(1000))
+    small.emit(bytes(101))
+    small.complete()
+    first = bytes(pair.server.session.take())
+    heard = rsio.MessageList()
+    for stream in (0, 1):
+        heard.control(rsio.OnSubscribe(subscriber=stream))
+    rsio.RsioDecoder(heard, heard.streams).feed(first)
+    order = [message.subscriber for message in heard.messages[2:] if isinstance(message, rsio.OnNextPart | rsio.OnNextLastPart)]
+    assert order[:4] == [0, 1, 0, 1]
+    pair.client.session.receive(first, 0.0)
+    pair.settle()
+    assert reader.elements == [bytes(1000)]
+    assert other.elements == [bytes(101)]
+    assert other.ends == ["complete"]
+
+
+def test_elements_of_fixed_size_go_packed() -> None:
+    """Three elements, one header; and a piece of several counts as several."""
+    pair = Pair()
+    source, reader = streaming(pair, 6, element_size=4)
+    source.emit(b"aaaabbbb", b"cccc")
+    data = bytes(pair.server.session.take())
+    assert data == bytes([0x22, 0, 3]) + b"aaaabbbbcccc"
+    pair.client.session.receive(data, 0.0)
+    assert reader.elements == [b"aaaa", b"bbbb", b"cccc"]
+
+
+def test_a_piece_of_more_than_was_asked_for_waits_for_demand() -> None:
+    """The surplus is kept, nothing is pulled meanwhile, and completion comes after it."""
+    pair = Pair()
+    source, reader = streaming(pair, 1, element_size=2)
+    source.emit(b"aabbcc")
+    source.complete()
+    pair.settle()
+    assert reader.elements == [b"aa"]
+    asked = source.demand
+    reader.request(1)
+    pair.settle()
+    assert reader.elements == [b"aa", b"bb"]
+    assert reader.ends == []
+    reader.request(5)
+    pair.settle()
+    assert reader.elements == [b"aa", b"bb", b"cc"]
+    assert reader.ends == ["complete"]
+    assert source.demand == asked
+
+
+def test_a_peer_that_never_reads_costs_a_fixed_number_of_bytes() -> None:
+    """Demand without bound permits sending, not buffering."""
+    pair = Pair(limits=limited(outbound_high=10_000))
+    source, _ = streaming(pair, UNBOUNDED)
+    emitted = 0
+    while source.demand > emitted:
+        source.emit(bytes(1000))
+        emitted += 1
+        assert emitted < 100
+    assert pair.server.session.outbox.waiting < 20_000
+    pair.settle()
+    assert source.demand > emitted
+
+
+def test_a_type_that_is_not_bytes_fails_its_stream_only() -> None:
+    """A publisher without a serializer must publish bytes; bytes-like is enough."""
+    pair = Pair()
+    source, reader = streaming(pair)
+    source.emit(bytearray(b"a"), memoryview(b"b"))
+    source.emit("text")
+    pair.settle()
+    assert reader.elements == [b"a", b"b"]
+    assert isinstance(reader.ends[0], PublisherFailed)
+    assert "serializer" in str(pair.server.failures[0])
+    assert source.cancels == 1
