@@ -54,14 +54,16 @@ def test_nothing_is_sent_that_was_not_granted(moves: list[tuple[str, int]]) -> N
     ledger = Ledger()
     granted = sent = 0
     for move, n in moves:
+        used = min(n, ledger.reserved)
         if move == "grant":
             ledger.grant(n)
             granted += n
         elif move == "reserve":
             ledger.reserve(n)
+        elif move == "commit":
+            ledger.commit(used)
+            sent += used
         else:
-            n = min(n, ledger.reserved)
-            sent += n if move == "commit" else 0
-            ledger.commit(n) if move == "commit" else ledger.roll_back(n)
+            ledger.roll_back(used)
         assert granted == ledger.available + ledger.reserved + sent
         assert min(ledger.available, ledger.reserved) >= 0

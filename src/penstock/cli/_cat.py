@@ -31,11 +31,18 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def shown(element: Any, style: str) -> bytes:
     """Return what is written for an element."""
+    is_bytes = isinstance(element, bytes | bytearray | memoryview)
     if style == "raw":
+        if not is_bytes:
+            raise UsageError(
+                f"--format raw writes bytes, and the serializer made {type(element).__name__!r} of them; leave --serializer out"
+            )
         return bytes(element)
     if style == "json":
+        if is_bytes:
+            raise UsageError("--format json needs a serializer that makes more than bytes of an element; leave --serializer out")
         return json.dumps(element, ensure_ascii=False).encode() + b"\n"
-    text = element.decode("utf-8", "replace") if isinstance(element, bytes | bytearray) else str(element)
+    text = bytes(element).decode("utf-8", "replace") if is_bytes else str(element)
     return text.encode() + b"\n"
 
 
@@ -43,6 +50,8 @@ async def run(options: argparse.Namespace) -> int:
     """Copy until the stream ends."""
     if options.demand < 1:
         raise UsageError(f"--demand {options.demand}: ask for at least one element at a time")
+    if options.count is not None and options.count < 1:
+        raise UsageError(f"--count {options.count}: stop after at least one element, or leave it out")
     serializer = options.serializer or SERIALIZERS[options.format]
     left = options.count
     async with subscribe(options.url, demand=options.demand, serializer=serializer) as stream, trio.open_nursery() as nursery:

@@ -10,13 +10,16 @@ import sys
 
 import trio
 
-from penstock.api import UsageError
+from penstock.api import Limits, UsageError
 from penstock.core import Topic
 from penstock.plugins import parse_url
 from penstock.runtime import Service, serve
 
 CHUNK = 64 << 10
 """Bytes to read at a time: what is there now, if that is less."""
+
+LONGEST = Limits().max_element
+"""Bytes of a line: no more is held while its end is looked for."""
 
 HELP = "publish the lines of standard input"
 
@@ -48,6 +51,8 @@ async def run(options: argparse.Namespace) -> int:
         rest = b""
         while chunk := await trio.to_thread.run_sync(_read, CHUNK, abandon_on_cancel=True):
             *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > LONGEST:
+                raise UsageError(f"a line of more than {LONGEST:,} bytes, which is the most that an element may have; break it up")
             for line in lines:
                 await topic.publish(line)
             count += len(lines)

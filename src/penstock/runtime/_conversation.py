@@ -16,7 +16,7 @@ from typing import Any
 
 import trio
 
-from penstock.api import ConnectionLost, Limits, Role, Subscriber
+from penstock.api import ConnectionLost, LimitExceeded, Limits, Role, Subscriber
 from penstock.core import Report, tell
 from penstock.plugins import Connection
 from penstock.runtime._exports import Exports
@@ -39,6 +39,7 @@ class Conversation:
         make_dialect: Callable[[Session], RsioDialect],
         chance: Callable[[], float],
         on_violation: Report,
+        began: float,
     ) -> None:
         self.connection: Connection = connection
         self.session: Session = Session(self, make_dialect, role=role, limits=limits, chance=chance)
@@ -59,7 +60,7 @@ class Conversation:
         self._communication = trio.CancelScope(shield=True)
         self._writer: trio.lowlevel.Task | None = None
         self._timer = trio.CancelScope()
-        self.session.start(trio.current_time())  # now, so that our hello comes before whatever is asked for next
+        self.session.start(began)  # here, so that our hello comes before whatever is asked for next
 
     # --- for whoever opened it
 
@@ -151,8 +152,8 @@ class Conversation:
                         turn_ends = monotonic() + self._limits.turn
                     more = session.receive(b"", trio.current_time(), most=MESSAGES_A_TURN)
                 self._retime()
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the network, or we ourselves
+        except (trio.BrokenResourceError, trio.ClosedResourceError, LimitExceeded):
+            pass  # the network, or we ourselves; or a message that the transport would not take in
         session.end_of_input()
         self._silent.set()
 

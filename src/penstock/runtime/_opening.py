@@ -136,8 +136,9 @@ def converse(
     extensions: Sequence[Extension],
     registry: Registry,
     on_violation: Report,
+    began: float | None = None,
 ) -> Conversation:
-    """Return the conversation for a connection."""
+    """Return the conversation for a connection; `began` is when the time for its handshake started to run, now if it is not given."""
 
     def make_dialect(session: Session) -> RsioDialect:
         return RsioDialect(session, extensions)
@@ -150,4 +151,5 @@ def converse(
         make_dialect=make_dialect,
         chance=random.random,
         on_violation=on_violation,
+        began=trio.current_time() if began is None else began,
     )

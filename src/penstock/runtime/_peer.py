@@ -58,14 +58,25 @@ class Peer:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
 
 
+def _check_name(publisher: str, most: int) -> None:
+    """Refuse what the peer would refuse: a bad name there costs the whole connection, here only the call."""
+    if not publisher:
+        raise UsageError("subscribe(''): give the publisher's name")
+    try:
+        size = len(publisher.encode())
+    except UnicodeEncodeError:
+        raise UsageError(f"{publisher!a} is no publisher's name: it holds half a character, which has no UTF-8") from None
+    if size > most:
+        raise UsageError(f"a publisher's name of {size} bytes; {most} is the most (Limits.max_name)")
+
+
 class RemoteSource(Source[Any]):
     """A publisher of the peer's."""
 
     __slots__ = ("_conversation", "_publisher", "_serializer")
 
     def __init__(self, conversation: Conversation, publisher: str, serializer: Serializer | None) -> None:
-        if not publisher:
-            raise UsageError("subscribe(''): give the publisher's name")
+        _check_name(publisher, conversation.session.limits.max_name)
         self._conversation = conversation
         self._publisher = publisher
         self._serializer = serializer

@@ -3,7 +3,8 @@
 Rules of this file:
 
 * Each connection is a task with a boundary around it: whatever happens in it, the server, the others and the listener go on.
-* What has not said hello is bounded in number and time; so are the connections in all, from one address, and per second.
+* What has not said hello is bounded in number and time, counted from the accept on; so are the connections in all, from one address,
+  and per second.
 * Leaving the block stops accepting first, then says goodbye to everybody, within `Limits.drain`.
 """
 
@@ -18,6 +19,7 @@ import trio
 from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
 from penstock.core import Report, log_violation, tell
 from penstock.plugins import Connection, Listener, Registry, TransportOptions, build_registry, parse_url
+from penstock.runtime._conversation import Conversation
 from penstock.runtime._opening import converse, offered
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
@@ -78,7 +80,8 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._on_violation = on_violation
         self._listeners: list[Listener] = []
         self._per_host: Counter[str] = Counter()
-        self._pending = 0
+        self._strangers: set[Connection] = set()  # have not said hello
+        self._pace = Pace(limits.accept_rate)
         self._connections: set[trio.CancelScope] = set()
         self._accepting = trio.CancelScope()
         self._peers: dict[Peer, None] = {}
@@ -138,47 +141,57 @@ class Server(AbstractAsyncContextManager["Server"]):
                 await trio.sleep(PAUSE)
                 continue
             if self._has_room(connection):
-                self._nursery.start_soon(self._serve_one, connection)
+                scope = self._admit(connection)
+                self._nursery.start_soon(self._serve_one, connection, scope)
             else:
                 await connection.abort()
-            await trio.sleep(0 if self._limits.accept_rate > len(self._connections) else 1 / self._limits.accept_rate)
+            await trio.sleep(self._pace.count(trio.current_time()))
 
     def _has_room(self, connection: Connection) -> bool:
         limits, host = self._limits, connection.peer.host
         return (
             len(self._connections) < limits.max_connections
-            and self._pending < limits.max_pending_handshakes
+            and len(self._strangers) < limits.max_pending_handshakes
             and (host is None or self._per_host[host] < limits.max_connections_per_address)
         )
 
-    async def _serve_one(self, connection: Connection) -> None:
-        scope, host = trio.CancelScope(), connection.peer.host
+    def _admit(self, connection: Connection) -> trio.CancelScope:
+        """Count a connection, before anything else can be accepted; return what ends it."""
+        scope = trio.CancelScope()
         self._connections.add(scope)
+        self._strangers.add(connection)
+        if connection.peer.host is not None:
+            self._per_host[connection.peer.host] += 1
+        return scope
+
+    def _dismiss(self, connection: Connection, scope: trio.CancelScope, host: str | None) -> None:
+        self._connections.discard(scope)
+        self._strangers.discard(connection)
         if host is not None:
-            self._per_host[host] += 1
+            self._per_host[host] -= 1
+            if not self._per_host[host]:
+                del self._per_host[host]
+
+    async def _serve_one(self, connection: Connection, scope: trio.CancelScope) -> None:
+        host = connection.peer.host  # a handshake may tell more of the peer
         try:
             with scope:
                 await self._talk(connection)
         except Exception as error:  # boundary: one connection; the server and the others go on
             tell(self._on_violation, error)
         finally:
-            self._connections.discard(scope)
-            if host is not None:
-                self._per_host[host] -= 1
-                if not self._per_host[host]:
-                    del self._per_host[host]
+            self._dismiss(connection, scope, host)
             with trio.CancelScope(shield=True):
                 await connection.abort()
 
     async def _talk(self, connection: Connection) -> None:
+        began = trio.current_time()
         async with trio.open_nursery() as nursery:
-            self._pending += 1
             try:
-                await connection.handshake(nursery)
-            except ConnectionLost:
+                with trio.fail_after(self._limits.tls_timeout):
+                    await connection.handshake(nursery)
+            except (ConnectionLost, trio.TooSlowError):
                 return  # a client's fault, and its own affair
-            finally:
-                self._pending -= 1
             conversation = converse(
                 connection,
                 role=Role.SERVER,
@@ -187,7 +200,9 @@ class Server(AbstractAsyncContextManager["Server"]):
                 extensions=self._extensions,
                 registry=self._registry,
                 on_violation=self._on_violation,
+                began=began,
             )
+            nursery.start_soon(self._wait_greeted, connection, conversation)
             peer = Peer(conversation, self._registry)
             self._peers[peer] = None
             try:
@@ -196,5 +211,24 @@ class Server(AbstractAsyncContextManager["Server"]):
                 del self._peers[peer]
             nursery.cancel_scope.cancel()
 
+    async def _wait_greeted(self, connection: Connection, conversation: Conversation) -> None:
+        await conversation.is_open.wait()
+        self._strangers.discard(connection)
+
     def __repr__(self) -> str:
         return f"<server of {self._service!r} at {', '.join(self.addresses)}: {len(self._connections)} connections>"
+
+
+class Pace:
+    """So many a second; as many as a second's may come at once."""
+
+    __slots__ = ("_due", "_step")
+
+    def __init__(self, rate: float) -> None:
+        self._step = 1 / rate
+        self._due = float("-inf")
+
+    def count(self, now: float) -> float:
+        """Count one, and return how long to wait before the next may come."""
+        self._due = max(self._due, now - 1) + self._step
+        return max(0.0, self._due - now)

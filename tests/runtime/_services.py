@@ -1,0 +1,77 @@
+"""Services to talk to, a census of their generators, and a peer that is only bytes."""
+
+from collections.abc import AsyncIterator
+
+import trio
+
+from penstock.api import PublicError
+from penstock.plugins import Connection, TransportOptions, build_registry, parse_url
+from penstock.plugins import Peer as Identity
+from penstock.runtime import Service
+
+
+class Census:
+    """What became of the generators of a service."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.closed = 0
+        self.changed = trio.Event()
+
+    async def wait_closed(self) -> None:
+        while self.closed < self.opened or not self.opened:
+            await self.changed.wait()
+
+    def close(self) -> None:
+        self.closed += 1
+        self.changed.set()
+        self.changed = trio.Event()
+
+
+def numbers_service(census: Census | None = None) -> Service:
+    service = Service()
+    watch = census or Census()
+
+    @service.publisher("numbers/{count}", serializer="json")
+    async def numbers(count: int, step: int = 1) -> AsyncIterator[int]:
+        watch.opened += 1
+        try:
+            for number in range(0, count * step, step):
+                yield number
+        finally:
+            watch.close()
+
+    @service.publisher("endless")
+    async def endless() -> AsyncIterator[bytes]:
+        watch.opened += 1
+        try:
+            while True:
+                yield b"x" * 100
+        finally:
+            watch.close()
+
+    @service.publisher("failing", serializer="text")
+    async def failing() -> AsyncIterator[str]:
+        yield "one"
+        raise ValueError("a secret")
+
+    @service.publisher("honest", serializer="text")
+    async def honest() -> AsyncIterator[str]:
+        yield "one"
+        raise PublicError("out of stock")
+
+    @service.publisher("who", serializer="text")
+    async def who(peer: Identity) -> AsyncIterator[str]:
+        yield peer.address
+
+    return service
+
+
+def named(address: str, name: str) -> str:
+    return f"{address}#{name}" if address.startswith("unix") else f"{address}/{name}"
+
+
+async def raw_connection(nursery: trio.Nursery, url: str = "memory://test") -> Connection:
+    """A connection on which nobody speaks any protocol yet."""
+    transport = build_registry().transport(parse_url(url).transport)
+    return await transport.connect(parse_url(url), options=TransportOptions(), nursery=nursery)

@@ -1,0 +1,55 @@
+"""`connect`: a block with the peer in it."""
+
+from typing import Any
+
+import pytest
+
+from penstock.api import ConnectionLost, UsageError
+from penstock.runtime import Service, connect, serve, subscribe
+from tests.runtime._services import numbers_service
+
+
+async def test_nobody_there_is_a_lost_connection() -> None:
+    """Raised from the block's entry, bare."""
+    with pytest.raises(ConnectionLost, match="nobody listens"):
+        async with connect("memory://nobody"):
+            pass
+    with pytest.raises(ConnectionLost, match="nobody listens"):
+        async with subscribe("memory://nobody/x") as stream:
+            await anext(stream)
+
+
+async def test_mistakes_are_told_at_the_call() -> None:
+    """Before anything is opened."""
+    with pytest.raises(UsageError, match="names a publisher"):
+        connect("tcp://127.0.0.1:1/name")
+    with pytest.raises(UsageError, match="names no publisher"):
+        subscribe("tcp://127.0.0.1:1")
+    with pytest.raises(UsageError, match="no transport 'carrier-pigeon'"):
+        subscribe("carrier-pigeon://x/y")
+    with pytest.raises(UsageError, match="no URL"):
+        serve(Service())
+    with pytest.raises(UsageError, match="only a URL"):
+        subscribe([1], serializer="json")  # type: ignore[call-overload]
+
+
+async def test_an_exception_from_the_body_leaves_every_block_bare() -> None:
+    """Through a stream, a connection and a server."""
+    with pytest.raises(KeyError, match="mine"):
+        async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+            async with peer.subscribe("endless") as stream:
+                async for _ in stream:
+                    raise KeyError("mine")
+
+
+async def test_either_side_publishes(url: str) -> None:
+    """The server subscribes to what its client offers, over the same connection."""
+    seen: list[Any] = []
+    service = Service()
+
+    async with serve(service, url) as server, connect(server.addresses[0], service=numbers_service()) as peer:
+        await peer.wait_accepted()
+        (theirs,) = server.peers
+        async with theirs.subscribe("numbers/4", serializer="json") as stream:
+            seen += [number async for number in stream]
+    assert seen == [0, 1, 2, 3]
