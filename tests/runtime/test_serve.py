@@ -1,10 +1,17 @@
 """`serve`: an accept loop that nobody can take down, and a shutdown within its deadline."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import trio
 
-from penstock.api import ConnectionLost
-from penstock.runtime import connect, serve
+from penstock.api import ConnectionLost, Limits, UsageError
+from penstock.builtin import MemoryTransport
+from penstock.plugins import ByteConnection, Connection, Listener
+from penstock.runtime import Service, connect, serve, subscribe
+from penstock.runtime._conversation import Conversation
+from penstock.runtime._serve import Pace
 from tests.runtime._services import Census, numbers_service, raw_connection
 
 
@@ -40,9 +47,161 @@ async def test_a_cancelled_server_ends_within_its_deadline(autojump_clock: trio.
             async with serve(numbers_service(census), "memory://test"):
                 raw = await raw_connection(nursery)
                 await raw.send(bytes.fromhex("010000") + b"\x10\x07endless\x00\x05")
-                while not census.opened:
-                    await trio.sleep(0.1)
+                await trio.sleep(0.1)
+                assert census.opened == 1
                 scope.cancel()
         assert trio.current_time() < 10
         assert census.closed == census.opened == 1
         await raw.abort()
+
+
+async def test_what_says_no_hello_is_bounded_in_number(autojump_clock: trio.testing.MockClock) -> None:
+    """Two strangers are heard, the third is hung up on; when one of them has said hello, its place is free."""
+    limits = replace(Limits(), max_pending_handshakes=2)
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", limits=limits):
+        first, second = [await raw_connection(nursery) for _ in range(2)]
+        third = await raw_connection(nursery)
+        with trio.fail_after(1):
+            assert await third.receive() is None
+        await first.send(bytes.fromhex("010000"))
+        assert await first.receive() == bytes.fromhex("02000101")
+        fourth = await raw_connection(nursery)
+        await fourth.send(bytes.fromhex("010000"))
+        assert await fourth.receive() == bytes.fromhex("02000101")
+        for connection in (first, second, third, fourth):
+            await connection.abort()
+
+
+async def test_a_stranger_that_stays_silent_is_hung_up_on_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    """With a goodbye that says why."""
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test"):
+        silent = await raw_connection(nursery)
+        assert await silent.receive() == b"\x03\x0flimit:handshake"
+        assert trio.current_time() == pytest.approx(10.0, abs=0.1)
+        await silent.abort()
+
+
+async def test_connections_are_bounded_in_number(autojump_clock: trio.testing.MockClock) -> None:
+    """One more is closed at once; when one has gone, there is room again."""
+    limits = replace(Limits(), max_connections=1)
+    async with serve(numbers_service(), "memory://test", limits=limits) as server:
+        async with connect(server.addresses[0]) as peer:
+            await peer.wait_accepted()
+            async with connect(server.addresses[0]) as refused:
+                with pytest.raises(ConnectionLost):
+                    await refused.wait_accepted()
+        await trio.sleep(5)
+        async with connect(server.addresses[0]) as again:
+            await again.wait_accepted()
+        assert "connections" in repr(server)
+
+
+async def test_connections_from_one_address_are_bounded() -> None:
+    """One address cannot take all the places."""
+    limits = replace(Limits(), max_connections_per_address=1)
+    async with serve(numbers_service(), "tcp://127.0.0.1:0", limits=limits) as server, connect(server.addresses[0]) as peer:
+        await peer.wait_accepted()
+        async with connect(server.addresses[0]) as refused:
+            with pytest.raises(ConnectionLost):
+                await refused.wait_accepted()
+
+
+def test_accepting_has_a_pace() -> None:
+    """A second's worth at once, then one after the other; and all of it again after a second of quiet."""
+    pace = Pace(10)
+    assert sum(pace.count(0.0) for _ in range(10)) == pytest.approx(0)
+    assert pace.count(0.0) == pytest.approx(0.1)
+    assert pace.count(0.1) == pytest.approx(0.1)
+    assert sum(pace.count(50.0) for _ in range(10)) == pytest.approx(0)
+    assert pace.count(50.0) == pytest.approx(0.1)
+
+
+class Odd(Listener):
+    """A listener that fails as it was told, and then has nobody left."""
+
+    def __init__(self, url: Any, *raised: BaseException) -> None:
+        self.addresses = (url,)
+        self._raised = list(raised)
+        self.is_closed = False
+
+    async def accept(self) -> Connection:
+        await trio.lowlevel.checkpoint()
+        raise self._raised.pop(0) if self._raised else trio.EndOfChannel
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.is_closed = True
+
+
+async def test_a_system_that_is_out_of_files_gets_a_pause(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is told, the loop goes on; a listener that nobody can come to any more ends quietly."""
+    told: list[Exception] = []
+    made: list[Odd] = []
+
+    async def listen(self: Any, url: Any, **_: Any) -> Odd:
+        await trio.lowlevel.checkpoint()
+        made.append(Odd(url, OSError(24, "too many open files")))
+        return made[0]
+
+    monkeypatch.setattr(MemoryTransport, "listen", listen)
+    async with serve(numbers_service(), "memory://test", on_violation=told.append):
+        await trio.sleep(1)
+    assert [type(error) for error in told] == [OSError]
+    assert made[0].is_closed
+
+
+async def test_a_fault_of_one_connection_takes_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told; the server serves the next one."""
+    told: list[Exception] = []
+    broken = [KeyError("ours")]
+
+    async def run(self: Conversation) -> None:
+        if broken:
+            raise broken.pop()
+        await original(self)
+
+    original = Conversation.run
+    async with serve(numbers_service(), "memory://test", on_violation=told.append) as server:
+        async with trio.open_nursery() as nursery:
+            monkeypatch.setattr(Conversation, "run", run)
+            raw = await raw_connection(nursery)
+            assert await raw.receive() is None
+            await raw.abort()
+        async with subscribe(f"{server.addresses[0]}/numbers/2", serializer="json") as stream:
+            assert [number async for number in stream] == [0, 1]
+    assert len(told) == 1
+
+
+async def test_a_handshake_that_fails_or_never_ends_is_the_clients_own_affair(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is told, nothing is left, and the time for it is bounded."""
+    told: list[Exception] = []
+    async with serve(numbers_service(), "memory://test", on_violation=told.append) as server, trio.open_nursery() as nursery:
+        for shake in (_refuse, _hang):
+            raw = await raw_connection(nursery)
+            monkeypatch.setattr(ByteConnection, "handshake", shake)
+            with trio.fail_after(6):
+                assert await raw.receive() is None
+            await raw.abort()
+        assert server.peers == ()
+    assert told == []
+
+
+async def _refuse(self: Connection, nursery: trio.Nursery) -> None:
+    await trio.lowlevel.checkpoint()
+    raise ConnectionLost("no certificate")
+
+
+async def _hang(self: Connection, nursery: trio.Nursery) -> None:
+    await trio.sleep_forever()
+
+
+async def test_a_server_that_cannot_listen_everywhere_listens_nowhere() -> None:
+    """What was opened already is closed again, and the error is bare."""
+    with pytest.raises(UsageError, match="somebody listens"):
+        async with serve(Service(), "memory://a", "memory://a"):
+            pass
+    with pytest.raises(ConnectionLost, match="nobody listens"):
+        async with connect("memory://a"):
+            pass

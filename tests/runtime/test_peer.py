@@ -1,0 +1,74 @@
+"""The peer as a program sees it."""
+
+import pytest
+
+import penstock
+from penstock.api import ConnectionLost, ProtocolError, UsageError
+from penstock.runtime import Service, connect, serve
+from tests.runtime._services import numbers_service
+
+
+async def test_a_peer_says_who_it_is_and_whether_it_is_there() -> None:
+    """Before and after the end."""
+    async with serve(numbers_service(), "memory://test") as server:
+        async with connect(server.addresses[0]) as peer:
+            await peer.wait_accepted()
+            assert peer.is_connected
+            assert "memory" in peer.identity.address
+            assert repr(peer).startswith("<peer ")
+        assert not peer.is_connected
+        assert repr(peer).endswith(", gone>")
+        with pytest.raises(ConnectionLost):
+            await peer.wait_accepted()
+
+
+async def test_a_stream_on_a_connection_that_is_gone_fails_at_once() -> None:
+    """It says why."""
+    async with serve(numbers_service(), "memory://test") as server:
+        async with connect(server.addresses[0]) as peer:
+            pass
+        async with peer.subscribe("endless") as stream:
+            with pytest.raises(ConnectionLost, match="closed the connection"):
+                await anext(stream)
+
+
+@pytest.mark.parametrize(("name", "says"), [("", "give the publisher's name"), ("\udcff", "half a character"), ("é" * 600, "1200 bytes")])
+async def test_a_name_that_the_peer_would_hang_up_on_is_refused_here(name: str, says: str) -> None:
+    """The connection and its other streams go on."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        with pytest.raises(UsageError, match=says):
+            peer.subscribe(name)
+        async with peer.subscribe("numbers/1", serializer="json") as stream:
+            assert [number async for number in stream] == [0]
+
+
+async def test_a_subscription_is_opened_once() -> None:
+    """A second time is a mistake that says what to do."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        opening = peer.subscribe("endless")
+        async with opening:
+            pass
+        with pytest.raises(UsageError, match="opened before"):
+            async with opening:
+                pass
+
+
+async def test_a_peers_publisher_is_a_source() -> None:
+    """For pipes and sinks; each subscription is a stream of its own."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        source = peer.source("numbers/3", serializer="json")
+        assert "numbers/3" in repr(source)
+        assert await penstock.collect(source) == await penstock.collect(source) == [0, 1, 2]
+
+
+async def test_a_decoder_that_fails_cancels_over_there_and_is_heard_once() -> None:
+    """What was under way behind the bad element is dropped."""
+    service = Service()
+    service.publish("mixed", [b"1", b"x", b"2"])
+    async with serve(service, "memory://test") as server, connect(server.addresses[0]) as peer:
+        async with peer.subscribe("mixed", serializer="json") as stream:
+            assert await anext(stream) == 1
+            with pytest.raises(ProtocolError):
+                await anext(stream)
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
