@@ -11,7 +11,7 @@ from penstock.runtime import Reconnect
 def test_the_bound_of_the_wait_doubles_up_to_the_most() -> None:
     """With the highest of chances."""
     policy = Reconnect(attempts=6, first=1.0, most=5.0, chance=lambda: 1.0)
-    assert [policy.wait(failures) for failures in range(6)] == [1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
+    assert [policy.wait(failed) for failed in range(6)] == [1.0, 1.0, 2.0, 4.0, 5.0, 5.0]
 
 
 def test_it_gives_up_after_its_attempts() -> None:

@@ -29,8 +29,8 @@ class Reconnect:
         if type(self.attempts) is not int or self.attempts < 1 or not 0 < self.first <= self.most:
             raise UsageError(f"{self!r}: give at least 1 attempt, and times with 0 < first <= most")
 
-    def wait(self, failures: int) -> float | None:
-        """Return how long to wait after so many failures in a row, or None to give up."""
-        if failures >= self.attempts:
+    def wait(self, failed: int) -> float | None:
+        """Return how long to wait after so many failed attempts in a row, or None to give up; 0 is a connection that was at work."""
+        if failed >= self.attempts:
             return None
-        return float(self.chance() * min(self.most, self.first * 2 ** min(failures, 40)))
+        return float(self.chance() * min(self.most, self.first * 2 ** min(max(failed - 1, 0), 40)))

@@ -138,9 +138,9 @@ class _RemoteUrl(Source[Any]):
         """Subscribe over a connection that is there."""
         peer.source(self._name, serializer=self._serializer).attach(subscriber, scope)
 
-    def patience(self, failures: int) -> float | None:
+    def patience(self, attempts: int) -> float | None:
         """Return how long to wait before trying again, or None to give up."""
-        return None if self._reconnect is None else self._reconnect.wait(failures)
+        return None if self._reconnect is None else self._reconnect.wait(attempts)
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
         _Link(self, subscriber, scope).begin()
@@ -152,14 +152,15 @@ class _RemoteUrl(Source[Any]):
 class _Link(Subscriber[Any], Subscription):
     """One subscription to a publisher behind a URL, over one connection after another."""
 
-    __slots__ = ("_ended", "_failures", "_outstanding", "_scope", "_source", "_subscriber", "_task", "_upstream")
+    __slots__ = ("_attempts", "_ended", "_outstanding", "_pause", "_scope", "_source", "_subscriber", "_task", "_upstream")
 
     def __init__(self, source: _RemoteUrl, subscriber: Subscriber[Any], scope: Scope) -> None:
         self._source = source
         self._subscriber: Subscriber[Any] | None = subscriber
         self._scope = scope
         self._outstanding = 0
-        self._failures = 0
+        self._attempts = 0  # in a row, without a single element
+        self._pause = 0.0
         self._upstream: Subscription | None = None
         self._ended = trio.Event()  # this connection's stream; a new one for each
         self._task: trio.CancelScope | None = None
@@ -201,7 +202,7 @@ class _Link(Subscriber[Any], Subscription):
 
     def on_next(self, element: Any, /) -> None:
         if self._subscriber is not None:
-            self._failures = 0
+            self._attempts = 0
             if self._outstanding < UNBOUNDED:
                 self._outstanding -= 1
             self._subscriber.on_next(element)
@@ -214,7 +215,7 @@ class _Link(Subscriber[Any], Subscription):
             for element in elements:
                 self.on_next(element)
             return
-        self._failures = 0
+        self._attempts = 0
         if self._outstanding < UNBOUNDED:
             self._outstanding -= len(elements)
         many(elements)
@@ -232,14 +233,14 @@ class _Link(Subscriber[Any], Subscription):
             size = len(elements) // count
             self.on_next_many([elements[at : at + size] for at in range(0, count * size, size)])
             return
-        self._failures = 0
+        self._attempts = 0
         if self._outstanding < UNBOUNDED:
             self._outstanding -= count
         packed(count, elements)
 
     def on_error(self, error: BaseException, /) -> None:
         self._upstream = None
-        if not isinstance(error, ConnectionLost) or self._source.patience(self._failures) is None:
+        if not isinstance(error, ConnectionLost) or not self._may_try_again():
             self._fail(error)
         self._ended.set()
 
@@ -255,16 +256,16 @@ class _Link(Subscriber[Any], Subscription):
     async def _run(self) -> None:
         try:
             while self._subscriber is not None:
+                self._attempts += 1
                 try:
                     await self._one_connection()
                 except ConnectionLost as lost:
-                    if self._source.patience(self._failures) is None:
+                    if not self._may_try_again():
                         self._fail(lost)
                 except PenstockError as error:
                     self._fail(error)
                 if self._subscriber is not None:
-                    self._failures += 1
-                    await trio.sleep(self._source.patience(self._failures - 1) or 0)
+                    await trio.sleep(self._pause)
         finally:
             self._fail(ConnectionLost(f"{self._source!r} was stopped: the nursery that ran its connection was cancelled"))
 
@@ -273,6 +274,11 @@ class _Link(Subscriber[Any], Subscription):
         async with self._source.connecting(self._scope.fail) as peer:
             self._source.open(peer, self, self._scope)
             await self._ended.wait()
+
+    def _may_try_again(self) -> bool:
+        pause = self._source.patience(self._attempts)
+        self._pause = pause or 0.0
+        return pause is not None
 
     def _fail(self, error: BaseException) -> None:
         subscriber, self._subscriber = self._subscriber, None
