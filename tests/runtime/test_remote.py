@@ -71,8 +71,8 @@ async def test_a_callback_subscriber_gets_every_element_by_itself() -> None:
             subscriber = ManualSubscriber()
             remote(f"{server.addresses[0]}/{name}").publisher(nursery).subscribe(subscriber)
             subscriber.request(20)
-            assert [await subscriber.next() for _ in expected] == expected
-            await subscriber.expect_completion()
+            assert await subscriber.expect_elements(len(expected)) == expected
+            await subscriber.expect_complete()
 
 
 async def test_demand_before_the_peer_is_there_is_kept() -> None:

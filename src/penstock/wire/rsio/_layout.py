@@ -8,6 +8,7 @@ protocols apart by their first byte.
 from typing import Final
 
 VERSION: Final = 0
+"""The version of RS.io that is spoken here; the byte of it in both hellos."""
 
 CLIENT_HELLO: Final = 0x01
 SERVER_HELLO: Final = 0x02
