@@ -7,11 +7,11 @@ and exits with 1 when something was not.
 import sys
 
 import trio
-from demo_parts import fast_and_slow, leaving, speed
+from demo_parts import fast_and_slow, leaving, multicast, recovery, speed
 from demo_parts.screen import Finding, Screen
 from demo_parts.table import write_table
 
-SCENES = (fast_and_slow, leaving, speed)
+SCENES = (fast_and_slow, multicast, recovery, leaving, speed)
 
 
 async def main() -> bool:

@@ -9,7 +9,7 @@ from time import perf_counter
 import trio
 
 import penstock
-from demo_parts.screen import Finding, Gauge, Screen
+from demo_parts.screen import FRAME_SECONDS, Finding, Gauge, Screen
 from penstock import ops
 
 TITLE = "Leaving a block"
@@ -28,6 +28,7 @@ class _Census:
         self.streams: weakref.WeakSet[penstock.Stream[int]] = weakref.WeakSet()
         self.doing = "opening"
         self.watchers = 0
+        self.most: dict[str, int] = {}
 
     async def connection(self) -> AsyncIterator[int]:
         """Something to hold open while it is read."""
@@ -51,9 +52,9 @@ class _Census:
     def look(self) -> Iterator[Gauge]:
         """The gauges of this moment."""
         yield Gauge("now", self.doing)
-        yield Gauge("tasks", f"{self.tasks:,}", self.tasks / STREAMS)
-        yield Gauge("generators", f"{self.open_generators:,} open", self.open_generators / STREAMS)
-        yield Gauge("streams", f"{len(self.streams):,} referred to", len(self.streams) / STREAMS)
+        for label, count in (("tasks", self.tasks), ("open generators", self.open_generators), ("streams", len(self.streams))):
+            self.most[label] = max(self.most.get(label, 0), count)
+            yield Gauge(label, f"{count:,} (at most {self.most[label]:,})", count / STREAMS)
 
 
 async def play(screen: Screen) -> list[Finding]:
@@ -94,7 +95,9 @@ async def _open_and_leave(census: _Census, *, fail: bool = False) -> tuple[str, 
             for _ in range(10):
                 await anext(stream)
         del stream
-        during, census.doing, began = census.counts(), "left", perf_counter()
+        during, census.doing = census.counts(), "left"
+        await trio.sleep(FRAME_SECONDS * 2)  # so that a person sees them all
+        began = perf_counter()
         if fail:
             raise LookupError("from the body")
     return during, perf_counter() - began

@@ -6,6 +6,7 @@ The running display goes to standard error, the table at the end to standard out
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import NamedTuple, TextIO
@@ -45,13 +46,13 @@ class Screen:
 
     def title(self, number: int, title: str, story: str) -> None:
         """Announce a scene."""
-        self.say("", self._ink.bold(f"{number}  {title}"), *(f"   {self._ink.dim(line)}" for line in story.splitlines()))
+        width = min(shutil.get_terminal_size().columns, 120) - 4
+        told = textwrap.wrap(" ".join(story.split()), width)
+        self.say("", self._ink.bold(f"{number}  {title}"), *(f"   {self._ink.dim(line)}" for line in told))
 
     def say(self, *lines: str) -> None:
         """Write lines that stay, above the panel."""
-        self._erase()
-        for line in lines:
-            self._stream.write(line.rstrip() + "\n")
+        self._stream.write(self._erasure() + "".join(f"{line.rstrip()}\n" for line in lines))
         self._stream.flush()
 
     async def watch(self, gauges: Callable[[], Iterable[Gauge]]) -> None:
@@ -66,14 +67,13 @@ class Screen:
 
     def _draw(self, gauges: list[Gauge]) -> None:
         if self.live:
-            self._erase()
             width = shutil.get_terminal_size().columns - 1
             lines = [self._line(gauge, width) for gauge in gauges]
-            self._stream.write("".join(f"{line}\n" for line in lines))
+            self._stream.write(self._erasure() + "".join(f"{line}\n" for line in lines))  # in one go, so that nothing flickers
             self._drawn = len(lines)
         else:
             facts = "; ".join(f"{gauge.label} {gauge.text}" for gauge in gauges)
-            self._stream.write(f"   {perf_counter() - self._started:5.1f} s  {facts}\n")
+            self._stream.write(f"   {perf_counter() - self._started:5.1f} s  {facts}".rstrip() + "\n")
         self._stream.flush()
 
     def _line(self, gauge: Gauge, width: int) -> str:
@@ -82,10 +82,10 @@ class Screen:
         text = f"{gauge.text}"[: max(0, width - room - 22)]
         return f"   {gauge.label[:16]:<16} {bar}  {text}"
 
-    def _erase(self) -> None:
-        if self._drawn:
-            self._stream.write(f"\x1b[{self._drawn}F\x1b[J")  # to the panel's first line, and clear from there
-            self._drawn = 0
+    def _erasure(self) -> str:
+        """What takes the panel off the terminal: to its first line, and clear from there."""
+        drawn, self._drawn = self._drawn, 0
+        return f"\x1b[{drawn}F\x1b[J" if drawn else ""
 
 
 class Ink:
