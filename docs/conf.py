@@ -16,6 +16,7 @@ extensions = [
     "sphinx.ext.autodoc",  # the reference is the docstrings
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
+    "operator_table",  # ours, in _ext: the operators side by side, out of their docstrings
     "complete_reference",  # ours, in _ext: a public name without an entry is a warning
 ]
 complete_reference_of = ["penstock", "penstock_tck"]
