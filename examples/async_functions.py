@@ -20,6 +20,11 @@ async def is_long(name: str) -> bool:
     return len(name) > 3
 
 
+async def look_up_all(number: int) -> list[str]:
+    """What `flat_map` wants: a stream for each element. A list will do."""
+    return [await look_up(number)]
+
+
 async def main() -> None:
     """One at a time, then three at a time."""
     start = trio.current_time()

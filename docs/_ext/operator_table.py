@@ -13,11 +13,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import penstock.operators
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+import penstock.operators
 
 logger = logging.getLogger(__name__)
 
