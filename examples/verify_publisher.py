@@ -1,7 +1,5 @@
 """The test kit over two publishers: one class with a factory for each, and one of the two has a mistake in it."""
 
-from typing import Any
-
 import trio
 from penstock_tck import MODERN_RULES, PublisherVerification, run_checks
 
@@ -26,7 +24,7 @@ class _Hasty(penstock.Publisher[int], penstock.Subscription):
     def __init__(self, elements: int) -> None:
         self.elements = elements
 
-    def subscribe(self, subscriber: Any, /) -> None:
+    def subscribe(self, subscriber: penstock.Subscriber[int], /) -> None:
         self.subscriber = subscriber
         subscriber.on_subscribe(self)
 
