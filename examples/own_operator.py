@@ -23,7 +23,8 @@ class _PairwiseStage(penstock.Subscriber[Any], penstock.Subscription):
     """A subscriber to what is above, a subscription to what is below; what it is not about, it passes on."""
 
     def __init__(self, below: penstock.Subscriber[tuple[Any, Any]]) -> None:
-        self.below, self.before = below, None
+        self.below = below
+        self.before: Any = None
 
     def on_subscribe(self, subscription: penstock.Subscription, /) -> None:
         self.above = subscription

@@ -29,23 +29,26 @@ class Descent(penstock.Subscription):
         try:
             self.demand = add_demand(self.demand, check_demand(n))
         except penstock.IllegalDemand as illegal:  # rule 3.9: the subscriber hears of it
-            subscriber, self.subscriber = self.subscriber, None
-            if subscriber:
+            if (subscriber := self.forget()) is not None:
                 subscriber.on_error(illegal)
         if self.emitting:  # rule 3.3: a request from inside on_next; the loop further up this stack goes on
             return
         self.emitting = True
-        while self.demand and self.subscriber:
+        while self.subscriber is not None and self.demand and self.left:
             self.demand, self.left = self.demand - 1, self.left - 1
             self.subscriber.on_next(self.left + 1)
-            if not self.left and self.subscriber:
-                self.subscriber.on_complete()
-                self.cancel()
         self.emitting = False
+        if not self.left and (subscriber := self.forget()) is not None:
+            subscriber.on_complete()
 
     def cancel(self, /) -> None:
-        """Stop, and forget the subscriber (rule 3.13)."""
-        self.subscriber = None
+        """Stop: whoever has been forgotten hears nothing more."""
+        self.forget()
+
+    def forget(self) -> "penstock.Subscriber[int] | None":
+        """Let go of the subscriber (rule 3.13); return who it was."""
+        subscriber, self.subscriber = self.subscriber, None
+        return subscriber
 
 
 async def main() -> None:

@@ -69,6 +69,7 @@ async def play(screen: Screen) -> list[Finding]:
         nursery.cancel_scope.cancel()
     census.watchers = 0
     after = census.counts()
+    raised = "nothing"
     try:
         await _open_and_leave(census, fail=True)
     except LookupError as error:
@@ -90,17 +91,20 @@ async def _open_and_leave(census: _Census, *, fail: bool = False) -> tuple[str, 
     async with AsyncExitStack() as stack:
         for _ in range(STREAMS):
             source = penstock.pipe(census.connection, ops.map(abs), ops.filter(bool))
-            stream = await stack.enter_async_context(penstock.subscribe(source, demand=16))
-            census.streams.add(stream)
-            for _ in range(10):
-                await anext(stream)
-        del stream
+            await _take_ten(await stack.enter_async_context(penstock.subscribe(source, demand=16)), census)
         during, census.doing = census.counts(), "left"
         await trio.sleep(FRAME_SECONDS * 2)  # so that a person sees them all
         began = perf_counter()
         if fail:
             raise LookupError("from the body")
     return during, perf_counter() - began
+
+
+async def _take_ten(stream: "penstock.Stream[int]", census: _Census) -> None:
+    """Note a stream, without holding it, and read ten elements."""
+    census.streams.add(stream)
+    for _ in range(10):
+        await anext(stream)
 
 
 def _is_nothing(counts: str) -> bool:
