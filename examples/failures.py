@@ -31,7 +31,7 @@ async def main() -> None:
         print("caught:", error)
 
     print("-- tried again, from the start, after half a second, then one")
-    again = penstock.pipe(feed, ops.retry(3, backoff=0.5, jitter=None, when=ConnectionError))
+    again: penstock.Source[str] = penstock.pipe(feed, ops.retry(3, backoff=0.5, jitter=None, when=ConnectionError))
     start = trio.current_time()
     async with penstock.subscribe(again) as stream:
         async for line in stream:

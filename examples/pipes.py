@@ -33,7 +33,7 @@ async def main() -> None:
     print("readings:", await penstock.collect(readings))
 
     # A pipe is piped further like any other source.
-    pairs = penstock.pipe(readings, ops.batch(2))
+    pairs: penstock.Source[list[float]] = penstock.pipe(readings, ops.batch(2))
     async with penstock.subscribe(pairs) as stream:
         async for pair in stream:
             print("pair:", pair)

@@ -24,35 +24,35 @@ async def station(topic: Topic[float]) -> None:
     topic.complete()
 
 
-async def archive(topic: Topic[float], notes: list[str]) -> None:
+async def archive(topic: Topic[float]) -> None:
     """Every reading, four in a row, or what there is after 0.45 s."""
-    async with penstock.subscribe(penstock.pipe(topic, ops.batch(4, seconds=0.45))) as stream:
-        notes += [f"archived {batch}" async for batch in stream]
+    batches: penstock.Source[list[float]] = penstock.pipe(topic, ops.batch(4, seconds=0.45))
+    async with penstock.subscribe(batches) as stream:
+        async for batch in stream:
+            print("archive", batch)
 
 
-async def display(topic: Topic[float], notes: list[str]) -> None:
+async def display(topic: Topic[float]) -> None:
     """Slow: it needs 0.33 s to redraw, so it shows the latest and lets go of the rest."""
-    async with penstock.subscribe(penstock.pipe(topic, ops.latest()), demand=1) as stream:
+    newest: penstock.Source[float] = penstock.pipe(topic, ops.latest())
+    async with penstock.subscribe(newest, demand=1) as stream:
         async for degrees in stream:
-            notes.append(f"showed {degrees}")
+            print("           display", degrees)
             await trio.sleep(0.33)
 
 
-async def alarm(topic: Topic[float], notes: list[str]) -> None:
+async def alarm(topic: Topic[float]) -> None:
     """One reading is enough."""
-    notes.append(f"alarm at {await penstock.first(penstock.pipe(topic, ops.filter(lambda degrees: degrees > 30)))}")
+    hot = await penstock.first(penstock.pipe(topic, ops.filter(lambda degrees: degrees > 30)))
+    print("                          alarm at", hot)
 
 
 async def main() -> None:
-    """Start the listeners, then the station; when all have ended, print what each noted."""
+    """Start the listeners, then the station; all of it ends when the sensor has."""
     topic = Topic[float](retain=1)  # a newcomer gets the last reading first
-    notes: dict[str, list[str]] = {"archive": [], "display": [], "alarm": []}
     async with trio.open_nursery() as nursery:
-        for listener in (archive, display, alarm):
-            nursery.start_soon(listener, topic, notes[listener.__name__])
-        nursery.start_soon(station, topic)
-    for name, lines in notes.items():
-        print(f"{name}:", *lines, sep="\n  ")
+        for listener in (archive, display, alarm, station):
+            nursery.start_soon(listener, topic)
     print(topic)
 
 

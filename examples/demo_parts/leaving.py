@@ -90,7 +90,7 @@ async def _open_and_leave(census: _Census, *, fail: bool = False) -> tuple[str, 
     """Return what was there inside the block, and how long it took to leave it."""
     async with AsyncExitStack() as stack:
         for _ in range(STREAMS):
-            source = penstock.pipe(census.connection, ops.map(abs), ops.filter(bool))
+            source = penstock.pipe(census.connection, ops.map(lambda number: number + 1))
             await _take_ten(await stack.enter_async_context(penstock.subscribe(source, demand=16)), census)
         during, census.doing = census.counts(), "left"
         await trio.sleep(FRAME_SECONDS * 2)  # so that a person sees them all

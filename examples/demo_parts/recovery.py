@@ -46,12 +46,8 @@ async def play(screen: Screen) -> list[Finding]:
     """Read all records through the pipe, however often the feed breaks."""
     feed = _Feed()
     batches: list[list[int]] = []
-    source = penstock.pipe(
-        feed.records,
-        ops.retry(None, backoff=0.1, jitter=None, when=ConnectionError, consecutive=True),
-        ops.map(_decode),
-        ops.batch(40, seconds=0.15),
-    )
+    again: ops.Operator[bytes, bytes] = ops.retry(None, backoff=0.1, jitter=None, when=ConnectionError, consecutive=True)
+    source: penstock.Source[list[int]] = penstock.pipe(feed.records, again, ops.map(_decode), ops.batch(40, seconds=0.15))
 
     def look() -> Iterator[Gauge]:
         sizes = [len(batch) for batch in batches]
