@@ -230,7 +230,7 @@ class _Seat(Subscription, Generic[T]):
         # Made when first needed: a subscriber that keeps up costs no containers.
         self._retained: deque[T] = deque(retained) if retained else _NONE  # bounded by the topic's `retain`; only ever shrinks
         self._backlog: deque[T] = _NONE  # bounded by the topic's `buffer`
-        self.full = False
+        self.full: bool = False
 
     @property
     def waiting(self) -> int:

@@ -83,7 +83,7 @@ class ProcessorStage(PublisherStage, SubscriberStage):
         )
         self.subscribe(self.below, self.downstream)
         await self.settle()
-        self.subscriber = self.signal_target(upstream)
+        self.subscriber: Any = self.signal_target(upstream)
 
     def trigger_request(self, n: int) -> None:
         """The subscriber below asks."""
