@@ -103,6 +103,9 @@ TWO_SUBSCRIBERS: Final = Capability(
     lambda verification: "" if verification.max_subscribers >= 2 else f"it declares max_subscribers = {verification.max_subscribers}",
 )
 """The processor serves two subscribers at a time."""
+RECOVERS: Final = declares("recovers")
+"""The processor answers an error from above with something else."""
+
 PASSES_ERRORS_ON: Final = Capability(
     "passes errors on", lambda verification: "it declares recovers = True" if verification.recovers else ""
 )

@@ -22,11 +22,8 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     reports: ClassVar[bool] = True
     max_subscribers: ClassVar[int] = 1
     """How many subscribers below it serves at a time."""
-    recovers: ClassVar[bool] = False
-    """Whether it answers an on_error from above with something else than that error (rule 4.2)."""
-
     reads_ahead: ClassVar[bool] = False
-    """Whether it requests elements above before anything was requested below."""
+    """Whether it requests elements above before anything was requested below, and keeps them."""
 
     below: Any = None
     """The publisher below the processor, when it is verified as a subscriber."""
@@ -84,6 +81,11 @@ class ProcessorStage(PublisherStage, SubscriberStage):
         self.subscribe(self.below, self.downstream)
         await self.settle()
         self.subscriber: Any = self.signal_target(upstream)
+
+    async def let_go(self, upstream: ManualPublisher) -> None:
+        """End what is still open on both sides. Checkpoints."""
+        await super().let_go(upstream)
+        await self.finish(self.downstream)
 
     def trigger_request(self, n: int) -> None:
         """The subscriber below asks."""
