@@ -121,7 +121,7 @@ class CompletionOvertakesElements(HonestFanOut):
     """A completion from above does not wait for the elements that nobody requested yet, where there is no room for more."""
 
     def on_complete(self) -> None:
-        if len(self.kept) == self.window:
+        if self.first == 0 and len(self.kept) == self.window:
             self.first += len(self.kept)
             self.kept.clear()
             for branch in self.branches:
@@ -133,7 +133,7 @@ class LosesTheLastOne(HonestFanOut):
     """On completion the last of the elements that fill the window is lost."""
 
     def on_complete(self) -> None:
-        if len(self.kept) == self.window:
+        if self.first == 0 and len(self.kept) == self.window:
             self.kept.pop()
         super().on_complete()
 
