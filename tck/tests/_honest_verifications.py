@@ -183,11 +183,6 @@ class HonestRecoveringStage(HonestProcessorStage):
     recovers = True
     processor_class = HonestRecovery
 
-    def create_failed_publisher(self) -> Any:
-        return self.connect(self.above(0))
-
-    create_failed_publisher.__tck_optional__ = True  # type: ignore[attr-defined]  # it never fails, so there is no such publisher
-
 
 class HonestDraftSubscriberStage(SubscriberVerification):
     """A subscriber of the draft in which everything can be triggered and seen."""

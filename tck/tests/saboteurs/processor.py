@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from penstock.api import UNBOUNDED
 from tck.tests._honest_fan_out import Branch, HonestFanOut
 from tck.tests._honest_subscribers import HonestProcessor, HonestRecovery
 from tck.tests._saboteur import processor_saboteur
@@ -95,11 +96,10 @@ class CancelsWhatFailed(AsksWhatFailed):
 
 
 class ForgetsOldDemand(HonestProcessor):
-    """It requests five elements above for each request below, whatever the number, and no more."""
+    """Of twenty elements that are requested below at a time it requests five above, and no more."""
 
-    def pass_demand(self) -> None:
-        self.demand = min(self.demand, 5) if self.demand == 20 else self.demand
-        super().pass_demand()
+    def request(self, n: int, /) -> None:
+        super().request(5 if n == 20 else n)
 
 
 class CompletionWaits(HonestProcessor):
@@ -141,18 +141,26 @@ class LosesTheLastOne(HonestFanOut):
 class StaysAbove(HonestProcessor):
     """When its subscriber below cancels, it keeps its subscription above."""
 
+    bounded = True
+
+    def request(self, n: int, /) -> None:
+        self.bounded &= n != UNBOUNDED  # an endless synchronous publisher would go on for ever
+        super().request(n)
+
     def cancel(self) -> None:
         self.over = True
         self.downstream = None
+        if not self.bounded:
+            self.stop_upstream()
 
 
 class StaysAboveAfterARefusal(HonestProcessor):
-    """When it refuses a demand, it keeps its subscription above."""
+    """When it refuses a demand of 0, it keeps its subscription above."""
 
     refusing = False
 
     def request(self, n: int, /) -> None:
-        self.refusing = n <= 0
+        self.refusing = n == 0
         super().request(n)
         self.refusing = False
 
@@ -178,13 +186,20 @@ class StaysBlocked(HonestFanOut):
             super().left()
 
 
-class _TakesFromItsNeighbour(Branch):
-    """A subscriber that came late is signalled by the demand of the first."""
+class _LateBranch(Branch):
+    """It remembers whether its subscriber came when others had got elements already."""
+
+    def __init__(self, processor: HonestFanOut, subscriber: Any) -> None:
+        super().__init__(processor, subscriber)
+        self.late = processor.first > 0
+
+
+class _TakesFromItsNeighbour(_LateBranch):
+    """One that came late is signalled by the demand of the first."""
 
     def due(self) -> bool:
-        first = self.processor.branches[0] if self.processor.branches else self
-        late = self.processor.first > 0 or self.position > 0
-        return self.subscriber is not None and self.position < self.processor.last and (self.demand > 0 or (late and first.demand > 0))
+        wanted = self.demand > 0 or (self.late and self.processor.branches[0].demand > 0)
+        return self.subscriber is not None and self.position < self.processor.last and wanted
 
 
 class SharesOneDemand(HonestFanOut):
@@ -193,12 +208,17 @@ class SharesOneDemand(HonestFanOut):
     branch = _TakesFromItsNeighbour
 
 
+class _GetsNoCompletion(_LateBranch):
+    """One that came late is not told of the completion."""
+
+    def step(self) -> bool:
+        return (self.due() or not self.late) and super().step()
+
+
 class ForgetsLateSubscribers(HonestFanOut):
     """Completion is not told to subscribers that came late."""
 
-    def on_complete(self) -> None:
-        self.branches[:] = [branch for branch in self.branches if branch.subscriber is self.branches[0].subscriber or not self.first]
-        super().on_complete()
+    branch = _GetsNoCompletion
 
 
 SABOTEURS = [
@@ -218,7 +238,9 @@ SABOTEURS = [
     ),
     processor_saboteur(TellsTheFirstAlone, {"an_error_reaches_every_subscriber": "the second subscriber got None instead"}),
     processor_saboteur(TellsThoseThatWait, {"an_error_reaches_every_subscriber": "the second subscriber got None instead"}),
-    processor_saboteur(RecoversInVain, {"a_recovery_leaves_the_failed_subscription_alone": "it declares recovers, but passed"}, recovers=True),
+    processor_saboteur(
+        RecoversInVain, {"a_recovery_leaves_the_failed_subscription_alone": "it declares recovers, but passed"}, recovers=True
+    ),
     processor_saboteur(
         AsksWhatFailed,
         {"a_recovery_leaves_the_failed_subscription_alone": "request was called after the end"},
@@ -233,7 +255,7 @@ SABOTEURS = [
     processor_saboteur(
         CompletionWaits,
         {"completion_passes_without_demand": "expected on_complete, but nothing arrived"},
-        also=["completion_before_a_request_is_taken"],
+        also=["an_eager_publisher_completes_with_its_last_element", "completion_before_a_request_is_taken"],
     ),
     processor_saboteur(CompletionOvertakesElements, {"elements_read_ahead_come_before_the_end": "expected nothing, but got on_complete()"}),
     processor_saboteur(LosesTheLastOne, {"elements_read_ahead_come_before_the_end": "expected on_next, but got on_complete()"}),
@@ -247,7 +269,9 @@ SABOTEURS = [
             "what_is_not_needed_any_more_is_cancelled",
         ],
     ),
-    processor_saboteur(StaysAboveAfterARefusal, {"an_illegal_demand_below_cancels_above": "expected cancel, but the subscriber did not call"}),
+    processor_saboteur(
+        StaysAboveAfterARefusal, {"an_illegal_demand_below_cancels_above": "expected cancel, but the subscriber did not call"}
+    ),
     processor_saboteur(
         LeavesWithTheFirst,
         {"one_that_leaves_does_not_stop_the_other": "cancelled while a subscriber below was still there"},

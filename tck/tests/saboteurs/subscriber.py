@@ -31,7 +31,7 @@ class RaisesOnEachElement(HonestSubscriber):
         raise RuntimeError("I cannot take this")
 
 
-class TellsNobody(HonestSubscriber):
+class KeepsOneToItself(HonestSubscriber):
     """Elements are taken, but no handler sees the second one."""
 
     count = 0
@@ -130,7 +130,7 @@ SABOTEURS = [
     ),
     subscriber_saboteur(RaisesOnEachElement, {"elements_are_requested_and_taken": "on_next raised RuntimeError"}, _TAKING),
     subscriber_saboteur(
-        TellsNobody,
+        KeepsOneToItself,
         {
             "demand_elements_and_a_cancel_take_their_way": "but the handlers saw [0]",
             "elements_that_come_inside_request_are_taken": "but handlers saw [0, 2, 3, 4]",

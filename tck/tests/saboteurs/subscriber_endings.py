@@ -187,7 +187,7 @@ class WrapsTheFailure(HonestSubscriber):
         super().on_error(ValueError(str(error)) if type(error) is ValueError else error)
 
 
-class CompletesTwice(HonestSubscriber):
+class HearsOfCompletionTwice(HonestSubscriber):
     """The handler hears of the completion twice."""
 
     def on_complete(self) -> None:
@@ -258,7 +258,9 @@ SABOTEURS = [
         },
         also=["handlers_see_what_was_signalled_in_order"],
     ),
-    subscriber_saboteur(StaysSubscribedAfterCompletion, {"after_on_complete_the_subscription_is_not_used": "cancel was called after the end"}),
+    subscriber_saboteur(
+        StaysSubscribedAfterCompletion, {"after_on_complete_the_subscription_is_not_used": "cancel was called after the end"}
+    ),
     subscriber_saboteur(StaysSubscribedAfterFailure, {"after_on_error_the_subscription_is_not_used": "cancel was called after the end"}),
     subscriber_saboteur(OverlooksAnEarlyCompletion, {"completion_before_a_request_is_taken": _UNSEEN}),
     subscriber_saboteur(OverlooksACompletionThatOwesElements, {"completion_after_a_request_is_taken": _UNSEEN}),
@@ -282,7 +284,7 @@ SABOTEURS = [
         },
     ),
     subscriber_saboteur(
-        CompletesTwice,
+        HearsOfCompletionTwice,
         {
             "completion_after_a_request_is_taken": "saw on_complete(), on_complete(); they must see on_complete once",
             "completion_before_a_request_is_taken": "saw on_complete(), on_complete(); they must see on_complete once",

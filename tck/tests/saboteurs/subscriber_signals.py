@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from tck.tests._honest_subscribers import DispatchingSubscriber, HonestSubscriber, ManualHonestSubscriber
@@ -228,10 +229,8 @@ class GoesOnRegardless(HonestSubscriber):
     def on_next(self, element: Any, /) -> None:
         self.refuse_none(element)
         if self.subscription is not None:
-            try:
+            with suppress(Exception):
                 self.on_element(element)
-            except Exception:
-                pass
             self.next_request()
 
 
