@@ -23,7 +23,7 @@ complete_reference_of = ["penstock", "penstock_tck"]
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
 
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "explanation/_*.md"]  # the latter are parts that pages include
 # Docstrings are written in plain text with `names` in single backticks: show those as code.
 default_role = "code"
 
