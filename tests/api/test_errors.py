@@ -25,7 +25,8 @@ ALL = [each for each in vars(api).values() if isinstance(each, type) and issubcl
 
 # The drawing in the module's docstring, as pairs of a name and how deep it stands.
 DRAWN = [
-    (match["name"], len(match["lines"]) // 4) for match in re.finditer(r"^    (?P<lines>[│├└─ ]*)(?P<name>[A-Z]\w+)", module.__doc__ or "", re.M)
+    (match["name"], len(match["lines"]) // 4)
+    for match in re.finditer(r"^    (?P<lines>[│├└─ ]*)(?P<name>[A-Z]\w+)", module.__doc__ or "", re.MULTILINE)
 ]
 
 
