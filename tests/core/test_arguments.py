@@ -1,11 +1,12 @@
 """What callers give is checked where they give it, and each refusal says what was given and what to give."""
 
-import functools
+from functools import partial
 
 import pytest
 
-from penstock.api import UsageError
-from penstock.core._arguments import check_count, check_function, check_seconds, name_of
+from penstock.api import Publisher, UsageError
+from penstock.core._arguments import check_count, check_function, check_seconds, has_methods_of, name_of
+from tests.core._foreign import Counting
 
 
 @pytest.mark.parametrize("seconds", [1, 0.5, 1e-300, 1e300, 2**60])
@@ -56,6 +57,13 @@ def test_a_function_is_whatever_can_be_called() -> None:
         check_function(5, "the hook", "one argument")  # type: ignore[type-var]  # a mistake on purpose
 
 
+def test_a_class_is_not_one_of_its_objects() -> None:
+    """Who forgot the call would otherwise get a TypeError out of some task."""
+    assert has_methods_of(Counting(1), Publisher)
+    assert not has_methods_of(Counting, Publisher)
+    assert not has_methods_of(object(), Publisher)
+
+
 class _Odd:
     def __init__(self) -> None:
         self.__qualname__ = 5
@@ -63,8 +71,8 @@ class _Odd:
 
 @pytest.mark.parametrize(
     ("thing", "name"),
-    [(len, "len"), ([], "list"), (functools.partial(len), "partial"), (str.join, "str.join"), (int, "int"), (_Odd(), "_Odd")],
+    [(len, "len"), ([], "list"), (partial(partial(len), 1), "len"), (str.join, "str.join"), (int, "int"), (_Odd(), "_Odd")],
 )
 def test_a_thing_is_called_what_a_person_would_call_it(thing: object, name: str) -> None:
-    """A function by its name, anything else by its type; something odd in the place of a name is no name."""
+    """A function by its name, arguments bound to it or not, anything else by its type; something odd in the place of a name is no name."""
     assert name_of(thing) == name

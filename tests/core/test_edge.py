@@ -11,7 +11,7 @@ from tests.core._foreign import Calls, Heard, boom
 from tests.core._helpers import Token, Unprintable
 
 SIGNALS = {"on_subscribe": (), "on_next": (1,), "on_error": (KeyError("upstream"),), "on_complete": ()}
-GARBAGE = [None, object(), 5, "subscriber", lambda: None]
+GARBAGE = [None, object(), 5, "subscriber", lambda: None, Heard]
 
 
 class Line:

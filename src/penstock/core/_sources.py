@@ -7,12 +7,12 @@ import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Collection, Generator, Iterable
 from functools import partial
 from math import ceil
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import trio
 
 from penstock.api import UNBOUNDED, Publisher, Subscriber, Subscription, UsageError, shown
-from penstock.core._arguments import check_function, check_seconds, name_of
+from penstock.core._arguments import check_function, check_seconds, has_methods_of, name_of
 from penstock.core._intake import Intake
 from penstock.core._pump import Pump
 from penstock.core._scope import Scope
@@ -75,8 +75,8 @@ def as_source(given: Streamable[T]) -> Source[T]:
             f"{type(given).__name__} is not streamed element by element; a stream inside one process begins with a publisher, an "
             f"iterable or a generator function. For its characters, give iter(...)"
         )
-    if isinstance(given, Publisher):
-        return from_publisher(given)
+    if has_methods_of(given, Publisher):
+        return from_publisher(cast("Publisher[T]", given))
     if isinstance(given, trio.MemoryReceiveChannel):
         return from_channel(given)
     if isinstance(given, AsyncIterable):
@@ -129,8 +129,10 @@ def from_channel(channel: "trio.MemoryReceiveChannel[T]") -> Source[T]:
 
 def from_publisher(publisher: Publisher[T]) -> Source[T]:
     """Stream a foreign `Publisher`. What it does against the rules ends the stream with a `RuleViolation`."""
-    if not isinstance(publisher, Publisher):
-        raise UsageError(f"from_publisher() was given {shown(publisher)}, which has no subscribe(); as_source() takes other things, too")
+    if not has_methods_of(publisher, Publisher):
+        raise UsageError(
+            f"from_publisher() was given {shown(publisher)}, which is no object with a subscribe(); as_source() takes other things, too"
+        )
     return _PublisherSource(publisher)
 
 
