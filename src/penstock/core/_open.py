@@ -100,9 +100,12 @@ class _Opening(AbstractAsyncContextManager[Stream[T]], Generic[T]):
         """
         try:
             await self._nursery.__aexit__(None, None, None)
+            await trio.lowlevel.checkpoint_if_cancelled()  # which the end of a nursery without tasks is not
         except BaseExceptionGroup as group:
             _, interrupts = group.split(trio.Cancelled)
             return _sole(group if interrupts is None else interrupts)
+        except trio.Cancelled as cancelled:
+            return cancelled
         return None
 
     def _keep(self, failure: Exception) -> None:
