@@ -34,7 +34,7 @@ class Line:
 # --- subscribing
 
 
-@pytest.mark.parametrize("garbage", GARBAGE, ids=repr)
+@pytest.mark.parametrize("garbage", GARBAGE, ids=lambda each: type(each).__name__)
 def test_what_is_no_subscriber_is_a_type_error_and_nothing_is_attached(garbage) -> None:
     """Rule 1.9: there is nobody to signal on_error to; the message says what a subscriber has."""
     attached: list[object] = []

@@ -126,7 +126,7 @@ def test_text_is_not_streamed_by_the_letter(text) -> None:
     assert isinstance(as_source(iter(text)), Source)
 
 
-@pytest.mark.parametrize("garbage", [None, 5, 1.5, object(), Ellipsis], ids=repr)
+@pytest.mark.parametrize("garbage", [None, 5, 1.5, object(), Ellipsis], ids=lambda each: type(each).__name__)
 def test_what_cannot_be_streamed_is_refused_by_its_type(garbage) -> None:
     """The message lists what can be given."""
     with pytest.raises(UsageError) as caught:
