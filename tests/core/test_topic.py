@@ -17,7 +17,7 @@ from penstock.api import UNBOUNDED, IllegalDemand, LimitExceeded, Publisher, Rul
 from penstock.core import Slow, Source, Topic, TopicStatistics, collect, subscribe
 from penstock.testing import ManualSubscriber, run_virtual
 from tests.core._foreign import Heard, boom
-from tests.core._helpers import Token, our_tasks, quiet, raised_by
+from tests.core._helpers import Token, Told, our_tasks, quiet, raised_by
 
 LOSSY = [Slow.DROP_OLDEST, Slow.DROP_NEWEST, Slow.LATEST, Slow.FAIL]
 
@@ -322,7 +322,7 @@ class TopicMachine(RuleBasedStateMachine):
 def _machine(policy: Slow) -> type:
     machine = type(f"Topic{policy.name.title()}", (TopicMachine,), {"slow": policy})
     case: Any = machine.TestCase
-    case.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    case.settings = settings(max_examples=80, stateful_step_count=25, deadline=None)
     return case
 
 
@@ -571,6 +571,17 @@ async def test_a_newcomer_has_not_fallen_behind(slow: Slow) -> None:
     assert newcomer.elements == [0, 1, 2, 3, 4]
 
 
+async def test_a_newcomer_that_takes_all_at_once_is_not_waited_for() -> None:
+    """It asks inside on_subscribe, gets what is retained, and has room: publishing goes on."""
+    topic: Topic[int] = Topic(retain=1)
+    await topic.publish(0)
+    heard = Heard(on_subscribe=lambda: heard.subscription.request(2))
+    topic.subscribe(heard)
+    assert topic.statistics().full == 0
+    await topic.publish(1)
+    assert heard.elements == [0, 1]
+
+
 async def test_an_element_that_is_being_published_reaches_a_newcomer_once(nursery) -> None:
     """It joins inside a neighbour's signal: with retention it gets the element from there, without it not at all."""
     for retain, expected in ((0, []), (2, [0])):
@@ -689,6 +700,31 @@ async def test_one_that_cancels_a_neighbour_inside_a_signal() -> None:
     await topic.publish(0)
     assert victims[0].log == [("on_subscribe",)]
     assert topic.statistics().subscribers == 1
+
+
+@pytest.mark.parametrize("end", ["complete", "fail"])
+async def test_one_that_cancels_a_neighbour_inside_the_last_signal(nursery, end: str) -> None:
+    """The neighbour is not told of an end that came after its own."""
+    topic: Topic[int] = Topic()
+    victims: list[Heard] = []
+    joined(topic, **{f"on_{end}".replace("fail", "error"): lambda *_: victims[0].subscription.cancel()})
+    victims.append(joined(topic))
+    topic.complete() if end == "complete" else topic.fail(KeyError())
+    assert victims[0].log == [("on_subscribe",)]
+
+
+async def test_inside_a_pipe_a_seat_that_was_left_is_nothing(nursery) -> None:
+    """A stage trusts what is above it to be silent after a cancel (rules 3.6, 3.7)."""
+    topic: Topic[int] = Topic(buffer=1)
+    heard = Heard()
+    topic.attach(heard, Told(nursery).scope)
+    await topic.publish(0)
+    heard.subscription.cancel()
+    heard.subscription.request(5)
+    heard.subscription.cancel()
+    await topic.publish(1)
+    topic.complete()
+    assert heard.log == [("on_subscribe",)]
 
 
 async def test_requests_inside_signals_do_not_nest() -> None:
