@@ -25,6 +25,9 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     reads_ahead: ClassVar[bool] = False
     """Whether it requests elements above before anything was requested below, and keeps them."""
 
+    errors_overtake: ClassVar[bool] = False
+    """Whether an error from above may overtake elements that were requested below, because it is still at work on them."""
+
     below: Any = None
     """The publisher below the processor, when it is verified as a subscriber."""
     downstream: ManualSubscriber
@@ -34,8 +37,11 @@ class ProcessorStage(PublisherStage, SubscriberStage):
         """Return a fresh processor that passes on each element that it gets, in order."""
         raise UsageError(f"{type(self).__name__} must define create_processor(), or override connect(upstream)")
 
-    async def connect(self, upstream: Any) -> Any:
-        """Return the publisher below a fresh processor whose elements come from `upstream`. Override it for operators."""
+    def connect(self, upstream: Any) -> Any:
+        """Return the publisher below a fresh processor whose elements come from `upstream`. Override it for operators, plain or async."""
+        return self._subscribed(upstream)
+
+    async def _subscribed(self, upstream: Any) -> Any:
         processor = await made(self.create_processor())
         upstream.subscribe(processor)
         return processor
@@ -44,11 +50,11 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def create_publisher(self, elements: int) -> Any:
         """A processor below a publisher of so many elements."""
-        return await self.connect(self.above(elements))
+        return await made(self.connect(self.above(elements)))
 
     async def create_failed_publisher(self) -> Any:
         """A processor below a publisher that has failed."""
-        below = await self.connect(self.above(0, ValueError("the source above failed")))
+        below = await made(self.connect(self.above(0, ValueError("the source above failed"))))
         if self.profile.failed_calls_on_subscribe:
             return below
         await self.settle()  # D6.1: a processor of the draft learns of it later, and only then has it failed
@@ -56,7 +62,7 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
         """A processor below a publisher that fails after so many elements."""
-        return await self.connect(self.above(elements, error))
+        return await made(self.connect(self.above(elements, error)))
 
     def above(self, elements: int, error: BaseException | None = None) -> Any:
         """Return the kit's publisher of so many elements, in the language of the profile."""
@@ -72,7 +78,7 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def attach(self, upstream: ManualPublisher) -> None:
         """Put a fresh processor between `upstream` and a probe, which reports what comes out below. Checkpoints."""
-        self.below = await self.connect(upstream)
+        self.below = await made(self.connect(upstream))
         self.downstream = self.probe(
             when_next=lambda _, element: self.saw_next(element),
             when_error=lambda _, error: self.saw_error(error),
