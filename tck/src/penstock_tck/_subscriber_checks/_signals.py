@@ -118,7 +118,7 @@ class SubscriberSignalChecks(SubscriberStage):
         """
         error = ValueError("the handler does not like this")
         upstream = self.manual_publisher()
-        self.subscriber = await made(self.create_raising_subscriber(error))
+        self.subscriber: Any = await made(self.create_raising_subscriber(error))
         upstream.subscribe(self.subscriber)
         await self.settle()
         await self._raise_in_handler(upstream)
