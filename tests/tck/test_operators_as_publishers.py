@@ -1,4 +1,7 @@
-"""The test kit over every operator as a publisher: `pipe(source, op)`, above a generator and above a publisher without a task.
+"""The test kit over every operator as a publisher: `pipe(source, op)`, where the source is a generator.
+
+Above a publisher that signals on the stack of a request, each operator is verified as a processor (test_processors.py). Those that leave
+elements out, or end before their source does, are verified above one here, too: there they pass everything on.
 
 To add an operator, add its rows to `ROWS`: how to build a pipe whose stream has exactly so many elements. What stands above comes in
 as `up(count)` or `up(count, error)`; a row says what differs from an operator that passes on what it gets, as it gets it.
@@ -30,8 +33,8 @@ class Row:
     """``build(up, elements)`` returns the pipe; ``build(up, elements, error)`` one that fails after so many, where `faulty` is set."""
     variant: str = ""
     faulty: bool = True
-    own_source: bool = False
-    """It makes no use of `up`, so it is verified once."""
+    selective: bool = False
+    """It leaves elements out, or ends early: it is verified above a publisher without a task, too."""
     synchronous: int = 0
     """What one request may signal before it returns where the source itself signals nothing then."""
     declares: dict[str, Any] = field(default_factory=dict)
@@ -105,27 +108,36 @@ ROWS = [
     *_plain_and_async("tap", lambda f, up, n, *e: pipe(up(n, *e), ops.tap(f(_itself)))),
     *_plain_and_async("scan", lambda f, up, n, *e: pipe(up(n, *e), ops.scan(f(lambda total, number: total + number), 0))),
     # --- _select.py
-    *_plain_and_async("filter", lambda f, up, n, *e: pipe(up(_twice(n), *e), ops.filter(f(_even))), declares={"eager_completion": False}),
+    *_plain_and_async(
+        "filter",
+        lambda f, up, n, *e: pipe(up(_twice(n), *e), ops.filter(f(_even))),
+        selective=True,
+        declares={"eager_completion": False},
+    ),
     Row(
         name="take",
         build=lambda up, n: pipe(up(UNBOUNDED), ops.take(n)),
+        selective=True,
         faulty=False,
         declares={"eager_completion": True},
     ),
     Row(
         name="skip",
         build=lambda up, n, *e: pipe(up(min(n + 3, UNBOUNDED), *e), ops.skip(3)),
+        selective=True,
         declares={"eager_completion": False},  # where all is left out, a request is needed to see the end
     ),
     *_plain_and_async(
         "take_while",
         lambda f, up, n: pipe(up(UNBOUNDED), ops.take_while(f(lambda number: number < n))),
+        selective=True,
         faulty=False,
         declares={"eager_completion": False},
     ),
     *_plain_and_async(
         "first",
         lambda f, up, n: pipe(up(UNBOUNDED), ops.first(f(lambda number: number == 3))),
+        selective=True,
         faulty=False,
         declares={"eager_completion": True, "min_elements": 1, "max_elements": 1},
     ),
@@ -139,6 +151,7 @@ ROWS = [
     *_plain_and_async(
         "distinct_until_changed",
         lambda f, up, n, *e: pipe(up(_twice(n), *e), ops.distinct_until_changed(f(lambda number: number // 2))),
+        selective=True,
         declares={"eager_completion": False},
     ),
     Row(name="distinct_until_changed", variant="by itself", build=lambda up, n, *e: pipe(up(n, *e), ops.distinct_until_changed())),
@@ -160,6 +173,7 @@ ROWS = [
     Row(
         name="zip",
         build=lambda up, n, *e: pipe(up(n, *e), ops.zip(penstock.generate(numbers, UNBOUNDED))),
+        selective=True,
         synchronous=16,
         declares=_OVERTAKING,
     ),
@@ -206,14 +220,12 @@ ROWS = [
         name="drop",
         build=lambda up, n: pipe(penstock.interval(1), ops.drop(), ops.take(n)),
         faulty=False,
-        own_source=True,
         declares=_LOSSY,
     ),
     Row(
         name="latest",
         build=lambda up, n: pipe(penstock.interval(1), ops.latest(), ops.take(n)),
         faulty=False,
-        own_source=True,
         declares=_LOSSY,
     ),
     # --- _timing.py
@@ -221,14 +233,12 @@ ROWS = [
         name="debounce",
         build=lambda up, n: pipe(penstock.generate(numbers_slowly, n, PACE), ops.debounce(PACE / 2)),
         faulty=False,
-        own_source=True,
         declares=_SLOW,
     ),
     Row(
         name="throttle",
         build=lambda up, n: pipe(penstock.generate(numbers_slowly, n, PACE), ops.throttle(PACE / 2)),
         faulty=False,
-        own_source=True,
         declares=_SLOW,
     ),
     Row(name="timeout", build=lambda up, n, *e: pipe(up(n, *e), ops.timeout(5))),
@@ -237,7 +247,6 @@ ROWS = [
         name="retry",
         build=lambda up, n: pipe(_flaky(n), ops.retry(2, backoff=PACE)),
         faulty=False,
-        own_source=True,
         declares={"settle_seconds": 1.0, "eager_completion": False},
     ),
     Row(
@@ -250,7 +259,6 @@ ROWS = [
         variant="async",
         build=lambda up, n: pipe(_flaky(n), ops.retry(2, when=_async(lambda error: True))),
         faulty=False,
-        own_source=True,
         declares={"settle_seconds": 1.0, "eager_completion": False},
     ),
     Row(
@@ -258,13 +266,11 @@ ROWS = [
         variant="with a source",
         build=lambda up, n: _resumed(n, lambda rest: penstock.generate(numbers, rest)),
         faulty=False,
-        own_source=True,
     ),
     *_plain_and_async(
         "on_error_resume",
         lambda f, up, n: _resumed(n, lambda rest: f(lambda error: penstock.from_iterable(range(rest)))),
         faulty=False,
-        own_source=True,
     ),
 ]
 
@@ -316,8 +322,8 @@ def _verification(row, base, above):
 
 
 for _row in ROWS:
-    _made = [_verification(_row, _AboveAGenerator, "" if _row.own_source else "above a generator")]
-    if not _row.own_source:
+    _made = [_verification(_row, _AboveAGenerator, "")]
+    if _row.selective:
         _made.append(_verification(_row, _AboveAPublisher, "above a publisher"))
     for _each in _made:
         globals()[_each.__name__] = _each

@@ -86,8 +86,8 @@ FAILED_PUBLISHER: Final = _fails_as_its_source("create_failed_publisher", "recov
 """There is a factory for a publisher that has failed already."""
 REFUSING_PUBLISHER: Final = overrides("create_refusing_publisher")
 """There is a factory for a publisher that refuses every subscriber."""
-FAULTY_PUBLISHER: Final = _fails_as_its_source("create_faulty_publisher", "recovers", "reads_ahead", "errors_overtake")
-"""There is a factory for a publisher whose source raises at a given element, and elements before it arrive: none is overtaken."""
+FAULTY_PUBLISHER: Final = _fails_as_its_source("create_faulty_publisher", "recovers")
+"""There is a factory for a publisher whose source raises at a given element."""
 BROKEN_PUBLISHER: Final = overrides("create_broken_publisher")
 """There is a factory for a publisher whose source raises when it is opened."""
 COMPLETED_PUBLISHER: Final = overrides("create_completed_publisher")

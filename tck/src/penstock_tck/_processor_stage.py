@@ -23,10 +23,7 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     max_subscribers: ClassVar[int] = 1
     """How many subscribers below it serves at a time."""
     reads_ahead: ClassVar[bool] = False
-    """Whether it requests elements above before anything was requested below, and keeps them."""
-
-    errors_overtake: ClassVar[bool] = False
-    """Whether an error from above may overtake elements that were requested below, because it is still at work on them."""
+    """Whether it requests elements above before anything was requested below, and keeps them. Errors overtake them then."""
 
     below: Any = None
     """The publisher below the processor, when it is verified as a subscriber."""

@@ -279,5 +279,13 @@ SABOTEURS = [
     ),
     processor_saboteur(StaysBlocked, {"the_slowest_gives_way_when_it_leaves": "though the slowest is gone"}),
     processor_saboteur(SharesOneDemand, {"a_late_subscriber_waits_for_its_own_demand": "but only 0 were requested"}),
-    processor_saboteur(ForgetsLateSubscribers, {"a_late_subscriber_waits_for_its_own_demand": "was not told of the completion"}),
+    processor_saboteur(
+        ForgetsLateSubscribers,
+        {"a_late_subscriber_waits_for_its_own_demand": "was not told of the completion"},
+        also=[
+            "a_source_that_raises_ends_the_stream_with_on_error",
+            "a_source_that_raises_is_told_to_one_that_requests_one_by_one",
+            "nothing_follows_the_failure_of_the_source",
+        ],
+    ),
 ]
