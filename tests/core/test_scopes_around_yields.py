@@ -64,7 +64,14 @@ async def in_a_shield() -> AsyncIterator[int]:
     await trio.sleep_forever()
 
 
-GENERATORS = [in_a_scope, in_a_timeout, in_a_nursery, in_both, in_a_shield]
+async def in_a_block() -> AsyncIterator[int]:
+    """A block of ours holds a nursery open."""
+    async with subscribe(in_both, demand=1) as stream:
+        async for number in stream:
+            yield number
+
+
+GENERATORS = [in_a_scope, in_a_timeout, in_a_nursery, in_both, in_a_shield, in_a_block]
 
 
 async def _left_at_rest(generator: Callable[[], AsyncIterator[int]]) -> None:
@@ -368,6 +375,32 @@ async def test_stopping_while_the_answer_is_awaited_cancels_what_it_waits_for(nu
     pumped.pump.cancel()
     await quiet()
     assert (awaited, our_tasks(), pumped.told.failures) == (["begun", "ended"], [], [])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_stopped_at_the_moment_of_its_own_timeout_it_is_closed_and_not_asked(seed: int) -> None:
+    """Whichever comes first: nobody would stop it any more, if it went on to wait."""
+
+    async def waits_after_its_timeout():
+        with trio.move_on_after(1):
+            yield 1
+        await trio.sleep_forever()
+
+    async def scenario() -> None:
+        with trio.fail_after(50):
+            async with trio.open_nursery() as nursery:
+                pumped = Pumped(nursery, waits_after_its_timeout)
+                await pumped.ask(1)
+                for _ in range(3):
+                    nursery.start_soon(_at_one, pumped.pump.cancel)
+            assert (pumped.ends, pumped.told.failures) == ([], [])
+
+    run_virtual(scenario, seed=seed)
+
+
+async def _at_one(act: Callable[[], None]) -> None:
+    await trio.sleep_until(1)
+    act()
 
 
 # --- cleanup with a nursery around the yield

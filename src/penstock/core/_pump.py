@@ -262,7 +262,7 @@ class Pump(Subscription, Generic[T]):
         We wait in its place: the timeout that it set, or the crash of its own child task, reaches us.
         """
         athrow = getattr(iterator, "athrow", None)
-        if athrow is None or not self._is_inner():
+        if athrow is None or self._stopped or not self._is_inner():
             raise cancelled
         self._pulling = True
         try:
