@@ -112,7 +112,7 @@ async def test_a_failure_goes_to_the_hook_and_not_to_the_nursery() -> None:
         told = Told(nursery)
         told.scope.spawn(_raises(error), name="bad")
         await quiet()
-        assert not nursery.cancel_scope.cancel_called
+    assert not nursery.cancel_scope.cancel_called
     assert told.failures == [error]
     assert told.violations == []
 
@@ -164,17 +164,20 @@ async def test_failures_beside_the_own_cancellation_are_told_too() -> None:
         await quiet()
         told.scope.cancel()
         await quiet()
-        assert not nursery.cancel_scope.cancel_called
+    assert not nursery.cancel_scope.cancel_called
     assert len(told.failures) == 1
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 async def test_an_interrupt_goes_through(interrupt: type[BaseException]) -> None:
     """Ctrl-C that strikes one of our tasks ends the program, not just the stream."""
+    raised, cause = interrupt(), ValueError("why")
+    raised.__cause__ = cause
     with pytest.raises(BaseExceptionGroup) as caught:
         async with trio.open_nursery() as nursery:
-            Told(nursery).scope.spawn(_raises(interrupt()), name="struck")
-    assert [type(each) for each in caught.value.exceptions] == [interrupt]
+            Told(nursery).scope.spawn(_raises(raised), name="struck")
+    assert caught.value.exceptions == (raised,)
+    assert raised.__cause__ is cause
 
 
 async def test_an_interrupt_in_a_group_goes_on_alone() -> None:
@@ -215,7 +218,7 @@ async def test_a_stray_cancellation_stays_inside(grouped: bool) -> None:
         told.scope.spawn(work, name="stray")
         await quiet()
         assert len(strays) == 1
-        assert not nursery.cancel_scope.cancel_called
+    assert not nursery.cancel_scope.cancel_called
     assert told.failures == []
     strays.clear()
 

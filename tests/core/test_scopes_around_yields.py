@@ -449,7 +449,7 @@ async def test_what_fails_inside_the_nursery_while_it_closes_is_told(at_rest: bo
         pumped.pump.cancel()
         await quiet()
         assert our_tasks() == []
-        assert not nursery.cancel_scope.cancel_called
+    assert not nursery.cancel_scope.cancel_called
     (failure,) = pumped.told.failures
     assert isinstance(failure, ExceptionGroup)
     assert [repr(each) for each in failure.exceptions] == ["KeyError('background')"]

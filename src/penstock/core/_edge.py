@@ -59,10 +59,8 @@ class Edge(Subscriber[T], Subscription, Generic[T]):
         self._upstream.request(demand)
 
     def cancel(self, /) -> None:
-        if self._subscriber is None:
-            return  # rule 3.7
         self._subscriber = None
-        self._drop_upstream()
+        self._drop_upstream()  # rule 3.7: the second time there is nothing left to cancel
 
     def _fail(self, error: Exception) -> None:
         self._drop_upstream()
