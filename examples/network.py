@@ -31,24 +31,23 @@ async def orders() -> AsyncIterator[str]:
 
 
 async def main() -> None:
-    async with penstock.serve(exchange, "memory://exchange") as server:
-        async with penstock.connect(server.addresses[0], service=trader) as peer:
-            async with peer.subscribe("ticks/EURUSD?step=5", serializer="json", demand=1) as stream:
-                async for tick in stream:
-                    print("trader:", tick)
-                    if tick["price"] == 110:
-                        break
+    async with penstock.serve(exchange, "memory://exchange") as server, penstock.connect(server.addresses[0], service=trader) as peer:
+        async with peer.subscribe("ticks/EURUSD?step=5", serializer="json", demand=1) as stream:
+            async for tick in stream:
+                print("trader:", tick)
+                if tick["price"] == 110:
+                    break
 
-            (client,) = server.peers
-            async with client.subscribe("orders", serializer="text") as stream:
-                async for order in stream:
-                    print("exchange:", order)
+        (client,) = server.peers
+        async with client.subscribe("orders", serializer="text") as stream:
+            async for order in stream:
+                print("exchange:", order)
 
-            try:
-                async with peer.subscribe("tocks/EURUSD") as stream:
-                    await anext(stream)
-            except penstock.Rejected as refusal:
-                print("trader:", refusal)
+        try:
+            async with peer.subscribe("tocks/EURUSD") as stream:
+                await anext(stream)
+        except penstock.Rejected as refusal:
+            print("trader:", refusal)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,16 @@ from penstock_tck import DRAFT, ProcessorVerification, PublisherVerification, Su
 
 from tck.tests._honest_draft import DraftLine, DraftPublisher, RefusingDraftPublisher, SlowDraftPublisher
 from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
+from tck.tests._honest_fan_out import HonestFanOut
 from tck.tests._honest_publishers import HonestLine, HonestPublisher, HonestRefuser, TaskLine, TaskPublisher
-from tck.tests._honest_subscribers import HonestProcessor, HonestSubscriber
+from tck.tests._honest_subscribers import (
+    DispatchingSubscriber,
+    HonestProcessor,
+    HonestRecovery,
+    HonestSubscriber,
+    ManualHonestSubscriber,
+    OneAtATimeSubscriber,
+)
 
 tck_verifies_nothing = "these are run by run_checks"
 
@@ -113,6 +121,43 @@ class HonestSubscriberStage(SubscriberVerification):
         self.subscriber.shut_down()
 
 
+class HonestManualSubscriberStage(HonestSubscriberStage):
+    """A subscriber that requests what it is told to, and nothing by itself."""
+
+    subscriber_class = ManualHonestSubscriber
+
+
+class HonestOneAtATimeStage(HonestSubscriberStage):
+    """A subscriber that requests one element at a time, however many are wanted."""
+
+    subscriber_class = OneAtATimeSubscriber
+
+
+class HonestDispatchingStage(HonestSubscriberStage):
+    """A subscriber whose handlers run in a task."""
+
+    dispatches = True
+    subscriber_class: type[Any] = DispatchingSubscriber
+
+    def create_subscriber(self) -> Any:
+        return self.subscriber_class(self.env.nursery, self.saw_next, self.saw_error, self.saw_complete)
+
+    def create_raising_subscriber(self, error: Exception) -> Any:
+        def handler(_: Any) -> None:
+            raise error
+
+        return self.subscriber_class(self.env.nursery, handler, self.saw_error, self.saw_complete)
+
+
+class HonestBlackBox(SubscriberVerification):
+    """A subscriber of which nothing but the interface is known."""
+
+    subscriber_class: type[Any] = HonestSubscriber
+
+    def create_subscriber(self) -> Any:
+        return self.subscriber_class()
+
+
 class HonestProcessorStage(ProcessorVerification):
     """A processor with one subscriber below."""
 
@@ -121,6 +166,22 @@ class HonestProcessorStage(ProcessorVerification):
 
     def create_processor(self) -> Any:
         return self.processor_class()
+
+
+class HonestFanOutStage(HonestProcessorStage):
+    """A processor that serves any number of subscribers and reads ahead."""
+
+    multicast = True
+    reads_ahead = True
+    max_subscribers = 3
+    processor_class: type[Any] = HonestFanOut
+
+
+class HonestRecoveringStage(HonestProcessorStage):
+    """A processor that ends the stream well when what is above has failed."""
+
+    recovers = True
+    processor_class = HonestRecovery
 
 
 class HonestDraftSubscriberStage(SubscriberVerification):
@@ -166,7 +227,13 @@ HONEST = (
     HonestSynchronousPublisher,
     HonestTaskPublisher,
     HonestSubscriberStage,
+    HonestManualSubscriberStage,
+    HonestOneAtATimeStage,
+    HonestDispatchingStage,
+    HonestBlackBox,
     HonestProcessorStage,
+    HonestFanOutStage,
+    HonestRecoveringStage,
     HonestDraftPublisher,
     HonestDraftSubscriberStage,
     HonestDraftProcessorStage,

@@ -5,10 +5,11 @@ from functools import cache
 import pytest
 from penstock_tck import CheckResult, Outcome, Verification, run_checks
 
+from tck.tests._honest_subscriber_variants import SUBSCRIBERS
 from tck.tests._honest_variants import VARIANTS
 from tck.tests._honest_verifications import HONEST
 
-EVERYBODY = (*HONEST, *VARIANTS)
+EVERYBODY = (*HONEST, *VARIANTS, *SUBSCRIBERS)
 
 tck_verifies_nothing = "the verifications are run by run_checks, one by one"
 

@@ -189,7 +189,7 @@ async def test_a_call_on_a_cancelled_subscription_raises(nursery) -> None:
     assert heard.log == [("on_subscribe",)]
 
 
-@pytest.mark.parametrize("source", [from_iterable("a"), from_publisher(Counting(1))], ids=repr)
+@pytest.mark.parametrize("source", [from_iterable("a"), from_publisher(Counting(1))], ids=["with a task", "without one"])
 async def test_a_call_after_the_end_raises(nursery, source) -> None:
     """D6.3: after the end a subscription counts as cancelled."""
     heard = await _open(source, nursery)
@@ -490,3 +490,14 @@ async def test_the_adapter_and_its_subscriptions_show_their_state(nursery) -> No
     assert repr(heard.subscription) == "<draft subscription live, demand 2>"
     heard.subscription.cancel()
     assert repr(heard.subscription) == "<draft subscription over, demand 0>"
+
+
+@pytest.mark.parametrize("wrong", [5, Counting], ids=["number", "class"])
+def test_a_class_and_a_hook_that_is_none_are_refused(wrong) -> None:
+    """A forgotten call, and a mistake that would show only when there is something to tell."""
+    with pytest.raises(UsageError, match="which has no subscribe"):
+        as_draft(wrong)
+    with pytest.raises(UsageError, match="on_violation is 5"):
+        as_draft(Counting(1), on_violation=5)  # type: ignore[arg-type]  # a mistake on purpose
+    with pytest.raises(TypeError, match="which is no subscriber"):
+        as_draft(Counting(1)).subscribe(Heard)  # type: ignore[type-var]  # a mistake on purpose

@@ -342,6 +342,14 @@ async def test_there_and_back_keeps_the_error_itself(nursery) -> None:
     assert heard.error is error
 
 
+def test_a_class_and_a_hook_that_is_none_are_refused() -> None:
+    """A forgotten call, and a mistake that would show only when there is something to tell."""
+    with pytest.raises(UsageError, match="'type', which has no subscribe"):
+        as_modern(Counting)  # type: ignore[type-var]  # a mistake on purpose
+    with pytest.raises(UsageError, match="on_violation is 5"):
+        as_modern(Counting(1), on_violation=5)  # type: ignore[arg-type]  # a mistake on purpose
+
+
 def test_what_is_no_publisher_is_refused() -> None:
     """The message names what was given."""
     with pytest.raises(UsageError, match="'list', which has no subscribe"):

@@ -556,8 +556,24 @@ async def test_a_policy_that_is_none_is_refused(nursery) -> None:
 
 
 async def test_a_function_without_a_name_names_the_task_all_the_same(nursery) -> None:
-    """A partial has no qualified name."""
+    """A partial has no qualified name; what is inside it has."""
     seen = []
     it = Box(nursery, next=partial(seen.append))
     it.box.on_subscribe(Calls())
-    assert "mailbox of functools.partial" in next(iter(nursery.child_tasks)).name
+    assert next(iter(nursery.child_tasks)).name == "penstock mailbox of list.append"
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "print"])
+async def test_what_is_no_nursery_or_no_function_is_refused(nursery, wrong) -> None:
+    """At the call, by name; the two functions at the end may be left out."""
+    with pytest.raises(UsageError, match=r"^a mailbox subscriber was given .*; give the nursery that shall run its task$"):
+        MailboxSubscriber(wrong, print)
+    with pytest.raises(UsageError, match=r"^`next` is .*; give a function of one argument, the element$"):
+        MailboxSubscriber(nursery, wrong)
+    with pytest.raises(UsageError, match=r"^on_violation is .*; give a function of one argument, the exception to tell of$"):
+        MailboxSubscriber(nursery, print, on_violation=wrong)
+    if wrong is not None:
+        with pytest.raises(UsageError, match=r"^`error` is .*; give a function of one argument, the exception$"):
+            MailboxSubscriber(nursery, print, error=wrong)
+        with pytest.raises(UsageError, match=r"^`complete` is .*; give a function of no argument$"):
+            MailboxSubscriber(nursery, print, complete=wrong)

@@ -28,9 +28,11 @@ from penstock.api import (
     UsageError,
     add_demand,
     check_demand,
+    shown,
 )
+from penstock.core._arguments import has_methods_of
 from penstock.core._intake import Intake
-from penstock.core._scope import Report, log_violation, tell
+from penstock.core._scope import Report, check_hook, log_violation, tell
 from penstock.core._sources import Over
 from penstock.core._topic import Topic
 
@@ -48,13 +50,13 @@ def as_draft(publisher: Publisher[T], *, hold_back: bool | None = None, on_viola
 
     Raises UsageError for what is no publisher. A plain call, as is all that it returns: nothing here checkpoints.
     """
-    if not isinstance(publisher, Publisher):
+    if not has_methods_of(publisher, Publisher):
         raise UsageError(
             f"as_draft() was given {type(publisher).__name__!r}, which has no subscribe(); "
             "bind a source to a nursery first: as_draft(source.publisher(nursery))"
         )
     ahead = not isinstance(publisher, Topic) if hold_back is None else hold_back
-    return _AsDraft(publisher, 1 if ahead else 0, on_violation)
+    return _AsDraft(publisher, 1 if ahead else 0, check_hook(on_violation))
 
 
 class _AsDraft(DraftPublisher[T]):
@@ -71,7 +73,7 @@ class _AsDraft(DraftPublisher[T]):
         self._lines: dict[int, _Line[T]] = {}
 
     def subscribe(self, subscriber: DraftSubscriber[T], /) -> None:
-        if not isinstance(subscriber, DraftSubscriber):
+        if not has_methods_of(subscriber, DraftSubscriber):
             raise TypeError(
                 f"subscribe() was given {type(subscriber).__name__!r}, which is no subscriber: "
                 "it needs on_subscribe, on_next, on_error and on_complete"
@@ -150,7 +152,7 @@ class _Line(Subscriber[T], DraftSubscription, Generic[T]):
     def request_more(self, n: int, /) -> None:
         if self._subscriber is None:
             raise InvalidStateError(  # D2.1
-                f"request_more({n!r}) on a subscription that is over; after cancel(), on_complete or on_error "
+                f"request_more({shown(n)}) on a subscription that is over; after cancel(), on_complete or on_error "
                 "the draft allows no call on it. Subscribe again for another stream"
             )
         check_demand(n)  # D2.4: raises IllegalDemand, which is a ValueError
@@ -243,7 +245,7 @@ class _Line(Subscriber[T], DraftSubscription, Generic[T]):
     def _cut_off(self, signal: str, error: Exception) -> None:
         self._release()
         violation = RuleViolation(
-            f"a subscriber raised {error!r} in {signal}; a signal method must return normally. "
+            f"a subscriber raised {shown(error)} in {signal}; a signal method must return normally. "
             "Its subscription was cancelled; to stop on purpose, call subscription.cancel()",
             rule="2.13",
         )

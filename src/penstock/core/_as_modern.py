@@ -25,9 +25,11 @@ from penstock.api import (
     Subscription,
     UsageError,
     add_demand,
+    shown,
 )
+from penstock.core._arguments import has_methods_of
 from penstock.core._edge import Edge
-from penstock.core._scope import Report, log_violation, tell
+from penstock.core._scope import Report, check_hook, log_violation, tell
 
 T = TypeVar("T")
 
@@ -41,9 +43,9 @@ def as_modern(publisher: DraftPublisher[T], *, on_violation: Report = log_violat
 
     Raises UsageError for what is no publisher. A plain call, as is all that it returns: nothing here checkpoints.
     """
-    if not isinstance(publisher, DraftPublisher):
+    if not has_methods_of(publisher, DraftPublisher):
         raise UsageError(f"as_modern() was given {type(publisher).__name__!r}, which has no subscribe(); give it a publisher of the draft")
-    return _AsModern(publisher, on_violation)
+    return _AsModern(publisher, check_hook(on_violation))
 
 
 class _AsModern(Publisher[T]):
@@ -87,7 +89,7 @@ class _DraftIntake(DraftSubscriber[T], Subscription, Generic[T]):
         try:
             publisher.subscribe(intake)
         except Exception as error:  # boundary: a foreign publisher (D1.6: it refuses by on_error)
-            intake._broken("D1.6", f"raised {error!r} in subscribe()", error)
+            intake._broken("D1.6", f"raised {shown(error)} in subscribe()", error)
         intake._signalling = False
         intake._ask()
 
@@ -151,7 +153,7 @@ class _DraftIntake(DraftSubscriber[T], Subscription, Generic[T]):
 
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
-            raise TypeError(f"on_error({error!r}): an exception is needed (rule 2.13)")
+            raise TypeError(f"on_error({shown(error)}): an exception is needed (rule 2.13)")
         subscriber = self._end()
         if subscriber is not None:
             subscriber.on_error(error)
@@ -177,13 +179,13 @@ class _DraftIntake(DraftSubscriber[T], Subscription, Generic[T]):
         try:
             upstream.cancel()
         except Exception as error:  # boundary: a foreign subscription, which was live as far as anybody was told (D3.2)
-            self._tell("D3.2", f"raised {error!r} in cancel()", error)
+            self._tell("D3.2", f"raised {shown(error)} in cancel()", error)
 
     def _request(self, upstream: DraftSubscription, n: int) -> None:
         try:
             upstream.request_more(n)
         except Exception as error:  # boundary: a foreign subscription, which was live as far as anybody was told (D2.2)
-            self._broken("D2.2", f"raised {error!r} in request_more({n})", error)
+            self._broken("D2.2", f"raised {shown(error)} in request_more({n})", error)
 
     def _broken(self, rule: str, what: str, cause: Exception | None = None) -> None:
         subscriber, self._subscriber = self._subscriber, None

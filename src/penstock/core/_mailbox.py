@@ -32,8 +32,10 @@ from penstock.api import (
     UsageError,
     add_demand,
     check_demand,
+    shown,
 )
-from penstock.core._scope import Report, Scope, log_violation, tell
+from penstock.core._arguments import check_function, name_of
+from penstock.core._scope import Report, Scope, check_hook, log_violation, tell
 from penstock.core._stream import DEFAULT_DEMAND, TURN_SECONDS
 
 T = TypeVar("T")
@@ -95,15 +97,17 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
     ) -> None:
         if type(demand) is not int or demand < 0:
             raise UsageError(
-                f"demand={demand!r}; give how many elements may be under way at a time (renewed as they are handled), "
+                f"demand={shown(demand)}; give how many elements may be under way at a time (renewed as they are handled), "
                 "or 0 to call request() yourself"
             )
         if not isinstance(policy, MailboxPolicy):
-            raise UsageError(f"policy={policy!r}; choose one of {', '.join(f'MailboxPolicy.{each.name}' for each in MailboxPolicy)}")
-        self._scope = Scope(nursery, on_violation=on_violation)
-        self._next = next
-        self._error = error
-        self._complete = complete
+            raise UsageError(f"policy={shown(policy)}; choose one of {', '.join(f'MailboxPolicy.{each.name}' for each in MailboxPolicy)}")
+        if not isinstance(nursery, trio.Nursery):
+            raise UsageError(f"a mailbox subscriber was given {shown(nursery)}; give the nursery that shall run its task")
+        self._scope = Scope(nursery, on_violation=check_hook(on_violation))
+        self._next = check_function(next, "`next`", "one argument, the element")
+        self._error = None if error is None else check_function(error, "`error`", "one argument, the exception")
+        self._complete = None if complete is None else check_function(complete, "`complete`", "no argument")
         self._demand = min(demand, UNBOUNDED)
         self._policy = policy
         self._on_violation = on_violation
@@ -129,7 +133,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         """
         if self._demand:
             raise UsageError(
-                f"request({n!r}) on a subscriber with demand={self._demand}, which renews it by itself. "
+                f"request({shown(n)}) on a subscriber with demand={self._demand}, which renews it by itself. "
                 "Make it with demand=0 to ask for each element yourself"
             )
         n = check_demand(n)
@@ -173,7 +177,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
 
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
-            raise TypeError(f"on_error({error!r}): an exception is needed (rule 2.13)")
+            raise TypeError(f"on_error({shown(error)}): an exception is needed (rule 2.13)")
         self._end(error)
 
     def on_complete(self, /) -> None:
@@ -197,7 +201,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         try:
             subscription.cancel()  # rule 2.5
         except Exception as error:  # boundary: a foreign subscription (rule 3.15)
-            self._tell("3.15", "D3.2", f"raised {error!r} in cancel()", error)
+            self._tell("3.15", "D3.2", f"raised {shown(error)} in cancel()", error)
 
     # --- the mailbox
 
@@ -207,7 +211,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
             self._wake()
             return
         try:
-            self._task = self._scope.spawn(self._run, name=f"penstock mailbox of {getattr(self._next, '__qualname__', self._next)}")
+            self._task = self._scope.spawn(self._run, name=f"penstock mailbox of {name_of(self._next)}")
         except UsageError as closed:
             # There is no other place left to cancel from: of D5.2 and D7.2 the second counts more.
             self.shutdown()
@@ -271,7 +275,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         except Exception as error:  # boundary: the user's function (rule 2.13)
             self.shutdown()
             violation = RuleViolation(
-                f"the `{name}` function raised {error!r}; its subscription was cancelled. "
+                f"the `{name}` function raised {shown(error)}; its subscription was cancelled. "
                 "Handle the error inside the function, or use `async for`, where it is yours to catch",
                 rule="2.13",
             )
@@ -292,7 +296,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
             # A subscription of the other generation lacks the method; that is a fault like any other of a foreign object.
             getattr(subscription, "request" if self._policy is MailboxPolicy.MODERN else "request_more")(n)
         except Exception as error:  # boundary: a foreign subscription
-            self._broken("3.16", "D2.2", f"raised {error!r} when {n} elements were requested", error)
+            self._broken("3.16", "D2.2", f"raised {shown(error)} when {n} elements were requested", error)
 
     def _release(self) -> None:
         """Cancel the subscription, once, and forget it (rule 2.6, D7.2, D7.4)."""
@@ -302,7 +306,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         try:
             subscription.cancel()
         except Exception as error:  # boundary: a foreign subscription
-            self._tell("3.15", "D3.2", f"raised {error!r} in cancel()", error)
+            self._tell("3.15", "D3.2", f"raised {shown(error)} in cancel()", error)
 
     def _broken(self, modern: str, draft: str, what: str, cause: Exception | None = None) -> None:
         """End the stream because its publisher broke a rule; the task cancels it, and tells the user in the order of signals."""

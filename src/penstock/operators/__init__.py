@@ -1,7 +1,8 @@
 """Verbs over publishers, one family a file, composed with `pipe`. May import `penstock.api` and `penstock.core`.
 
 A new operator goes into the file of its family (or a new one), is listed here, and gets its tests in `tests/operators` under the same name.
-For one that looks at an element at a time, write a `Step`; for anything else a `Stage`; `_stage.py` says which rules bind it.
+For one that looks at an element at a time, write a `Step`; for one of several sources a `Junction`; for anything else a `Stage`.
+`_stage.py` says which rules bind it. Its rows in `tests/operators/promises.py` say what it promises, and are measured.
 """
 
 from penstock.operators._buffer import batch, buffer, drop, latest

@@ -74,10 +74,21 @@ class MergeStage(Junction):
         self._ready: deque[Inlet] = deque()  # inlets in which something waits, in the order of their turns; each of them once
 
     def arrived(self, inlet: Inlet, element: Any) -> None:
-        if not inlet.waiting:
-            self._ready.append(inlet)
-        inlet.waiting.append(element)
-        self._run()
+        if self._busy or not self._demand:
+            if not inlet.waiting:
+                self._ready.append(inlet)
+            inlet.waiting.append(element)
+            self._run()
+            return
+        # While there is demand nothing waits, so this one is next: a turn of the loop, without the detour through what waits.
+        self._busy = True
+        try:
+            self._pass_on(element)
+            self._settle(inlet)
+        finally:
+            self._busy = False
+        if self._missed:
+            self._run()
 
     def _step(self) -> bool:
         if self._ready and self._demand:

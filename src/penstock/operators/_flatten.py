@@ -144,7 +144,7 @@ class _FlatMapStage(MergeStage):
         inlet = Inlet(self)
         self._inlets[inlet] = True
         self._attach(source, inlet)
-        self._renew(inlet, 1)
+        self._top_up(inlet)
 
     def _step(self) -> bool:
         if super()._step():

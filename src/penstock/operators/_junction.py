@@ -18,6 +18,9 @@ from penstock.core import Scope, Source, Streamable, as_source
 from penstock.operators._stage import NOBODY, NOTHING_ABOVE, Operator
 from penstock.operators._step import WINDOW
 
+HALF: Final = WINDOW // 2
+"""How much is asked for at a time while a source keeps up."""
+
 NOTHING: Final = object()
 """What stands where no element has been yet."""
 
@@ -108,7 +111,7 @@ class Inlet(Subscriber[Any]):
 class Junction(Subscription):
     """What all joints of several sources have in common; a subclass says what it makes of the elements that arrive."""
 
-    __slots__ = ("_busy", "_demand", "_done", "_downstream", "_error", "_grown", "_inlets", "_live", "_scope")
+    __slots__ = ("_busy", "_demand", "_done", "_downstream", "_error", "_grown", "_inlets", "_live", "_missed", "_scope")
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope) -> None:
         self._downstream = downstream
@@ -118,6 +121,7 @@ class Junction(Subscription):
         self._grown = False  # demand was added, and the inlets do not know of it yet
         self._busy = True  # the loop runs, or may not run yet
         self._live = True
+        self._missed = False  # something happened while the loop ran
         self._done = False  # nothing more can come of this: to be completed as soon as the loop allows
         self._error: BaseException | None = None  # to be signalled as soon as the loop allows
 
@@ -198,8 +202,13 @@ class Junction(Subscription):
         """Return how many elements each source may be ahead of downstream: expected and waiting together."""
         return min(self._demand, WINDOW)
 
-    def _renew(self, inlet: Inlet, least: int = WINDOW // 2) -> None:
-        """Ask for what may come: half a window at a time, so that asking is cheap."""
+    def _renew(self, inlet: Inlet) -> None:
+        """Ask for what may come after something has been taken: half a window at a time, so that asking is cheap."""
+        if inlet.expected <= HALF:  # else no half can be missing
+            self._top_up(inlet, HALF)
+
+    def _top_up(self, inlet: Inlet, least: int = 1) -> None:
+        """Ask for what may come, if it is at least so much, or if nothing is under way."""
         if inlet.ended:
             return
         held = inlet.expected + len(inlet.waiting)
@@ -213,14 +222,16 @@ class Junction(Subscription):
             return False
         self._grown = False
         for inlet in tuple(self._inlets):
-            self._renew(inlet, 1)
+            self._top_up(inlet)
         return True
 
     def _run(self) -> None:
         """The loop: go on for as long as anything can be done, then end what has ended."""
         if self._busy:
+            self._missed = True
             return
         self._busy = True
+        self._missed = False
         try:
             while self._live and not self._done and self._step():
                 pass

@@ -51,8 +51,8 @@ class ManualSubscriber(Subscriber[Any]):
         when_complete: Hook | None = None,
     ) -> None:
         self.name = name
-        self.record = transcript if transcript is not None else Transcript()
-        self.ledger = SignalLedger(
+        self.record: Transcript = transcript if transcript is not None else Transcript()
+        self.ledger: SignalLedger = SignalLedger(
             name, self.record, dialect, recursion_bound=recursion_bound, excess_cap=excess_cap, signal_cap=signal_cap
         )
         self.subscription: Any = None

@@ -66,7 +66,7 @@ class Transcript:
     """An ordered, bounded record of signals and calls, shared by the actors of one test."""
 
     def __init__(self) -> None:
-        self.steps = 0
+        self.steps: int = 0
         self.violations: list[Violation] = []
         # What Record holds, as tuples: most lines fall out again, and are never read.
         self._head: list[tuple[int, float, str, str]] = []

@@ -70,11 +70,23 @@ SYNCHRONOUS_BOUND: Final = Capability(
 """A bound on the elements that one request() signals before it returns is declared."""
 REMEMBERS: Final = declares("remembers")
 """A late subscriber starts with elements that were published before it came."""
-FAILED_PUBLISHER: Final = overrides("create_failed_publisher")
+
+
+def _fails_as_its_source(method: str, *unless: str) -> Capability:
+    """A factory of a failing publisher is given; for a processor, whose factory is the kit's, what it makes of errors counts as well."""
+
+    def lack(verification: type[Any]) -> str:
+        reason = next((f"it declares {attribute} = True" for attribute in unless if getattr(verification, attribute, False)), "")
+        return overrides(method).lack(verification) or reason
+
+    return Capability(method, lack)
+
+
+FAILED_PUBLISHER: Final = _fails_as_its_source("create_failed_publisher", "recovers")
 """There is a factory for a publisher that has failed already."""
 REFUSING_PUBLISHER: Final = overrides("create_refusing_publisher")
 """There is a factory for a publisher that refuses every subscriber."""
-FAULTY_PUBLISHER: Final = overrides("create_faulty_publisher")
+FAULTY_PUBLISHER: Final = _fails_as_its_source("create_faulty_publisher", "recovers")
 """There is a factory for a publisher whose source raises at a given element."""
 BROKEN_PUBLISHER: Final = overrides("create_broken_publisher")
 """There is a factory for a publisher whose source raises when it is opened."""
@@ -103,6 +115,8 @@ TWO_SUBSCRIBERS: Final = Capability(
     lambda verification: "" if verification.max_subscribers >= 2 else f"it declares max_subscribers = {verification.max_subscribers}",
 )
 """The processor serves two subscribers at a time."""
+RECOVERS: Final = declares("recovers")
+"""The processor answers an error from above with something else."""
 PASSES_ERRORS_ON: Final = Capability(
     "passes errors on", lambda verification: "it declares recovers = True" if verification.recovers else ""
 )

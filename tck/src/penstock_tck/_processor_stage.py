@@ -22,11 +22,8 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     reports: ClassVar[bool] = True
     max_subscribers: ClassVar[int] = 1
     """How many subscribers below it serves at a time."""
-    recovers: ClassVar[bool] = False
-    """Whether it answers an on_error from above with something else than that error (rule 4.2)."""
-
     reads_ahead: ClassVar[bool] = False
-    """Whether it requests elements above before anything was requested below."""
+    """Whether it requests elements above before anything was requested below, and keeps them. Errors overtake them then."""
 
     below: Any = None
     """The publisher below the processor, when it is verified as a subscriber."""
@@ -37,8 +34,11 @@ class ProcessorStage(PublisherStage, SubscriberStage):
         """Return a fresh processor that passes on each element that it gets, in order."""
         raise UsageError(f"{type(self).__name__} must define create_processor(), or override connect(upstream)")
 
-    async def connect(self, upstream: Any) -> Any:
-        """Return the publisher below a fresh processor whose elements come from `upstream`. Override it for operators."""
+    def connect(self, upstream: Any) -> Any:
+        """Return the publisher below a fresh processor whose elements come from `upstream`. Override it for operators, plain or async."""
+        return self._subscribed(upstream)
+
+    async def _subscribed(self, upstream: Any) -> Any:
         processor = await made(self.create_processor())
         upstream.subscribe(processor)
         return processor
@@ -47,11 +47,11 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def create_publisher(self, elements: int) -> Any:
         """A processor below a publisher of so many elements."""
-        return await self.connect(self.above(elements))
+        return await made(self.connect(self.above(elements)))
 
     async def create_failed_publisher(self) -> Any:
         """A processor below a publisher that has failed."""
-        below = await self.connect(self.above(0, ValueError("the source above failed")))
+        below = await made(self.connect(self.above(0, ValueError("the source above failed"))))
         if self.profile.failed_calls_on_subscribe:
             return below
         await self.settle()  # D6.1: a processor of the draft learns of it later, and only then has it failed
@@ -59,7 +59,7 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
         """A processor below a publisher that fails after so many elements."""
-        return await self.connect(self.above(elements, error))
+        return await made(self.connect(self.above(elements, error)))
 
     def above(self, elements: int, error: BaseException | None = None) -> Any:
         """Return the kit's publisher of so many elements, in the language of the profile."""
@@ -75,7 +75,7 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def attach(self, upstream: ManualPublisher) -> None:
         """Put a fresh processor between `upstream` and a probe, which reports what comes out below. Checkpoints."""
-        self.below = await self.connect(upstream)
+        self.below = await made(self.connect(upstream))
         self.downstream = self.probe(
             when_next=lambda _, element: self.saw_next(element),
             when_error=lambda _, error: self.saw_error(error),
@@ -83,7 +83,12 @@ class ProcessorStage(PublisherStage, SubscriberStage):
         )
         self.subscribe(self.below, self.downstream)
         await self.settle()
-        self.subscriber = self.signal_target(upstream)
+        self.subscriber: Any = self.signal_target(upstream)
+
+    async def let_go(self, upstream: ManualPublisher) -> None:
+        """End what is still open on both sides. Checkpoints."""
+        await super().let_go(upstream)
+        await self.finish(self.downstream)
 
     def trigger_request(self, n: int) -> None:
         """The subscriber below asks."""

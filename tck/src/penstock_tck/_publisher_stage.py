@@ -33,6 +33,8 @@ class PublisherStage(Verification):
     """How many elements one request may signal before it returns (rule 3.4); None declares nothing."""
     remembers: ClassVar[bool] = False
     """Whether a late subscriber starts with elements that were published before it came."""
+    errors_overtake: ClassVar[bool] = False
+    """Whether on_error may overtake elements that the source gave before it failed, because the publisher is still at work on them."""
     violations_reported: ClassVar[bool] = False
     """Whether what a raising subscriber raised is put into `self.reported_violations` (rule 2.13)."""
 
@@ -155,6 +157,15 @@ class PublisherStage(Verification):
         if not probe.ended:
             probe.request(1)
         await probe.expect_complete()
+
+    async def expect_failure(self, probe: ManualSubscriber, after: int, error: type[Exception] | Exception = Exception) -> None:
+        """`after` elements come, and then on_error; only where errors overtake may it be fewer elements. Checkpoints."""
+        if not (self.errors_overtake or getattr(self, "reads_ahead", False)):
+            await probe.expect_elements(after)
+        else:
+            await self.settle()
+            await probe.expect_elements(min(after, len(probe.elements)))
+        await probe.expect_error(error)
 
     async def expect_silence(self, probe: ManualSubscriber) -> None:
         """The time for late signals is over with the next quiescence; from there not one comes, for an hour. Checkpoints."""

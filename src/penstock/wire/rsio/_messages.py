@@ -144,3 +144,4 @@ Message: TypeAlias = (
     | OnError
     | ExtensionMessage
 )
+"""Any message of RS.io, as a record."""

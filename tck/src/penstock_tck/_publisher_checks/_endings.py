@@ -146,8 +146,7 @@ class EndingChecks(PublisherStage):
         length = self.length(1)
         probe = await self.open_on(await self.made(self.create_faulty_publisher(length, ValueError("the source failed"))))
         probe.request(10)
-        await probe.expect_elements(length)
-        await probe.expect_error()
+        await self.expect_failure(probe, length)
         await self._expect_nothing_more(probe)
 
     @check("1.7", elements=1)

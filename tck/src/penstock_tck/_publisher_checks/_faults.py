@@ -34,8 +34,7 @@ class FaultChecks(PublisherStage):
         for elements in range(self.length(2) + 1):
             probe = await self._faulty(elements, ValueError("the source failed"))
             probe.request(10)
-            await probe.expect_elements(elements)
-            await probe.expect_error()
+            await self.expect_failure(probe, elements)
 
     @check("1.4", needs=[FAULTY_PUBLISHER])
     async def a_source_that_raises_is_told_to_one_that_requests_one_by_one(self) -> None:
@@ -45,13 +44,11 @@ class FaultChecks(PublisherStage):
         """
         elements = self.length(2)
         probe = await self._faulty(elements, ValueError("the source failed"))
-        for _ in range(elements):
-            probe.request(1)
-            await probe.expect_elements(1)
-        await self.settle()
-        if not probe.ended:
-            probe.request(1)
-        await probe.expect_error()
+        for _ in range(elements + 1):
+            await self.settle()
+            if not probe.ended:
+                probe.request(1)
+        await self.expect_failure(probe, elements)
 
     @check("1.4", needs=[FAULTY_PUBLISHER], optional=True)
     async def the_error_of_the_source_arrives_as_it_is(self) -> None:
