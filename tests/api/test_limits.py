@@ -15,7 +15,7 @@ def test_a_record_of_limits_never_changes() -> None:
     """What a connection was promised cannot be taken back; a changed copy is another record."""
     limits = Limits()
     with pytest.raises(FrozenInstanceError):
-        limits.max_frame = 1  # type: ignore[misc]
+        limits.max_frame = 1  # type: ignore[misc]  # the point: refused
     assert replace(limits, max_frame=1).max_frame == 1
     assert limits.max_frame == 1 << 20
 
@@ -23,7 +23,7 @@ def test_a_record_of_limits_never_changes() -> None:
 def test_limits_are_given_by_name() -> None:
     """Nobody can tell the twenty-third number from the twenty-fourth."""
     with pytest.raises(TypeError):
-        Limits(1.0)  # type: ignore[misc]
+        Limits(1.0)  # type: ignore[misc]  # the point: refused
 
 
 def test_each_limit_tells_its_evidence() -> None:

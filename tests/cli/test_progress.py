@@ -31,7 +31,7 @@ async def test_a_terminal_gets_a_line_that_is_renewed(
     with trio.move_on_after(1.2):
         await progress.show()
     progress.sum_up()
-    told = sys.stderr.getvalue()  # type: ignore[attr-defined]
+    told = sys.stderr.getvalue()  # type: ignore[attr-defined]  # the fake's own method
     assert told.count("0 elements, 0/s") == 2
     assert told.endswith("0/s\n")
 

@@ -39,6 +39,41 @@ async def _publish() -> None:
         await Topic[int]().publish(1)
 
 
+async def _wait_subscribers() -> None:
+    topic = Topic[int]()
+    async with subscribe(topic):  # somebody is there: it need not wait
+        with assert_checkpoints():
+            await topic.wait_subscribers()
+
+
+async def _wait_alone() -> None:
+    with assert_checkpoints():
+        await Topic[int]().wait_alone()
+
+
+async def _wait_accepted() -> None:
+    async with penstock.serve(penstock.Service(), "memory://checkpoints"), penstock.connect("memory://checkpoints") as peer:
+        await peer.wait_accepted()
+        with assert_checkpoints():
+            await peer.wait_accepted()
+
+
+async def _enter_server() -> None:
+    server = penstock.serve(penstock.Service(), "memory://checkpoints")
+    with assert_checkpoints():
+        await server.__aenter__()
+    with assert_checkpoints():
+        await server.__aexit__(None, None, None)
+
+
+async def _next_buffer() -> None:
+    service = penstock.Service()
+    service.publish("ints", [b"aabb"], element_size=2)
+    async with penstock.serve(service, "memory://checkpoints"), penstock.subscribe("memory://checkpoints/ints") as stream:
+        with assert_checkpoints():
+            await stream.next_buffer()
+
+
 async def _wait_stopped() -> None:
     async with trio.open_nursery() as nursery:
         with assert_checkpoints():
@@ -58,6 +93,12 @@ async def _checked(function: Callable[[], Awaitable[object]]) -> None:
 
 CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Scope.wait_stopped": _wait_stopped,
+    "Topic.wait_subscribers": _wait_subscribers,
+    "Topic.wait_alone": _wait_alone,
+    "Peer.wait_accepted": _wait_accepted,
+    "Server.__aenter__": _enter_server,
+    "Server.__aexit__": _enter_server,
+    "RemoteStream.next_buffer": _next_buffer,
     "Stream.__anext__": _anext,  # its exception, within a slice, is measured in its own tests
     "Topic.publish": _publish,
     "collect": lambda: _checked(lambda: collect([1])),

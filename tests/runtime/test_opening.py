@@ -30,7 +30,7 @@ async def test_mistakes_are_told_at_the_call() -> None:
     with pytest.raises(UsageError, match="no URL"):
         serve(Service())
     with pytest.raises(UsageError, match="only a URL"):
-        subscribe([1], serializer="json")  # type: ignore[call-overload]
+        subscribe([1], serializer="json")  # type: ignore[call-overload]  # the point: a mistake
 
 
 async def test_an_exception_from_the_body_leaves_every_block_bare() -> None:

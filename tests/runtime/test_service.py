@@ -80,7 +80,7 @@ def test_what_the_function_raises_is_raised() -> None:
 def test_an_element_size_that_makes_no_sense_is_refused(size: object) -> None:
     """When the publisher is declared."""
     with pytest.raises(UsageError, match="element_size"):
-        Service().publisher("x", element_size=size)  # type: ignore[arg-type]
+        Service().publisher("x", element_size=size)  # type: ignore[arg-type]  # the point: no size
 
 
 def test_a_service_says_what_it_offers() -> None:

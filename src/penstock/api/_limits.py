@@ -28,7 +28,7 @@ class Limits:
     """What a peer may send before its hello is complete. NATS' control line has the same bound."""
 
     hello_extensions: int = 64
-    """Extension ids in a hello. A list without a bound was rsocket-java's issue 884."""
+    """Extension ids in a hello. A list without a bound was a weakness of rsocket-java."""
 
     max_pending_handshakes: int = 512
     """Connections at a time that have not said hello: the slots that silent connections can take."""
@@ -60,7 +60,7 @@ class Limits:
     """How long an element may stay unfinished."""
 
     tiny_part: int = 64
-    """Smaller parts that are not the last are legal, and cost a glitch each. rsocket-java's issue 895 was that flood, 64 its mending."""
+    """Smaller parts that are not the last are legal, and cost a glitch each: rsocket-java was flooded with them, and chose this bound."""
 
     max_name: int = 1024
     """A publisher's name."""

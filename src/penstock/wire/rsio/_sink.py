@@ -47,11 +47,13 @@ class MessageList:
         self.streams: dict[int, CollectedStream] = {}
 
     def control(self, message: messages.Message, /) -> None:
+        """Keep it."""
         if isinstance(message, messages.OnSubscribe):
             self.streams[message.subscriber] = CollectedStream(self.messages, message.subscriber, message.element_size)
         self.messages.append(message)
 
     def requested(self, subscriber: int, demand: int, /) -> None:
+        """Keep it, as a record."""
         self.messages.append(messages.Request(subscriber=subscriber, demand=demand))
 
 
