@@ -15,6 +15,7 @@ import trio
 
 from penstock.api import UsageError
 from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, run_virtual, settle
+from penstock_tck._capabilities import missing_factory
 from penstock_tck._check import Check, Kind, checks_of
 from penstock_tck._environment import Environment
 from penstock_tck._result import CheckResult, Outcome, result_of
@@ -46,6 +47,9 @@ def run_check(verification: type[Verification], check: Check) -> CheckResult:
 
 def validate(verification: type[Verification]) -> None:
     """Raise UsageError where what a verification class declares cannot be."""
+    lacking = missing_factory(verification)
+    if lacking:
+        raise UsageError(f"{verification.__name__} {lacking}: what it returns is what is verified")
     if getattr(verification, "max_elements", 0) < 0:
         raise UsageError(f"{verification.__name__} declares max_elements below 0")
     if not 0 <= getattr(verification, "min_elements", 0) <= getattr(verification, "max_elements", 0):
