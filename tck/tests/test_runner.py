@@ -195,7 +195,11 @@ def test_a_forgotten_factory_is_told_once_and_first(base: type[Verification], wo
     [
         (PublisherVerification, "create_publisher", "returned None, which is no publisher: it has no subscribe()"),
         (ProcessorVerification, "connect", "returned None, which is no publisher: it has no subscribe()"),
-        (SubscriberVerification, "create_subscriber", "create_subscriber() returned None, which is no subscriber: it has no on_subscribe()"),
+        (
+            SubscriberVerification,
+            "create_subscriber",
+            "create_subscriber() returned None, which is no subscriber: it has no on_subscribe()",
+        ),
     ],
 )
 def test_a_factory_that_returns_nothing_is_named(base: type[Verification], factory: str, words: str) -> None:

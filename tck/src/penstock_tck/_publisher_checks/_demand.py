@@ -22,7 +22,7 @@ class DemandChecks(PublisherStage):
 
     @check("1.1", "3.8", elements=1)
     async def elements_come_as_requested_and_no_others(self) -> None:
-        """Expects nothing before a request, one element for request(1), three for request(1) and request(2), fifty for request(50), no more.
+        """Expects nothing before a request, one element for request(1), three for 1 and 2 at once, fifty for request(50), and then silence.
 
         If this fails, look at where demand is counted: each on_next must take one from it, and nothing may be signalled at zero.
         """
