@@ -211,6 +211,12 @@ def test_a_factory_that_returns_nothing_is_named(base: type[Verification], facto
     assert result.failed
 
 
+def test_a_check_that_there_is_not_cannot_be_run() -> None:
+    """A misspelled name would verify nothing, and say that all is well."""
+    with pytest.raises(UsageError, match="has no check 'requests_ad_up'"):
+        run_checks(HonestSynchronousPublisher, ["requests_ad_up"])
+
+
 def test_a_check_cannot_be_hidden() -> None:
     """A method with the name of a check would turn it off without a word."""
     with pytest.raises(ValueError, match="hides a check"):

@@ -26,10 +26,14 @@ from penstock_tck._watchdog import Watchdog, WatchdogExpired, watchdog
 def run_checks(verification: type[Verification], only: Collection[str] | None = None) -> list[CheckResult]:
     """Run the checks of a verification class, or those named in `only`, and return a result for each. Needs no pytest.
 
-    Raises UsageError where what the class declares cannot be.
+    Raises UsageError where what the class declares cannot be, and where `only` names a check that it does not have.
     """
     validate(verification)
-    return [run_check(verification, check) for check in checks_of(verification) if only is None or check.name in only]
+    checks = {check.name: check for check in checks_of(verification)}
+    for name in only or ():
+        if name not in checks:
+            raise UsageError(f"{verification.__name__} has no check {name!r}, so nothing would be verified")
+    return [run_check(verification, check) for name, check in checks.items() if only is None or name in only]
 
 
 def run_check(verification: type[Verification], check: Check) -> CheckResult:
