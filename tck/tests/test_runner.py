@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 import trio
-from penstock_tck import CountingPublisher, Outcome, PublisherVerification, check, checks_of, run_check, run_checks, validate
+from penstock_tck import (
+    CountingPublisher,
+    Outcome,
+    ProcessorVerification,
+    PublisherVerification,
+    SubscriberVerification,
+    Verification,
+    check,
+    checks_of,
+    run_check,
+    run_checks,
+    validate,
+)
 
 from penstock.api import UsageError
 from tck.tests._honest_verifications import HonestSynchronousPublisher
@@ -162,6 +174,47 @@ def test_impossible_declarations_are_refused_without_pytest_too() -> None:
     """run_checks looks at them before the first check."""
     with pytest.raises(UsageError, match="declares"):
         run_checks(type("Impossible", (HonestSynchronousPublisher,), {"max_elements": -1}))
+
+
+@pytest.mark.parametrize(
+    ("base", "words"),
+    [
+        (PublisherVerification, "Forgot must define create_publisher"),
+        (SubscriberVerification, "Forgot must define create_subscriber"),
+        (ProcessorVerification, "Forgot must define create_processor, or override connect"),
+    ],
+)
+def test_a_forgotten_factory_is_told_once_and_first(base: type[Verification], words: str) -> None:
+    """It is no rule that was broken: fifty checks that fail for it would point at fifty wrong places."""
+    with pytest.raises(UsageError, match=words):
+        validate(type("Forgot", (base,), {}))
+
+
+@pytest.mark.parametrize(
+    ("base", "factory", "words"),
+    [
+        (PublisherVerification, "create_publisher", "returned None, which is no publisher: it has no subscribe()"),
+        (ProcessorVerification, "connect", "returned None, which is no publisher: it has no subscribe()"),
+        (
+            SubscriberVerification,
+            "create_subscriber",
+            "create_subscriber() returned None, which is no subscriber: it has no on_subscribe()",
+        ),
+    ],
+)
+def test_a_factory_that_returns_nothing_is_named(base: type[Verification], factory: str, words: str) -> None:
+    """A `return` was forgotten: the message says so, and does not blame the object that is not there."""
+    broken = type("Broken", (base,), {factory: lambda *_: None})
+    name = "elements_are_requested_and_taken" if base is SubscriberVerification else "requests_add_up"
+    (result,) = run_checks(broken, [name])
+    assert words in result.seen
+    assert result.failed
+
+
+def test_a_check_that_there_is_not_cannot_be_run() -> None:
+    """A misspelled name would verify nothing, and say that all is well."""
+    with pytest.raises(UsageError, match="has no check 'requests_ad_up'"):
+        run_checks(HonestSynchronousPublisher, ["requests_ad_up"])
 
 
 def test_a_check_cannot_be_hidden() -> None:

@@ -577,6 +577,23 @@ async def test_cleanup_that_hangs_is_cut_short_and_told(autojump_clock, how: str
     assert (cleanup.begun, cleanup.done) == (1, 0)
 
 
+async def test_cleanup_in_a_shield_is_waited_for_and_counts_as_done(nursery, autojump_clock) -> None:
+    """Past its deadline, too: nobody may reach behind a shield, and what was not cut short has not failed."""
+
+    async def shielded() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(20)
+
+    cleanup = Cleanup(shielded)
+    pumped = Pumped(nursery, cleanup, cleanup_timeout=3)
+    await pumped.ask(1)
+    pumped.pump.cancel()
+    await trio.sleep(19)
+    assert (cleanup.begun, cleanup.done) == (1, 0)
+    await trio.sleep(2)
+    assert (cleanup.done, pumped.told.failures) == (1, [])
+
+
 async def test_stopping_again_does_not_cut_the_cleanup_short(nursery, autojump_clock) -> None:
     """Leaving a block cancels the stream and then the scope: the second must not take the time that the first has given."""
     cleanup = Cleanup(partial(trio.sleep, 2))

@@ -668,8 +668,8 @@ def test_single_needs_an_element() -> None:
         (empty(), "<source empty>"),
         (failed(KeyError(1)), "<source failed with KeyError(1)>"),
         (single(5), "<source single>"),
-        (interval(1), "<source _ticks>"),
-        (timer(1), "<source _tick_once>"),
+        (interval(1), "<source interval(1)>"),
+        (timer(1), "<source timer(1)>"),
     ],
     ids=str,
 )

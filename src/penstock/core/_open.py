@@ -43,8 +43,9 @@ def subscribe(
     `Stream.request` yourself.
 
     When the block has been left, everything behind the stream has stopped: tasks are gone, generators are closed.
-    A generator that rests at a `yield` gets `cleanup_timeout` seconds for its own cleanup, then a `CleanupTimeout` is raised; one that
-    waits somewhere else is cancelled there, as trio cancels, so its cleanup must shield itself if it has to wait.
+    A generator that rests at a `yield` gets `cleanup_timeout` seconds for its own cleanup; then that is cancelled, and where it was cut
+    short a `CleanupTimeout` is raised. One that waits somewhere else is cancelled there, as trio cancels, so its cleanup must shield
+    itself if it has to wait. A shield without a deadline is waited for, however long that takes.
     Raises UsageError for what cannot be streamed. Entering and leaving checkpoint.
     """
     return open_into(Stream(demand=demand), source, on_violation=on_violation, cleanup_timeout=cleanup_timeout)

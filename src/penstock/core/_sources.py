@@ -152,12 +152,14 @@ def interval(seconds: float, *, delay: float | None = None) -> Source[int]:
     Ticks that nobody asked for in time are left out, not made up for: the number says which tick it is.
     """
     check_seconds(seconds, "the interval")
-    return generate(_ticks, seconds, seconds if delay is None else check_seconds(delay, "the delay", zero=True))
+    first = seconds if delay is None else check_seconds(delay, "the delay", zero=True)
+    return IteratorSource(partial(_ticks, seconds, first), label=f"interval({seconds:g})")
 
 
 def timer(delay: float) -> Source[int]:
     """Stream one 0, `delay` seconds after it was asked for, and complete."""
-    return generate(_tick_once, check_seconds(delay, "the delay", zero=True))
+    check_seconds(delay, "the delay", zero=True)
+    return IteratorSource(partial(_tick_once, delay), label=f"timer({delay:g})")
 
 
 def empty() -> Source[Any]:

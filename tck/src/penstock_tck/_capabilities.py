@@ -52,6 +52,18 @@ def optional_hook(method: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def factory(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a method of the kit as the factory that a verification must define: without what it makes there is nothing to verify."""
+    method.__tck_factory__ = True  # type: ignore[attr-defined]  # a mark for missing_factory() only
+    return method
+
+
+def missing_factory(verification: type[Any]) -> str:
+    """Return what a verification class must define and does not, in words, or an empty text."""
+    lacking = [name for name in verification.factories if getattr(getattr(verification, name), "__tck_factory__", False)]
+    return f"must define {', or override '.join(lacking)}" if len(lacking) == len(verification.factories) > 0 else ""
+
+
 EMPTY_STREAM: Final = Capability(
     "an empty stream",
     lambda verification: f"it declares min_elements = {verification.min_elements}" if verification.min_elements else "",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from penstock.api import UsageError
 from penstock.testing import ManualPublisher, ManualSubscriber, shown
+from penstock_tck._capabilities import factory
 from penstock_tck._publisher_stage import PublisherStage
 from penstock_tck._subscriber_stage import SubscriberStage
 from penstock_tck._upstream import CountingPublisher, DraftCountingPublisher
@@ -19,6 +20,7 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     abstract: ClassVar[bool] = True
 
+    factories: ClassVar[tuple[str, ...]] = ("create_processor", "connect")
     reports: ClassVar[bool] = True
     max_subscribers: ClassVar[int] = 1
     """How many subscribers below it serves at a time."""
@@ -30,10 +32,12 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     downstream: ManualSubscriber
     """The probe below, when it is verified as a subscriber."""
 
+    @factory
     def create_processor(self) -> Any:
         """Return a fresh processor that passes on each element that it gets, in order."""
         raise UsageError(f"{type(self).__name__} must define create_processor(), or override connect(upstream)")
 
+    @factory
     def connect(self, upstream: Any) -> Any:
         """Return the publisher below a fresh processor whose elements come from `upstream`. Override it for operators, plain or async."""
         return self._subscribed(upstream)

@@ -8,7 +8,7 @@ import trio
 
 from penstock.api import UNBOUNDED, UsageError
 from penstock.testing import ManualSubscriber, Signal, shown
-from penstock_tck._capabilities import optional_hook
+from penstock_tck._capabilities import factory, optional_hook
 from penstock_tck._verification import Verification, made
 
 _ENDS: Final = (Signal.ERROR, Signal.COMPLETE)
@@ -19,6 +19,7 @@ class PublisherStage(Verification):
 
     abstract: ClassVar[bool] = True
 
+    factories: ClassVar[tuple[str, ...]] = ("create_publisher",)
     max_elements: ClassVar[int] = UNBOUNDED
     """The longest stream that create_publisher can give; `UNBOUNDED` means that it can give an endless one."""
     min_elements: ClassVar[int] = 0
@@ -40,6 +41,7 @@ class PublisherStage(Verification):
 
     # ------------------------------------------------------------------ factories (plain or async)
 
+    @factory
     def create_publisher(self, elements: int) -> Any:
         """Return a publisher whose stream has exactly so many elements, none of them None. `UNBOUNDED` means endless."""
         raise UsageError(f"{type(self).__name__} must define create_publisher(elements)")
@@ -87,7 +89,10 @@ class PublisherStage(Verification):
 
     async def publisher(self, elements: int) -> Any:
         """Return a fresh publisher of the user's. Checkpoints if the factory does."""
-        return await made(self.create_publisher(elements))
+        publisher = await made(self.create_publisher(elements))
+        fine = callable(getattr(publisher, "subscribe", None))
+        self.verify(fine, f"create_publisher({elements}) returned {shown(publisher)}, which is no publisher: it has no subscribe()")
+        return publisher
 
     async def made(self, product: Any | Awaitable[Any]) -> Any:
         """Return what an optional factory gave, awaited if need be."""

@@ -15,6 +15,7 @@ import trio
 
 from penstock.api import UsageError
 from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, run_virtual, settle
+from penstock_tck._capabilities import missing_factory
 from penstock_tck._check import Check, Kind, checks_of
 from penstock_tck._environment import Environment
 from penstock_tck._result import CheckResult, Outcome, result_of
@@ -25,10 +26,14 @@ from penstock_tck._watchdog import Watchdog, WatchdogExpired, watchdog
 def run_checks(verification: type[Verification], only: Collection[str] | None = None) -> list[CheckResult]:
     """Run the checks of a verification class, or those named in `only`, and return a result for each. Needs no pytest.
 
-    Raises UsageError where what the class declares cannot be.
+    Raises UsageError where what the class declares cannot be, and where `only` names a check that it does not have.
     """
     validate(verification)
-    return [run_check(verification, check) for check in checks_of(verification) if only is None or check.name in only]
+    checks = {check.name: check for check in checks_of(verification)}
+    for name in only or ():
+        if name not in checks:
+            raise UsageError(f"{verification.__name__} has no check {name!r}, so nothing would be verified")
+    return [run_check(verification, check) for name, check in checks.items() if only is None or name in only]
 
 
 def run_check(verification: type[Verification], check: Check) -> CheckResult:
@@ -46,6 +51,9 @@ def run_check(verification: type[Verification], check: Check) -> CheckResult:
 
 def validate(verification: type[Verification]) -> None:
     """Raise UsageError where what a verification class declares cannot be."""
+    lacking = missing_factory(verification)
+    if lacking:
+        raise UsageError(f"{verification.__name__} {lacking}: what it returns is what is verified")
     if getattr(verification, "max_elements", 0) < 0:
         raise UsageError(f"{verification.__name__} declares max_elements below 0")
     if not 0 <= getattr(verification, "min_elements", 0) <= getattr(verification, "max_elements", 0):

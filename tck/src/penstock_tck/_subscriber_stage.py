@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import trio
 
 from penstock.api import UsageError
-from penstock.testing import ManualPublisher
-from penstock_tck._capabilities import optional_hook
+from penstock.testing import ManualPublisher, shown
+from penstock_tck._capabilities import factory, optional_hook
 from penstock_tck._verification import Verification, made
 
 
@@ -19,6 +19,7 @@ class SubscriberStage(Verification):
 
     abstract: ClassVar[bool] = True
 
+    factories: ClassVar[tuple[str, ...]] = ("create_subscriber",)
     reports: ClassVar[bool] = False
     """Whether the subscriber's handlers call self.saw_next, self.saw_error and self.saw_complete."""
     dispatches: ClassVar[bool] = False
@@ -32,6 +33,7 @@ class SubscriberStage(Verification):
 
     # ------------------------------------------------------------------ factory and hooks (plain or async)
 
+    @factory
     def create_subscriber(self) -> Any:
         """Return a fresh subscriber."""
         raise UsageError(f"{type(self).__name__} must define create_subscriber()")
@@ -93,6 +95,8 @@ class SubscriberStage(Verification):
     async def attach(self, upstream: ManualPublisher) -> None:
         """Make a fresh subscriber and subscribe it to `upstream`. Checkpoints."""
         self.subscriber = await made(self.create_subscriber())
+        fine = callable(getattr(self.subscriber, "on_subscribe", None))
+        self.verify(fine, f"create_subscriber() returned {shown(self.subscriber)}, which is no subscriber: it has no on_subscribe()")
         upstream.subscribe(self.subscriber)
         await self.settle()
 

@@ -36,6 +36,9 @@ class Verification:
     abstract: ClassVar[bool] = False
     """Set it to True in the body of a class that is only a base for others: it is not collected itself."""
 
+    factories: ClassVar[tuple[str, ...]] = ()
+    """The methods of which a class must define one, or there is nothing to verify."""
+
     env: Environment
 
     # ------------------------------------------------------------------ for check bodies

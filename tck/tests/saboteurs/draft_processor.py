@@ -164,6 +164,7 @@ SABOTEURS = [
         {
             "demand_of_long_ago_keeps_pulling": "nothing more was requested above after 4 of 20 elements",
             "a_cancel_unblocks_the_other_subscribers": "nothing more was requested above after 4 elements",
+            "elements_come_as_requested_by_the_draft": "expected on_next, but nothing arrived",
         },
     ),
     processor_saboteur(

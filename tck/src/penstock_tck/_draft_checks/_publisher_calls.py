@@ -36,7 +36,7 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
 
     @check("D2.2", "D4.1", elements=5)
     async def elements_come_as_requested_by_the_draft(self) -> None:
-        """DP8: expects nothing before the first request, one element for request_more(1), three for 1 and 2 at once, then silence.
+        """DP8: expects nothing before the first request, one element for request_more(1), three for 1 and 2 at once, fifty for 50.
 
         If this fails, look at where demand is counted: request_more adds to it, each on_next takes one from it, at zero there is silence.
         """
