@@ -65,13 +65,17 @@ def find_plugins() -> Finding:
 def _plugins_of(distribution: Distribution) -> Iterator[Found]:
     if f"[{GROUP}]" not in (distribution.read_text("entry_points.txt") or ""):
         return  # what is none of ours need not be parsed, and may be as broken as it likes
-    name, version = _name_of(distribution), str(distribution.metadata["Version"] or "")
+    name, version = _name_of(distribution), _field(distribution, "Version")
     for point in distribution.entry_points.select(group=GROUP):
         yield Found(name=point.name, distribution=name, version=version, point=point)
 
 
 def _name_of(distribution: Distribution) -> str:
-    return _normal(str(distribution.metadata["Name"] or ""))
+    return _normal(_field(distribution, "Name"))
+
+
+def _field(distribution: Distribution, name: str) -> str:
+    return str(distribution.metadata[name]) if name in distribution.metadata else ""
 
 
 def _name_if_any(distribution: Distribution) -> str:
