@@ -50,7 +50,10 @@ def _interpreters() -> dict[tuple[int, int], str]:
         minor = int(path.name.removeprefix("python3."))
         if minor >= OLDEST[1] and (3, minor) not in found and _runs(path):
             found[3, minor] = str(path)
-    return {version: path for version, path in sorted(found.items()) if version >= OLDEST}
+    usable = {version: path for version, path in sorted(found.items()) if version >= OLDEST}
+    if not usable:
+        sys.exit(f"penstock needs Python {OLDEST[0]}.{OLDEST[1]} or newer; nox runs on {sys.version.split()[0]}, and no other was found")
+    return usable
 
 
 def _runs(python: Path) -> bool:
@@ -147,6 +150,13 @@ def minimums(session: nox.Session) -> None:
 
 
 @nox.session(python=MAIN)
+def sweep(session: nox.Session) -> None:
+    """Cancel every source x operator x sink before every single task step; nothing may be left. `-- --seeds 20` for longer."""
+    _prepare(session, "tests")
+    session.run("python", "tests/sweep", *(session.posargs or ["--seeds", "2"]))
+
+
+@nox.session(python=MAIN)
 def tck(session: nox.Session) -> None:
     """The test kit: its own tests (a saboteur for each check), then the kit over every source, operator and adapter of ours."""
     _prepare(session, "tests")
@@ -232,7 +242,8 @@ def format_(session: nox.Session) -> None:
 
 def _default_sessions() -> list[str]:
     first = ["lint", "imports", "types", "tests"]
-    return [*first, *(f"tests-{version}" for version in OTHERS), "minimums", "tck", "plugins", "examples", "docs", "bench", "build", "demo"]
+    everywhere = ["minimums", "sweep", "tck", "plugins", "examples", "docs", "bench", "build", "demo"]
+    return [*first, *(f"tests-{version}" for version in OTHERS), *everywhere]
 
 
 nox.options.sessions = _default_sessions()

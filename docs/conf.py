@@ -16,13 +16,14 @@ extensions = [
     "sphinx.ext.autodoc",  # the reference is the docstrings
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
+    "operator_table",  # ours, in _ext: the operators side by side, out of their docstrings
     "complete_reference",  # ours, in _ext: a public name without an entry is a warning
 ]
 complete_reference_of = ["penstock", "penstock_tck"]
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
 
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "explanation/_*.md"]  # the latter are parts that pages include
 # Docstrings are written in plain text with `names` in single backticks: show those as code.
 default_role = "code"
 

@@ -29,7 +29,15 @@ class HonestLine:
         """Subscribe, then signal what has been requested meanwhile."""
         self.signal("on_subscribe", self)
         self.busy = False
+        self.open()
         self.pump()
+
+    def open(self) -> None:
+        """Open the source; what it raises ends the stream (rules 1.4, 1.9)."""
+        try:
+            self.publisher.open_source()
+        except Exception as error:
+            self.fail(error)
 
     # ------------------------------------------------------------------ what the subscriber calls
 
@@ -81,6 +89,10 @@ class HonestLine:
         else:
             self.end("on_complete")
 
+    def fail(self, error: Exception) -> None:
+        if self.subscriber is not None:
+            self.end("on_error", error)
+
     def end(self, signal: str, *arguments: Any) -> None:
         subscriber = self.subscriber
         self.forget()
@@ -102,9 +114,10 @@ class HonestLine:
 
 
 class HonestPublisher:
-    """Serves each subscriber the same elements, from the first one on."""
+    """Serves each subscriber the same elements, from the first one on; `broken` is what its source raises when it is opened."""
 
     line: type[HonestLine] = HonestLine
+    broken: Exception | None = None
 
     def __init__(self, count: int, error: Exception | None = None, *, reports: list[BaseException] | None = None) -> None:
         self.count = count
@@ -114,13 +127,33 @@ class HonestPublisher:
     def subscribe(self, subscriber: Any, /) -> None:
         if subscriber is None:
             raise TypeError("subscribe() was called with None (rule 1.9)")
+        self.serve(subscriber)
+
+    def serve(self, subscriber: Any) -> None:
         self.line(self, subscriber).begin()
+
+    def refuse(self, subscriber: Any) -> None:
+        """Rule 1.9: a refusal is an on_error after on_subscribe."""
+        line = self.line(self, subscriber)
+        line.signal("on_subscribe", line)
+        line.fail(RuntimeError("this publisher takes no subscriber"))
+
+    def open_source(self) -> None:
+        if self.broken is not None:
+            raise self.broken
 
     def element(self, index: int) -> Any:
         return index
 
     def report(self, error: BaseException) -> None:
         self.reports.append(error)
+
+
+class HonestRefuser(HonestPublisher):
+    """Refuses everybody."""
+
+    def serve(self, subscriber: Any) -> None:
+        self.refuse(subscriber)
 
 
 class TaskLine(HonestLine):
@@ -130,14 +163,22 @@ class TaskLine(HonestLine):
 
     def pump(self) -> None:
         if not self.busy and self.due():
-            self.busy = True
-            self.publisher.nursery.start_soon(self.run)
+            self.start()
         elif not self.busy:
             self.finish()
 
+    def start(self) -> None:
+        """Rule 3.16: a nursery that has closed is no reason to raise."""
+        try:
+            self.publisher.nursery.start_soon(self.run)
+        except RuntimeError as closed:
+            self.end("on_error", closed)
+        else:
+            self.busy = True
+
     async def run(self) -> None:
         while self.due():
-            await trio.lowlevel.checkpoint()
+            await trio.sleep(self.publisher.seconds)
             if self.due():
                 self.step()
         self.busy = False
@@ -145,9 +186,10 @@ class TaskLine(HonestLine):
 
 
 class TaskPublisher(HonestPublisher):
-    """The same with tasks in a nursery."""
+    """The same with tasks in a nursery; each element comes `seconds` after it is due."""
 
     line = TaskLine
+    seconds = 0.0
 
     def __init__(self, nursery: trio.Nursery, count: int, error: Exception | None = None, **more: Any) -> None:
         super().__init__(count, error, **more)

@@ -1,7 +1,10 @@
-"""A subscriber and a processor that keep the rules. Saboteurs override one method."""
+"""Subscribers of several kinds, and a processor, that keep the rules. Saboteurs override one method."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
+
+import trio
 
 from penstock.api import IllegalDemand, add_demand, check_demand
 
@@ -47,6 +50,7 @@ class HonestSubscriber:
 
     def on_error(self, error: Any, /) -> None:
         self.refuse_none(error)
+        self.refuse_what_is_no_exception(error)
         self.ended()
         self.on_failure(error)
 
@@ -59,6 +63,10 @@ class HonestSubscriber:
     def refuse_none(self, value: Any) -> None:
         if value is None:
             raise TypeError("None is never a signal's value (rule 2.13)")
+
+    def refuse_what_is_no_exception(self, error: Any) -> None:
+        if not isinstance(error, BaseException):
+            raise TypeError("on_error wants an exception (rule 2.13)")
 
     def second(self, subscription: Any) -> None:
         subscription.cancel()
@@ -89,6 +97,90 @@ class HonestSubscriber:
             subscription.cancel()
 
 
+class ManualHonestSubscriber(HonestSubscriber):
+    """Requests only what it is told to."""
+
+    def first_request(self) -> None:
+        """Nothing."""
+
+    def next_request(self) -> None:
+        """Nothing."""
+
+
+class OneAtATimeSubscriber(ManualHonestSubscriber):
+    """Whatever it is told to request, it requests the next element when it has the one before."""
+
+    wanted = 0
+    waits = False
+
+    def request(self, n: int) -> None:
+        self.wanted += n
+        self.next_request()
+
+    def on_next(self, element: Any, /) -> None:
+        self.waits = element is None and self.waits
+        super().on_next(element)
+
+    def next_request(self) -> None:
+        if self.wanted and not self.waits and self.subscription is not None:
+            self.wanted -= 1
+            self.waits = True
+            self.subscription.request(1)
+
+
+class DispatchingSubscriber(HonestSubscriber):
+    """Hands every signal to a task, which exists while something waits (rule 2.2)."""
+
+    def __init__(self, nursery: trio.Nursery, *handlers: Any) -> None:
+        super().__init__(*handlers)
+        self.nursery = nursery
+        # Bound: what was requested, and one end.
+        self.mail: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self.running = False
+        self.stopped = False
+
+    def post(self, call: Callable[..., object], *arguments: Any) -> None:
+        self.mail.append((call, arguments))
+        if not self.running:
+            self.running = True
+            self.nursery.start_soon(self.run)
+
+    async def run(self) -> None:
+        while self.mail:
+            await trio.lowlevel.checkpoint()
+            call, arguments = self.mail.popleft()
+            call(*arguments)
+        self.running = False
+
+    def on_next(self, element: Any, /) -> None:
+        self.refuse_none(element)
+        self.post(self.handle, element)
+
+    def on_error(self, error: Any, /) -> None:
+        self.refuse_none(error)
+        self.refuse_what_is_no_exception(error)
+        self.ended()
+        self.post(self.on_failure, error)
+
+    def on_complete(self) -> None:
+        self.ended()
+        self.post(self.on_end)
+
+    def handle(self, element: Any) -> None:
+        if self.stopped:
+            return
+        try:
+            self.on_element(element)
+        except Exception:
+            self.shut_down()
+            return
+        self.next_request()
+
+    def shut_down(self) -> None:
+        self.stopped = True
+        super().shut_down()
+
+
 class HonestProcessor:
     """Passes everything on between one publisher above and one subscriber below; the demand above is the demand below."""
 
@@ -109,7 +201,7 @@ class HonestProcessor:
             self.turn_away(subscriber)
             return
         self.downstream = subscriber
-        subscriber.on_subscribe(self)
+        self.deliver("on_subscribe", self)
         self.ready = True
         self.pass_end()
         self.pass_demand()
@@ -152,7 +244,8 @@ class HonestProcessor:
             self.deliver("on_next", element)
 
     def on_error(self, error: Any, /) -> None:
-        self.refuse_none(error)
+        if not isinstance(error, BaseException):
+            raise TypeError("on_error wants an exception (rule 2.13)")
         self.upstream = None
         self.end = ("on_error", error)
         self.pass_end()
@@ -177,7 +270,8 @@ class HonestProcessor:
         if self.end is None or not self.ready or self.over:
             return
         self.over = True
-        self.deliver(*self.end)
+        end, self.end = self.end, None
+        self.deliver(*end)
         self.downstream = None
 
     def deliver(self, signal: str, *arguments: Any) -> None:
@@ -190,6 +284,15 @@ class HonestProcessor:
         upstream, self.upstream = self.upstream, None
         if upstream is not None:
             upstream.cancel()
+
+
+class HonestRecovery(HonestProcessor):
+    """Completes where the publisher above fails (rule 4.2)."""
+
+    def on_error(self, error: Any, /) -> None:
+        if not isinstance(error, BaseException):
+            raise TypeError("on_error wants an exception (rule 2.13)")
+        self.on_complete()
 
 
 class _Over:

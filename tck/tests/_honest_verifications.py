@@ -9,8 +9,16 @@ from penstock_tck import DRAFT, ProcessorVerification, PublisherVerification, Su
 
 from tck.tests._honest_draft import DraftLine, DraftPublisher, RefusingDraftPublisher, SlowDraftPublisher
 from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
-from tck.tests._honest_publishers import HonestLine, HonestPublisher, TaskLine, TaskPublisher
-from tck.tests._honest_subscribers import HonestProcessor, HonestSubscriber
+from tck.tests._honest_fan_out import HonestFanOut
+from tck.tests._honest_publishers import HonestLine, HonestPublisher, HonestRefuser, TaskLine, TaskPublisher
+from tck.tests._honest_subscribers import (
+    DispatchingSubscriber,
+    HonestProcessor,
+    HonestRecovery,
+    HonestSubscriber,
+    ManualHonestSubscriber,
+    OneAtATimeSubscriber,
+)
 
 tck_verifies_nothing = "these are run by run_checks"
 
@@ -24,8 +32,12 @@ class HonestSynchronousPublisher(PublisherVerification):
     line: type[HonestLine] = HonestLine
     publisher_class: type[HonestPublisher] = HonestPublisher
 
+    refuser_class: type[HonestPublisher] = HonestRefuser
+
     def make(self, count: int, error: Exception | None = None) -> HonestPublisher:
-        publisher = self.publisher_class(count, error, reports=self.reported_violations)
+        return self.with_line(self.publisher_class(count, error, reports=self.reported_violations))
+
+    def with_line(self, publisher: HonestPublisher) -> HonestPublisher:
         if self.line is not HonestLine:
             publisher.line = self.line
         return publisher
@@ -39,19 +51,31 @@ class HonestSynchronousPublisher(PublisherVerification):
     def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
         return self.make(elements, error)
 
+    def create_broken_publisher(self, error: Exception) -> Any:
+        publisher = self.make(3)
+        publisher.broken = error
+        return publisher
+
     def create_completed_publisher(self) -> Any:
         return self.make(0)
 
+    def create_refusing_publisher(self) -> Any:
+        return self.refuser_class(3, reports=self.reported_violations)
+
 
 class HonestTaskPublisher(HonestSynchronousPublisher):
-    """With a task for each subscription."""
+    """With a task for each subscription, and nothing that is signalled on the stack of a request."""
 
+    synchronous_bound = 0
     line: type[HonestLine] = TaskLine
     publisher_class: type[Any] = TaskPublisher
 
     def make(self, count: int, error: Exception | None = None) -> HonestPublisher:
-        publisher: HonestPublisher = self.publisher_class(self.env.nursery, count, error, reports=self.reported_violations)
-        publisher.line = self.line
+        return self.with_line(self.publisher_class(self.env.nursery, count, error, reports=self.reported_violations))
+
+    def create_slow_publisher(self, elements: int, seconds: float) -> Any:
+        publisher = self.make(elements)
+        publisher.seconds = seconds  # type: ignore[attr-defined]  # it is a TaskPublisher
         return publisher
 
 
@@ -97,6 +121,43 @@ class HonestSubscriberStage(SubscriberVerification):
         self.subscriber.shut_down()
 
 
+class HonestManualSubscriberStage(HonestSubscriberStage):
+    """A subscriber that requests what it is told to, and nothing by itself."""
+
+    subscriber_class = ManualHonestSubscriber
+
+
+class HonestOneAtATimeStage(HonestSubscriberStage):
+    """A subscriber that requests one element at a time, however many are wanted."""
+
+    subscriber_class = OneAtATimeSubscriber
+
+
+class HonestDispatchingStage(HonestSubscriberStage):
+    """A subscriber whose handlers run in a task."""
+
+    dispatches = True
+    subscriber_class: type[Any] = DispatchingSubscriber
+
+    def create_subscriber(self) -> Any:
+        return self.subscriber_class(self.env.nursery, self.saw_next, self.saw_error, self.saw_complete)
+
+    def create_raising_subscriber(self, error: Exception) -> Any:
+        def handler(_: Any) -> None:
+            raise error
+
+        return self.subscriber_class(self.env.nursery, handler, self.saw_error, self.saw_complete)
+
+
+class HonestBlackBox(SubscriberVerification):
+    """A subscriber of which nothing but the interface is known."""
+
+    subscriber_class: type[Any] = HonestSubscriber
+
+    def create_subscriber(self) -> Any:
+        return self.subscriber_class()
+
+
 class HonestProcessorStage(ProcessorVerification):
     """A processor with one subscriber below."""
 
@@ -105,6 +166,22 @@ class HonestProcessorStage(ProcessorVerification):
 
     def create_processor(self) -> Any:
         return self.processor_class()
+
+
+class HonestFanOutStage(HonestProcessorStage):
+    """A processor that serves any number of subscribers and reads ahead."""
+
+    multicast = True
+    reads_ahead = True
+    max_subscribers = 3
+    processor_class: type[Any] = HonestFanOut
+
+
+class HonestRecoveringStage(HonestProcessorStage):
+    """A processor that ends the stream well when what is above has failed."""
+
+    recovers = True
+    processor_class = HonestRecovery
 
 
 class HonestDraftSubscriberStage(SubscriberVerification):
@@ -150,7 +227,13 @@ HONEST = (
     HonestSynchronousPublisher,
     HonestTaskPublisher,
     HonestSubscriberStage,
+    HonestManualSubscriberStage,
+    HonestOneAtATimeStage,
+    HonestDispatchingStage,
+    HonestBlackBox,
     HonestProcessorStage,
+    HonestFanOutStage,
+    HonestRecoveringStage,
     HonestDraftPublisher,
     HonestDraftSubscriberStage,
     HonestDraftProcessorStage,

@@ -37,12 +37,17 @@ from penstock_tck import (
 
 from tck.tests._honest_draft import DraftLine
 from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
+from tck.tests._honest_fan_out import HonestFanOut
 from tck.tests._honest_publishers import HonestLine, TaskLine
+from tck.tests._honest_subscribers import DispatchingSubscriber, HonestRecovery
 from tck.tests._honest_verifications import (
+    HonestDispatchingStage,
     HonestDraftProcessorStage,
     HonestDraftPublisher,
     HonestDraftSubscriberStage,
+    HonestFanOutStage,
     HonestProcessorStage,
+    HonestRecoveringStage,
     HonestSubscriberStage,
     HonestSynchronousPublisher,
     HonestTaskPublisher,
@@ -71,7 +76,7 @@ def _saboteur(culprit: type[Any], verification: type[Verification], caught: Mapp
         raise ValueError(f"{culprit.__name__} does not say what it breaks")
     # The same fault may be one by either generation's rules.
     name = f"Draft{culprit.__name__}" if verification.profile is DRAFT else culprit.__name__
-    return Saboteur(name=name, breaks=breaks, verification=verification, caught={**caught, **dict.fromkeys(also, "")})
+    return Saboteur(name=name, breaks=breaks, verification=verification, caught={**dict.fromkeys(also, ""), **caught})
 
 
 def publisher_saboteur(line: type[HonestLine], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
@@ -104,16 +109,34 @@ def draft_publisher_saboteur(
     return _saboteur(culprit, verification, caught, also)
 
 
+def refuser_saboteur(refuser: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
+    """A publisher that refuses its subscribers in the wrong way."""
+    verification: type[PublisherVerification] = type(
+        refuser.__name__, (HonestSynchronousPublisher,), {"refuser_class": refuser, **declares}
+    )
+    return _saboteur(refuser, verification, caught, also)
+
+
 def subscriber_saboteur(subscriber: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
     """A broken subscriber, of either generation."""
-    base: type[Any] = HonestDraftSubscriberStage if issubclass(subscriber, HonestDraftSubscriber) else HonestSubscriberStage
+    base: type[Any] = HonestSubscriberStage
+    if issubclass(subscriber, HonestDraftSubscriber):
+        base = HonestDraftSubscriberStage
+    elif issubclass(subscriber, DispatchingSubscriber):
+        base = HonestDispatchingStage
     verification: type[SubscriberVerification] = type(subscriber.__name__, (base,), {"subscriber_class": subscriber, **declares})
     return _saboteur(subscriber, verification, caught, also)
 
 
 def processor_saboteur(processor: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
     """A broken processor, of either generation."""
-    base: type[Any] = HonestDraftProcessorStage if issubclass(processor, HonestDraftProcessor) else HonestProcessorStage
+    base: type[Any] = HonestProcessorStage
+    if issubclass(processor, HonestDraftProcessor):
+        base = HonestDraftProcessorStage
+    elif issubclass(processor, HonestFanOut):
+        base = HonestFanOutStage
+    elif issubclass(processor, HonestRecovery):
+        base = HonestRecoveringStage
     verification: type[ProcessorVerification] = type(processor.__name__, (base,), {"processor_class": processor, **declares})
     return _saboteur(processor, verification, caught, also)
 
@@ -130,5 +153,6 @@ __all__ = [
     "processor_saboteur",
     "publisher_class_saboteur",
     "publisher_saboteur",
+    "refuser_saboteur",
     "subscriber_saboteur",
 ]

@@ -149,11 +149,19 @@ def test_only_optional_checks_can_be_waived() -> None:
         validate(excused)
 
 
-@pytest.mark.parametrize("declared", [{"max_elements": -1}, {"recursion_bound": 0}])
+@pytest.mark.parametrize(
+    "declared", [{"max_elements": -1}, {"recursion_bound": 0}, {"min_elements": -1}, {"min_elements": 3, "max_elements": 2}]
+)
 def test_impossible_declarations_are_refused(declared: dict[str, int]) -> None:
     """A declaration that cannot be is a mistake, found before anything runs."""
     with pytest.raises(UsageError, match="declares"):
         validate(type("Impossible", (HonestSynchronousPublisher,), declared))
+
+
+def test_impossible_declarations_are_refused_without_pytest_too() -> None:
+    """run_checks looks at them before the first check."""
+    with pytest.raises(UsageError, match="declares"):
+        run_checks(type("Impossible", (HonestSynchronousPublisher,), {"max_elements": -1}))
 
 
 def test_a_check_cannot_be_hidden() -> None:
@@ -173,7 +181,7 @@ def test_a_missing_capability_is_named() -> None:
 
     result = run_check(Small, next(check for check in checks_of(Small) if check.name == "requests_add_up"))
     assert result.outcome is Outcome.NOT_APPLICABLE
-    assert result.seen == "it declares max_elements = 1, and the check needs 10"
+    assert result.seen == "it declares max_elements = 1, and the check needs 2"
 
 
 def test_what_a_check_leaves_open_is_told() -> None:

@@ -189,7 +189,7 @@ async def test_a_call_on_a_cancelled_subscription_raises(nursery) -> None:
     assert heard.log == [("on_subscribe",)]
 
 
-@pytest.mark.parametrize("source", [from_iterable("a"), from_publisher(Counting(1))], ids=repr)
+@pytest.mark.parametrize("source", [from_iterable("a"), from_publisher(Counting(1))], ids=["with a task", "without one"])
 async def test_a_call_after_the_end_raises(nursery, source) -> None:
     """D6.3: after the end a subscription counts as cancelled."""
     heard = await _open(source, nursery)

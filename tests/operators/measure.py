@@ -79,9 +79,13 @@ class Line(Subscription):
         self.bench = bench
         self.name = name
         self.requests: list[int] = []
+        self.requested = 0
         self.cancelled = False
         self.ended = False
         self.sent = 0
+        self._answering = False
+        self.kept = subscriber
+        """A publisher may be slow to forget its subscriber: what that still refers to after the end is a leak."""
         self._subscriber: Subscriber[Any] | None = subscriber
 
     # --- what the operator calls
@@ -92,6 +96,7 @@ class Line(Subscription):
         if self.over:
             self.bench.breaches.append(f"{self.name}: request({n}) on a dead subscription (rule 2.4)")
         self.requests.append(n)
+        self.requested += n
         self.bench.asked(self)
 
     def cancel(self, /) -> None:
@@ -105,10 +110,6 @@ class Line(Subscription):
     @property
     def over(self) -> bool:
         return self.cancelled or self.ended
-
-    @property
-    def requested(self) -> int:
-        return sum(self.requests)
 
     @property
     def outstanding(self) -> int:
@@ -129,6 +130,17 @@ class Line(Subscription):
         while most > 0 and self.outstanding > 0:
             self.emit()
             most -= 1
+
+    def obey(self, length: int) -> None:
+        """Answer inside `request` (rule 3.10) in a loop that a request from inside on_next does not enter again (rule 3.3)."""
+        if self._answering:
+            return
+        self._answering = True
+        while self.outstanding and self.sent < length:
+            self.emit()
+        self._answering = False
+        if self.sent == length and not self.over:
+            self.complete()
 
     def complete(self) -> None:
         self._end(lambda subscriber: subscriber.on_complete())
@@ -262,6 +274,8 @@ class Bench:
         self.peak = 0
         self.obedient = False
         """Whether lines answer inside `request`, as synchronous publishers do."""
+        self.length = MOST_ELEMENTS
+        """How many elements an obedient line gives before it completes."""
         self._made = 0
         self._alive: weakref.WeakSet[Token] = weakref.WeakSet()
         self._gate = trio.Event()
@@ -322,8 +336,9 @@ class Bench:
         self.peak = max(self.peak, self.held)
 
     def asked(self, line: Line) -> None:
+        """Take note of a request."""
         if self.obedient:
-            line.answer()
+            line.obey(self.length)
 
     # --- for operators with async functions
 

@@ -59,6 +59,8 @@ class Promise:
     """Of the held elements, those that are a memory and will not be passed on."""
     room: int = 4
     """Elements that each source may give in a filling without ending the stream by that."""
+    passes_on: Callable[[int], int] = lambda waiting: waiting
+    """Tokens that are passed on for so many that wait, when every source has completed."""
     raising: Callable[[Callable[..., Any]], Operator[Any, Any]] | None = None
     """The same operator with the given function (which will raise); None where it takes no function."""
 
@@ -221,4 +223,60 @@ PROMISES: Final[list[Promise]] = [
     # --- _recover.py
     Promise(name="retry", make=lambda bench: ops.retry(3), after_error=()),
     Promise(name="on_error_resume", make=lambda bench: ops.on_error_resume(bench.source()), after_error=()),
+    # --- _combine.py
+    Promise(
+        name="merge",
+        make=lambda bench: ops.merge(bench.source()),
+        demand=_up_to_16,
+        others=_up_to_16,
+        steady=STEPS // 2,  # each step is answered by both sources, and pays for two
+        says_demand="1 per downstream demand from each source, at most 16 ahead",
+        bound=2 * 16,
+        peak=2 * 16 - 1,  # the first element is in the subscriber's hands when all others arrive
+        says_buffer="up to 16 for each source",
+        after_complete=(),
+    ),
+    Promise(
+        name="zip",
+        make=lambda bench: ops.zip(bench.source()),
+        demand=_up_to_16,
+        others=_up_to_16,
+        says_demand="1 per downstream demand from each source, at most 16 ahead",
+        bound=2 * 16,
+        peak=2 * 16 - 2,  # the first tuple is in the subscriber's hands when all others arrive
+        says_buffer="up to 16 for each source",
+    ),
+    Promise(
+        name="combine_latest",
+        make=lambda bench: ops.combine_latest(bench.source()),
+        demand=_up_to_16,
+        others=_up_to_16,
+        steady=STEPS // 2 + 1,  # each step but the first is answered by both sources, and pays for two
+        says_demand="1 per downstream demand from each source, at most 16 ahead, and 1 more for each element that was replaced",
+        bound=2 * 16 + 2,
+        peak=2 * 16 - 2,  # the first tuple, made of the latest of each, is in the subscriber's hands when all others arrive
+        says_buffer="up to 16 for each source, and the latest element of each",
+        remembered=2,
+        passes_on=lambda waiting: 2 * waiting,
+    ),
+    # --- _flatten.py
+    Promise(name="concat", make=lambda bench: ops.concat(bench.source()), after_complete=()),
+    *(
+        Promise(
+            name="flat_map",
+            variant=variant,
+            make=make,
+            raising=lambda function: ops.flat_map(function, concurrency=4),
+            demand=lambda n: 4,
+            steady=4,  # the inner streams do not end
+            says_demand="`concurrency` with the first downstream demand, then 1 for each inner stream that has ended",
+            bound=4 * 16,
+            peak=peak,
+            says_buffer="up to 16 for each inner stream, so 16 times `concurrency` in all",
+        )
+        for variant, make, peak in (
+            ("", lambda bench: ops.flat_map(lambda token: bench.source("inner"), concurrency=4), 4 * 16 - 1),
+            ("async", lambda bench: ops.flat_map(_slow(bench, lambda token: bench.source("inner")), concurrency=4), 4),
+        )
+    ),
 ]

@@ -181,7 +181,10 @@ async def test_cancelling_stops_the_function() -> None:
         recorder.request(3)
         bench.lines[0].emit(3)
         await bench.settle()
+        subscription: Any = recorder._subscription
         recorder.cancel()
+        subscription.request(1)
+        subscription.cancel()
         await bench.settle()
         assert slow.running == 0
         assert recorder.kinds == []

@@ -7,18 +7,25 @@ import pytest
 
 from tests.repo._tree import files, python_files, text_of, tree_of
 
-# A folder beside them may hold the parts of a larger one.
+# What stands below the folder belongs to the demo: its scenes, and the screen that shows them.
 EXAMPLES = [path for path in python_files("examples") if path.parent == Path("examples")]
+DEMO = Path("examples/demo.py")
 
 
 def test_there_are_examples() -> None:
     """The folder is not empty, and the main job is in it."""
-    assert Path("examples/demo.py") in EXAMPLES
+    assert DEMO in EXAMPLES
 
 
 def test_each_example_has_its_output_and_each_output_its_example() -> None:
-    """What an example prints is stored beside it, with the same name."""
-    assert {path.stem for path in files("examples") if path.suffix == ".out"} == {path.stem for path in EXAMPLES}
+    """What an example prints is stored beside it, with the same name; but for the demo, which prints what it measures."""
+    assert {path.stem for path in files("examples") if path.suffix == ".out"} == {path.stem for path in EXAMPLES if path != DEMO}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=str)
+def test_each_example_has_its_place_on_the_path(path: Path) -> None:
+    """examples/README.md names each example, in the order in which to read them."""
+    assert f"]({path.name})" in text_of(Path("examples/README.md"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=str)

@@ -4,12 +4,6 @@ import pytest
 
 from tests.repo._tree import ROOT, python_files
 
-# A module that needs no test module of its own, and why. Keep it small.
-EXEMPT = {
-    "src/penstock/api/_interfaces.py": "declarations: nothing runs; tests/typing and the test kit hold others to them",
-    "src/penstock/api/_draft_interfaces.py": "the same",
-}
-
 
 def _modules() -> list[str]:
     return [str(path) for path in python_files("src") if path.name.startswith("_") and path.name not in {"__init__.py", "__main__.py"}]
@@ -23,14 +17,7 @@ def _test_of(module: str) -> str:
 @pytest.mark.parametrize("module", _modules())
 def test_a_module_has_its_test_module(module: str) -> None:
     """Who changes a module finds its tests without a search."""
-    assert module in EXEMPT or (ROOT / _test_of(module)).is_file(), f"{module} needs {_test_of(module)}"
-
-
-@pytest.mark.parametrize("module", EXEMPT)
-def test_an_exemption_is_still_needed(module: str) -> None:
-    """An exemption goes when its module goes or gets its tests."""
-    assert (ROOT / module).is_file()
-    assert not (ROOT / _test_of(module)).exists()
+    assert (ROOT / _test_of(module)).is_file(), f"{module} needs {_test_of(module)}"
 
 
 def test_the_mirror_is_what_the_guide_says() -> None:

@@ -123,13 +123,30 @@ def test_hooks_act_inside_signals_and_receive_the_probe() -> None:
     assert line.calls == [2, 7]
 
 
+class Recursing(Line):
+    """Answers each request with an element, before it returns."""
+
+    probe: ManualSubscriber
+
+    def request(self, n: int, /) -> None:
+        self.probe.on_next(n)
+
+
 def test_recursion_past_the_bound_is_a_breach() -> None:
-    """on_next that is called from inside on_next, through the hook."""
-    probe = subscribed(recursion_bound=1, when_next=lambda again, element: again.on_next(element - 1) if element else None)
+    """on_next, request and on_next again, where no nesting is declared."""
+    line = Recursing()
+    line.probe = subscribed(line, recursion_bound=1, when_next=lambda asking, _: len(asking.elements) < 2 and asking.request(1))
+    line.probe.request(1)
+    assert rules(line.probe) == ["3.3"]
+    assert line.probe.ledger.deepest == 2
+
+
+def test_an_element_inside_an_element_is_a_breach() -> None:
+    """on_next that is called from inside on_next, and not by a request, overlaps (rule 1.3)."""
+    probe = subscribed(when_next=lambda again, element: again.on_next(element - 1) if element else None)
     probe.request(10)
     probe.on_next(1)
-    assert rules(probe) == ["3.3"]
-    assert probe.ledger.deepest == 2
+    assert rules(probe) == ["1.3"]
 
 
 def expectation(act: Callable[[ManualSubscriber, ManualPublisher], Awaitable[object]]) -> object:

@@ -71,9 +71,35 @@ def test_too_many_signals_at_all_stop_the_publisher() -> None:
 def test_recursion_is_held_against_the_declared_bound() -> None:
     """on_next inside on_next is a breach only past the bound (rule 3.3)."""
     book = ledger(recursion_bound=2)
+    book.granted(3)
     for _ in range(3):
-        book.enter()
+        book.call()
+        book.arrived(Signal.NEXT, "x")
+        book.enter(Signal.NEXT)
     assert (rules(book), book.deepest) == (["3.3"], 3)
+
+
+def test_a_signal_inside_a_signal_is_a_breach() -> None:
+    """Until on_next has returned nothing else may arrive (rule 1.3)."""
+    book = ledger()
+    book.granted(1)
+    book.arrived(Signal.NEXT, "x")
+    book.enter(Signal.NEXT)
+    book.arrived(Signal.COMPLETE, "")
+    assert rules(book) == ["1.3"]
+
+
+def test_a_signal_inside_a_call_of_the_subscriber_is_none() -> None:
+    """A request inside on_next may be answered before it returns (rules 3.10, 3.11), and afterwards the signal goes on."""
+    book = ledger()
+    book.granted(1)
+    book.arrived(Signal.NEXT, "x")
+    book.enter(Signal.NEXT)
+    book.call()
+    book.arrived(Signal.COMPLETE, "")
+    book.leave()
+    book.leave()
+    assert (rules(book), book.depth) == ([], 0)
 
 
 def test_a_signal_from_another_thread_is_a_breach() -> None:
@@ -83,6 +109,19 @@ def test_a_signal_from_another_thread_is_a_breach() -> None:
     thread.start()
     thread.join()
     assert rules(book) == ["2.11"]
+
+
+def test_a_signal_from_another_thread_overlaps_even_inside_a_call() -> None:
+    """What answers a request from another thread is not on the stack of that request: on_next has not returned (rule 1.3)."""
+    book = ledger()
+    book.granted(2)
+    book.arrived(Signal.NEXT, "x")
+    book.enter(Signal.NEXT)
+    book.call()
+    thread = threading.Thread(target=book.arrived, args=(Signal.NEXT, "y"))
+    thread.start()
+    thread.join()
+    assert rules(book) == ["2.11", "1.3"]
 
 
 def test_an_open_subscription_is_told() -> None:

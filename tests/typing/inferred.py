@@ -28,3 +28,19 @@ def piping() -> None:
     assert_type(penstock.pipe(numbers, ops.map(name_of)), Source[str])
     assert_type(penstock.pipe(numbers, ops.filter(lambda n: n > 1), ops.map(lambda n: n / 2)), Source[float])
     assert_type(penstock.pipe(numbers, ops.distinct_until_changed()), Source[int])
+
+
+async def words_of(number: int) -> list[str]:
+    """An async function that names a stream."""
+    return [str(number)]
+
+
+def joining() -> None:
+    """Where streams are joined, their element types are."""
+    assert_type(penstock.pipe(numbers, ops.merge(["a"])), Source[int | str])
+    assert_type(penstock.pipe(numbers, ops.concat(["a"], ["b"])), Source[int | str])
+    assert_type(penstock.pipe(numbers, ops.zip(["a"], [1.5])), Source[tuple[int, str, float]])
+    assert_type(penstock.pipe(numbers, ops.combine_latest(["a"])), Source[tuple[int, str]])
+    assert_type(penstock.pipe(numbers, ops.flat_map(words_of, concurrency=2)), Source[str])
+    assert_type(penstock.pipe(numbers, ops.flat_map(penstock.single)), Source[int])
+    assert_type(penstock.pipe(numbers, ops.flat_map(lambda n: [str(n)])), Source[str])

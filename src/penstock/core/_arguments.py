@@ -4,6 +4,7 @@ Every refusal is a UsageError that says what was given, and what to give.
 """
 
 from collections.abc import Callable
+from functools import partial
 from math import isfinite
 from typing import TypeVar
 
@@ -38,7 +39,14 @@ def check_function(function: F, what: str, of: str) -> F:
     return function
 
 
+def has_methods_of(thing: object, interface: type) -> bool:
+    """Tell whether `thing` is an object with the methods of `interface`; a class has them, too, but is no such object."""
+    return isinstance(thing, interface) and not isinstance(thing, type)
+
+
 def name_of(thing: object) -> str:
     """Return what a person would call `thing` in a message: a function's name, else the type's."""
+    while isinstance(thing, partial):
+        thing = thing.func
     name = getattr(thing, "__qualname__", None)
     return name if isinstance(name, str) else type(thing).__name__

@@ -110,5 +110,5 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
 def _plain(function: F, what: str, of: str) -> F:
     """Return `function` where it is a plain one; an async one would never run, because nobody could await it."""
     if inspect.iscoroutinefunction(check_function(function, f"`{what}`", of)):
-        raise UsageError(f"{what} is {name_of(function)}, which is async; a signal cannot wait. For async work there is for_each()")
+        raise UsageError(f"`{what}` is {name_of(function)}, which is async; a signal cannot wait. For async work there is for_each()")
     return function

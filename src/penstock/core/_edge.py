@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from penstock.api import IllegalDemand, RuleViolation, Subscriber, Subscription, check_demand, shown
+from penstock.core._arguments import has_methods_of
 from penstock.core._scope import Report, tell
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class Edge(Subscriber[T], Subscription, Generic[T]):
 
         The only error is a TypeError for what is no subscriber.
         """
-        if not isinstance(subscriber, Subscriber):
+        if not has_methods_of(subscriber, Subscriber):
             # rule 1.9: there is nobody to signal on_error to
             raise TypeError(
                 f"subscribe() was given {type(subscriber).__name__!r}, which is no subscriber: "

@@ -57,7 +57,7 @@ class _Opening(AbstractAsyncContextManager[Stream[T]], Generic[T]):
 
     def __init__(self, source: Source[T], stream: Stream[T], on_violation: Report, cleanup_timeout: float) -> None:
         self._source: Source[T] | None = source
-        self._stream: Stream[T] | None = stream
+        self._stream = stream
         self._on_violation = on_violation
         self._cleanup_timeout = cleanup_timeout
         self._failures: list[Exception] = []
@@ -65,11 +65,11 @@ class _Opening(AbstractAsyncContextManager[Stream[T]], Generic[T]):
     async def __aenter__(self) -> Stream[T]:
         await trio.lowlevel.checkpoint()
         source, self._source = self._source, None
-        stream = self._stream
-        if source is None or stream is None:
+        if source is None:
             raise UsageError("this subscription was opened before; call subscribe() again for another one")
         self._nursery = trio.open_nursery(strict_exception_groups=True)
         nursery = await self._nursery.__aenter__()
+        stream = self._stream
         self._scope = Scope(nursery, on_violation=self._on_violation, on_failure=self._keep, cleanup_timeout=self._cleanup_timeout)
         try:
             source.attach(stream, self._scope)
@@ -83,9 +83,8 @@ class _Opening(AbstractAsyncContextManager[Stream[T]], Generic[T]):
         return stream
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        stream, self._stream = self._stream, None  # no reference is kept: a foreign publisher may keep our scope
-        if stream is not None:
-            stream.cancel()
+        self._stream.cancel()
+        del self._stream  # no reference is kept: a foreign publisher may keep our scope, and that keeps this block
         self._scope.cancel()
         crash = await self._wait_stopped()
         if crash is not None and (error is None or not isinstance(crash, trio.Cancelled)):
@@ -100,9 +99,12 @@ class _Opening(AbstractAsyncContextManager[Stream[T]], Generic[T]):
         """
         try:
             await self._nursery.__aexit__(None, None, None)
+            await trio.lowlevel.checkpoint_if_cancelled()  # which the end of a nursery without tasks is not
         except BaseExceptionGroup as group:
             _, interrupts = group.split(trio.Cancelled)
             return _sole(group if interrupts is None else interrupts)
+        except trio.Cancelled as cancelled:
+            return cancelled
         return None
 
     def _keep(self, failure: Exception) -> None:

@@ -95,7 +95,7 @@ class Pump(Subscription, Generic[T]):
         self._held: list[T] | tuple[()] = ()  # what the iterator answered when it was not asked: see _hand_back
         self._cancel_scope: trio.CancelScope | None = None  # the one around the task
         self._task: trio.lowlevel.Task | None = None
-        self._parked = False  # waiting for demand
+        self._parked: trio.lowlevel.Task | None = None  # the task, while it waits for demand
         self._pulling = False  # inside a burst: the iterator is at work, or the subscriber
         self._stopped = False
 
@@ -105,8 +105,8 @@ class Pump(Subscription, Generic[T]):
         if self._subscriber is None:
             return  # rule 3.6
         self._backlog = add_demand(self._backlog, n)
-        if self._parked:
-            self._wake()
+        if self._parked is not None:
+            self._wake(self._parked)
         elif self._cancel_scope is None:
             self._start()
 
@@ -136,10 +136,15 @@ class Pump(Subscription, Generic[T]):
         """End the task: by itself where the iterator rests between two elements, else by cancelling what it waits for."""
         self._stopped = True
         self._budget = self._backlog = 0
-        if self._parked:
-            self._wake()
-        elif self._pulling and self._cancel_scope is not None and not self._in_signal():
-            self._cancel_scope.cancel()
+        if self._parked is not None:
+            self._wake(self._parked)
+        elif self._pulling and not self._in_signal():
+            self._own_scope.cancel()
+
+    @property
+    def _own_scope(self) -> trio.CancelScope:
+        """The cancel scope around the task, which is there while the task is."""
+        return cast("trio.CancelScope", self._cancel_scope)
 
     def _in_signal(self) -> bool:
         """Tell whether this call comes from inside the subscriber's `on_next`: the iterator rests meanwhile."""
@@ -234,7 +239,7 @@ class Pump(Subscription, Generic[T]):
         if self._backlog:
             await trio.lowlevel.checkpoint()
         while not self._backlog and not self._stopped:
-            self._parked = True
+            self._parked = self._task
             await trio.lowlevel.wait_task_rescheduled(self._unpark)
         budget = min(self._backlog, self._burst, self._left)
         if self._backlog < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
@@ -243,13 +248,12 @@ class Pump(Subscription, Generic[T]):
         return not self._stopped
 
     def _unpark(self, _: Any) -> trio.lowlevel.Abort:
-        self._parked = False
+        self._parked = None
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _wake(self) -> None:
-        self._parked = False
-        if self._task is not None:
-            trio.lowlevel.reschedule(self._task)
+    def _wake(self, parked: trio.lowlevel.Task) -> None:
+        self._parked = None
+        trio.lowlevel.reschedule(parked)
 
     async def _hand_back(self, cancelled: trio.Cancelled, iterator: AsyncIterator[T]) -> T:
         """Hand a cancellation to the iterator whose it is, and return what that yields in answer.
@@ -268,28 +272,28 @@ class Pump(Subscription, Generic[T]):
 
     def _is_inner(self) -> bool:
         """Tell whether what is cancelled here lies inside this task."""
-        if self._cancel_scope is None or self._cancel_scope.cancel_called:
-            return False
-        self._cancel_scope.shield = True
+        own = self._own_scope
+        own.shield = True
         inner = trio.current_effective_deadline() == -inf
-        self._cancel_scope.shield = False
+        own.shield = False
         return inner
 
     async def _close(self) -> None:
         """Close the iterator in the task that pulled it, within a deadline of its own."""
         iterator, self._iterator = self._iterator, None
         aclose = None if self._borrowed else getattr(iterator, "aclose", None)
-        if aclose is None or self._cancel_scope is None:
+        if aclose is None:
             return
-        gentle = not self._cancel_scope.cancel_called
+        own = self._own_scope
+        gentle = not own.cancel_called
         if gentle:
-            self._cancel_scope.deadline = trio.current_time() + self._scope.cleanup_timeout
-            self._cancel_scope.shield = True
+            own.deadline = trio.current_time() + self._scope.cleanup_timeout
+            own.shield = True
         try:
             await aclose()
         except BaseException as raised:  # boundary: the user's cleanup; the stream is over, so the scope hears of it
             left = _without_exit(raised)
-            if gentle and self._cancel_scope.cancel_called and _holds_cancelled(left):
+            if gentle and own.cancel_called and _holds_cancelled(left):
                 self._scope.fail(self._too_long())
             rest = None if left is None else self._scope.sift(left)
             if rest is not None:

@@ -55,7 +55,7 @@ class Scope:
         self._on_failure = on_failure or on_violation
         self._tasks: dict[trio.CancelScope, Callable[[], None]] = {}  # each running task, and how to stop it
         self._drained: trio.lowlevel.ParkingLot | None = None
-        self.cleanup_timeout = cleanup_timeout
+        self.cleanup_timeout: float = cleanup_timeout
 
     @property
     def running(self) -> int:
@@ -116,10 +116,13 @@ class Scope:
                 await work()
         except BaseException as raised:  # sifted: an interrupt and a cancellation from outside go on
             rest = self.sift(raised)
-            if rest is raised:
-                raise
-            if rest is not None:
-                raise rest from None
+            try:
+                if rest is raised:
+                    raise
+                if rest is not None:
+                    raise rest from None
+            finally:
+                del rest  # it refers to this frame, and through it to all that the task held
         finally:
             del self._tasks[cancel_scope]
             if not self._tasks and self._drained is not None:

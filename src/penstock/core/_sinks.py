@@ -6,7 +6,8 @@ from typing import Any, Final, TypeVar, overload
 
 import trio
 
-from penstock.api import LimitExceeded, NoElement, UsageError
+from penstock.api import LimitExceeded, NoElement, UsageError, shown
+from penstock.core._arguments import check_count
 from penstock.core._open import subscribe
 from penstock.core._sources import Streamable
 from penstock.core._stream import DEFAULT_DEMAND
@@ -25,6 +26,8 @@ async def collect(source: Streamable[T], *, limit: int | None = COLLECT_LIMIT, d
 
     Raises what the publisher raises, and LimitExceeded where there are more than `limit`; ``limit=None`` takes what comes.
     """
+    if limit is not None:
+        check_count(limit, "limit")
     elements: list[T] = []
     async with subscribe(source, demand=_automatic(demand)) as stream:
         async for batch in stream.batches():
@@ -64,7 +67,7 @@ async def for_each(
     Raises what the publisher or the function raises; either way the stream is cancelled.
     """
     if not callable(function):
-        raise UsageError(f"for_each() was given {function!r}; it takes a function, plain or async, of one element")
+        raise UsageError(f"for_each() was given {shown(function)}; it takes a function, plain or async, of one element")
     count = 0
     async with subscribe(source, demand=_automatic(demand)) as stream:
         async for element in stream:

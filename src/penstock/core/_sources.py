@@ -7,12 +7,12 @@ import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Collection, Generator, Iterable
 from functools import partial
 from math import ceil
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import trio
 
 from penstock.api import UNBOUNDED, Publisher, Subscriber, Subscription, UsageError, shown
-from penstock.core._arguments import check_function, check_seconds, name_of
+from penstock.core._arguments import check_function, check_seconds, has_methods_of, name_of
 from penstock.core._intake import Intake
 from penstock.core._pump import Pump
 from penstock.core._scope import Scope
@@ -29,7 +29,7 @@ Streamable: TypeAlias = (
 class IteratorSource(Source[T]):
     """A stream that is pulled out of an iterator, which `open_iterator` makes for each subscriber."""
 
-    __slots__ = ("_borrowed", "_given", "_label", "_length", "_open")
+    __slots__ = ("_borrowed", "_label", "_length", "_open")
 
     def __init__(
         self,
@@ -37,13 +37,11 @@ class IteratorSource(Source[T]):
         *,
         label: str,
         length: Callable[[], int] | None = None,
-        given: bool = False,
         borrowed: bool = False,
     ) -> None:
         self._open = open_iterator
         self._label = label
         self._length = length
-        self._given = given
         self._borrowed = borrowed
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
@@ -56,7 +54,7 @@ class IteratorSource(Source[T]):
             # rule 1.5, at the earliest point: no demand is needed to learn of an end that is known
             empty().attach(subscriber, scope)
             return
-        pump = Pump(self._open, subscriber, scope, label=self._label, length=length, given=self._given, borrowed=self._borrowed)
+        pump = Pump(self._open, subscriber, scope, label=self._label, length=length, borrowed=self._borrowed)
         subscriber.on_subscribe(pump)
 
     def __repr__(self) -> str:
@@ -77,8 +75,8 @@ def as_source(given: Streamable[T]) -> Source[T]:
             f"{type(given).__name__} is not streamed element by element; a stream inside one process begins with a publisher, an "
             f"iterable or a generator function. For its characters, give iter(...)"
         )
-    if isinstance(given, Publisher):
-        return from_publisher(given)
+    if has_methods_of(given, Publisher):
+        return from_publisher(cast("Publisher[T]", given))
     if isinstance(given, trio.MemoryReceiveChannel):
         return from_channel(given)
     if isinstance(given, AsyncIterable):
@@ -106,7 +104,7 @@ def from_async_iterable(iterable: AsyncIterable[T]) -> Source[T]:
     if not isinstance(iterable, AsyncIterable):
         raise UsageError(f"from_async_iterable() was given {shown(iterable)}, which cannot be iterated over with `async for`")
     if isinstance(iterable, AsyncGenerator):
-        return IteratorSource(_OnlyOnce(iterable, label := name_of(iterable)), label=label, given=True)
+        return _OnlyOnce(iterable)
     borrowed = isinstance(iterable, AsyncIterator)  # its own iterator: an open socket, say, which its owner closes
     return IteratorSource(partial(aiter, iterable), label=name_of(iterable), borrowed=borrowed)
 
@@ -131,8 +129,10 @@ def from_channel(channel: "trio.MemoryReceiveChannel[T]") -> Source[T]:
 
 def from_publisher(publisher: Publisher[T]) -> Source[T]:
     """Stream a foreign `Publisher`. What it does against the rules ends the stream with a `RuleViolation`."""
-    if not isinstance(publisher, Publisher):
-        raise UsageError(f"from_publisher() was given {shown(publisher)}, which has no subscribe(); as_source() takes other things, too")
+    if not has_methods_of(publisher, Publisher):
+        raise UsageError(
+            f"from_publisher() was given {shown(publisher)}, which is no object with a subscribe(); as_source() takes other things, too"
+        )
     return _PublisherSource(publisher)
 
 
@@ -250,23 +250,32 @@ class _SingleSubscription(Subscription, Generic[T]):
         self._subscriber = None
 
 
-class _OnlyOnce(Generic[T]):
-    """Opens an async generator that exists already; a second subscriber is told so instead of breaking the first one's stream."""
+class _OnlyOnce(Source[T]):
+    """An async generator that exists already: the first subscriber gets it, whoever comes later is refused (rule 1.9).
+
+    It is given at once, not at the first pull: the cancel of one who never had it must not close it under another's feet.
+    """
 
     __slots__ = ("_generator", "_label")
 
-    def __init__(self, generator: AsyncGenerator[T, Any], label: str) -> None:
+    def __init__(self, generator: AsyncGenerator[T, Any]) -> None:
         self._generator: AsyncGenerator[T, Any] | None = generator
-        self._label = label
+        self._label = name_of(generator)
 
-    def __call__(self) -> AsyncIterator[T]:
+    def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         generator, self._generator = self._generator, None
         if generator is None:
-            raise UsageError(
-                f"{self._label} was subscribed to before, and a generator runs once. "
-                "Give the generator function itself (without the call): each subscriber gets a generator of its own"
-            )
-        return generator
+            failed(
+                UsageError(
+                    f"{self._label} was subscribed to before, and a generator runs once. "
+                    "Give the generator function itself (without the call): each subscriber gets a generator of its own"
+                )
+            ).attach(subscriber, scope)
+        else:
+            subscriber.on_subscribe(Pump(partial(aiter, generator), subscriber, scope, label=self._label, given=True))
+
+    def __repr__(self) -> str:
+        return f"<source {self._label}>"
 
 
 async def _walk(iterable: Iterable[T]) -> AsyncIterator[T]:

@@ -159,7 +159,7 @@ class Topic(Source[T], Publisher[T]):
         if end is None:
             self._seats[seat] = None
             self.note_room(seat)
-        seat.greet()
+        seat.greet(subscriber)
         if end is not None:
             seat.end(end)
 
@@ -230,7 +230,7 @@ class _Seat(Subscription, Generic[T]):
         # Made when first needed: a subscriber that keeps up costs no containers.
         self._retained: deque[T] = deque(retained) if retained else _NONE  # bounded by the topic's `retain`; only ever shrinks
         self._backlog: deque[T] = _NONE  # bounded by the topic's `buffer`
-        self.full = False
+        self.full: bool = False
 
     @property
     def waiting(self) -> int:
@@ -241,15 +241,14 @@ class _Seat(Subscription, Generic[T]):
         """Tell whether an element published now would be delivered, or fit into the buffer."""
         return (self._demand > 0 and not self.waiting) or len(self._backlog) < buffer
 
-    def greet(self) -> None:
+    def greet(self, subscriber: Subscriber[T]) -> None:
         """Signal on_subscribe; what is requested inside it is answered after it."""
-        if self._subscriber is not None:
-            self._draining = True
-            try:
-                self._subscriber.on_subscribe(self)
-            finally:
-                self._draining = False
-            self._drain()
+        self._draining = True
+        try:
+            subscriber.on_subscribe(self)
+        finally:
+            self._draining = False
+        self._drain()
 
     def offer(self, element: T, slow: Slow, buffer: int) -> int:
         """Take an element that is being published; return how many were dropped for it."""
@@ -265,7 +264,8 @@ class _Seat(Subscription, Generic[T]):
                 self._backlog = deque()
             self._backlog.append(element)
         elif slow is Slow.FAIL:
-            self._too_slow(buffer)
+            self._let_go()
+            subscriber.on_error(_too_slow(buffer))
         else:
             dropped = 1
             if buffer and slow in (Slow.DROP_OLDEST, Slow.LATEST):
@@ -292,7 +292,6 @@ class _Seat(Subscription, Generic[T]):
             return  # rule 3.6
         self._demand = add_demand(self._demand, n)
         self._drain()
-        self._topic.note_room(self)
 
     def cancel(self, /) -> None:
         self._let_go()
@@ -309,6 +308,7 @@ class _Seat(Subscription, Generic[T]):
             self._draining = False
         if self._ending is not None:
             self.end(self._ending)
+        self._topic.note_room(self)
 
     def _failed(self) -> bool:
         return self._ending is not None and self._ending.error is not None
@@ -317,23 +317,20 @@ class _Seat(Subscription, Generic[T]):
         if self._demand < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
             self._demand -= 1
 
-    def _too_slow(self, buffer: int) -> None:
-        subscriber = self._let_go()
-        if subscriber is not None:
-            subscriber.on_error(
-                SlowSubscriber(
-                    f"this subscriber had no demand left and {buffer} elements waiting when another one was published; "
-                    "its topic fails whoever lags further. Request more, or give the topic a larger buffer or another `slow`",
-                    limit="buffer",
-                    value=buffer,
-                )
-            )
-
     def _let_go(self) -> Subscriber[T] | None:
         subscriber, self._subscriber = self._subscriber, None
         self._retained = self._backlog = _NONE
         self._topic.leave(self)
         return subscriber
+
+
+def _too_slow(buffer: int) -> SlowSubscriber:
+    return SlowSubscriber(
+        f"this subscriber had no demand left and {buffer} elements waiting when another one was published; "
+        "its topic fails whoever lags further. Request more, or give the topic a larger buffer or another `slow`",
+        limit="buffer",
+        value=buffer,
+    )
 
 
 @attrs.frozen

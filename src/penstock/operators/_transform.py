@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from types import CoroutineType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from penstock.api import Subscriber, UsageError
 from penstock.operators._stage import Operator, Stage
@@ -12,7 +12,11 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-def map(function: Callable[[A], B] | Callable[[A], Awaitable[B]], /) -> Operator[A, B]:  # noqa: A001  # the word that everybody knows
+@overload
+def map(function: Callable[[A], B] | Callable[[A], Awaitable[B]], /) -> Operator[A, B]: ...  # noqa: A001  # the word that everybody knows
+@overload
+def map(function: Callable[[A], Awaitable[B]], /) -> Operator[A, B]: ...  # noqa: A001  # the same word; mypy cannot choose in a union
+def map(function: Callable[[Any], Any], /) -> Operator[Any, Any]:  # noqa: A001  # the same word
     """Pass on ``function(element)`` for each element.
 
     Upstream demand: 1 per downstream demand.
@@ -32,7 +36,11 @@ def tap(function: Callable[[A], Any], /) -> Operator[A, A]:
     return stepwise("tap", function, lambda: _TapStep(function))
 
 
-def scan(function: Callable[[B, A], B] | Callable[[B, A], Awaitable[B]], initial: B) -> Operator[A, B]:
+@overload
+def scan(function: Callable[[B, A], B] | Callable[[B, A], Awaitable[B]], initial: B) -> Operator[A, B]: ...
+@overload
+def scan(function: Callable[[B, A], Awaitable[B]], initial: B) -> Operator[A, B]: ...
+def scan(function: Callable[[Any, Any], Any], initial: Any) -> Operator[Any, Any]:
     """Pass on the running result: ``total = function(total, element)`` for each element, beginning with `initial`, which is not passed on.
 
     Upstream demand: 1 per downstream demand. Buffer: none but the last result; up to 16 with an async function.

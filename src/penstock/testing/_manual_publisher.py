@@ -34,10 +34,10 @@ class ManualLine:
         self.name = name
         self.subscriber = subscriber
         self.requests: list[int] = []
-        self.cancels = 0
-        self.requested = 0
+        self.cancels: int = 0
+        self.requested: int = 0
         self.emitted = 0
-        self.over = False
+        self.over: bool = False
         self.signalling: list[str] = []
         """The signals that are on the stack just now, outermost first."""
         self.call_places: list[str] = []
@@ -170,7 +170,7 @@ class ManualPublisher:
 
     def __init__(self, name: str = "p1", *, transcript: Transcript | None = None, dialect: Dialect = MODERN, within: float = 0.0) -> None:
         self.name = name
-        self.record = transcript if transcript is not None else Transcript()
+        self.record: Transcript = transcript if transcript is not None else Transcript()
         self.subscriptions: list[ManualLine] = []
         self._dialect = dialect
         self._within = within

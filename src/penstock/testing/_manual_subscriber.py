@@ -51,8 +51,8 @@ class ManualSubscriber(Subscriber[Any]):
         when_complete: Hook | None = None,
     ) -> None:
         self.name = name
-        self.record = transcript if transcript is not None else Transcript()
-        self.ledger = SignalLedger(
+        self.record: Transcript = transcript if transcript is not None else Transcript()
+        self.ledger: SignalLedger = SignalLedger(
             name, self.record, dialect, recursion_bound=recursion_bound, excess_cap=excess_cap, signal_cap=signal_cap
         )
         self.subscription: Any = None
@@ -87,11 +87,7 @@ class ManualSubscriber(Subscriber[Any]):
             self._refuse_none("on_next")
         self.ledger.arrived(Signal.NEXT, shown(element))
         self.elements.append(element)
-        self.ledger.enter()
-        try:
-            self._happened(Signal.NEXT, element)
-        finally:
-            self.ledger.leave()
+        self._happened(Signal.NEXT, element)
 
     def on_error(self, error: Any, /) -> None:
         """Record the failure; what is not an exception is a violation."""
@@ -111,8 +107,12 @@ class ManualSubscriber(Subscriber[Any]):
     def _happened(self, signal: Signal, *value: Any) -> None:
         self._unread.append((signal, value[0] if value else None))
         hook = self._hooks[signal]
-        if hook is not None:
-            hook(self, *value)
+        self.ledger.enter(signal)
+        try:
+            if hook is not None:
+                hook(self, *value)
+        finally:
+            self.ledger.leave()
         self._arrivals.changed()
 
     def _refuse_none(self, method: str) -> NoReturn:
@@ -141,6 +141,7 @@ class ManualSubscriber(Subscriber[Any]):
     def _call(self, method: str, rule: str, *arguments: Any) -> None:
         if self.subscription is None:
             raise ExpectationFailed(f"{self.name} has no subscription yet: on_subscribe has not arrived", self.record)
+        self.ledger.call()
         try:
             getattr(self.subscription, method)(*arguments)
         except self._dialect.call_errors as error:
@@ -148,6 +149,8 @@ class ManualSubscriber(Subscriber[Any]):
             raise
         except Exception as error:  # boundary: the publisher's code runs here, and raising is the breach that we record
             self.ledger.violate(rule, f"{method}({', '.join(map(shown, arguments))}) raised {shown(error)}; it must return normally")
+        finally:
+            self.ledger.leave()
 
     # ------------------------------------------------------------------ what it knows
 

@@ -27,17 +27,19 @@ class SignalLedger:
         self.name = name
         self.transcript = transcript
         self.dialect = dialect
-        self.state = SubscriberState.FRESH
-        self.requested = 0
-        self.received = 0
-        self.signals = 0
-        self.depth = 0
-        self.deepest = 0
+        self.state: SubscriberState = SubscriberState.FRESH
+        self.requested: int = 0
+        self.received: int = 0
+        self.signals: int = 0
+        self.depth: int = 0
+        self.deepest: int = 0
         self._recursion_bound = recursion_bound
         self._excess_cap = excess_cap
         self._signal_cap = signal_cap
         self._breaches = 0
         self._thread = threading.get_ident()
+        # What is on the stack just now: the signals that have not returned, and None for each call of the subscriber's own.
+        self._inside: list[Signal | None] = []
 
     @property
     def is_open(self) -> bool:
@@ -71,11 +73,20 @@ class SignalLedger:
         """A signal arrived: write it down, and check order, thread, demand and recursion."""
         self.note(f"<- {signal.value}({text})")
         self._count()
-        if threading.get_ident() != self._thread:
+        foreign = threading.get_ident() != self._thread
+        if foreign:
             self.violate("2.11", f"{signal.value} arrived from another thread than the run's")
+        self._check_overlap(signal, foreign=foreign)
         self.move(signal)
         if signal is Signal.NEXT:
             self._count_element()
+
+    def _check_overlap(self, signal: Signal, *, foreign: bool) -> None:
+        # rules 3.10, 3.11: inside a call of its own, on the same stack, a subscriber may be signalled. Inside a signal it may not.
+        around = [each for each in self._inside if each] if foreign else self._inside
+        inside = around[-1] if around else None
+        if inside is not None:
+            self.violate("1.3", f"{signal.value} arrived before {inside.value} had returned, and not inside a call of its subscriber")
 
     def _count(self) -> None:
         self.signals += 1
@@ -89,16 +100,24 @@ class SignalLedger:
         if self.received > self.requested < UNBOUNDED:
             self._break("1.1", f"element {self.received} arrived, but only {self.requested} were requested")
 
-    def enter(self) -> None:
-        """An on_next begins; inside another one only as deep as the publisher declares (rule 3.3)."""
+    def enter(self, signal: Signal) -> None:
+        """A signal's method begins; on_next inside another one only as deep as the publisher declares (rule 3.3)."""
+        self._inside.append(signal)
+        if signal is not Signal.NEXT:
+            return
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
         if self._recursion_bound is not None and self.depth > self._recursion_bound:
             self._break("3.3", f"on_next is {self.depth} calls deep inside itself; {self._recursion_bound} is the declared bound")
 
+    def call(self) -> None:
+        """A call of the subscriber's own begins: request or cancel."""
+        self._inside.append(None)
+
     def leave(self) -> None:
-        """An on_next returns."""
-        self.depth -= 1
+        """The innermost signal or call returns."""
+        if self._inside.pop() is Signal.NEXT:
+            self.depth -= 1
 
     def _break(self, rule: str, text: str) -> None:
         self.violate(rule, text)

@@ -16,12 +16,15 @@ from typing import Final
 import trio
 
 _KEPT_LINES: Final = 200
+_LONG_INTEGER: Final = 10**20
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 def shown(value: object) -> str:
     """Return a short text for `value`, whatever its repr does."""
+    if type(value) is int and -_LONG_INTEGER < value < _LONG_INTEGER:
+        return str(value)  # most elements of most tests: reprlib would cost ten times as much
     try:
         return _SHORT.repr(value)
     except Exception:  # boundary: a user's __repr__ runs here, and its fault must not become the stream's
@@ -30,7 +33,10 @@ def shown(value: object) -> str:
 
 def virtual_now() -> float:
     """Return the run's clock, or 0.0 where no trio run is going on."""
-    return trio.current_time() if trio.lowlevel.in_trio_run() else 0.0
+    try:
+        return trio.current_time()
+    except RuntimeError:
+        return 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +66,18 @@ class Transcript:
     """An ordered, bounded record of signals and calls, shared by the actors of one test."""
 
     def __init__(self) -> None:
-        self.steps = 0
+        self.steps: int = 0
         self.violations: list[Violation] = []
-        self._head: list[Record] = []
-        self._tail: deque[Record] = deque(maxlen=_KEPT_LINES)
+        # What Record holds, as tuples: most lines fall out again, and are never read.
+        self._head: list[tuple[int, float, str, str]] = []
+        self._tail: deque[tuple[int, float, str, str]] = deque(maxlen=_KEPT_LINES)
         self._began = virtual_now()
 
     def add(self, actor: str, text: str) -> int:
         """Write one line and return its step number."""
         self.steps += 1
-        record = Record(step=self.steps, time=virtual_now() - self._began, actor=actor, text=text)
-        (self._head if len(self._head) < _KEPT_LINES else self._tail).append(record)
+        line = (self.steps, virtual_now() - self._began, actor, text)
+        (self._head if len(self._head) < _KEPT_LINES else self._tail).append(line)
         return self.steps
 
     def violate(self, rule: str, text: str, *, actor: str) -> None:
@@ -86,16 +93,16 @@ class Transcript:
 
     def records(self) -> list[Record]:
         """Return the lines that were kept, in order."""
-        return [*self._head, *self._tail]
+        return [Record(step=step, time=time, actor=actor, text=text) for step, time, actor, text in (*self._head, *self._tail)]
 
     def text(self) -> str:
         """Return the transcript as readable text, one line a record."""
         left_out = self.steps - len(self._head) - len(self._tail)
-        lines = [_line(record) for record in self._head]
+        lines = [_line(*line) for line in self._head]
         if left_out:
             lines.append(f"      ... {left_out} lines left out ...")
-        return "\n".join(lines + [_line(record) for record in self._tail]) or "(nothing was signalled)"
+        return "\n".join(lines + [_line(*line) for line in self._tail]) or "(nothing was signalled)"
 
 
-def _line(record: Record) -> str:
-    return f"{record.step:>5}  {record.time:>8.3f}s  {record.actor:<4} {record.text}"
+def _line(step: int, time: float, actor: str, text: str) -> str:
+    return f"{step:>5}  {time:>8.3f}s  {actor:<4} {text}"

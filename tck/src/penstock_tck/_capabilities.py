@@ -52,22 +52,44 @@ def optional_hook(method: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+EMPTY_STREAM: Final = Capability(
+    "an empty stream",
+    lambda verification: f"it declares min_elements = {verification.min_elements}" if verification.min_elements else "",
+)
+"""The publisher can give a stream without elements."""
 COMPLETES: Final = declares("completes")
 """A stream of n elements ends after them."""
 MULTICAST: Final = declares("multicast")
 """Several subscribers at a time are served, and get the same elements."""
 EAGER_COMPLETION: Final = declares("eager_completion")
 """on_complete comes with the last element, without a further request."""
-SYNCHRONOUS_BOUND: Final = declares("synchronous_bound")
+SYNCHRONOUS_BOUND: Final = Capability(
+    "synchronous_bound",
+    lambda verification: "it does not declare synchronous_bound" if verification.synchronous_bound is None else "",
+)
 """A bound on the elements that one request() signals before it returns is declared."""
 REMEMBERS: Final = declares("remembers")
 """A late subscriber starts with elements that were published before it came."""
-FAILED_PUBLISHER: Final = overrides("create_failed_publisher")
+
+
+def _fails_as_its_source(method: str, *unless: str) -> Capability:
+    """A factory of a failing publisher is given; for a processor, whose factory is the kit's, what it makes of errors counts as well."""
+
+    def lack(verification: type[Any]) -> str:
+        reason = next((f"it declares {attribute} = True" for attribute in unless if getattr(verification, attribute, False)), "")
+        return overrides(method).lack(verification) or reason
+
+    return Capability(method, lack)
+
+
+FAILED_PUBLISHER: Final = _fails_as_its_source("create_failed_publisher", "recovers")
 """There is a factory for a publisher that has failed already."""
 REFUSING_PUBLISHER: Final = overrides("create_refusing_publisher")
 """There is a factory for a publisher that refuses every subscriber."""
-FAULTY_PUBLISHER: Final = overrides("create_faulty_publisher")
-"""There is a factory for a publisher whose source raises at a given element."""
+FAULTY_PUBLISHER: Final = _fails_as_its_source("create_faulty_publisher", "recovers", "reads_ahead")
+"""There is a factory for a publisher whose source raises at a given element, and elements before it arrive: none is overtaken."""
+BROKEN_PUBLISHER: Final = overrides("create_broken_publisher")
+"""There is a factory for a publisher whose source raises when it is opened."""
 COMPLETED_PUBLISHER: Final = overrides("create_completed_publisher")
 """There is a factory for a publisher that has completed already."""
 SLOW_PUBLISHER: Final = overrides("create_slow_publisher")
@@ -93,6 +115,8 @@ TWO_SUBSCRIBERS: Final = Capability(
     lambda verification: "" if verification.max_subscribers >= 2 else f"it declares max_subscribers = {verification.max_subscribers}",
 )
 """The processor serves two subscribers at a time."""
+RECOVERS: Final = declares("recovers")
+"""The processor answers an error from above with something else."""
 PASSES_ERRORS_ON: Final = Capability(
     "passes errors on", lambda verification: "it declares recovers = True" if verification.recovers else ""
 )

@@ -7,7 +7,7 @@ and by checks of its own. Operators that are no `Processor` object but make one 
 from typing import Any, ClassVar
 
 from penstock.api import UsageError
-from penstock.testing import ManualPublisher, ManualSubscriber
+from penstock.testing import ManualPublisher, ManualSubscriber, shown
 from penstock_tck._publisher_stage import PublisherStage
 from penstock_tck._subscriber_stage import SubscriberStage
 from penstock_tck._upstream import CountingPublisher, DraftCountingPublisher
@@ -22,11 +22,8 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     reports: ClassVar[bool] = True
     max_subscribers: ClassVar[int] = 1
     """How many subscribers below it serves at a time."""
-    recovers: ClassVar[bool] = False
-    """Whether it answers an on_error from above with something else than that error (rule 4.2)."""
-
     reads_ahead: ClassVar[bool] = False
-    """Whether it requests elements above before anything was requested below."""
+    """Whether it requests elements above before anything was requested below, and keeps them."""
 
     below: Any = None
     """The publisher below the processor, when it is verified as a subscriber."""
@@ -64,7 +61,12 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     def above(self, elements: int, error: BaseException | None = None) -> Any:
         """Return the kit's publisher of so many elements, in the language of the profile."""
         kind = DraftCountingPublisher if self.profile.dialect.end_ends_calls else CountingPublisher
-        return kind(elements, error)
+        return kind(elements, error, on_violation=self._raised_above)
+
+    def _raised_above(self, error: Exception) -> None:
+        """As a subscriber the processor raised in a signal."""
+        rule = self.profile.dialect.rule("2.13")
+        self.env.transcript.violate(rule, f"the processor raised {shown(error)} in a signal; it must return normally", actor="tck")
 
     # ------------------------------------------------------------------ as a subscriber
 
@@ -78,7 +80,12 @@ class ProcessorStage(PublisherStage, SubscriberStage):
         )
         self.subscribe(self.below, self.downstream)
         await self.settle()
-        self.subscriber = self.signal_target(upstream)
+        self.subscriber: Any = self.signal_target(upstream)
+
+    async def let_go(self, upstream: ManualPublisher) -> None:
+        """End what is still open on both sides. Checkpoints."""
+        await super().let_go(upstream)
+        await self.finish(self.downstream)
 
     def trigger_request(self, n: int) -> None:
         """The subscriber below asks."""

@@ -1,12 +1,17 @@
 """What the checks of publishers stand on: the factories that a user gives, and the acts that the checks are made of."""
 
-from collections.abc import Awaitable
-from typing import Any, ClassVar
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Final
+
+import trio
 
 from penstock.api import UNBOUNDED, UsageError
-from penstock.testing import ManualSubscriber, shown
+from penstock.testing import ManualSubscriber, Signal, shown
 from penstock_tck._capabilities import optional_hook
 from penstock_tck._verification import Verification, made
+
+_ENDS: Final = (Signal.ERROR, Signal.COMPLETE)
 
 
 class PublisherStage(Verification):
@@ -16,6 +21,8 @@ class PublisherStage(Verification):
 
     max_elements: ClassVar[int] = UNBOUNDED
     """The longest stream that create_publisher can give; `UNBOUNDED` means that it can give an endless one."""
+    min_elements: ClassVar[int] = 0
+    """The shortest stream that create_publisher can give."""
     completes: ClassVar[bool] = True
     """Whether a stream of n elements ends after them."""
     multicast: ClassVar[bool] = False
@@ -26,6 +33,8 @@ class PublisherStage(Verification):
     """How many elements one request may signal before it returns (rule 3.4); None declares nothing."""
     remembers: ClassVar[bool] = False
     """Whether a late subscriber starts with elements that were published before it came."""
+    errors_overtake: ClassVar[bool] = False
+    """Whether on_error may come before elements that the source gave before it failed, which are then dropped."""
     violations_reported: ClassVar[bool] = False
     """Whether what a raising subscriber raised is put into `self.reported_violations` (rule 2.13)."""
 
@@ -44,6 +53,11 @@ class PublisherStage(Verification):
     def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
         """Return a publisher whose source raises `error` after so many elements (0: at the first)."""
         raise UsageError(f"{type(self).__name__} does not define create_faulty_publisher()")
+
+    @optional_hook
+    def create_broken_publisher(self, error: Exception) -> Any:
+        """Return a publisher whose source raises `error` when it is opened for a subscriber: by its factory, by `__iter__`."""
+        raise UsageError(f"{type(self).__name__} does not define create_broken_publisher()")
 
     @optional_hook
     def create_completed_publisher(self) -> Any:
@@ -67,6 +81,10 @@ class PublisherStage(Verification):
 
     # ------------------------------------------------------------------ acts
 
+    def length(self, wish: int) -> int:
+        """Return the length nearest to `wish` that create_publisher can give."""
+        return max(self.min_elements, min(wish, self.max_elements))
+
     async def publisher(self, elements: int) -> Any:
         """Return a fresh publisher of the user's. Checkpoints if the factory does."""
         return await made(self.create_publisher(elements))
@@ -75,13 +93,23 @@ class PublisherStage(Verification):
         """Return what an optional factory gave, awaited if need be."""
         return await made(product)
 
-    def subscribe(self, publisher: Any, probe: ManualSubscriber) -> None:
-        """Let the probe subscribe. What escapes to the caller is a violation of rule 1.9 and goes no further."""
-        probe.ledger.note("-> subscribe()")
+    @contextmanager
+    def bound_to(self, nursery: trio.Nursery) -> Iterator[None]:
+        """Let factories bind to this nursery while the block runs."""
+        usual, self.env.nursery = self.env.nursery, nursery
         try:
-            publisher.subscribe(probe)
+            yield
+        finally:
+            self.env.nursery = usual
+
+    def subscribe(self, publisher: Any, subscriber: Any, *, probe: ManualSubscriber | None = None) -> None:
+        """Let a subscriber subscribe: a probe, or one that stands before `probe`. What escapes breaks rule 1.9, and goes no further."""
+        ledger = (probe or subscriber).ledger
+        ledger.note("-> subscribe()")
+        try:
+            publisher.subscribe(subscriber)
         except Exception as error:  # boundary: the publisher's code runs here, and raising is the breach that we record
-            probe.ledger.violate("1.9", f"subscribe() raised {shown(error)}; it must return normally and signal on_error")
+            ledger.violate("1.9", f"subscribe() raised {shown(error)}; it must return normally and signal on_error")
 
     async def open(self, elements: int, **hooks: Any) -> ManualSubscriber:
         """Return a probe that is subscribed to a fresh publisher of so many elements. Checkpoints."""
@@ -100,3 +128,54 @@ class PublisherStage(Verification):
             if probe.ledger.is_open:
                 probe.cancel()
         await self.settle()
+
+    # ------------------------------------------------------------------ expectations
+
+    async def expect_in_all(self, probe: ManualSubscriber, count: int) -> None:
+        """Exactly `count` elements have arrived by now, read or not, and no on_error; what is unread is read by this. Checkpoints."""
+        await self.settle()
+        await probe.drain()
+        probe.check()
+        fine = probe.error is None or not self.completes
+        self.verify(fine, f"{probe.name}: {count} elements and no on_error should have come, but on_error({probe.error!r}) did")
+        arrived = len(probe.elements)
+        self.verify(arrived == count, f"{probe.name}: {count} elements should have arrived by now, but {arrived} did")
+
+    async def expect_pause(self, probe: ManualSubscriber, *, last: bool) -> None:
+        """Nothing comes without a further request; where that was the `last` element, the end may. Checkpoints."""
+        if not last:
+            await probe.expect_nothing()
+            return
+        await self.settle()
+        wrong = [signal.value for signal, _ in await probe.drain() if signal not in _ENDS]
+        probe.check()
+        self.verify(not wrong, f"{probe.name}: nothing but the end may come now, but {', '.join(wrong)} did")
+
+    async def expect_end(self, probe: ManualSubscriber) -> None:
+        """on_complete comes, at latest with one further request: a lazy publisher sees its end only then. Checkpoints."""
+        await self.settle()
+        if not probe.ended:
+            probe.request(1)
+        await probe.expect_complete()
+
+    async def expect_failure(self, probe: ManualSubscriber, after: int, error: type[Exception] | Exception = Exception) -> None:
+        """`after` elements come, and then on_error; only where errors overtake may it be fewer elements. Checkpoints."""
+        if not self.errors_overtake:
+            await probe.expect_elements(after)
+        else:
+            await self.settle()
+            await probe.expect_elements(min(after, len(probe.elements)))
+        await probe.expect_error(error)
+
+    async def expect_silence(self, probe: ManualSubscriber) -> None:
+        """The time for late signals is over with the next quiescence; from there not one comes, for an hour. Checkpoints."""
+        await self.settle()
+        probe.check()
+        over = not probe.ledger.is_open
+        self.verify(
+            over, f"{probe.name}: its subscription should be over by now; the signal that ends it, or in which it cancels, did not come"
+        )
+        probe.silence()
+        await probe.drain()
+        await probe.expect_nothing()
+        await probe.expect_nothing(3600)

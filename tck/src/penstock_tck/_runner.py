@@ -23,7 +23,11 @@ from penstock_tck._watchdog import Watchdog, WatchdogExpired, watchdog
 
 
 def run_checks(verification: type[Verification], only: Collection[str] | None = None) -> list[CheckResult]:
-    """Run the checks of a verification class, or those named in `only`, and return a result for each. Needs no pytest."""
+    """Run the checks of a verification class, or those named in `only`, and return a result for each. Needs no pytest.
+
+    Raises UsageError where what the class declares cannot be.
+    """
+    validate(verification)
     return [run_check(verification, check) for check in checks_of(verification) if only is None or check.name in only]
 
 
@@ -44,6 +48,8 @@ def validate(verification: type[Verification]) -> None:
     """Raise UsageError where what a verification class declares cannot be."""
     if getattr(verification, "max_elements", 0) < 0:
         raise UsageError(f"{verification.__name__} declares max_elements below 0")
+    if not 0 <= getattr(verification, "min_elements", 0) <= getattr(verification, "max_elements", 0):
+        raise UsageError(f"{verification.__name__} declares min_elements that are below 0, or above max_elements")
     if verification.recursion_bound < 1:
         raise UsageError(f"{verification.__name__} declares recursion_bound below 1; on_next itself is 1 deep")
     optional = {check.name for check in checks_of(verification) if check.optional}

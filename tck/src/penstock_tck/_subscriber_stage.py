@@ -6,6 +6,8 @@ Each hook that is overridden, and `reports`, opens the box a little, and more ch
 
 from typing import Any, ClassVar
 
+import trio
+
 from penstock.api import UsageError
 from penstock.testing import ManualPublisher
 from penstock_tck._capabilities import optional_hook
@@ -21,6 +23,9 @@ class SubscriberStage(Verification):
     """Whether the subscriber's handlers call self.saw_next, self.saw_error and self.saw_complete."""
     dispatches: ClassVar[bool] = False
     """Whether handlers run later than the signals that they are for (rule 2.2)."""
+
+    recovers: ClassVar[bool] = False
+    """Whether it answers an on_error from above with something else than that error: a processor may (rule 4.2)."""
 
     subscriber: Any = None
     """The subscriber under test, for the hooks to act upon."""
@@ -73,7 +78,15 @@ class SubscriberStage(Verification):
 
     def _saw(self, signal: str, value: Any) -> None:
         self.note(f"the subscriber's handler saw {signal}")
+        if not trio.lowlevel.in_trio_run():
+            text = f"the handler saw {signal} in another thread than the run's"
+            self.env.transcript.violate(self.profile.dialect.rule("2.11"), text, actor="tck")
         self.seen.append((signal, value))
+
+    @property
+    def seen_elements(self) -> list[Any]:
+        """The elements among what the handlers saw."""
+        return [value for signal, value in self.seen if signal == "on_next"]
 
     # ------------------------------------------------------------------ acts
 
@@ -92,6 +105,34 @@ class SubscriberStage(Verification):
     async def ask(self, n: int) -> None:
         """Make the subscriber request, by its hook where it has one. Checkpoints."""
         await made(self.trigger_request(n))
+        await self.settle()
+
+    async def asking(self, n: int = 1) -> ManualPublisher:
+        """Return a manual publisher whose fresh subscriber has requested something, `n` elements where it can be told. Checkpoints."""
+        upstream = await self.attached()
+        await self.ask(n)
+        await upstream.expect_request()
+        return upstream
+
+    def forget_calls(self, upstream: ManualPublisher) -> None:
+        """Pass over the calls that nobody has read, so that silence can be expected from here."""
+        while upstream.subscription.has_call():
+            upstream.subscription.next_call()
+
+    async def feed(self, upstream: ManualPublisher, most: int) -> list[Any]:
+        """Send elements for as long as they are requested, `most` in all; return those that were sent. Checkpoints."""
+        sent: list[Any] = []
+        await self.settle()
+        while len(sent) < most and upstream.outstanding and not upstream.cancelled:
+            sent.append(self.create_element(upstream.subscription.emitted))
+            upstream.emit(sent[-1])
+            await self.settle()
+        return sent
+
+    async def let_go(self, upstream: ManualPublisher) -> None:
+        """End what is still open, so that a check leaves nothing behind. Checkpoints."""
+        if not (upstream.cancelled or upstream.subscription.over):
+            upstream.complete()
         await self.settle()
 
     def signal_target(self, upstream: ManualPublisher) -> Any:

@@ -1,32 +1,80 @@
-"""The publisher that stands above a processor under test: 0, 1, 2, ... n-1, without a task, by the rules of either generation."""
+"""Publishers that stand above what is under test: one that counts, without a task, by the rules of either generation, and a tap."""
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from penstock.api import UNBOUNDED, IllegalDemand, InvalidStateError, Publisher, Subscription, add_demand, check_demand
 
 
 class CountingPublisher(Publisher[int]):
-    """Signals `count` integers on the stack of request(), and completes with the last; with `error` it fails instead."""
+    """Signals 0 to `count` - 1, or what `element` makes of them, inside request(), and completes with the last; or fails with `error`.
 
-    def __init__(self, count: int, error: BaseException | None = None) -> None:
+    A subscriber that raises in a signal counts as cancelled, and `on_violation` is told what it raised (rule 2.13).
+    """
+
+    def __init__(
+        self,
+        count: int,
+        error: BaseException | None = None,
+        *,
+        element: Callable[[int], Any] = int,
+        on_violation: Callable[[Exception], object] = lambda _: None,
+    ) -> None:
+        self._element = element
         self._count = count
         self._error = error
+        self._on_violation = on_violation
 
     def subscribe(self, subscriber: Any, /) -> None:
         """Serve one more subscriber, from 0 on."""
         if subscriber is None:
             raise TypeError("subscribe() was called with None (rule 1.9)")
-        line = _Counting(subscriber, self._count, self._error)
-        subscriber.on_subscribe(line)
+        self._begin(_Counting(subscriber, self._count, self._error, self._element, self._on_violation))
+
+    def _begin(self, line: "_Counting") -> None:
+        line.signal("on_subscribe", line)
         line.pump()
 
 
+class Tapped:
+    """Another publisher, with a hand on its subscribers: `before` gets each one ahead of on_subscribe, `after` right behind subscribe().
+
+    So a check can reach what subscribes itself, and can act before its subscriber has had a turn.
+    """
+
+    def __init__(
+        self, publisher: Any, *, before: Callable[[Any], object] = lambda _: None, after: Callable[[Any], object] = lambda _: None
+    ) -> None:
+        self._publisher = publisher
+        self._before = before
+        self._after = after
+        self.subscription: Any = None
+        """What a check asks for the subscriber, as it asks a `ManualPublisher`."""
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        """Subscribe it, and act before and after."""
+        self.subscription = SimpleNamespace(subscriber=subscriber)
+        self._before(subscriber)
+        self._publisher.subscribe(subscriber)
+        self._after(subscriber)
+
+
 class _Counting(Subscription):
-    def __init__(self, subscriber: Any, count: int, error: BaseException | None) -> None:
+    def __init__(
+        self,
+        subscriber: Any,
+        count: int,
+        error: BaseException | None,
+        element: Callable[[int], Any],
+        on_violation: Callable[[Exception], object],
+    ) -> None:
+        self._element = element
         # rule 3.13: None once it is over, so that nothing keeps the subscriber.
         self._subscriber = subscriber
         self._count = count
         self._error = error
+        self._on_violation = on_violation
         self._next = 0
         self._demand = 0
         # rule 3.2: nothing is signalled before on_subscribe has returned, so the pump counts as running.
@@ -54,14 +102,25 @@ class _Counting(Subscription):
         while self._subscriber is not None and self._next < self._count and self._demand:
             self._demand -= 1
             self._next += 1
-            self._subscriber.on_next(self._next - 1)
+            self.signal("on_next", self._element(self._next - 1))
         self._pumping = False
         if self._subscriber is not None and self._next == self._count:
             self._end("on_error", self._error) if self._error is not None else self._end("on_complete")
 
     def _end(self, signal: str, *arguments: Any) -> None:
         subscriber, self._subscriber = self._subscriber, None
-        getattr(subscriber, signal)(*arguments)
+        self._deliver(subscriber, signal, *arguments)
+
+    def signal(self, name: str, *arguments: Any) -> None:
+        """Signal it to whoever listens."""
+        self._deliver(self._subscriber, name, *arguments)
+
+    def _deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
+        try:
+            getattr(subscriber, name)(*arguments)
+        except Exception as error:  # boundary: the subscriber's code runs here; rule 2.13
+            self._subscriber = None
+            self._on_violation(error)
 
 
 class DraftCountingPublisher(CountingPublisher):
@@ -72,9 +131,7 @@ class DraftCountingPublisher(CountingPublisher):
         if subscriber is None:
             raise TypeError("subscribe() was called with None")
         if self._count:
-            line = _DraftCounting(subscriber, self._count, self._error)
-            subscriber.on_subscribe(line)
-            line.pump()
+            self._begin(_DraftCounting(subscriber, self._count, self._error, self._element, self._on_violation))
         elif self._error is None:
             subscriber.on_complete()
         else:

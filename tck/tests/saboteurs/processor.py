@@ -1,9 +1,13 @@
-"""Processors that mistreat errors on their way through."""
+"""Processors that mistreat what passes through them: errors (rule 4.2), demand, completion and cancels (rule 4.1)."""
 
 from typing import Any
 
-from tck.tests._honest_subscribers import HonestProcessor
+from penstock.api import UNBOUNDED
+from tck.tests._honest_fan_out import Branch, HonestFanOut
+from tck.tests._honest_subscribers import HonestProcessor, HonestRecovery
 from tck.tests._saboteur import processor_saboteur
+
+# ---------------------------------------------------------------------- errors
 
 
 class SwallowsErrors(HonestProcessor):
@@ -16,7 +20,7 @@ class SwallowsErrors(HonestProcessor):
         super().request(n)
 
     def on_error(self, error: Any, /) -> None:
-        if self.asked or not self.ready:
+        if self.asked or not self.ready or not isinstance(error, BaseException):
             super().on_error(error)
 
 
@@ -24,10 +28,256 @@ class WrapsErrors(HonestProcessor):
     """An error from above is wrapped in another one."""
 
     def on_error(self, error: Any, /) -> None:
-        super().on_error(ValueError(error))
+        super().on_error(ValueError(error) if isinstance(error, BaseException) else error)
+
+
+class ErrorsWaitInLine(HonestFanOut):
+    """An error from above waits behind the elements that nobody requested yet."""
+
+    def fail(self, error: Any) -> None:
+        self.end = ("on_error", error)
+        self.work()
+
+
+class TellsTheFirstAlone(HonestFanOut):
+    """An error from above goes to the first of several subscribers."""
+
+    def fail(self, error: Any) -> None:
+        if len(self.branches) > 1:
+            del self.branches[1:]
+        super().fail(error)
+
+
+class TellsThoseThatWait(HonestFanOut):
+    """An error from above goes to those who wait for elements, where there are several."""
+
+    def fail(self, error: Any) -> None:
+        if len(self.branches) > 1:
+            self.branches[:] = [branch for branch in self.branches if branch.demand]
+        super().fail(error)
+
+
+class RecoversInVain(HonestProcessor):
+    """It declares that it recovers, and passes the error on."""
+
+
+class AsksWhatFailed(HonestRecovery):
+    """A processor that recovers with the next request sends it to the subscription that has failed."""
+
+    failed: Any = None
+
+    def on_error(self, error: Any, /) -> None:
+        if not isinstance(error, BaseException):
+            raise TypeError("on_error wants an exception (rule 2.13)")
+        self.failed, self.upstream = self.upstream, None
+        if self.failed is None:
+            self.on_complete()
+
+    def request(self, n: int, /) -> None:
+        if self.failed is None:
+            super().request(n)
+            return
+        failed, self.failed = self.failed, None
+        self.use(failed, n)
+        self.on_complete()
+
+    def use(self, failed: Any, n: int) -> None:
+        failed.request(n)
+
+
+class CancelsWhatFailed(AsksWhatFailed):
+    """A processor that recovers with the next request cancels the subscription that has failed."""
+
+    def use(self, failed: Any, n: int) -> None:
+        failed.cancel()
+
+
+# ---------------------------------------------------------------------- demand, completion and cancel
+
+
+class ForgetsOldDemand(HonestProcessor):
+    """Of twenty elements that are requested below at a time it requests five above, and no more."""
+
+    def request(self, n: int, /) -> None:
+        super().request(5 if n == 20 else n)
+
+
+class CompletionWaits(HonestProcessor):
+    """A completion from above waits until something is requested below."""
+
+    asked = False
+
+    def request(self, n: int, /) -> None:
+        self.asked = True
+        super().request(n)
+        self.pass_end()
+
+    def pass_end(self) -> None:
+        if self.asked or self.end != ("on_complete",):
+            super().pass_end()
+
+
+class CompletionOvertakesElements(HonestFanOut):
+    """A completion from above does not wait for the elements that nobody requested yet, where there is no room for more."""
+
+    def on_complete(self) -> None:
+        if self.first == 0 and len(self.kept) == self.window:
+            self.first += len(self.kept)
+            self.kept.clear()
+            for branch in self.branches:
+                branch.position = self.last
+        super().on_complete()
+
+
+class LosesTheLastOne(HonestFanOut):
+    """On completion the last of the elements that fill the window is lost."""
+
+    def on_complete(self) -> None:
+        if self.first == 0 and len(self.kept) == self.window:
+            self.kept.pop()
+        super().on_complete()
+
+
+class StaysAbove(HonestProcessor):
+    """When its subscriber below cancels, it keeps its subscription above."""
+
+    bounded = True
+
+    def request(self, n: int, /) -> None:
+        self.bounded &= n != UNBOUNDED  # an endless synchronous publisher would go on for ever
+        super().request(n)
+
+    def cancel(self) -> None:
+        self.over = True
+        self.downstream = None
+        if not self.bounded:
+            self.stop_upstream()
+
+
+class StaysAboveAfterARefusal(HonestProcessor):
+    """When it refuses a demand of 0, it keeps its subscription above."""
+
+    refusing = False
+
+    def request(self, n: int, /) -> None:
+        self.refusing = n == 0
+        super().request(n)
+        self.refusing = False
+
+    def stop_upstream(self) -> None:
+        if not self.refusing:
+            super().stop_upstream()
+
+
+class LeavesWithTheFirst(HonestFanOut):
+    """It cancels above as soon as one of its subscribers cancels."""
+
+    def left(self) -> None:
+        if self.branches and self.upstream is not None:
+            self.upstream.cancel()
+        super().left()
+
+
+class StaysBlocked(HonestFanOut):
+    """When the slowest leaves, nobody tells those who waited for it."""
+
+    def left(self) -> None:
+        if not self.branches:
+            super().left()
+
+
+class _LateBranch(Branch):
+    """It remembers whether its subscriber came when others had got elements already."""
+
+    def __init__(self, processor: HonestFanOut, subscriber: Any) -> None:
+        super().__init__(processor, subscriber)
+        self.late = processor.first > 0
+
+
+class _TakesFromItsNeighbour(_LateBranch):
+    """One that came late is signalled by the demand of the first."""
+
+    def due(self) -> bool:
+        wanted = self.demand > 0 or (self.late and self.processor.branches[0].demand > 0)
+        return self.subscriber is not None and self.position < self.processor.last and wanted
+
+
+class SharesOneDemand(HonestFanOut):
+    """A subscriber that came late gets what the first one has requested."""
+
+    branch = _TakesFromItsNeighbour
+
+
+class _GetsNoCompletion(_LateBranch):
+    """One that came late is not told of the completion."""
+
+    def step(self) -> bool:
+        return (self.due() or not self.late) and super().step()
+
+
+class ForgetsLateSubscribers(HonestFanOut):
+    """Completion is not told to subscribers that came late."""
+
+    branch = _GetsNoCompletion
 
 
 SABOTEURS = [
     processor_saboteur(SwallowsErrors, {"errors_pass_at_once_without_demand": "expected on_error, but nothing arrived"}),
-    processor_saboteur(WrapsErrors, {"errors_pass_at_once_without_demand": "but got on_error(ValueError(ValueError("}),
+    processor_saboteur(
+        WrapsErrors,
+        {
+            "errors_pass_at_once_without_demand": "but got on_error(ValueError(ValueError(",
+            "the_error_of_the_source_arrives_as_it_is": "but got on_error(ValueError(ValueError(",
+        },
+        also=["failure_after_a_request_is_taken", "failure_before_a_request_is_taken"],
+    ),
+    processor_saboteur(
+        ErrorsWaitInLine,
+        {"errors_overtake_what_waits_for_demand": "expected on_error, but nothing arrived"},
+        also=["an_error_reaches_every_subscriber"],
+    ),
+    processor_saboteur(TellsTheFirstAlone, {"an_error_reaches_every_subscriber": "the second subscriber got None instead"}),
+    processor_saboteur(TellsThoseThatWait, {"an_error_reaches_every_subscriber": "the second subscriber got None instead"}),
+    processor_saboteur(
+        RecoversInVain, {"a_recovery_leaves_the_failed_subscription_alone": "it declares recovers, but passed"}, recovers=True
+    ),
+    processor_saboteur(
+        AsksWhatFailed,
+        {"a_recovery_leaves_the_failed_subscription_alone": "request was called after the end"},
+        also=["after_on_error_the_subscription_is_not_used"],
+    ),
+    processor_saboteur(
+        CancelsWhatFailed,
+        {"a_recovery_leaves_the_failed_subscription_alone": "cancel was called after the end"},
+        also=["after_on_error_the_subscription_is_not_used"],
+    ),
+    processor_saboteur(ForgetsOldDemand, {"demand_of_long_ago_is_served": "nothing more was requested above after 5 of 20"}),
+    processor_saboteur(
+        CompletionWaits,
+        {"completion_passes_without_demand": "expected on_complete, but nothing arrived"},
+        also=["an_eager_publisher_completes_with_its_last_element", "completion_before_a_request_is_taken"],
+    ),
+    processor_saboteur(CompletionOvertakesElements, {"elements_read_ahead_come_before_the_end": "expected nothing, but got on_complete()"}),
+    processor_saboteur(LosesTheLastOne, {"elements_read_ahead_come_before_the_end": "expected on_next, but got on_complete()"}),
+    processor_saboteur(
+        StaysAbove,
+        {"the_last_to_leave_cancels_above": "expected cancel, but the subscriber did not call"},
+        also=[
+            "an_end_that_was_on_its_way_is_taken",
+            "demand_elements_and_a_cancel_take_their_way",
+            "elements_that_were_on_their_way_are_taken",
+            "what_is_not_needed_any_more_is_cancelled",
+        ],
+    ),
+    processor_saboteur(
+        StaysAboveAfterARefusal, {"an_illegal_demand_below_cancels_above": "expected cancel, but the subscriber did not call"}
+    ),
+    processor_saboteur(
+        LeavesWithTheFirst,
+        {"one_that_leaves_does_not_stop_the_other": "cancelled while a subscriber below was still there"},
+        also=["the_slowest_gives_way_when_it_leaves"],
+    ),
+    processor_saboteur(StaysBlocked, {"the_slowest_gives_way_when_it_leaves": "though the slowest is gone"}),
+    processor_saboteur(SharesOneDemand, {"a_late_subscriber_waits_for_its_own_demand": "but only 0 were requested"}),
+    processor_saboteur(ForgetsLateSubscribers, {"a_late_subscriber_waits_for_its_own_demand": "was not told of the completion"}),
 ]

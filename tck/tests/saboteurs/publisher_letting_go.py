@@ -2,18 +2,114 @@
 
 from typing import Any
 
-from tck.tests._honest_publishers import HonestLine
+import trio
+
+from penstock.api import IllegalDemand
+from tck.tests._honest_publishers import HonestLine, TaskLine
 from tck.tests._saboteur import publisher_saboteur
 
 
-class KeepsTheCancelled(HonestLine):
-    """After a cancel the subscriber stays in a field."""
+class _Keeps(HonestLine):
+    """A line with a pocket."""
 
     kept: Any = None
 
+
+class KeepsTheCancelled(_Keeps):
+    """After a cancel the subscriber stays in a field."""
+
     def cancel(self) -> None:
-        self.kept = self.subscriber
+        self.kept = self.kept or self.subscriber
         super().cancel()
 
 
-SABOTEURS = [publisher_saboteur(KeepsTheCancelled, {"cancel_drops_the_subscriber": "is still referred to by"})]
+class KeepsTheUnserved(_Keeps):
+    """A subscriber that cancels before it has requested stays in a field."""
+
+    asked = False
+
+    def request(self, n: int, /) -> None:
+        self.asked = True
+        super().request(n)
+
+    def cancel(self) -> None:
+        if not self.asked:
+            self.kept = self.kept or self.subscriber
+        super().cancel()
+
+
+class KeepsWhatCancelsInASignal(_Keeps):
+    """A subscriber that cancels inside on_next stays in a field."""
+
+    def cancel(self) -> None:
+        if self.busy and self.position:
+            self.kept = self.kept or self.subscriber
+        super().cancel()
+
+
+class KeepsWhileItWaits(TaskLine):
+    """The task that waits for the source has the subscriber in a variable until the source answers."""
+
+    async def run(self) -> None:
+        while self.due():
+            subscriber = self.subscriber
+            await trio.sleep(self.publisher.seconds)
+            del subscriber
+            if self.due():
+                self.step()
+        self.busy = False
+        self.finish()
+
+
+class KeepsTheCompleted(_Keeps):
+    """After on_complete the subscriber stays in a field."""
+
+    def end(self, signal: str, *arguments: Any) -> None:
+        if signal == "on_complete":
+            self.kept = self.subscriber
+        super().end(signal, *arguments)
+
+
+class KeepsTheRefused(_Keeps):
+    """After the on_error for an illegal demand the subscriber stays in a field."""
+
+    def refuse(self, error: IllegalDemand) -> None:
+        self.kept = self.subscriber
+        super().refuse(error)
+
+
+class KeepsTheFailed(_Keeps):
+    """After the on_error of its source the subscriber stays in a field."""
+
+    def finish(self) -> None:
+        if self.publisher.error is not None:
+            self.kept = self.kept or self.subscriber
+        super().finish()
+
+
+class KeepsWhoRaised(_Keeps):
+    """A subscriber that raised stays in a field."""
+
+    def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
+        super().deliver(subscriber, name, *arguments)
+        if self.publisher.reports:
+            self.kept = subscriber
+
+
+SABOTEURS = [
+    publisher_saboteur(
+        KeepsTheCancelled,
+        {"cancel_drops_the_subscriber": "is still referred to by"},
+        also=[
+            "a_cancel_before_any_request_drops_the_subscriber",
+            "a_cancel_inside_on_next_drops_the_subscriber",
+        ],
+    ),
+    publisher_saboteur(KeepsTheUnserved, {"a_cancel_before_any_request_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsWhatCancelsInASignal, {"a_cancel_inside_on_next_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsWhileItWaits, {"a_cancel_while_an_element_is_on_its_way_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsTheCompleted, {"on_complete_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsTheRefused, {"the_refusal_of_a_demand_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsTheFailed, {"the_failure_of_the_source_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsWhoRaised, {"a_subscriber_that_raises_is_dropped": "is still referred to by"}),
+]

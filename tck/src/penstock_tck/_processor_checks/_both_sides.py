@@ -1,9 +1,135 @@
 """Demand, completion and cancel on their way through a processor (rule 4.1)."""
 
+from typing import Final
+
+from penstock_tck._capabilities import READS_AHEAD, TWO_SUBSCRIBERS
+from penstock_tck._check import check
 from penstock_tck._processor_stage import ProcessorStage
+
+_LONG: Final = 20
+_MANY: Final = 100
 
 
 class BothSidesChecks(ProcessorStage):
     """Checks that need both sides of a processor at a time."""
 
     abstract = True
+
+    @check("4.1")
+    async def demand_of_long_ago_is_served(self) -> None:
+        """Requests 20 below, once, and sends one element after the other, as often as one is requested above: all 20 arrive, in order.
+
+        If this fails, look at what makes the processor request above: all demand below that is not served yet, not the latest request.
+        """
+        upstream = await self.attached()
+        self.downstream.request(_LONG)
+        for count in range(_LONG):
+            sent = await self.feed(upstream, 1)
+            self.verify(sent, f"nothing more was requested above after {count} of {_LONG} elements")
+            await self.downstream.expect_next(*sent)
+        await self.let_go(upstream)
+
+    @check("4.1")
+    async def completion_passes_without_demand(self) -> None:
+        """Completes above while nothing was requested below and no element waits, and expects on_complete below.
+
+        If this fails, look at on_complete: where no element waits for demand, the end does not either.
+        """
+        upstream = await self.attached()
+        upstream.complete()
+        await self.downstream.expect_complete()
+
+    @check("4.1", needs=[READS_AHEAD])
+    async def elements_read_ahead_come_before_the_end(self) -> None:
+        """Sends what was read ahead while nothing was requested below, completes, and expects nothing; then requests all of it, and
+        expects the elements, and then completion.
+
+        If this fails, look at where elements wait: completion waits behind them, and none is lost.
+        """
+        upstream = await self.attached()
+        ahead = await self.feed(upstream, _MANY)
+        self.verify(ahead, "it declares reads_ahead, but requested nothing above before something was requested below")
+        upstream.complete()
+        await self.downstream.expect_nothing()
+        self.downstream.request(len(ahead))
+        await self.downstream.expect_next(*ahead)
+        await self.downstream.expect_complete()
+
+    @check("4.1", optional=True)
+    async def the_last_to_leave_cancels_above(self) -> None:
+        """Requests below, cancels, and expects a cancel above, and nothing after it.
+
+        If this fails, look at cancel below: when no subscriber is left, nobody needs what comes from above.
+        """
+        upstream = await self.asking()
+        self.downstream.cancel()
+        await upstream.expect_cancel()
+        await upstream.expect_no_calls()
+
+    @check("4.1")
+    async def an_illegal_demand_below_cancels_above(self) -> None:
+        """Requests 0 below as the only subscriber, expects on_error(ValueError) there, and a cancel above.
+
+        If this fails, look at how a refused demand ends the stream: the subscription above is not needed any more (rule 2.6).
+        """
+        upstream = await self.asking()
+        self.downstream.request(0)
+        await self.downstream.expect_error(ValueError)
+        await upstream.expect_cancel()
+
+    @check("4.1", needs=[TWO_SUBSCRIBERS])
+    async def one_that_leaves_does_not_stop_the_other(self) -> None:
+        """One of two subscribers cancels: expects no cancel above, and an element for the other.
+
+        If this fails, look at what counts the subscribers below: only the last cancel goes up.
+        """
+        upstream = await self.attached()
+        other = await self.open_on(self.below)
+        self.downstream.request(1)
+        self.downstream.cancel()
+        await self.settle()
+        self.verify(not upstream.cancelled, "the subscription above was cancelled while a subscriber below was still there")
+        other.request(1)
+        sent = await self.feed(upstream, 1)
+        await other.expect_next(*sent[:1])
+        await self.finish(other)
+
+    @check("4.1", needs=[TWO_SUBSCRIBERS])
+    async def the_slowest_gives_way_when_it_leaves(self) -> None:
+        """One of two subscribers requests 100, the other nothing; sends until nothing is requested above; then the other cancels, and
+        the 100 arrive.
+
+        If this fails, look at cancel below: whom the slowest held up must be served when the slowest is gone.
+        """
+        upstream = await self.attached()
+        slowest = await self.open_on(self.below)
+        self.downstream.request(_MANY)
+        sent = await self.feed(upstream, _MANY)
+        slowest.cancel()
+        sent += await self.feed(upstream, _MANY - len(sent))
+        self.verify(len(sent) == _MANY, f"nothing more was requested above after {len(sent)} elements, though the slowest is gone")
+        await self.downstream.expect_next(*sent)
+        await self.let_go(upstream)
+
+    @check("4.1", needs=[TWO_SUBSCRIBERS])
+    async def a_late_subscriber_waits_for_its_own_demand(self) -> None:
+        """Passes two elements to one subscriber that requested 20; a second one comes and requests nothing: a third element goes to the
+        first alone; the second requests 1 and gets the next that both have not had; completion reaches both.
+
+        If this fails, look at where demand is kept: each subscriber below has its own, and is signalled by it alone (rule 1.1).
+        """
+        upstream = await self.attached()
+        self.downstream.request(_LONG)
+        early = await self.feed(upstream, 2)
+        late = await self.open_on(self.below)
+        early += await self.feed(upstream, 1)
+        await self.downstream.expect_next(*early[:2])
+        self.verify(not late.elements, f"the late subscriber requested nothing, but got {late.elements}")
+        late.request(_LONG)
+        early += await self.feed(upstream, 1)
+        await self.downstream.expect_next(*early[2:])
+        self.verify(late.elements and late.elements == early[-len(late.elements) :], f"sent {early}, but the late one got {late.elements}")
+        upstream.complete()
+        await self.downstream.expect_complete()
+        await self.settle()
+        self.verify(late.ended, "the late subscriber was not told of the completion")

@@ -1,5 +1,16 @@
-"""How many elements come, and when: never more than requested, and as many as requested (rules 1.1, 1.2, 3.8, 3.17)."""
+"""How many elements come, and when: never more than requested, and as many as requested (rules 1.1, 1.2, 3.8, 3.17).
 
+Rules of this file
+
+* A check asks for as many elements as show the fault, and makes do with fewer where the publisher has fewer.
+* Demand is added up where it cannot be served at once: inside on_subscribe, and between two requests without a checkpoint.
+  Elsewhere a publisher that signals on the stack of request() has no demand to count.
+"""
+
+from typing import Any
+
+from penstock.api import UNBOUNDED
+from penstock_tck._capabilities import COMPLETES
 from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
 
@@ -9,39 +20,121 @@ class DemandChecks(PublisherStage):
 
     abstract = True
 
-    @check("1.1", "3.8", elements=5)
+    @check("1.1", "3.8", elements=1)
     async def elements_come_as_requested_and_no_others(self) -> None:
         """Expects nothing before the first request, one element for request(1), three for request(1) and request(2), then silence.
 
         If this fails, look at where demand is counted: each on_next must take one from it, and nothing may be signalled at zero.
         """
-        probe = await self.open(5)
+        length = self.length(5)
+        probe = await self.open(length)
         await probe.expect_nothing()
         probe.request(1)
         await probe.expect_elements(1)
-        await probe.expect_nothing()
-        probe.request(1)
-        probe.request(2)
-        await probe.expect_elements(3)
-        await probe.expect_nothing()
+        await self.expect_pause(probe, last=length == 1)
+        if length > 4:
+            probe.request(1)
+            probe.request(2)
+            await probe.expect_elements(3)
+            await self.expect_pause(probe, last=False)
         await self.finish(probe)
 
-    @check("3.8", elements=10, seeds=3)
+    @check("3.8", elements=2, seeds=3)
     async def requests_add_up(self) -> None:
-        """Requests 1 and 2 inside on_subscribe, then with quiescence between, then without a checkpoint: three elements each time.
+        """Requests 1 and 2, and 2 and 1, inside on_subscribe, without a checkpoint between, and with quiescence between: three each time.
 
         If this fails, look at how request() stores its number: it must be added to what is due, not put in its place.
         """
-        probe = await self.open(10, when_subscribed=lambda asking: (asking.request(1), asking.request(2)))
-        await probe.expect_elements(3)
-        await probe.expect_nothing()
+        length = self.length(5)
+        total = min(length, 3)
+        for first, second in {(1, total - 1), (total - 1, 1)}:
+            probe = await self.open(length, when_subscribed=lambda asking, a=first, b=second: (asking.request(a), asking.request(b)))
+            await self._expect_total(probe, total, length)
+            for settles_between in (False, True):
+                probe = await self.open(length)
+                probe.request(first)
+                if settles_between:
+                    await self.settle()
+                probe.request(second)
+                await self._expect_total(probe, total, length)
+
+    async def _expect_total(self, probe: Any, total: int, length: int) -> None:
+        await probe.expect_elements(total)
+        await self.expect_pause(probe, last=total == length)
+        await self.finish(probe)
+
+    @check("1.2", needs=[COMPLETES])
+    async def fewer_elements_than_requested_end_with_on_complete(self) -> None:
+        """Requests 10 of streams of no element, one, two and three, and expects exactly so many and on_complete.
+
+        If this fails, look at how the end of the source is seen: it must be signalled although demand is left.
+        And at create_publisher: the stream must have as many elements as it is asked for.
+        """
+        for length in sorted({self.length(wish) for wish in (0, 1, 2, 3)}):
+            probe = await self.open(length)
+            probe.request(10)
+            await probe.expect_elements(length)
+            await probe.expect_complete()
+            await probe.expect_nothing()
+
+    @check("3.17")
+    async def a_demand_without_bound_is_supported(self) -> None:
+        """Requests 2^63-1 and expects every element, and the end where there is one.
+
+        If this fails, look at how large a number request() can take: anything up to 2^63-1, and that one means "without bound".
+        """
+        length = self.length(3)
+        probe = await self.open(length)
+        probe.request(UNBOUNDED)
+        await probe.expect_elements(length)
+        await self._expect_its_end(probe)
+
+    @check("3.17", seeds=3)
+    async def demand_beyond_its_limit_counts_as_without_bound(self) -> None:
+        """Lets demand add up to more than 2^63-1 before the first element, in five ways, and expects every element and no on_error.
+
+        If this fails, look at what request() does when the sum passes 2^63-1: it must stay there, and neither fail, stall nor wrap.
+        """
+        length = self.length(20)
+        for numbers in ([2**62, 2**62], [2**62 - 1, 2**62 - 1, 1], [UNBOUNDED, 1], [UNBOUNDED, UNBOUNDED], [2**70]):
+            probe = await self.open(length, when_subscribed=lambda asking, parts=tuple(numbers): [asking.request(part) for part in parts])
+            await self.expect_in_all(probe, length)
+            await self.finish(probe)
+            probe = await self.open(length)
+            for number in numbers:
+                probe.request(number)
+            await self.expect_in_all(probe, length)
+            await self.finish(probe)
+
+    @check("3.17", elements=2)
+    async def demand_that_passes_its_limit_does_not_stall_the_stream(self) -> None:
+        """Requests 1, then 2^63-2 from within each on_next, and expects every element up to the last, and the end where there is one.
+
+        If this fails, look at what is left of the demand when 2^63-1 was passed and elements are taken from it.
+        """
+        length = self.length(20)
+        probe = await self.open(length, when_next=lambda asking, _: asking.request(UNBOUNDED - 1))
         probe.request(1)
-        await self.settle()
-        probe.request(2)
-        await probe.expect_elements(3)
-        await probe.expect_nothing()
-        probe.request(2)
-        probe.request(1)
-        await probe.expect_elements(3)
-        await probe.expect_nothing()
+        await probe.expect_elements(length)
+        await self._expect_its_end(probe)
+
+    @check("3.17")
+    async def any_number_of_requests_is_supported(self) -> None:
+        """Requests 1 a thousand times, inside on_subscribe and without a checkpoint between, and expects a thousand elements if there are.
+
+        If this fails, look at what request() keeps of each call: a number that is added to, not an entry in a bounded queue.
+        """
+        length = self.length(1000)
+        probe = await self.open(length, when_subscribed=lambda asking: [asking.request(1) for _ in range(1000)])
+        await self.expect_in_all(probe, length)
+        await self.finish(probe)
+        probe = await self.open(length)
+        for _ in range(1000):
+            probe.request(1)
+        await self.expect_in_all(probe, length)
+        await self.finish(probe)
+
+    async def _expect_its_end(self, probe: Any) -> None:
+        if self.completes:
+            await probe.expect_complete()
         await self.finish(probe)

@@ -1,6 +1,15 @@
 """How a stream ends, and that nothing follows (rules 1.4, 1.5, 1.6, 1.7)."""
 
-from penstock_tck._capabilities import COMPLETES, FAILED_PUBLISHER
+from typing import Any
+
+from penstock_tck._capabilities import (
+    COMPLETED_PUBLISHER,
+    COMPLETES,
+    EAGER_COMPLETION,
+    EMPTY_STREAM,
+    FAILED_PUBLISHER,
+    FAULTY_PUBLISHER,
+)
 from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
 
@@ -10,18 +19,113 @@ class EndingChecks(PublisherStage):
 
     abstract = True
 
-    @check("1.7", elements=1, needs=[COMPLETES])
+    # ------------------------------------------------------------------ rules 1.4 and 1.5: the end comes
+
+    @check("1.4", needs=[FAILED_PUBLISHER])
+    async def a_failed_publisher_signals_on_error(self) -> None:
+        """Subscribes to a failed publisher and expects on_subscribe, then on_error with an exception, without a request.
+
+        If this fails, look at subscribe() of a publisher that has failed: it tells each subscriber, and waits for no demand.
+        """
+        probe = await self.open_on(await self.made(self.create_failed_publisher()))
+        await probe.expect_error()
+        await probe.expect_nothing()
+
+    @check("1.5", needs=[COMPLETES])
+    async def a_finite_stream_ends_with_on_complete(self) -> None:
+        """Takes three elements one by one, and expects on_complete, at latest with one further request, and nothing after it.
+
+        If this fails, look at how the end of the source is seen: the subscriber must be told, once, when the last element was taken.
+        """
+        length = self.length(3)
+        probe = await self.open(length)
+        for _ in range(length):
+            probe.request(1)
+            await probe.expect_elements(1)
+        await self.expect_end(probe)
+        await probe.expect_nothing()
+
+    @check("1.5", needs=[COMPLETES, EMPTY_STREAM])
+    async def an_empty_stream_ends_with_on_complete(self) -> None:
+        """Requests one element of an empty stream, and expects on_complete and nothing else.
+
+        If this fails, look at a source that ends before its first element: the loop that signals must see the end all the same.
+        """
+        probe = await self.open(0)
+        await self.expect_end(probe)
+        await probe.expect_nothing()
+
+    @check("1.5", needs=[COMPLETES, EAGER_COMPLETION])
+    async def an_eager_publisher_completes_with_its_last_element(self) -> None:
+        """Requests exactly the elements that there are, and expects on_complete without a further request.
+
+        If this fails, look at where completion is signalled: it waits for one more request, although eager_completion is declared.
+        """
+        for length in sorted({self.length(0), self.length(2)}):
+            probe = await self.open(length)
+            if length:
+                probe.request(length)
+            await probe.expect_elements(length)
+            await probe.expect_complete()
+
+    @check("1.5", needs=[COMPLETED_PUBLISHER])
+    async def a_completed_publisher_signals_on_complete(self) -> None:
+        """Subscribes to a completed publisher and expects on_subscribe, then on_complete, without a request.
+
+        If this fails, look at subscribe() of a publisher that has completed: it tells each subscriber, and waits for no demand.
+        """
+        probe = await self.open_on(await self.made(self.create_completed_publisher()))
+        await probe.expect_complete()
+        await probe.expect_nothing()
+
+    # ------------------------------------------------------------------ rule 1.6: the end counts as a cancel
+
+    @check("1.6", needs=[COMPLETES])
+    async def after_on_complete_the_subscription_counts_as_cancelled(self) -> None:
+        """Takes a stream to its end, then requests 5, 0 and -1 and cancels, and expects that each does nothing.
+
+        If this fails, look at what is left of a subscription after on_complete: request() and cancel() must find that it is over.
+        """
+        length = self.length(1)
+        probe = await self.open(length)
+        probe.request(length + 1)
+        await probe.expect_elements(length)
+        await probe.expect_complete()
+        await self._expect_that_it_is_over(probe)
+
+    @check("1.6", elements=1)
+    async def after_on_error_the_subscription_counts_as_cancelled(self) -> None:
+        """Requests 0, and after the on_error that answers it requests 5, 0 and -1 and cancels, and expects that each does nothing.
+
+        If this fails, look at what is left of a subscription after on_error: request() and cancel() must find that it is over.
+        """
+        probe = await self.open(self.length(2))
+        probe.request(0)
+        await probe.expect_error()
+        await self._expect_that_it_is_over(probe)
+
+    async def _expect_that_it_is_over(self, probe: Any) -> None:
+        for number in (5, 0, -1):
+            probe.request(number)
+        await probe.expect_nothing()
+        probe.cancel()
+        probe.request(0)
+        await probe.expect_nothing()
+
+    # ------------------------------------------------------------------ rule 1.7: nothing follows
+
+    @check("1.7", needs=[COMPLETES])
     async def nothing_follows_on_complete(self) -> None:
-        """Takes a stream of one element to its end, requests 10 more, and expects silence.
+        """Takes a stream to its end, requests 10 more, and expects silence.
 
         If this fails, look at what request() does after on_complete: the subscription must know that it is over.
         """
-        probe = await self.open(1)
+        length = self.length(1)
+        probe = await self.open(length)
         probe.request(10)
-        await probe.expect_elements(1)
+        await probe.expect_elements(length)
         await probe.expect_complete()
-        probe.request(10)
-        await probe.expect_nothing()
+        await self._expect_nothing_more(probe)
 
     @check("1.7", needs=[FAILED_PUBLISHER])
     async def nothing_follows_the_failure_of_the_publisher(self) -> None:
@@ -31,17 +135,32 @@ class EndingChecks(PublisherStage):
         """
         probe = await self.open_on(await self.made(self.create_failed_publisher()))
         await probe.expect_error()
-        probe.request(10)
-        await probe.expect_nothing()
+        await self._expect_nothing_more(probe)
 
-    @check("1.7", elements=2)
+    @check("1.7", needs=[FAULTY_PUBLISHER])
+    async def nothing_follows_the_failure_of_the_source(self) -> None:
+        """Lets the source raise after one element while nine more are due, requests 10 more, and expects silence.
+
+        If this fails, look at the loop that signals: after on_error it must neither go on, nor complete, nor begin again.
+        """
+        length = self.length(1)
+        probe = await self.open_on(await self.made(self.create_faulty_publisher(length, ValueError("the source failed"))))
+        probe.request(10)
+        await self.expect_failure(probe, length)
+        await self._expect_nothing_more(probe)
+
+    @check("1.7", elements=1)
     async def nothing_follows_the_refusal_of_a_demand(self) -> None:
         """Requests 0, and after the on_error that answers it requests 10 and expects silence.
 
         If this fails, look at the branch of request() that refuses a demand: on_error is an end like any other.
         """
-        probe = await self.open(2)
+        probe = await self.open(self.length(2))
         probe.request(0)
         await probe.expect_error()
+        await self._expect_nothing_more(probe)
+
+    async def _expect_nothing_more(self, probe: Any) -> None:
+        await probe.expect_nothing()
         probe.request(10)
         await probe.expect_nothing()

@@ -1,5 +1,20 @@
-"""Sources that raise, and subscribers that raise (rules 1.4, 1.9, 2.13)."""
+"""Sources that raise, subscribers that raise, and a nursery that is cancelled (rules 1.4, 1.9, 2.13).
 
+Rules of this file
+
+* A subscriber that raises breaks rule 2.13 itself; then its subscription counts as cancelled, and nobody else may notice.
+  Neither may whoever called request() or subscribe(): these return normally (3.16, 1.9), as in every other check.
+* It is reported: to whom is the publisher's choice; where that is declared, it is looked at.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from penstock.testing import ManualSubscriber, Signal
+from penstock_tck._capabilities import COMPLETES, FAULTY_PUBLISHER, MULTICAST, VIOLATION_HOOK
+from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
 
 
@@ -7,3 +22,179 @@ class FaultChecks(PublisherStage):
     """Checks of what a publisher makes of other people's exceptions."""
 
     abstract = True
+
+    # ------------------------------------------------------------------ sources that raise
+
+    @check("1.4", needs=[FAULTY_PUBLISHER])
+    async def a_source_that_raises_ends_the_stream_with_on_error(self) -> None:
+        """Requests 10 of sources that raise at the first, the second and the third element: those before it arrive, and then on_error.
+
+        If this fails, look at where the source is pulled: what it raises must become on_error, after what came before it.
+        """
+        for elements in range(self.length(2) + 1):
+            probe = await self._faulty(elements, ValueError("the source failed"))
+            probe.request(10)
+            await self.expect_failure(probe, elements)
+
+    @check("1.4", needs=[FAULTY_PUBLISHER])
+    async def a_source_that_raises_is_told_to_one_that_requests_one_by_one(self) -> None:
+        """Takes what a failing source has one by one, and expects on_error, at latest with one further request.
+
+        If this fails, look at where the source is pulled when the demand is just used up: its failure must not be lost.
+        """
+        elements = self.length(2)
+        probe = await self._faulty(elements, ValueError("the source failed"))
+        for _ in range(elements + 1):
+            await self.settle()
+            if not probe.ended:
+                probe.request(1)
+        await self.expect_failure(probe, elements)
+
+    @check("1.4", needs=[FAULTY_PUBLISHER], optional=True)
+    async def the_error_of_the_source_arrives_as_it_is(self) -> None:
+        """Lets the source raise one error, and expects that very object, neither wrapped in a group nor in another error.
+
+        If this fails, look at the nursery around the source: it wraps a single error in an ExceptionGroup, which must be opened again.
+        """
+        error = ValueError("the source failed")
+        probe = await self._faulty(0, error)
+        probe.request(1)
+        await probe.expect_error(error)
+
+    async def _faulty(self, elements: int, error: Exception) -> ManualSubscriber:
+        return await self.open_on(await self.made(self.create_faulty_publisher(elements, error)))
+
+    # ------------------------------------------------------------------ subscribers that raise
+
+    @check("2.13")
+    async def one_that_raises_in_on_subscribe_is_cut_off(self) -> None:
+        """Requests 1 and raises inside on_subscribe, and expects silence from the next quiescence on, also after a further request.
+
+        If this fails, look at what subscribe() does when on_subscribe raised: the subscription counts as cancelled.
+        """
+        await self._expect_cut_off(await self.publisher(self.length(3)), requests=None, when_subscribed=_raise_after_asking)
+
+    @check("2.13", elements=1)
+    async def one_that_raises_in_on_next_is_cut_off(self) -> None:
+        """Raises inside the first of three on_next, and expects silence from the next quiescence on, also after a further request.
+
+        If this fails, look at where on_next is called: the subscription of one that raised counts as cancelled.
+        """
+        await self._expect_cut_off(await self.publisher(self.length(3)), when_next=_raise)
+
+    @check("2.13", needs=[COMPLETES])
+    async def one_that_raises_in_on_complete_harms_nobody(self) -> None:
+        """Raises inside on_complete, and expects that request() returned, that nothing follows, and that nothing else breaks.
+
+        If this fails, look at where on_complete is called: the exception is the subscriber's, and must not reach request()'s caller.
+        """
+        length = self.length(1)
+        await self._expect_cut_off(await self.publisher(length), requests=length + 1, when_complete=_raise)
+
+    @check("2.13", elements=1)
+    async def one_that_raises_in_on_error_harms_nobody(self) -> None:
+        """Requests 0 and raises inside the on_error that answers it, and expects that request() returned, and that nothing follows.
+
+        If this fails, look at where on_error is called: the exception is the subscriber's, and must not reach request()'s caller.
+        """
+        await self._expect_cut_off(await self.publisher(self.length(2)), requests=0, when_error=_raise)
+
+    @check("2.13", elements=1, needs=[MULTICAST], seeds=3)
+    async def one_that_raises_leaves_its_neighbours_alone(self) -> None:
+        """One of three subscribers raises in its first on_next, and the others expect every element, and the end if there is one.
+
+        If this fails, look at the loop that hands an element round: what one subscriber raises must not keep it from the next.
+        """
+        length = self.length(3)
+        publisher = await self.publisher(length)
+        first, raising, last = [await self.open_on(publisher, when_next=hook) for hook in (None, _raise, None)]
+        for probe in (first, raising, last):
+            probe.request(length + 1)
+        for probe in (first, last):
+            await probe.expect_elements(length)
+            if self.completes:
+                await probe.expect_complete()
+        await self.expect_silence(raising)
+        await self.finish(first, last)
+
+    @check("2.13", elements=1, needs=[VIOLATION_HOOK])
+    async def one_that_raises_is_reported(self) -> None:
+        """Raises in on_subscribe, in on_next and in on_error, and expects each exception, or one that it caused, in reported_violations.
+
+        If this fails, look at where the exception of a subscriber ends: somebody must learn of it.
+        """
+        for place in ("when_subscribed", "when_next", "when_error"):
+            self.reported_violations.clear()
+            probe = await self.open(self.length(2), **{place: _raise})
+            probe.request(0 if place == "when_error" else 1)
+            await self.settle()
+            told = any(isinstance(cause, _Refusal) for error in self.reported_violations for cause in _causes(error))
+            self.verify(told, f"a subscriber raised in {place.removeprefix('when_')}, and nobody was told")
+            await self.finish(probe)
+
+    async def _expect_cut_off(self, publisher: Any, *, requests: int | None = 3, **hooks: Callable[..., object]) -> None:
+        probe = await self.open_on(publisher, **hooks)
+        if requests is not None:
+            probe.request(requests)
+        await self.expect_silence(probe)
+        probe.request(1)
+        await self.expect_silence(probe)
+
+    # ------------------------------------------------------------------ a nursery that is cancelled
+
+    @check("1.4", "1.7", optional=True)
+    async def a_cancelled_nursery_ends_the_stream_by_one_error_or_in_silence(self) -> None:
+        """Cancels the nursery that the publisher was bound to, before the first element, between two, and inside on_next.
+
+        What comes may be one on_error, or nothing, or the whole stream from a publisher that needs no task; then silence.
+        If this fails, look at the task that signals: trio.Cancelled must pass through it, and is neither an end nor an error of the source.
+        """
+        for requests, inside in ((0, False), (1, False), (5, True)):
+            await self._cancel_the_nursery(requests, inside=inside)
+
+    async def _cancel_the_nursery(self, requests: int, *, inside: bool) -> None:
+        length = self.length(5)
+        async with trio.open_nursery() as nursery:
+            with self.bound_to(nursery):
+                publisher = await self.publisher(length)
+            hook = {"when_next": lambda *_: nursery.cancel_scope.cancel()} if inside else {}
+            probe = await self.open_on(publisher, **hook)
+            if requests:
+                probe.request(requests)
+                await self.settle()
+            nursery.cancel_scope.cancel()
+        self.note("the nursery has been cancelled, and is gone")
+        await self.settle()
+        signals = await probe.drain()
+        whole = len(probe.elements) == length
+        early = [signal for signal, _ in signals if signal is Signal.COMPLETE] and not whole
+        self.verify(not early, f"on_complete came after {len(probe.elements)} of {length} elements, because the nursery was cancelled")
+        fits = probe.error is None or (isinstance(probe.error, Exception) and not isinstance(probe.error, BaseExceptionGroup))
+        self.verify(fits, f"on_error was given {probe.error!r}; a cancellation is no error of the source")
+        await probe.expect_nothing()
+        if probe.ledger.is_open:
+            probe.request(1)
+        await self.finish(probe)
+
+
+class _Refusal(Exception):
+    """What the subscribers of this file raise."""
+
+
+def _raise(probe: Any, *_: Any) -> None:
+    if probe.ledger.is_open:
+        # rule 2.13: from here the subscription counts as cancelled.
+        probe.ledger.move(Signal.CANCEL)
+    raise _Refusal("a subscriber raised this")
+
+
+def _raise_after_asking(probe: Any) -> None:
+    probe.request(1)
+    _raise(probe)
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return the error, what it holds, and what caused it, as far as that is told."""
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    around = [cause for cause in (error.__cause__, error.__context__) if cause is not None]
+    return [error, *(found for other in (*inner, *around) for found in _causes(other))]

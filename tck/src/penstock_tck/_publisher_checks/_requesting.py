@@ -1,9 +1,17 @@
 """request() itself: where it may be called, how deep it recurses, what it refuses, that it returns (rules 3.2, 3.3, 3.4, 3.9, 3.16)."""
 
-from typing import Any
+import inspect
+from collections.abc import Callable
+from typing import Any, Final
 
+from penstock.api import UNBOUNDED
+from penstock_tck._capabilities import SYNCHRONOUS_BOUND
 from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
+
+_ANY_NUMBER: Final = (1, 2**31, UNBOUNDED, 2**63, 2**70, 0, -1)
+_STACK_GROWTH: Final = 100
+"""Frames by which the stack may differ between two elements: from a request's stack to a task's, say. Recursion passes it at once."""
 
 
 class RequestingChecks(PublisherStage):
@@ -11,7 +19,94 @@ class RequestingChecks(PublisherStage):
 
     abstract = True
 
-    @check("3.9", elements=10)
+    # ------------------------------------------------------------------ where it may be called (rule 3.2)
+
+    @check("3.2")
+    async def requests_from_within_signals_are_served(self) -> None:
+        """Requests 1 three times inside on_subscribe and 1 inside each on_next, and expects every element, and the end if there is one.
+
+        If this fails, look at what request() does while a signal is on the stack: demand counts then as at any other time.
+        """
+        length = self.length(6)
+        probe = await self.open(
+            length,
+            when_subscribed=lambda asking: [asking.request(1) for _ in range(min(3, length))],
+            when_next=lambda asking, _: asking.request(1),
+        )
+        await probe.expect_elements(length)
+        if self.completes:
+            await probe.expect_complete()
+        await self.finish(probe)
+
+    # ------------------------------------------------------------------ how deep it recurses (rule 3.3)
+
+    @check("3.3", elements=2)
+    async def on_next_is_nested_no_deeper_than_declared(self) -> None:
+        """Requests 1, and 1 more inside each on_next, and expects on_next never deeper inside itself than recursion_bound.
+
+        If this fails, look at request(): called from inside on_next it must note the demand and return; the loop further up goes on.
+        """
+        length = self.length(self.recursion_bound + 5)
+        probe = await self.open(length, when_next=lambda asking, _: asking.request(1))
+        probe.request(1)
+        await self.expect_in_all(probe, length)
+        await self.finish(probe)
+
+    @check("3.3", elements=200)
+    async def the_stack_does_not_grow_with_the_stream(self) -> None:
+        """Takes 1,500 elements at once, and 5,000 requested one by one inside on_next: the stack is as deep for the last as for the second.
+
+        If this fails, look at what signals one element and then calls itself for the next: that must be a loop.
+        """
+        for asks, wish in ((False, 1_500), (True, 5_000)):
+            length = self.length(wish)
+            first = 1 if asks else length
+            probe = await self.open(
+                length, when_subscribed=lambda asking, n=first: asking.request(n), when_next=_watching_the_stack(asks=asks)
+            )
+            await self.expect_in_all(probe, length)
+            await self.finish(probe)
+
+    # ------------------------------------------------------------------ that it returns soon, and normally (rules 3.4, 3.16)
+
+    @check("3.4", needs=[SYNCHRONOUS_BOUND])
+    async def request_signals_no_more_than_declared_before_it_returns(self) -> None:
+        """Requests 2^63-1 of the longest stream there is, and counts the elements that arrive before request() returns.
+
+        If this fails, look at the loop inside request(): past synchronous_bound elements it must leave the rest to a task.
+        """
+        bound = self.synchronous_bound or 0
+        probe = await self.open(self.length(UNBOUNDED), signal_cap=bound + 1_000)
+        probe.request(UNBOUNDED)
+        arrived = len(probe.elements)
+        probe.cancel()
+        await self.expect_silence(probe)
+        self.verify(arrived <= bound, f"request(2^63-1) signalled {arrived} elements before it returned; {bound} is declared")
+
+    @check("3.16")
+    async def request_returns_normally_in_every_state(self) -> None:
+        """Requests 1, 2^31, 2^63-1, 2^63, 2^70, 0 and -1: inside on_subscribe, inside on_next, outside, after a cancel and after the end.
+
+        If this fails, look at what request() does with its argument and with a source that is gone: only on_error may tell of it.
+        """
+        for number in _ANY_NUMBER:
+            for hooks in ({"when_subscribed": _ask(number)}, {"when_next": _ask(number)}, {}):
+                probe = await self.open(self.length(2), **hooks)
+                if not hooks:
+                    probe.request(number)
+                elif "when_next" in hooks:
+                    probe.request(1)
+                await self.settle()
+                probe.request(number)
+                probe.cancel()
+                probe.request(number)
+                await self.settle()
+                probe.request(number)
+        await self.settle()
+
+    # ------------------------------------------------------------------ what it refuses (rule 3.9)
+
+    @check("3.9", elements=1)
     async def request_zero_is_answered_with_on_error(self) -> None:
         """Requests 0 and expects on_error(ValueError), then silence.
 
@@ -19,7 +114,7 @@ class RequestingChecks(PublisherStage):
         """
         await self._refused(0)
 
-    @check("3.9", elements=10)
+    @check("3.9", elements=1)
     async def request_below_zero_is_answered_with_on_error(self) -> None:
         """Requests -1, and on a fresh stream -2^63, and expects on_error(ValueError), then silence.
 
@@ -28,7 +123,25 @@ class RequestingChecks(PublisherStage):
         await self._refused(-1)
         await self._refused(-(2**63))
 
-    @check("3.9", elements=10, optional=True)
+    @check("3.9", elements=1)
+    async def a_demand_is_refused_inside_signals_too(self) -> None:
+        """Requests 0 inside on_subscribe, and inside on_next while more is due, and expects on_error(ValueError), then silence.
+
+        If this fails, look at what request() does while a signal is on the stack: it must refuse there, too, and end the stream.
+        """
+        probe = await self.open(self.length(3), when_subscribed=_ask(0))
+        await probe.expect_error(ValueError)
+        await probe.expect_nothing()
+        length = self.length(3)
+        if length < 2:
+            return  # with its only element the stream may have ended before a request inside on_next is looked at
+        probe = await self.open(length, when_next=_ask(0))
+        probe.request(1)
+        await probe.expect_elements(1)
+        await probe.expect_error(ValueError)
+        await probe.expect_nothing()
+
+    @check("3.9", elements=1, optional=True)
     async def the_refusal_of_a_demand_explains_itself(self) -> None:
         """Requests -1 and expects the error's text to name rule 3.9, or to speak of a non-positive or negative request.
 
@@ -39,9 +152,50 @@ class RequestingChecks(PublisherStage):
         explained = any(words in text for words in ("3.9", "non-positive", "not positive", "negative", "at least 1"))
         self.verify(explained, f"the text of the error does not say what was wrong: {str(error)!r}")
 
-    async def _refused(self, n: Any) -> BaseException:
-        probe = await self.open(10)
+    @check("3.9", "3.16", elements=1, optional=True)
+    async def a_demand_that_is_no_integer_is_refused(self) -> None:
+        """Requests True, 1.5, "1" and None, which Python lets through, and expects on_error(ValueError or TypeError), then silence.
+
+        If this fails, look at how request() treats its argument: what is no integer is no demand, and is answered like 0.
+        """
+        for number in (True, 1.5, "1", None):
+            error = await self._refused(number, Exception)
+            fits = isinstance(error, ValueError | TypeError)
+            self.verify(fits, f"request({number!r}) was answered with {type(error).__name__}, which is neither ValueError nor TypeError")
+
+    async def _refused(self, n: Any, kind: type[Exception] = ValueError) -> BaseException:
+        probe = await self.open(self.length(2))
         probe.request(n)
-        error = await probe.expect_error(ValueError)
+        error = await probe.expect_error(kind)
         await probe.expect_nothing()
         return error
+
+
+def _ask(number: int) -> Callable[..., object]:
+    return lambda probe, *_: probe.request(number)
+
+
+def _watching_the_stack(*, asks: bool) -> Callable[..., object]:
+    """Return a hook for on_next that sees by how much the stack has grown since the second element, and then `asks` for one more."""
+    depth_at_the_second = 0
+
+    def look(probe: Any, _: Any) -> None:
+        nonlocal depth_at_the_second
+        number = len(probe.elements)
+        if number == 2:
+            depth_at_the_second = _stack_depth()
+        elif number % 50 == 0 and (growth := _stack_depth() - depth_at_the_second) > _STACK_GROWTH:
+            probe.ledger.violate("3.3", f"the stack grew by {growth} frames from the second element to element {number}")
+            probe.cancel()
+            return
+        if asks:
+            probe.request(1)
+
+    return look
+
+
+def _stack_depth() -> int:
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None:
+        depth, frame = depth + 1, frame.f_back
+    return depth

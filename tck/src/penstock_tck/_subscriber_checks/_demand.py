@@ -1,9 +1,16 @@
 """Asking for elements, and taking what was asked for (rules 2.1, 2.8, 3.8)."""
 
+from typing import Any, Final
+
+from penstock.api import add_demand
+from penstock_tck._capabilities import REPORTS, TRIGGERS_CANCEL, TRIGGERS_REQUEST
 from penstock_tck._check import check
 from penstock_tck._subscriber_stage import SubscriberStage
+from penstock_tck._upstream import CountingPublisher, Tapped
+from penstock_tck._verification import made
 
-_SENT_AT_MOST = 512
+_SENT_AT_MOST: Final = 512
+_SYNCHRONOUS: Final = 5
 
 
 class SubscriberDemandChecks(SubscriberStage):
@@ -25,6 +32,87 @@ class SubscriberDemandChecks(SubscriberStage):
             if not upstream.cancelled:
                 upstream.emit(element)
                 await self.settle()
-        if not upstream.cancelled:
-            upstream.complete()
+        await self.let_go(upstream)
+
+    @check("2.1", needs=[REPORTS, TRIGGERS_REQUEST, TRIGGERS_CANCEL])
+    async def demand_elements_and_a_cancel_take_their_way(self) -> None:
+        """Tells it twice to request one element and sends it, expects each to reach a handler, tells it to cancel, and expects that.
+
+        If this fails, look at your hooks first: trigger_request and trigger_cancel must act on self.subscriber, and handlers must report.
+        """
+        upstream = await self.attached()
+        sent: list[Any] = []
+        for index in range(2):
+            await self.ask(1)
+            await upstream.expect_demand(index + 1)
+            sent += await self.feed(upstream, 1)
+            self.verify(self.seen_elements == sent, f"{len(sent)} elements were sent, but the handlers saw {self.seen_elements}")
+        await made(self.trigger_cancel())
+        await upstream.expect_cancel()
+        await self.let_go(upstream)
+
+    @check("2.1", needs=[REPORTS])
+    async def elements_that_come_inside_request_are_taken(self) -> None:
+        """Subscribes it to a publisher that signals before request() returns, tells it five times to request, and expects the handlers
+        to see each element that was signalled, in order.
+
+        If this fails, look at what you do after calling request(): the elements may be here already when it returns.
+        """
+        signalled: list[Any] = []
+
+        def element(index: int) -> Any:
+            signalled.append(self.create_element(index))
+            return signalled[-1]
+
+        raised: list[Exception] = []
+        upstream: Any = Tapped(CountingPublisher(_SYNCHRONOUS, element=element, on_violation=raised.append))
+        await self.attach(upstream)
+        for _ in range(_SYNCHRONOUS):
+            await self.ask(1)
+        self.verify(not raised, f"a signal raised {raised}; it must return normally")
+        self.verify(signalled, "nothing was requested")
+        self.verify(self.seen_elements == signalled, f"{signalled} were signalled inside request(), but handlers saw {self.seen_elements}")
+        await made(self.trigger_shutdown())
         await self.settle()
+
+    @check("3.8", needs=[TRIGGERS_REQUEST])
+    async def what_is_asked_for_adds_up(self) -> None:
+        """Tells it to request 2 and then 3, once without a pause and once with quiescence between them, sends what it asks for, and
+        expects it to ask for 5 in all, in however many requests.
+
+        If this fails, look at what stands between your code and request(): no number may get lost or replace another.
+        """
+        await self._asks_for_five(pause=False)
+        await self._asks_for_five(pause=True)
+
+    @check("2.8", needs=[TRIGGERS_CANCEL])
+    async def elements_that_were_on_their_way_are_taken(self) -> None:
+        """Tells it to request 2 and to cancel, sends the elements (as if the cancel had not arrived yet), and tells it to request once
+        more; nothing may raise.
+
+        If this fails, look at on_next: after your cancel an element may still arrive, and must do no harm.
+        """
+        upstream = await self.asking(2)
+        await made(self.trigger_cancel())
+        await upstream.expect_cancel()
+        for index in range(min(upstream.outstanding, 2)):
+            upstream.emit(self.create_element(index))
+        await self.ask(1)
+        await self.settle()
+
+    async def _asks_for_five(self, *, pause: bool) -> None:
+        upstream = await self.attached()
+        before = upstream.requested
+        wanted = add_demand(before, 5) if before else 5
+        for n in (2, 3):
+            await made(self.trigger_request(n))
+            if pause:
+                await self.settle()
+        for _ in range(_SENT_AT_MOST):
+            await self.settle()
+            if upstream.requested >= wanted or not upstream.outstanding:
+                break
+            await self.feed(upstream, 1)
+        asked = upstream.requested - before
+        self.verify(upstream.requested >= wanted, f"it was told to request 2 and 3, but requested {asked} in all")
+        await self.let_go(upstream)

@@ -1,9 +1,157 @@
-"""How a subscriber takes the end, and that it calls nothing after it (rules 2.3, 2.4, 2.9, 2.10)."""
+"""How a subscriber takes the end, and that it calls nothing after it (rules 2.3, 2.4, 2.9, 2.10).
 
+That nothing is called inside on_error and on_complete, or after them, is judged in every check, by the manual publisher: here are the
+checks that drive a subscriber to where it would.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.testing import ManualPublisher, shown
+from penstock_tck._capabilities import TRIGGERS_CANCEL
+from penstock_tck._check import check
 from penstock_tck._subscriber_stage import SubscriberStage
+from penstock_tck._upstream import Tapped
+from penstock_tck._verification import made
 
 
 class SubscriberEndingChecks(SubscriberStage):
     """Checks of on_error and on_complete."""
 
     abstract = True
+
+    @check("2.3")
+    async def on_complete_itself_calls_nothing(self) -> None:
+        """Makes it request, completes, and expects no call from inside on_complete, nor, until all is quiet, one that it put off.
+
+        If this fails, look at on_complete: it only tells your code; there is nothing left to request or to cancel.
+        """
+        upstream = await self.asking()
+        self.forget_calls(upstream)
+        upstream.complete()
+        await upstream.expect_no_calls()
+        await self.let_go(upstream)
+
+    @check("2.3")
+    async def on_error_itself_calls_nothing(self) -> None:
+        """Makes it request, fails, and expects no call from inside on_error, nor, until all is quiet, one that it put off.
+
+        If this fails, look at on_error: it only tells your code; there is nothing left to request or to cancel.
+        """
+        failed = await self.asking()
+        line = failed.subscription
+        self.forget_calls(failed)
+        failed.fail(ValueError("the source failed"))
+        await self.settle()
+        self.verify(not line.has_call(), f"after on_error the subscription was called: {line.next_call()}")
+        await self.let_go(failed)
+
+    @check("2.4")
+    async def after_on_complete_the_subscription_is_not_used(self) -> None:
+        """Sends what it asked for (2 at most), completes at once, tells it to request, to cancel and to shut down, and expects no call.
+
+        If this fails, look at what on_complete forgets: demand for elements that are handled late must have nowhere to go.
+        """
+        upstream = await self._elements_under_way()
+        upstream.complete()
+        await self._all_hooks()
+        await upstream.expect_no_calls()
+
+    @check("2.4")
+    async def after_on_error_the_subscription_is_not_used(self) -> None:
+        """Sends what it asked for (2 at most), fails at once, tells it to request, to cancel and to shut down, and expects no call.
+
+        If this fails, look at what on_error forgets: the subscription counts as cancelled already.
+        """
+        upstream = await self._elements_under_way()
+        line = upstream.subscription
+        upstream.fail(ValueError("the source failed"))
+        await self._all_hooks()
+        self.verify(not line.has_call(), f"after on_error the subscription was called: {line.next_call()}")
+
+    @check("2.9")
+    async def completion_after_a_request_is_taken(self) -> None:
+        """Makes it request, completes without an element, and expects on_complete to return, and a handler to see it, once.
+
+        If this fails, look at on_complete: it must not count on the elements that were requested.
+        """
+        upstream = await self.asking()
+        upstream.complete()
+        await self._expect_end(upstream, "on_complete", None)
+
+    @check("2.9")
+    async def completion_before_a_request_is_taken(self) -> None:
+        """Completes right after on_subscribe, and expects on_complete to return, and a handler to see it, once.
+
+        If this fails, look at on_complete: an empty stream may end before you have asked for anything.
+        """
+        upstream = await self._attached_to_end(ManualPublisher.complete)
+        await self._expect_end(upstream, "on_complete", None)
+
+    @check("2.10")
+    async def failure_after_a_request_is_taken(self) -> None:
+        """Makes it request, fails without an element, and expects on_error to return, and a handler to see that very error, once.
+
+        If this fails, look at on_error: it must not count on the elements that were requested, and hands on the error as it is.
+        """
+        error = ValueError("the source failed")
+        upstream = await self.asking()
+        upstream.fail(error)
+        await self._expect_end(upstream, "on_error", error)
+
+    @check("2.10")
+    async def failure_before_a_request_is_taken(self) -> None:
+        """Fails right after on_subscribe, and expects on_error to return, and a handler to see that very error, once.
+
+        If this fails, look at on_error: a source may fail before you have asked for anything.
+        """
+        error = ValueError("the source failed")
+        upstream = await self._attached_to_end(lambda upstream: upstream.fail(error))
+        await self._expect_end(upstream, "on_error", error)
+
+    @check("2.9", "2.10", needs=[TRIGGERS_CANCEL])
+    async def an_end_that_was_on_its_way_is_taken(self) -> None:
+        """Tells it to request and to cancel, and then completes, or fails (as if the cancel had not arrived yet); neither may raise.
+
+        If this fails, look at on_complete and on_error: the end may cross your cancel.
+        """
+        for end in (ManualPublisher.complete, _fail):
+            upstream = await self.asking()
+            await made(self.trigger_cancel())
+            await upstream.expect_cancel()
+            end(upstream)
+            await self.settle()
+
+    async def _elements_under_way(self) -> ManualPublisher:
+        """Return a publisher whose subscriber has elements that it had no time to handle."""
+        upstream = await self.asking(2)
+        for index in range(min(upstream.outstanding, 2)):
+            upstream.emit(self.create_element(index))
+        self.forget_calls(upstream)
+        return upstream
+
+    async def _all_hooks(self) -> None:
+        await self.settle()
+        await self.ask(1)
+        await made(self.trigger_cancel())
+        await made(self.trigger_shutdown())
+        await self.settle()
+
+    async def _attached_to_end(self, end: Callable[[ManualPublisher], object]) -> ManualPublisher:
+        upstream = self.manual_publisher()
+        tapped: Any = Tapped(upstream, after=lambda _: end(upstream))
+        await self.attach(tapped)
+        return upstream
+
+    async def _expect_end(self, upstream: ManualPublisher, signal: str, value: object) -> None:
+        """Where the subscriber reports, a handler has seen this end (the very error), once, and nothing else."""
+        await self.settle()
+        if self.reports and not (self.recovers and signal == "on_error"):
+            ok = len(self.seen) == 1 and self.seen[0][0] == signal and self.seen[0][1] is value
+            told = ", ".join(f"{name}({'' if name == 'on_complete' else shown(what)})" for name, what in self.seen)
+            self.verify(ok, f"the handlers saw {told or 'nothing'}; they must see {signal} once, with the object that was signalled")
+        await self.let_go(upstream)
+
+
+def _fail(upstream: ManualPublisher) -> None:
+    upstream.fail(ValueError("the source failed"))

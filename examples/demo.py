@@ -1,0 +1,28 @@
+"""The demo: what penstock does inside one process, shown live in some fifteen seconds.
+
+Run it in a terminal to watch; without one it writes plain lines. It ends with a table of what was shown and what was seen,
+and exits with 1 when something was not.
+"""
+
+import sys
+
+import trio
+from demo_parts import fast_and_slow, leaving, multicast, recovery, speed
+from demo_parts.screen import Finding, Screen
+from demo_parts.table import write_table
+
+SCENES = (fast_and_slow, multicast, recovery, leaving, speed)
+
+
+async def main() -> bool:
+    """Play the scenes in order, then write the table; return whether everything was shown."""
+    screen = Screen()
+    findings: dict[str, list[Finding]] = {}
+    for number, scene in enumerate(SCENES, 1):
+        screen.title(number, scene.TITLE, scene.STORY)
+        findings[f"{number}  {scene.TITLE}"] = await scene.play(screen)
+    return write_table(findings)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if trio.run(main) else 1)

@@ -1,0 +1,60 @@
+"""An operator of one's own: a blueprint, and a stage that stands between two neighbours for the length of one stream."""
+
+from typing import Any
+
+import trio
+
+import penstock
+from penstock.core import Scope, Source
+
+
+class Pairwise(penstock.ops.Operator[Any, tuple[Any, Any]]):
+    """Pass on each element together with the one before it.
+
+    Upstream demand: 1 per downstream demand, and 1 more with the first. Buffer: 1 element.
+    """
+
+    def attach(self, source: Source[Any], subscriber: penstock.Subscriber[tuple[Any, Any]], scope: Scope) -> None:
+        """Make a fresh stage for this stream, and attach the source to it."""
+        source.attach(_PairwiseStage(subscriber), scope)
+
+
+class _PairwiseStage(penstock.Subscriber[Any], penstock.Subscription):
+    """A subscriber to what is above, a subscription to what is below; what it is not about, it passes on."""
+
+    def __init__(self, below: penstock.Subscriber[tuple[Any, Any]]) -> None:
+        self.below = below
+        self.before: Any = None
+
+    def on_subscribe(self, subscription: penstock.Subscription, /) -> None:
+        self.above = subscription
+        self.below.on_subscribe(self)
+
+    def on_next(self, element: Any, /) -> None:
+        before, self.before = self.before, element
+        if before is None:
+            self.above.request(1)  # it was asked for, and is not passed on: so ask for another one
+        else:
+            self.below.on_next((before, element))
+
+    def on_error(self, error: BaseException, /) -> None:
+        self.below.on_error(error)
+
+    def on_complete(self, /) -> None:
+        self.below.on_complete()
+
+    def request(self, n: int, /) -> None:
+        self.above.request(n)
+
+    def cancel(self, /) -> None:
+        self.above.cancel()
+
+
+async def main() -> None:
+    """Use it like any other operator."""
+    steps = penstock.pipe([3, 5, 4, 9], Pairwise(), penstock.ops.map(lambda pair: pair[1] - pair[0]))
+    print(await penstock.collect(steps))
+
+
+if __name__ == "__main__":
+    trio.run(main)

@@ -1,0 +1,37 @@
+"""Threads: one run loop; other threads come in through `trio.from_thread`, and are made to wait like everybody else."""
+
+import trio
+
+import penstock
+
+published = taken = 0
+
+
+def blocking_driver(topic: penstock.Topic[str], ahead: list[int]) -> None:
+    """Code that blocks, in a thread of its own: each call returns when every subscriber has had room for the element."""
+    global published  # noqa: PLW0603 (counted here, looked at there)
+    for number in range(1, 4):
+        trio.from_thread.run(topic.publish, f"line {number}")
+        published += 1
+        ahead.append(published - taken)
+    trio.from_thread.run_sync(topic.complete)
+
+
+async def main() -> None:
+    """Publish from a thread, read in the run loop, slowly: the thread waits."""
+    global taken  # noqa: PLW0603 (the same)
+    topic = penstock.Topic[str]()  # Slow.WAIT: `publish` waits for the slowest subscriber
+    ahead: list[int] = []
+    async with trio.open_nursery() as nursery, penstock.subscribe(topic, demand=1) as stream:
+        # The nursery owns the thread, too: it cannot be left while the thread works.
+        nursery.start_soon(trio.to_thread.run_sync, blocking_driver, topic, ahead)
+        async for line in stream:
+            taken += 1
+            print("the run loop took", line)
+            await trio.sleep(0.05)
+    print("published by the thread:", published)
+    print("never more than one ahead of the reader:", max(ahead) <= 1)
+
+
+if __name__ == "__main__":
+    trio.run(main)

@@ -1,0 +1,39 @@
+"""Timing: operators that look at the clock. None of them makes a slow subscriber wait any less: demand comes first."""
+
+from collections.abc import AsyncIterator
+
+import trio
+
+import penstock
+from penstock import ops
+
+
+async def keystrokes() -> AsyncIterator[str]:
+    """Somebody types, thinks, types, and falls asleep for a while."""
+    for pause, text in [(0.0, "p"), (0.1, "pe"), (0.1, "pen"), (0.7, "pens"), (0.1, "penst"), (1.5, "penstock")]:
+        await trio.sleep(pause)
+        yield text
+
+
+async def show(title: str, source: penstock.Source[object]) -> None:
+    """Print each element with the time at which it came."""
+    start = trio.current_time()
+    try:
+        async with penstock.subscribe(source) as stream:
+            async for element in stream:
+                print(f"{title:14} {trio.current_time() - start:5.2f} s  {element!r}")
+    except penstock.StreamTimeout as error:
+        print(f"{title:14} {trio.current_time() - start:5.2f} s  StreamTimeout: {error.args[0].split(':')[0]}")
+
+
+async def main() -> None:
+    """The same keystrokes, seen in three ways; then a clock of our own."""
+    await show("as it is", penstock.as_source(keystrokes))
+    await show("debounce(0.5)", penstock.pipe(keystrokes, ops.debounce(0.5)))
+    await show("throttle(0.15)", penstock.pipe(keystrokes, ops.throttle(0.15)))
+    await show("timeout(1)", penstock.pipe(keystrokes, ops.timeout(1)))
+    await show("interval(0.2)", penstock.pipe(penstock.interval(0.2), ops.take(3)))
+
+
+if __name__ == "__main__":
+    trio.run(main)

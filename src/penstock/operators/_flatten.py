@@ -1,0 +1,263 @@
+"""Operators that make one stream of many: `concat` one after the other, `flat_map` several at a time.
+
+Rules of this file:
+
+* What a source before did not use of the demand, the next one gets, exactly.
+* A stream that an async function is to name begins when the first of its elements is asked for, in a task of its own.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from types import CoroutineType
+from typing import Any, TypeVar
+
+import trio
+
+from penstock.api import Subscriber, Subscription, UsageError, add_demand
+from penstock.core import Scope, Source, Streamable, as_source, name_of
+from penstock.operators._combine import MergeStage
+from penstock.operators._junction import Inlet, Joint, Junction, joint
+from penstock.operators._stage import NOTHING_ABOVE, Operator, Stage, stopped
+from penstock.operators._step import checked, is_async
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def concat(*others: Streamable[B]) -> Operator[A, A | B]:
+    """Pass on all elements of the source, then those of each of `others`, which is subscribed to when the one before has completed.
+
+    Upstream demand: 1 per downstream demand; what one source leaves of it goes to the next. Buffer: none.
+    Completes with the last source. An error ends the stream, and the sources after it are never subscribed to.
+    Cancelling cancels the source whose turn it is.
+    """
+    return joint("concat", _ConcatStage, others)
+
+
+def flat_map(
+    function: Callable[[A], Streamable[B]] | Callable[[A], Awaitable[Streamable[B]]], /, *, concurrency: int = 16
+) -> Operator[A, B]:
+    """Pass on the elements of the streams that ``function(element)`` returns, of at most `concurrency` of them at a time.
+
+    The function returns whatever can be subscribed to. An async function is awaited when its stream is first asked for something,
+    so up to `concurrency` calls run at a time. Elements go on as they arrive; those that wait take turns by inner stream.
+
+    Upstream demand: `concurrency` with the first downstream demand, then 1 for each inner stream that has ended.
+    Buffer: up to 16 for each inner stream, so 16 times `concurrency` in all.
+    Each inner stream is asked for what downstream wants, at most 16 elements ahead.
+    Completes when upstream and all inner streams have. What the function raises ends the stream; that or any other error overtakes
+    what waits, and cancels upstream and all inner streams, as cancelling does.
+    """
+    if not callable(function):
+        raise UsageError(f"flat_map() was given {function!r}; it takes a function, plain or async, that returns a stream for an element")
+    if type(concurrency) is not int or concurrency < 1:
+        raise UsageError(f"flat_map(concurrency={concurrency!r}): give how many inner streams may run at a time, an integer of at least 1")
+    label = f"flat_map({name_of(function)})"
+    call: Callable[[Any], Any] = function
+    to_source = partial(_Awaited, call, label) if is_async(call) else partial(_named_source, call, label)
+    return Joint(label, lambda downstream, scope: _FlatMapStage(downstream, scope, to_source, concurrency))
+
+
+class _ConcatStage(Junction):
+    """Passes everything straight through between downstream and the one source whose turn it is."""
+
+    __slots__ = ("_left", "_turn")
+
+    def begin(self, sources: Sequence[Source[Any]]) -> None:
+        self._left = iter(sources)
+        self._turn: Inlet | None = None  # the inlet that can be asked, or has ended
+        self._downstream.on_subscribe(self)
+        self._busy = False
+        self._run()
+
+    def request(self, n: int, /) -> None:
+        if self._live:
+            self._demand = add_demand(self._demand, n)
+            if self._turn is not None:
+                self._turn.ask(n)  # nothing, where it has ended: the next one is asked for all that is left
+
+    def arrived(self, inlet: Inlet, element: Any) -> None:
+        self._pass_on(element)
+
+    def _step(self) -> bool:
+        if self._turn is not None and not self._turn.ended:
+            return False
+        source = next(self._left, None)
+        if source is None:
+            self._done = True
+        else:
+            self._give_turn(source)
+        return True
+
+    def _give_turn(self, source: Source[Any]) -> None:
+        inlet = Inlet(self)
+        self._inlets = {inlet: True}
+        self._attach(source, inlet)
+        if self._live:
+            self._turn = inlet
+            if self._demand:
+                inlet.ask(self._demand)
+
+    def _settle(self, inlet: Inlet) -> None:
+        """Do nothing: the loop sees that it is the next one's turn."""
+
+    def _release(self) -> None:
+        self._left = iter(())
+        self._turn = None
+
+
+class _FlatMapStage(MergeStage):
+    """A merge whose inlets come and go: upstream says which."""
+
+    __slots__ = ("_outer", "_owed", "_to_source")
+
+    def __init__(self, downstream: Subscriber[Any], scope: Scope, to_source: Callable[[Any], Source[Any]], concurrency: int) -> None:
+        super().__init__(downstream, scope)
+        self._to_source = to_source
+        self._owed = concurrency  # elements of upstream for which there is room, and which were not asked for yet
+
+    def _prepare(self, inlets: Sequence[Inlet]) -> None:
+        (self._outer,) = inlets
+        self._inlets = {}  # of the inner streams alone
+
+    def arrived(self, inlet: Inlet, element: Any) -> None:
+        if inlet is self._outer:
+            self._open(element)
+        else:
+            super().arrived(inlet, element)
+
+    def completed(self, inlet: Inlet) -> None:
+        if inlet is self._outer:
+            self._done = not self._inlets
+            self._run()
+        else:
+            super().completed(inlet)
+
+    def _open(self, element: Any) -> None:
+        try:
+            source = self._to_source(element)
+        except Exception as error:  # boundary: the user's function
+            self.fail(error)
+            return
+        if not self._live:
+            return  # the function has cancelled the stream that it was called by
+        inlet = Inlet(self)
+        self._inlets[inlet] = True
+        self._attach(source, inlet)
+        self._top_up(inlet)
+
+    def _step(self) -> bool:
+        if super()._step():
+            return True
+        if not self._owed or not self._demand:
+            return False
+        owed, self._owed = self._owed, 0
+        self._outer.ask(owed)
+        return True
+
+    def _retired(self) -> None:
+        self._owed += 1
+        self._done = self._outer.ended and not self._inlets
+
+    def _release(self) -> None:
+        super()._release()
+        self._outer.close()
+
+
+def _named_source(function: Callable[[Any], Any], label: str, element: Any) -> Source[Any]:
+    """Return the source that a plain function names for an element."""
+    return _as_inner(function(element), label)
+
+
+def _as_inner(result: Any, label: str) -> Source[Any]:
+    if result is None:
+        raise UsageError(f"{label} returned None; it returns a stream for each element. For one without elements, return empty()")
+    if type(result) is CoroutineType:
+        checked(result, label)
+    try:
+        return as_source(result)
+    except UsageError as wrong:
+        raise UsageError(f"{label} returned what is no stream: {wrong}") from wrong
+
+
+class _Awaited(Source[Any]):
+    """The stream that an async function will name for an element, once it is asked for something."""
+
+    __slots__ = ("_element", "_function", "_label")
+
+    def __init__(self, function: Callable[[Any], Awaitable[Any]], label: str, element: Any) -> None:
+        self._function = function
+        self._label = label
+        self._element = element
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        stage = _AwaitedStage(subscriber, scope, partial(self._function, self._element), self._label)
+        subscriber.on_subscribe(stage)
+
+
+class _AwaitedStage(Stage[Any, Any]):
+    """Keeps demand until the function has returned; from then on it is not in the way."""
+
+    __slots__ = ("_call", "_demand", "_label", "_scope", "_task")
+
+    def __init__(self, downstream: Subscriber[Any], scope: Scope, call: Callable[[], Awaitable[Any]], label: str) -> None:
+        super().__init__(downstream)
+        self._upstream = NOTHING_ABOVE
+        self._scope = scope
+        self._call: Callable[[], Awaitable[Any]] | None = call
+        self._label = label
+        self._demand = 0  # kept until there is somebody to ask
+        self._task: trio.CancelScope | None = None
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        if self._over:
+            subscription.cancel()
+            return
+        self._upstream = subscription
+        demand, self._demand = self._demand, 0
+        subscription.request(demand)
+
+    def request(self, n: int, /) -> None:
+        if self._over:
+            return  # rule 3.6
+        if self._upstream is not NOTHING_ABOVE:
+            self._upstream.request(n)
+            return
+        self._demand = add_demand(self._demand, n)
+        if self._task is None:
+            self._start()
+
+    def _start(self) -> None:
+        try:
+            self._task = self._scope.spawn(self._run, name=f"penstock {self._label}")
+        except UsageError as closed:
+            self._fail(closed)
+
+    async def _run(self) -> None:
+        call, self._call = self._call, None
+        if call is None:
+            return  # over before the task had its first turn
+        try:
+            source = _as_inner(await call(), self._label)
+        except Exception as error:  # boundary: the user's function
+            if self._over:
+                self._scope.fail(error)  # it raised while it was being cancelled: nobody listens any more
+            self._fail(error)
+        except BaseException:
+            self._fail(stopped(self._label))  # nothing, where it is the end of the stream that cancels this task
+            raise
+        else:
+            self._take_over(source)
+
+    def _take_over(self, source: Source[Any]) -> None:
+        if self._over:
+            return  # the function has finished in spite of being cancelled
+        try:
+            source.attach(self, self._scope)
+        except Exception as error:  # boundary: attach of a source that somebody else wrote
+            self._fail(error)
+
+    def _release(self) -> None:
+        self._call = None
+        if self._task is not None:
+            self._task.cancel()

@@ -1,0 +1,389 @@
+"""Publishers that keep the rules in other ways than most: none of them may set off a false alarm.
+
+Each uses a freedom that the standard leaves: to complete late, to nest, to signal a few elements at once, to refuse a second subscriber,
+to stop late, to let the slowest decide, to share elements out, to shut down with the last subscriber, to be slow, never to end.
+"""
+
+from typing import Any, ClassVar
+
+import trio
+from penstock_tck import CountingPublisher, PublisherVerification
+
+from penstock.api import IllegalDemand
+from tck.tests._honest_publishers import HonestLine, HonestPublisher, TaskLine, TaskPublisher
+from tck.tests._honest_verifications import HonestSynchronousPublisher, HonestTaskPublisher
+
+tck_verifies_nothing = "these are run by run_checks"
+
+
+# ---------------------------------------------------------------------- lines
+
+
+class LazyLine(HonestLine):
+    """Sees the end only when it is asked for an element that is not there."""
+
+    def finish(self) -> None:
+        if self.demand or not self.publisher.count:
+            super().finish()
+
+
+class NestingLine(HonestLine):
+    """Signals from inside a request as long as on_next is less than three deep."""
+
+    depth = 0
+
+    def request(self, n: int, /) -> None:
+        if 0 < self.depth < 3:
+            self.busy = False
+        super().request(n)
+
+    def step(self) -> None:
+        self.depth += 1
+        super().step()
+        self.depth -= 1
+        self.busy = True
+
+
+class BurstLine(TaskLine):
+    """Signals up to four elements before a request returns, and the rest from a task."""
+
+    def pump(self) -> None:
+        burst = 0
+        if not self.busy:
+            self.busy = True
+            while burst < 4 and self.due():
+                burst += 1
+                self.step()
+            self.busy = False
+        super().pump()
+
+
+class LateLine(TaskLine):
+    """Stops a while after a cancel: what comes until then is permitted (rule 2.8)."""
+
+    stopping = False
+
+    def cancel(self) -> None:
+        if self.stopping or self.subscriber is None:
+            return
+        self.stopping = True
+        try:
+            self.publisher.nursery.start_soon(self.stop)
+        except RuntimeError:
+            self.forget()
+
+    def request(self, n: int, /) -> None:
+        if not self.stopping:
+            super().request(n)
+
+    async def stop(self) -> None:
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+        self.forget()
+
+
+class TerseLine(HonestLine):
+    """Refuses a demand with an error that has no text."""
+
+    def refuse(self, error: IllegalDemand) -> None:
+        del error
+        super().refuse(IllegalDemand())
+
+
+class SilentLine(HonestLine):
+    """Never has an element, and never ends."""
+
+    def due(self) -> bool:
+        return False
+
+    def finish(self) -> None:
+        """Nothing."""
+
+
+# ---------------------------------------------------------------------- publishers
+
+
+class RegisteredLine(HonestLine):
+    """A line that its publisher knows of while it is open."""
+
+    publisher: "RegisteringPublisher"
+
+    def begin(self) -> None:
+        self.publisher.lines.append(self)
+        super().begin()
+
+    def forget(self) -> None:
+        if self in self.publisher.lines:
+            self.publisher.lines.remove(self)
+        super().forget()
+
+
+class RegisteringPublisher(HonestPublisher):
+    """Knows its open lines; each goes through the stream on its own."""
+
+    line: type[HonestLine] = RegisteredLine
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.lines: list[Any] = []
+
+
+class LockstepLine(RegisteredLine):
+    """Moves only when everybody can."""
+
+    def pump(self) -> None:
+        if isinstance(self.publisher, LockstepPublisher):
+            self.publisher.pump_all()
+
+    def forget(self) -> None:
+        super().forget()
+        if isinstance(self.publisher, LockstepPublisher):
+            self.publisher.wanted = True
+
+
+class LockstepPublisher(RegisteringPublisher):
+    """One stream for all: an element goes out when every subscriber has asked for it. Who comes late has missed the rest."""
+
+    line: type[HonestLine] = LockstepLine
+    position = 0
+    busy = False
+    wanted = False
+
+    def pump_all(self) -> None:
+        self.wanted = True
+        if self.busy:
+            return
+        self.busy = True
+        while self.wanted:
+            self.wanted = False
+            while self.lines and all(not line.busy and line.due() for line in self.lines):
+                self.hand_round()
+            self.tell_the_end()
+        self.busy = False
+
+    def hand_round(self) -> None:
+        self.position += 1
+        for line in tuple(self.lines):
+            if line.subscriber is not None:
+                line.position = self.position - 1
+                line.step()
+
+    def tell_the_end(self) -> None:
+        for line in tuple(self.lines):
+            if not line.busy:
+                line.position = self.position
+                line.finish()
+
+
+class CompetingLine(HonestLine):
+    """Takes its elements from what all share."""
+
+    def due(self) -> bool:
+        self.position = self.publisher.taken  # type: ignore[attr-defined]  # it is a CompetingPublisher
+        return super().due()
+
+    def step(self) -> None:
+        self.publisher.taken += 1  # type: ignore[attr-defined]  # it is a CompetingPublisher
+        super().step()
+
+    def finish(self) -> None:
+        self.due()
+        super().finish()
+
+
+class CompetingPublisher(HonestPublisher):
+    """Each element goes to one subscriber: whoever asks first."""
+
+    line: type[HonestLine] = CompetingLine
+    taken = 0
+
+
+class UnicastPublisher(RegisteringPublisher):
+    """Serves one subscriber at a time and refuses a second one, as rule 1.9 has it."""
+
+    def serve(self, subscriber: Any) -> None:
+        if self.lines:
+            self.refuse(subscriber)
+        else:
+            super().serve(subscriber)
+
+
+class ParticularPublisher(RegisteringPublisher):
+    """Overlooks a subscriber that it serves already (rule 2.12)."""
+
+    def serve(self, subscriber: Any) -> None:
+        if all(line.subscriber != subscriber for line in self.lines):
+            super().serve(subscriber)
+
+
+class LastOneOut(RegisteringPublisher):
+    """Shuts down when its last subscriber has cancelled (rule 3.14), and tells whoever comes then."""
+
+    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+        def cancel(self) -> None:
+            super().cancel()
+            if not self.publisher.lines:
+                self.publisher.count = 0
+
+
+# ---------------------------------------------------------------------- verifications
+
+
+class Lazy(HonestSynchronousPublisher):
+    """Completes at one more request."""
+
+    eager_completion = False
+    line = LazyLine
+
+
+class Nesting(HonestSynchronousPublisher):
+    """Nests, and says so."""
+
+    recursion_bound = 3
+    line = NestingLine
+
+
+class Bursting(HonestTaskPublisher):
+    """Signals a few at once, and says how many."""
+
+    synchronous_bound = 4
+    line = BurstLine
+
+
+class Late(HonestTaskPublisher):
+    """Stops late."""
+
+    line = LateLine
+
+
+class Terse(HonestSynchronousPublisher):
+    """Explains nothing, and says so."""
+
+    line = TerseLine
+    waivers: ClassVar = {"the_refusal_of_a_demand_explains_itself": "its errors have no text"}
+
+
+class Lockstep(HonestSynchronousPublisher):
+    """Lets the slowest decide."""
+
+    publisher_class = LockstepPublisher
+
+
+class Competing(HonestSynchronousPublisher):
+    """Shares its elements out."""
+
+    multicast = False
+    publisher_class = CompetingPublisher
+
+
+class Unicast(HonestSynchronousPublisher):
+    """Takes one subscriber."""
+
+    multicast = False
+    publisher_class = UnicastPublisher
+
+
+class Particular(HonestSynchronousPublisher):
+    """Knows whom it serves."""
+
+    publisher_class = ParticularPublisher
+
+
+class ShuttingDown(HonestSynchronousPublisher):
+    """Ends with its last subscriber."""
+
+    publisher_class = LastOneOut
+
+
+class SlowPublisher(HonestTaskPublisher):
+    """Needs a second for each element, and says how long the longest stream of the kit may take."""
+
+    settle_seconds = 6_000.0
+
+    def make(self, count: int, error: Exception | None = None) -> HonestPublisher:
+        publisher = super().make(count, error)
+        assert isinstance(publisher, TaskPublisher)
+        publisher.seconds = 1.0
+        return publisher
+
+
+class Counting(PublisherVerification):
+    """The kit's own publisher, which stands above processors."""
+
+    multicast = True
+    eager_completion = True
+    violations_reported = True
+
+    def make(self, elements: int, error: Exception | None = None) -> Any:
+        return CountingPublisher(elements, error, on_violation=self.reported_violations.append)
+
+    def create_publisher(self, elements: int) -> Any:
+        return self.make(elements)
+
+    def create_failed_publisher(self) -> Any:
+        return self.make(0, ValueError("it failed long ago"))
+
+    def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
+        return self.make(elements, error)
+
+    def create_completed_publisher(self) -> Any:
+        return self.make(0)
+
+
+class Empty(HonestSynchronousPublisher):
+    """Has no element."""
+
+    max_elements = 0
+
+
+class Single(HonestSynchronousPublisher):
+    """Has exactly one element."""
+
+    min_elements = max_elements = 1
+
+    def create_completed_publisher(self) -> Any:
+        return self.make(0)
+
+
+class Never(PublisherVerification):
+    """Accepts every subscriber, and signals nothing more."""
+
+    max_elements = 0
+    completes = False
+
+    def create_publisher(self, elements: int) -> Any:
+        publisher = HonestPublisher(elements)
+        publisher.line = SilentLine
+        return publisher
+
+
+class Failed(PublisherVerification):
+    """Has failed, and can do nothing else."""
+
+    max_elements = 0
+    completes = False
+
+    def create_publisher(self, elements: int) -> Any:
+        return HonestPublisher(0, ValueError("it failed long ago"))
+
+    create_failed_publisher = lambda self: self.create_publisher(0)  # noqa: E731  # the same thing under both names
+
+
+VARIANTS = (
+    Lazy,
+    Nesting,
+    Bursting,
+    Late,
+    Terse,
+    Lockstep,
+    Competing,
+    Unicast,
+    Particular,
+    ShuttingDown,
+    SlowPublisher,
+    Counting,
+    Empty,
+    Single,
+    Never,
+    Failed,
+)

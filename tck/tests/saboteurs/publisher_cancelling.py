@@ -1,0 +1,297 @@
+"""Publishers that do not stop when they are cancelled, or make too much of it."""
+
+from contextlib import suppress
+from typing import Any
+
+import trio
+
+from penstock.api import IllegalDemand
+from tck.tests._honest_publishers import HonestLine, TaskLine
+from tck.tests._saboteur import publisher_saboteur
+
+
+class IgnoresCancel(HonestLine):
+    """cancel() does nothing."""
+
+    def cancel(self) -> None:
+        """Nothing."""
+
+
+class IgnoresCancelInATask(TaskLine):
+    """cancel() of a publisher with a task does nothing."""
+
+    def cancel(self) -> None:
+        """Nothing."""
+
+
+class DrainsBeforeItStops(HonestLine):
+    """A cancel inside on_next is seen when all demand has been served."""
+
+    stopping = False
+
+    def cancel(self) -> None:
+        if self.busy and self.position:
+            self.stopping = True
+        else:
+            super().cancel()
+
+    def finish(self) -> None:
+        if self.stopping:
+            self.forget()
+        super().finish()
+
+
+class _TellsTheEndLater(TaskLine):
+    """A line that completes half a minute after some cancels."""
+
+    def tells(self) -> bool:
+        raise ValueError("say after which cancel")
+
+    def cancel(self) -> None:
+        if self.subscriber is not None and self.tells():
+            with suppress(RuntimeError):  # the nursery has closed
+                self.publisher.nursery.start_soon(self.later, self.subscriber)
+        super().cancel()
+
+    async def later(self, subscriber: Any) -> None:
+        await trio.sleep(30)
+        self.deliver(subscriber, "on_complete")
+
+
+class CompletesAfterACancelInOnSubscribe(_TellsTheEndLater):
+    """Half a minute after a cancel inside on_subscribe comes on_complete."""
+
+    greeting = False
+
+    def begin(self) -> None:
+        self.greeting = True
+        super().begin()
+        self.greeting = False
+
+    def tells(self) -> bool:
+        return self.greeting
+
+
+class CompletesAfterACancelInOnNext(_TellsTheEndLater):
+    """Half a minute after a cancel inside on_next comes on_complete."""
+
+    stepping = False
+
+    def step(self) -> None:
+        self.stepping = True
+        super().step()
+        self.stepping = False
+
+    def tells(self) -> bool:
+        return self.stepping and self.demand > 0
+
+
+class CompletesAfterACancel(_TellsTheEndLater):
+    """Half a minute after a cancel between signals comes on_complete."""
+
+    def tells(self) -> bool:
+        return not self.busy and self.position > 0
+
+
+class DeliversWhatWasOnItsWay(TaskLine):
+    """The element that the source works on when cancel() is called is signalled all the same."""
+
+    async def run(self) -> None:
+        while self.due():
+            subscriber = self.subscriber
+            await trio.sleep(self.publisher.seconds)
+            if self.subscriber is None and self.publisher.seconds:
+                self.deliver(subscriber, "on_next", "late")
+            elif self.due():
+                self.step()
+        self.busy = False
+        self.finish()
+
+
+class FailsOnCancel(HonestLine):
+    """cancel() signals on_error."""
+
+    def cancel(self) -> None:
+        if self.subscriber is not None:
+            self.end("on_error", RuntimeError("it was cancelled"))
+
+
+class RaisesOnASecondCancel(HonestLine):
+    """A cancel of what is cancelled raises."""
+
+    cancelled = False
+
+    def cancel(self) -> None:
+        if self.cancelled:
+            raise RuntimeError("it was cancelled before")
+        self.cancelled = True
+        super().cancel()
+
+
+class RaisesWhenCancelledAfterCompletion(HonestLine):
+    """A cancel after on_complete raises."""
+
+    completed = False
+
+    def end(self, signal: str, *arguments: Any) -> None:
+        self.completed = signal == "on_complete"
+        super().end(signal, *arguments)
+
+    def cancel(self) -> None:
+        if self.completed:
+            raise RuntimeError("it has completed")
+        super().cancel()
+
+
+class RaisesWhenCancelledAfterAFailure(HonestLine):
+    """A cancel after the on_error of a failed publisher raises."""
+
+    def cancel(self) -> None:
+        if self.publisher.error is not None:
+            raise RuntimeError("it has failed")
+        super().cancel()
+
+
+class RaisesInOnSubscribe(HonestLine):
+    """A cancel inside on_subscribe raises."""
+
+    def cancel(self) -> None:
+        if self.busy and not self.position:
+            raise RuntimeError("it is not ready yet")
+        super().cancel()
+
+
+class ServesAfterACancel(HonestLine):
+    """A request after a cancel is answered with one more element."""
+
+    gone: Any = None
+
+    def cancel(self) -> None:
+        self.gone = self.subscriber
+        super().cancel()
+
+    def request(self, n: int, /) -> None:
+        if self.gone is not None and not self.position and n > 0:
+            self.deliver(self.gone, "on_next", "one more")
+        super().request(n)
+
+
+class RefusesAfterACancel(HonestLine):
+    """An illegal demand after a cancel is answered with on_error."""
+
+    gone: Any = None
+
+    def cancel(self) -> None:
+        self.gone = self.gone or self.subscriber
+        super().cancel()
+
+    def request(self, n: int, /) -> None:
+        if self.gone is not None and n <= 0:
+            gone, self.gone = self.gone, None
+            self.deliver(gone, "on_error", IllegalDemand("demand is at least 1 (rule 3.9)"))
+        super().request(n)
+
+
+SABOTEURS = [
+    publisher_saboteur(
+        IgnoresCancel,
+        {
+            "cancel_stops_a_stream_of_endless_demand": "it had to be stopped",
+            "requests_after_a_cancel_do_nothing": "signals answered requests after the cancel",
+        },
+        also=[
+            "a_cancel_before_any_request_drops_the_subscriber",
+            "cancel_drops_the_subscriber",
+        ],
+    ),
+    publisher_saboteur(
+        IgnoresCancelInATask,
+        {
+            "cancel_stops_a_stream_of_endless_demand": "it had to be stopped",
+            "cancel_stops_elements_that_are_on_their_way": "although the subscription was cancelled long ago",
+        },
+        also=[
+            "a_cancel_before_any_request_drops_the_subscriber",
+            "a_cancel_while_an_element_is_on_its_way_drops_the_subscriber",
+            "cancel_drops_the_subscriber",
+            "request_signals_no_more_than_declared_before_it_returns",
+            "requests_after_a_cancel_do_nothing",
+        ],
+    ),
+    publisher_saboteur(DrainsBeforeItStops, {"cancel_stops_a_stream_of_endless_demand": "it had to be stopped"}),
+    publisher_saboteur(
+        CompletesAfterACancelInOnSubscribe,
+        {"nothing_comes_after_a_cancel_inside_on_subscribe": "on_complete arrived although the subscription was cancelled long ago"},
+        also=[
+            "cancel_returns_normally_in_every_state",
+            "cancel_signals_nothing_itself",
+        ],
+    ),
+    publisher_saboteur(
+        CompletesAfterACancelInOnNext,
+        {"nothing_comes_after_a_cancel_inside_on_next": "on_complete arrived although the subscription was cancelled long ago"},
+        also=[
+            "a_cancel_inside_on_next_drops_the_subscriber",
+            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
+            "cancel_stops_a_stream_of_endless_demand",
+        ],
+    ),
+    publisher_saboteur(
+        CompletesAfterACancel,
+        {"nothing_comes_after_a_cancel_between_signals": "on_complete arrived although the subscription was cancelled long ago"},
+        also=[
+            "cancel_drops_the_subscriber",
+            "further_cancels_do_nothing",
+        ],
+    ),
+    publisher_saboteur(
+        DeliversWhatWasOnItsWay,
+        {"cancel_stops_elements_that_are_on_their_way": "on_next arrived although the subscription was cancelled long ago"},
+        also=[
+            "a_cancel_while_an_element_is_on_its_way_drops_the_subscriber",
+        ],
+    ),
+    publisher_saboteur(FailsOnCancel, {"cancel_signals_nothing_itself": "1 signals arrived from inside cancel()"}),
+    publisher_saboteur(
+        RaisesOnASecondCancel,
+        {
+            "cancel_returns_normally_in_every_state": "cancel() raised RuntimeError",
+            "further_cancels_do_nothing": "cancel() raised RuntimeError",
+        },
+    ),
+    publisher_saboteur(
+        RaisesWhenCancelledAfterCompletion,
+        {"cancel_returns_normally_after_on_complete": "cancel() raised RuntimeError"},
+        also=[
+            "after_on_complete_the_subscription_counts_as_cancelled",
+            "request_returns_normally_in_every_state",
+        ],
+    ),
+    publisher_saboteur(RaisesWhenCancelledAfterAFailure, {"cancel_returns_normally_after_a_failure": "cancel() raised RuntimeError"}),
+    publisher_saboteur(
+        RaisesInOnSubscribe,
+        {"cancel_returns_normally_in_every_state": "cancel() raised RuntimeError"},
+        also=[
+            "cancel_signals_nothing_itself",
+            "nothing_comes_after_a_cancel_inside_on_subscribe",
+        ],
+    ),
+    publisher_saboteur(
+        ServesAfterACancel,
+        {"requests_after_a_cancel_do_nothing": "4 signals answered requests after the cancel"},
+        also=[
+            "a_cancel_before_any_request_drops_the_subscriber",
+            "a_cancel_inside_on_next_drops_the_subscriber",
+            "cancel_drops_the_subscriber",
+        ],
+    ),
+    publisher_saboteur(
+        RefusesAfterACancel,
+        {"requests_after_a_cancel_do_nothing": "1 signals answered requests after the cancel"},
+        also=[
+            "a_cancel_before_any_request_drops_the_subscriber",
+            "a_cancel_inside_on_next_drops_the_subscriber",
+            "cancel_drops_the_subscriber",
+        ],
+    ),
+]

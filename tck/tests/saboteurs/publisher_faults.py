@@ -1,0 +1,220 @@
+"""Publishers that lose what their source raises, suffer from what a subscriber raises, or take a cancellation for something else."""
+
+from typing import Any
+
+import trio
+
+from tck.tests._honest_publishers import HonestLine, HonestPublisher, TaskLine
+from tck.tests._honest_variants import LockstepLine, LockstepPublisher
+from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur
+
+# ---------------------------------------------------------------------- sources that raise
+
+
+class CompletesWhereItsSourceFails(HonestLine):
+    """What the source raises after its first element is taken for its end."""
+
+    def end(self, signal: str, *arguments: Any) -> None:
+        if signal == "on_error" and self.publisher.error is not None and self.publisher.count > 1:
+            super().end("on_complete")
+        else:
+            super().end(signal, *arguments)
+
+
+class LosesAFailureBetweenRequests(HonestLine):
+    """Where the last element takes the last demand, the failure that follows is lost."""
+
+    def finish(self) -> None:
+        if self.publisher.error is not None and self.position and not self.demand and self.position >= self.publisher.count:
+            self.forget()
+        super().finish()
+
+
+class RaisesWhereItsSourceFails(HonestLine):
+    """What the source raises after an element comes out of request()."""
+
+    def end(self, signal: str, *arguments: Any) -> None:
+        if signal == "on_error" and self.position and self.publisher.error is not None:
+            self.forget()
+            raise self.publisher.error
+        super().end(signal, *arguments)
+
+
+class WrapsErrorsInAGroup(HonestLine):
+    """A single error arrives inside an exception group."""
+
+    def end(self, signal: str, *arguments: Any) -> None:
+        if signal == "on_error" and self.publisher.error is not None:
+            super().end(signal, ExceptionGroup("unhandled errors in a TaskGroup", [self.publisher.error]))
+        else:
+            super().end(signal, *arguments)
+
+
+# ---------------------------------------------------------------------- subscribers that raise
+
+
+class _Forgives(HonestLine):
+    """A line that goes on where a subscriber raised."""
+
+    def forgives(self, name: str) -> bool:
+        raise ValueError(f"{name}: say where it goes on")
+
+    def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
+        try:
+            getattr(subscriber, name)(*arguments)
+        except Exception as error:
+            self.publisher.report(error)
+            if not self.forgives(name):
+                self.forget()
+
+
+class ForgivesOnSubscribe(_Forgives):
+    """Whoever raises in on_subscribe is served all the same, when it requests later."""
+
+    def forgives(self, name: str) -> bool:
+        return name == "on_subscribe"
+
+
+class ForgivesOnNext(_Forgives):
+    """Whoever raises in on_next is served all the same, when it requests later."""
+
+    def forgives(self, name: str) -> bool:
+        self.demand = 0
+        return name == "on_next"
+
+
+class _LetsThrough(HonestLine):
+    """A line that lets through what a subscriber raises in one signal."""
+
+    through = ""
+
+    def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
+        if name != self.through:
+            super().deliver(subscriber, name, *arguments)
+            return
+        try:
+            getattr(subscriber, name)(*arguments)
+        except Exception as error:
+            self.forget()
+            self.publisher.report(error)
+            raise
+
+
+class LetsOnCompleteThrough(_LetsThrough):
+    """What a subscriber raises in on_complete comes out of request()."""
+
+    through = "on_complete"
+
+
+class LetsOnErrorThrough(_LetsThrough):
+    """What a subscriber raises in on_error comes out of request()."""
+
+    through = "on_error"
+
+
+class StopsHandingRound(LockstepPublisher):
+    """Where one subscriber raises, those behind it miss the element."""
+
+    class line(LockstepLine):  # noqa: N801  # it stands in the place of the attribute
+        publisher: Any
+
+        def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
+            before = len(self.publisher.reports)
+            super().deliver(subscriber, name, *arguments)
+            self.publisher.interrupted = len(self.publisher.reports) > before
+
+    interrupted = False
+
+    def hand_round(self) -> None:
+        self.position += 1
+        for line in tuple(self.lines):
+            line.position = self.position - 1
+            line.step()
+            if self.interrupted:
+                break
+
+
+class TellsNobody(HonestPublisher):
+    """What a subscriber raised is reported to nobody."""
+
+    def report(self, error: BaseException) -> None:
+        """Nothing."""
+
+
+# ---------------------------------------------------------------------- a nursery that is cancelled
+
+
+class TakesACancellationForTheEnd(TaskLine):
+    """When its task is cancelled, it signals on_complete."""
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        except trio.Cancelled:
+            if self.subscriber is not None:
+                self.end("on_complete")
+            raise
+
+
+class SignalsACancellation(TaskLine):
+    """When its task is cancelled, it signals trio.Cancelled as an error."""
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        except trio.Cancelled as cancelled:
+            if self.subscriber is not None:
+                self.end("on_error", cancelled)
+            raise
+
+
+SABOTEURS = [
+    publisher_saboteur(
+        CompletesWhereItsSourceFails,
+        {"a_source_that_raises_ends_the_stream_with_on_error": "expected on_error, but got on_complete()"},
+        also=[
+            "a_source_that_raises_is_told_to_one_that_requests_one_by_one",
+        ],
+    ),
+    publisher_saboteur(
+        LosesAFailureBetweenRequests,
+        {"a_source_that_raises_is_told_to_one_that_requests_one_by_one": "expected on_error, but nothing arrived"},
+    ),
+    publisher_saboteur(
+        RaisesWhereItsSourceFails,
+        {"a_source_that_raises_ends_the_stream_with_on_error": "request(10) raised ValueError"},
+        also=[
+            "a_source_that_raises_is_told_to_one_that_requests_one_by_one",
+            "nothing_follows_the_failure_of_the_source",
+        ],
+    ),
+    publisher_saboteur(WrapsErrorsInAGroup, {"the_error_of_the_source_arrives_as_it_is": "but got on_error(ExceptionGroup"}),
+    publisher_saboteur(
+        ForgivesOnSubscribe,
+        {"one_that_raises_in_on_subscribe_is_cut_off": "on_next arrived although the subscription was cancelled long ago"},
+    ),
+    publisher_saboteur(
+        ForgivesOnNext,
+        {"one_that_raises_in_on_next_is_cut_off": "on_next arrived although the subscription was cancelled long ago"},
+        also=[
+            "a_subscriber_that_raises_is_dropped",
+        ],
+    ),
+    publisher_saboteur(LetsOnCompleteThrough, {"one_that_raises_in_on_complete_harms_nobody": "request(2) raised _Refusal"}),
+    publisher_saboteur(
+        LetsOnErrorThrough,
+        {"one_that_raises_in_on_error_harms_nobody": "request(0) raised _Refusal"},
+        also=[
+            "one_that_raises_is_reported",
+        ],
+    ),
+    publisher_class_saboteur(StopsHandingRound, {"one_that_raises_leaves_its_neighbours_alone": "expected on_next, but got on_complete()"}),
+    publisher_class_saboteur(TellsNobody, {"one_that_raises_is_reported": "and nobody was told"}),
+    publisher_saboteur(
+        TakesACancellationForTheEnd,
+        {"a_cancelled_nursery_ends_the_stream_by_one_error_or_in_silence": "on_complete came after 1 of 5 elements"},
+    ),
+    publisher_saboteur(
+        SignalsACancellation, {"a_cancelled_nursery_ends_the_stream_by_one_error_or_in_silence": "a cancellation is no error of the source"}
+    ),
+]

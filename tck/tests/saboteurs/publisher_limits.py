@@ -1,0 +1,114 @@
+"""Publishers that do not get along with large demand (rule 3.17)."""
+
+import itertools
+from typing import Any
+
+from penstock.api import UNBOUNDED, check_demand
+from tck.tests._honest_publishers import HonestLine, TaskLine
+from tck.tests._saboteur import publisher_saboteur
+
+
+class FailsAtTheTop(HonestLine):
+    """A demand of exactly 2^63-1 is answered with on_error."""
+
+    def add(self, n: int) -> None:
+        super().add(n)
+        if self.demand == UNBOUNDED and n == UNBOUNDED:
+            self.end("on_error", OverflowError("this is too much"))
+
+
+class FailsOnOverflow(HonestLine):
+    """Demand that adds up to more than 2^63-1 is answered with on_error."""
+
+    def add(self, n: int) -> None:
+        too_much = self.demand + n > UNBOUNDED
+        super().add(n)
+        if too_much:
+            self.end("on_error", OverflowError("this is too much"))
+
+
+class StallsOnOverflow(TaskLine):
+    """Demand that adds up to more than 2^63-1 is set to zero, as a counter does that was not looked at."""
+
+    def add(self, n: int) -> None:
+        self.demand = self.demand + n if self.demand + n <= UNBOUNDED else 0
+
+
+class WrapsOnOverflow(HonestLine):
+    """Demand that adds up to more than 2^63-1 becomes negative, as a signed counter of 64 bits does."""
+
+    def add(self, n: int) -> None:
+        self.demand = (self.demand + n + 2**63) % 2**64 - 2**63
+
+
+class IgnoresWhatIsMoreThanAWord(HonestLine):
+    """A single request above 2^63-1 is ignored, as where it does not fit into a field of the wire."""
+
+    def request(self, n: Any, /) -> None:
+        if not isinstance(n, int) or n <= UNBOUNDED:
+            super().request(n)
+
+
+class QueuesRequests(TaskLine):
+    """Keeps each request as an entry in a queue of 256, and ignores those that do not fit."""
+
+    entries = 0
+
+    def add(self, n: int) -> None:
+        if self.entries < 256:
+            self.entries += 1
+            super().add(n)
+
+    def step(self) -> None:
+        super().step()
+        self.entries = max(0, self.entries - 1)
+
+
+class CountsToTheTop(HonestLine):
+    """A request of 2^63-2 is counted out one by one before anything else happens, without ever giving the run loop its turn."""
+
+    def request(self, n: int, /) -> None:
+        if n == UNBOUNDED - 1:
+            for _ in itertools.count():
+                check_demand(n)
+        super().request(n)
+
+
+SABOTEURS = [
+    publisher_saboteur(
+        FailsAtTheTop,
+        {"a_demand_without_bound_is_supported": "but got on_error(OverflowError"},
+        also=[
+            "cancel_stops_a_stream_of_endless_demand",
+            "demand_beyond_its_limit_counts_as_without_bound",
+        ],
+    ),
+    publisher_saboteur(
+        FailsOnOverflow,
+        {
+            "demand_beyond_its_limit_counts_as_without_bound": "20 elements and no on_error should have come, but on_error(OverflowError",
+            "demand_that_passes_its_limit_does_not_stall_the_stream": "but got on_error(OverflowError",
+        },
+    ),
+    publisher_saboteur(
+        StallsOnOverflow,
+        {
+            "demand_beyond_its_limit_counts_as_without_bound": "20 elements should have arrived by now, but 0 did",
+            "demand_that_passes_its_limit_does_not_stall_the_stream": "expected on_next, but nothing arrived",
+        },
+    ),
+    publisher_saboteur(
+        WrapsOnOverflow,
+        {
+            "demand_beyond_its_limit_counts_as_without_bound": "20 elements should have arrived by now, but 0 did",
+            "demand_that_passes_its_limit_does_not_stall_the_stream": "expected on_next, but nothing arrived",
+        },
+    ),
+    publisher_saboteur(
+        IgnoresWhatIsMoreThanAWord, {"demand_beyond_its_limit_counts_as_without_bound": "20 elements should have arrived by now, but 0 did"}
+    ),
+    publisher_saboteur(QueuesRequests, {"any_number_of_requests_is_supported": "1000 elements should have arrived by now, but 256 did"}),
+    publisher_saboteur(
+        CountsToTheTop, {"demand_that_passes_its_limit_does_not_stall_the_stream": "something is endless"}, watchdog_seconds=1.5
+    ),
+]

@@ -1,0 +1,382 @@
+"""Publishers whose subscribe() answers wrongly, and those that mix up their subscribers."""
+
+from typing import Any
+
+from tck.tests._honest_publishers import HonestLine, HonestPublisher, HonestRefuser
+from tck.tests._honest_variants import RegisteredLine, RegisteringPublisher
+from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur, refuser_saboteur
+
+# ---------------------------------------------------------------------- one subscriber
+
+
+class AcceptsNone(HonestPublisher):
+    """subscribe(None) returns as if nothing had happened."""
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        if subscriber is not None:
+            super().subscribe(subscriber)
+
+
+class RefusesNoneWithTheWrongType(HonestPublisher):
+    """subscribe(None) raises a ValueError."""
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        if subscriber is None:
+            raise ValueError("None")
+        super().subscribe(subscriber)
+
+
+class BeginsWithAnElement(HonestLine):
+    """A stream of five elements begins with its first element, and on_subscribe comes after it."""
+
+    def begin(self) -> None:
+        if self.publisher.count == 5:
+            self.position += 1
+            self.signal("on_next", self.publisher.element(0))
+        super().begin()
+
+
+class CompletesWithoutASubscription(HonestLine):
+    """An empty stream completes without on_subscribe."""
+
+    def begin(self) -> None:
+        if self.publisher.count or self.publisher.error is not None:
+            super().begin()
+        else:
+            self.end("on_complete")
+
+
+class FailsWithoutASubscription(HonestLine):
+    """A failed publisher signals on_error without on_subscribe."""
+
+    def begin(self) -> None:
+        if self.publisher.count or self.publisher.error is None:
+            super().begin()
+        else:
+            self.end("on_error", self.publisher.error)
+
+
+class RaisesItsFailure(HonestLine):
+    """A failed publisher raises out of subscribe()."""
+
+    def begin(self) -> None:
+        if self.publisher.error is not None and not self.publisher.count:
+            raise self.publisher.error
+        super().begin()
+
+
+class SubscribesTwice(HonestLine):
+    """An empty stream calls on_subscribe a second time before it completes."""
+
+    def open(self) -> None:
+        if not self.publisher.count and self.publisher.error is None and self.subscriber is not None:
+            self.signal("on_subscribe", self)
+        super().open()
+
+
+class RefusesInSilence(HonestRefuser):
+    """Whom it refuses gets on_subscribe and hears nothing more."""
+
+    def refuse(self, subscriber: Any) -> None:
+        line = self.line(self, subscriber)
+        line.signal("on_subscribe", line)
+        line.forget()
+
+
+class RefusesByRaising(HonestRefuser):
+    """Whom it refuses finds out by an exception of subscribe()."""
+
+    def refuse(self, subscriber: Any) -> None:
+        raise RuntimeError("this publisher takes no subscriber")
+
+
+class RefusesAtOnce(HonestRefuser):
+    """Whom it refuses gets on_error without on_subscribe."""
+
+    def refuse(self, subscriber: Any) -> None:
+        self.line(self, subscriber).end("on_error", RuntimeError("this publisher takes no subscriber"))
+
+
+class RaisesWhatItsSourceRaises(HonestLine):
+    """What the source raises when it is opened comes out of subscribe()."""
+
+    def open(self) -> None:
+        self.publisher.open_source()
+
+
+# ---------------------------------------------------------------------- several subscribers
+
+
+class _Ordered(RegisteringPublisher):
+    """Knows which of its subscribers came first."""
+
+    served = 0
+
+    def serve(self, subscriber: Any) -> None:
+        self.served += 1
+        super().serve(subscriber)
+
+
+class ServesTheFirstAlone(_Ordered):
+    """Whoever comes second gets on_subscribe, and nothing more."""
+
+    def serve(self, subscriber: Any) -> None:
+        super().serve(subscriber)
+        if self.served > 1:
+            self.lines[-1].forget() if self.lines else None
+
+
+class RefusesTheSecond(_Ordered):
+    """Declares to be multicast, and refuses whoever comes second."""
+
+    def serve(self, subscriber: Any) -> None:
+        if self.lines:
+            self.refuse(subscriber)
+        else:
+            super().serve(subscriber)
+
+
+class DifferentForEach(_Ordered):
+    """Declares to be multicast, and makes elements of its own for each subscriber."""
+
+    def serve(self, subscriber: Any) -> None:
+        super().serve(subscriber)
+        if self.lines:
+            self.lines[-1].salt = self.served
+
+    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+        salt = 0
+
+        def step(self) -> None:
+            self.demand -= 1
+            self.position += 1
+            self.signal("on_next", (self.salt, self.position))
+
+
+class CompletesForTheFirstAlone(_Ordered):
+    """Declares to be multicast, and tells nobody but the first subscriber of the end."""
+
+    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+        publisher: Any
+        number = 0
+
+        def begin(self) -> None:
+            self.number = self.publisher.served
+            super().begin()
+
+        def finish(self) -> None:
+            if self.number < 2 or self.publisher.error is not None:
+                super().finish()
+
+
+class GreetsAgain(_Ordered):
+    """When a second subscriber comes, the first one gets on_subscribe again."""
+
+    def serve(self, subscriber: Any) -> None:
+        super().serve(subscriber)
+        if len(self.lines) == 2:
+            self.lines[0].signal("on_subscribe", self.lines[0])
+
+
+class PushesWhenSomebodyComes(_Ordered):
+    """When a second subscriber comes, each gets an element that nobody has requested."""
+
+    def serve(self, subscriber: Any) -> None:
+        super().serve(subscriber)
+        if len(self.lines) == 2 and not any(line.demand or line.position for line in self.lines):
+            for line in tuple(self.lines):
+                line.signal("on_next", "welcome")
+
+
+class OneLineForEachObject(RegisteringPublisher):
+    """Keeps one line for each subscriber, so that the same object's second subscription ends its first one."""
+
+    def serve(self, subscriber: Any) -> None:
+        for line in tuple(self.lines):
+            if line.subscriber is subscriber:
+                line.forget()
+        super().serve(subscriber)
+
+
+class CancelsEverybody(RegisteringPublisher):
+    """A cancel ends the subscriptions of all."""
+
+    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+        def cancel(self) -> None:
+            for line in tuple(self.publisher.lines):
+                line.forget()
+
+
+class CountsItsCancels(RegisteringPublisher):
+    """Each cancel counts as one subscriber less, and when nobody is left it shuts down."""
+
+    present = 0
+
+    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+        publisher: Any
+
+        def begin(self) -> None:
+            self.publisher.present += 1
+            super().begin()
+
+        def cancel(self) -> None:
+            self.publisher.present -= 1
+            if self.publisher.present <= 0:
+                for line in tuple(self.publisher.lines):
+                    line.forget()
+            super().cancel()
+
+
+SABOTEURS = [
+    publisher_class_saboteur(AcceptsNone, {"subscribe_refuses_none": "subscribe(None) returned normally, but it must raise TypeError"}),
+    publisher_class_saboteur(
+        RefusesNoneWithTheWrongType, {"subscribe_refuses_none": "raised ValueError('None'), but it must raise TypeError"}
+    ),
+    publisher_saboteur(
+        BeginsWithAnElement,
+        {"elements_come_as_requested_and_no_others": "on_next arrived before on_subscribe"},
+        also=[
+            "a_cancelled_nursery_ends_the_stream_by_one_error_or_in_silence",
+            "requests_add_up",
+            "subscribers_share_elements_that_they_take_one_by_one",
+        ],
+    ),
+    publisher_saboteur(
+        CompletesWithoutASubscription,
+        {
+            "subscribe_calls_on_subscribe_first_and_once": "on_complete arrived before on_subscribe",
+            "an_empty_stream_ends_with_on_complete": "on_complete arrived before on_subscribe",
+        },
+        also=[
+            "a_completed_publisher_signals_on_complete",
+            "an_eager_publisher_completes_with_its_last_element",
+            "fewer_elements_than_requested_end_with_on_complete",
+        ],
+    ),
+    publisher_saboteur(
+        FailsWithoutASubscription,
+        {"a_failed_publisher_calls_on_subscribe_before_on_error": "on_error arrived before on_subscribe"},
+        also=[
+            "a_failed_publisher_signals_on_error",
+            "a_source_that_raises_ends_the_stream_with_on_error",
+            "an_error_arrives_in_the_thread_of_the_run",
+            "cancel_returns_normally_after_a_failure",
+            "nothing_follows_the_failure_of_the_publisher",
+            "the_error_of_the_source_arrives_as_it_is",
+            "the_failure_of_the_source_drops_the_subscriber",
+        ],
+    ),
+    publisher_saboteur(
+        RaisesItsFailure,
+        {
+            "a_failed_publisher_calls_on_subscribe_before_on_error": "subscribe() raised ValueError",
+            "a_failed_publisher_signals_on_error": "subscribe() raised ValueError",
+        },
+        also=[
+            "a_source_that_raises_ends_the_stream_with_on_error",
+            "an_error_arrives_in_the_thread_of_the_run",
+            "cancel_returns_normally_after_a_failure",
+            "nothing_follows_the_failure_of_the_publisher",
+            "the_error_of_the_source_arrives_as_it_is",
+            "the_failure_of_the_source_drops_the_subscriber",
+        ],
+    ),
+    publisher_saboteur(
+        SubscribesTwice,
+        {"subscribe_calls_on_subscribe_first_and_once": "on_subscribe arrived a second time"},
+        also=[
+            "a_completed_publisher_signals_on_complete",
+            "an_eager_publisher_completes_with_its_last_element",
+            "an_empty_stream_ends_with_on_complete",
+            "fewer_elements_than_requested_end_with_on_complete",
+        ],
+    ),
+    refuser_saboteur(RefusesInSilence, {"a_refusal_is_on_error_after_on_subscribe": "expected on_error, but nothing arrived"}),
+    refuser_saboteur(RefusesByRaising, {"a_refusal_is_on_error_after_on_subscribe": "subscribe() raised RuntimeError"}),
+    refuser_saboteur(RefusesAtOnce, {"a_refusal_is_on_error_after_on_subscribe": "on_error arrived before on_subscribe"}),
+    publisher_saboteur(RaisesWhatItsSourceRaises, {"a_source_that_cannot_be_opened_is_told_by_on_error": "subscribe() raised ValueError"}),
+    publisher_class_saboteur(
+        ServesTheFirstAlone,
+        {
+            "every_subscriber_is_served_or_told": "got neither an element nor an end",
+            "subscribers_share_elements_that_they_request_at_once": "3 elements should have arrived by now, but 0 did",
+        },
+        also=[
+            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
+            "further_cancels_do_nothing",
+            "one_that_raises_leaves_its_neighbours_alone",
+            "subscribers_share_elements_that_they_take_one_by_one",
+            "subscribers_share_the_end",
+            "the_same_subscriber_twice_does_not_harm_its_first_stream",
+        ],
+    ),
+    publisher_class_saboteur(
+        RefusesTheSecond,
+        {"subscribers_share_elements_that_they_request_at_once": "3 elements and no on_error should have come, but on_error(RuntimeError"},
+        also=[
+            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
+            "further_cancels_do_nothing",
+            "one_that_raises_leaves_its_neighbours_alone",
+            "subscribers_share_elements_that_they_take_one_by_one",
+            "subscribers_share_the_end",
+        ],
+    ),
+    publisher_class_saboteur(
+        DifferentForEach,
+        {
+            "subscribers_share_elements_that_they_take_one_by_one": "saw different elements",
+            "subscribers_share_elements_that_they_request_at_once": "saw different elements",
+        },
+        also=[
+            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
+            "subscribers_share_the_end",
+        ],
+    ),
+    publisher_class_saboteur(
+        CompletesForTheFirstAlone,
+        {"subscribers_share_the_end": "expected on_complete, but nothing arrived"},
+        also=[
+            "one_that_raises_leaves_its_neighbours_alone",
+        ],
+    ),
+    publisher_class_saboteur(
+        GreetsAgain,
+        {"subscribers_may_wait_side_by_side": "on_subscribe arrived a second time"},
+        also=[
+            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
+            "every_subscriber_is_served_or_told",
+            "further_cancels_do_nothing",
+            "one_that_raises_leaves_its_neighbours_alone",
+            "signals_do_not_overlap",
+            "subscribers_share_elements_that_they_request_at_once",
+            "subscribers_share_elements_that_they_take_one_by_one",
+            "subscribers_share_the_end",
+        ],
+    ),
+    publisher_class_saboteur(
+        PushesWhenSomebodyComes,
+        {"subscribers_may_wait_side_by_side": "element 1 arrived, but only 0 were requested"},
+        also=[
+            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
+            "every_subscriber_is_served_or_told",
+            "further_cancels_do_nothing",
+            "one_that_raises_leaves_its_neighbours_alone",
+            "signals_do_not_overlap",
+            "subscribers_share_elements_that_they_request_at_once",
+            "subscribers_share_elements_that_they_take_one_by_one",
+            "subscribers_share_the_end",
+        ],
+    ),
+    publisher_class_saboteur(
+        OneLineForEachObject, {"the_same_subscriber_twice_does_not_harm_its_first_stream": "expected on_next, but nothing arrived"}
+    ),
+    publisher_class_saboteur(
+        CancelsEverybody,
+        {"a_subscriber_that_cancels_leaves_its_neighbours_alone": "3 elements should have arrived by now, but 0 did"},
+        also=[
+            "further_cancels_do_nothing",
+            "the_same_subscriber_twice_does_not_harm_its_first_stream",
+        ],
+    ),
+    publisher_class_saboteur(CountsItsCancels, {"further_cancels_do_nothing": "2 elements should have arrived by now, but 1 did"}),
+]

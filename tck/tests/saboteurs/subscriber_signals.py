@@ -1,0 +1,293 @@
+"""Subscribers that mistreat their subscriptions, or take signals in a wrong way (rules 2.2, 2.5, 2.6, 2.7, 2.11, 2.12, 2.13)."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from tck.tests._honest_subscribers import DispatchingSubscriber, HonestSubscriber, ManualHonestSubscriber
+from tck.tests._saboteur import subscriber_saboteur
+
+
+class AcceptsASecond(HonestSubscriber):
+    """A second subscription takes the place of the first one, and is asked for elements."""
+
+    def second(self, subscription: Any) -> None:
+        if subscription is self.subscription:
+            return
+        self.subscription = subscription
+        self.first_request()
+
+
+class AsksTheSecond(HonestSubscriber):
+    """A second subscription is asked for an element before it is cancelled."""
+
+    def second(self, subscription: Any) -> None:
+        if subscription is not self.subscription:
+            subscription.cancel()
+            subscription.request(1)
+
+
+class CancelsTheFirst(HonestSubscriber):
+    """A second subscription makes it cancel both."""
+
+    def second(self, subscription: Any) -> None:
+        subscription.cancel()
+        self.shut_down()
+
+
+class AsksItsOwnAgain(HonestSubscriber):
+    """Its own subscription is asked again when on_subscribe is repeated."""
+
+    def second(self, subscription: Any) -> None:
+        if subscription is self.subscription:
+            self.first_request()
+        else:
+            subscription.cancel()
+
+
+class DropsWithoutCancelling(HonestSubscriber):
+    """A shutdown forgets the subscription and does not cancel it."""
+
+    def shut_down(self) -> None:
+        self.subscription = None
+        self.over = True
+
+
+class CancelsOnlyWhatItAsked(ManualHonestSubscriber):
+    """A shutdown before the first request does not cancel."""
+
+    asked = False
+
+    def request(self, n: int) -> None:
+        self.asked = True
+        super().request(n)
+
+    def shut_down(self) -> None:
+        if self.asked:
+            super().shut_down()
+
+
+class AsksAfterItsShutdown(HonestSubscriber):
+    """A shutdown cancels and then requests once more."""
+
+    def shut_down(self) -> None:
+        subscription = self.subscription
+        super().shut_down()
+        if subscription is not None:
+            subscription.request(1)
+
+
+class HandlesAtOnce(HonestSubscriber):
+    """It declares that handlers run later, and calls them inside on_next."""
+
+
+class NeverHandles(DispatchingSubscriber):
+    """The first element waits in its mailbox for ever."""
+
+    first = True
+
+    def handle(self, element: Any) -> None:
+        if self.first:
+            self.first = False
+            self.next_request()
+        else:
+            super().handle(element)
+
+
+def _in_a_thread(call: Callable[..., Any], *arguments: Any) -> None:
+    thread = threading.Thread(target=call, args=arguments)
+    thread.start()
+    thread.join()
+
+
+class AsksFromAThread(HonestSubscriber):
+    """It renews its demand from a thread of its own."""
+
+    def next_request(self) -> None:
+        _in_a_thread(super().next_request)
+
+
+class CancelsFromAThread(HonestSubscriber):
+    """It cancels from a thread of its own."""
+
+    def shut_down(self) -> None:
+        _in_a_thread(super().shut_down)
+
+
+class HandlesInAThread(HonestSubscriber):
+    """The handler of on_next runs in a thread of its own."""
+
+    def __init__(self, on_element: Any, *handlers: Any) -> None:
+        def elsewhere(element: Any) -> None:
+            raised: list[Exception] = []
+            _in_a_thread(_kept, on_element, element, raised)
+            if raised:
+                raise raised[0]
+
+        super().__init__(elsewhere, *handlers)
+
+
+def _kept(call: Callable[..., Any], argument: Any, raised: list[Exception]) -> None:
+    try:
+        call(argument)
+    except Exception as error:
+        raised.append(error)
+
+
+class SwapsElements(HonestSubscriber):
+    """Of what is in its hands, the handlers see the newest first."""
+
+    held: Any = None
+
+    def on_next(self, element: Any, /) -> None:
+        self.refuse_none(element)
+        if self.over or element in range(6):
+            super().on_next(element)
+        elif self.held is None:
+            self.held = element
+            self.next_request()
+        else:
+            super().on_next(element)
+            held, self.held = self.held, None
+            self.on_element(held)
+
+
+class CompletionOvertakes(DispatchingSubscriber):
+    """The completion is handled at once, before elements that are in the mailbox."""
+
+    def on_complete(self) -> None:
+        self.ended()
+        self.on_end()
+
+
+class AcceptsNoneAtFirst(HonestSubscriber):
+    """on_subscribe(None) returns where it has no subscription yet."""
+
+    def on_subscribe(self, subscription: Any, /) -> None:
+        if subscription is not None or self.subscription is not None:
+            super().on_subscribe(subscription)
+
+
+class AcceptsNoneAsASecond(HonestSubscriber):
+    """on_subscribe(None) returns where it has a subscription."""
+
+    def on_subscribe(self, subscription: Any, /) -> None:
+        if subscription is not None or self.subscription is None:
+            super().on_subscribe(subscription)
+
+
+class AcceptsNoneAsAnElement(HonestSubscriber):
+    """on_next(None) returns."""
+
+    def on_next(self, element: Any, /) -> None:
+        if element is not None:
+            super().on_next(element)
+
+
+class RefusesNoneInOtherWords(HonestSubscriber):
+    """on_next(None) raises a ValueError."""
+
+    def on_next(self, element: Any, /) -> None:
+        if element is None:
+            raise ValueError("no element")
+        super().on_next(element)
+
+
+class AcceptsNoneAsAnError(HonestSubscriber):
+    """on_error(None) returns."""
+
+    def on_error(self, error: Any, /) -> None:
+        if error is not None:
+            super().on_error(error)
+
+
+class AcceptsATextAsAnError(HonestSubscriber):
+    """on_error with a text returns."""
+
+    def refuse_what_is_no_exception(self, error: Any) -> None:
+        """Nothing."""
+
+
+class LetsItEscape(HonestSubscriber):
+    """What the handler raises leaves on_next."""
+
+    def on_next(self, element: Any, /) -> None:
+        self.refuse_none(element)
+        if self.subscription is not None:
+            try:
+                self.on_element(element)
+            except Exception:
+                self.shut_down()
+                raise
+            self.next_request()
+
+
+class GoesOnRegardless(HonestSubscriber):
+    """What the handler raises is swallowed, and it asks for more."""
+
+    def on_next(self, element: Any, /) -> None:
+        self.refuse_none(element)
+        if self.subscription is not None:
+            with suppress(Exception):
+                self.on_element(element)
+            self.next_request()
+
+
+_ANOTHER_THREAD = "was called from another thread than the run's"
+
+_CANCELLING = [
+    "a_handler_that_raises_cancels",
+    "an_end_that_was_on_its_way_is_taken",
+    "demand_elements_and_a_cancel_take_their_way",
+    "elements_that_were_on_their_way_are_taken",
+]
+_RENEWING = [
+    "after_on_complete_the_subscription_is_not_used",
+    "after_on_error_the_subscription_is_not_used",
+    "demand_elements_and_a_cancel_take_their_way",
+    "elements_are_requested_and_taken",
+    "handlers_see_what_was_signalled_in_order",
+]
+_HANDLING = [*_RENEWING, "calls_come_from_the_runs_thread", "elements_that_come_inside_request_are_taken"]
+
+SABOTEURS = [
+    subscriber_saboteur(AcceptsASecond, {"a_second_subscription_is_cancelled": "expected cancel, but the subscriber did not call"}),
+    subscriber_saboteur(AsksTheSecond, {"a_second_subscription_is_cancelled": "the second subscription was asked for [1] elements"}),
+    subscriber_saboteur(CancelsTheFirst, {"a_second_subscription_is_cancelled": "the first subscription was cancelled"}),
+    subscriber_saboteur(AsksItsOwnAgain, {"its_own_subscription_again_is_not_asked_again": "made it request [2] again"}),
+    subscriber_saboteur(
+        DropsWithoutCancelling,
+        {"what_is_not_needed_any_more_is_cancelled": "expected cancel, but the subscriber did not call"},
+        _CANCELLING,
+    ),
+    subscriber_saboteur(
+        CancelsOnlyWhatItAsked,
+        {"what_is_not_needed_any_more_is_cancelled": "expected cancel, but the subscriber did not call"},
+    ),
+    subscriber_saboteur(AsksAfterItsShutdown, {"what_is_not_needed_any_more_is_cancelled": "expected no calls, but got request(1)"}),
+    subscriber_saboteur(HandlesAtOnce, {"on_next_returns_before_its_handler_runs": "a handler saw the element before"}, dispatches=True),
+    subscriber_saboteur(
+        NeverHandles,
+        {"on_next_returns_before_its_handler_runs": "no handler saw the element"},
+        also=[
+            "a_handler_that_raises_cancels",
+            "demand_elements_and_a_cancel_take_their_way",
+            "elements_that_come_inside_request_are_taken",
+            "handlers_see_what_was_signalled_in_order",
+        ],
+    ),
+    subscriber_saboteur(AsksFromAThread, {"calls_come_from_the_runs_thread": f"request {_ANOTHER_THREAD}"}, _RENEWING),
+    subscriber_saboteur(CancelsFromAThread, {"what_is_not_needed_any_more_is_cancelled": f"cancel {_ANOTHER_THREAD}"}, _CANCELLING),
+    subscriber_saboteur(HandlesInAThread, {"handlers_see_what_was_signalled_in_order": "saw on_next in another thread"}, _HANDLING),
+    subscriber_saboteur(SwapsElements, {"handlers_see_what_was_signalled_in_order": "but the handlers saw [0, 1, 2, 3, 4, 5, 7, 6"}),
+    subscriber_saboteur(CompletionOvertakes, {"handlers_see_what_was_signalled_in_order": "not on_complete"}),
+    subscriber_saboteur(AcceptsNoneAtFirst, {"on_subscribe_refuses_none": "a fresh subscriber answered"}),
+    subscriber_saboteur(AcceptsNoneAsASecond, {"on_subscribe_refuses_none": "returned normally"}),
+    subscriber_saboteur(AcceptsNoneAsAnElement, {"on_next_refuses_none": "on_next(None) returned normally"}),
+    subscriber_saboteur(RefusesNoneInOtherWords, {"on_next_refuses_none": "it must raise TypeError"}),
+    subscriber_saboteur(AcceptsNoneAsAnError, {"on_error_refuses_none": "on_error(None) returned normally"}),
+    subscriber_saboteur(AcceptsATextAsAnError, {"on_error_refuses_what_is_no_exception": "on_error('a text') returned normally"}),
+    subscriber_saboteur(LetsItEscape, {"a_handler_that_raises_cancels": "on_next raised ValueError"}),
+    subscriber_saboteur(GoesOnRegardless, {"a_handler_that_raises_cancels": "expected cancel, but the subscriber did not call"}),
+]

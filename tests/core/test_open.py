@@ -1,0 +1,606 @@
+"""A subscription is a block: what is raised inside leaves it as it is, and when it has been left, nothing behind it runs any more."""
+
+import gc
+import warnings
+import weakref
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+from trio.testing import assert_checkpoints
+
+from penstock.api import CleanupTimeout, PublisherStopped, Subscriber, UsageError
+from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, StreamState, generate, subscribe
+from penstock.core import _open as module
+from penstock.testing import LeakCensus, ManualPublisher, cancel_at_step, run_virtual
+from tests.core._foreign import boom
+from tests.core._helpers import Token, numbers, our_tasks, quiet, raised_by
+
+
+async def sleeper():
+    await trio.sleep_forever()
+    yield 1
+
+
+async def resting():
+    while True:
+        yield 1
+
+
+async def fails_in_cleanup():
+    try:
+        yield 1
+        await trio.sleep_forever()
+    finally:
+        raise KeyError("cleanup")
+
+
+async def slow_in_cleanup():
+    try:
+        yield 1
+    finally:
+        await trio.sleep(2)
+
+
+class Failing(Source[int]):
+    """A source that tells its scope of so many failures when it is left."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self._failures = failures
+
+    def attach(self, subscriber: Subscriber[int], scope: Scope) -> None:
+        async def run() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                for failure in self._failures:
+                    scope.fail(failure)
+
+        scope.spawn(run, name="penstock failing")
+
+
+# --- what is given
+
+
+async def test_the_block_gives_the_stream() -> None:
+    """With 256 elements under way, if nobody says otherwise."""
+    async with subscribe(numbers) as stream:
+        assert isinstance(stream, Stream)
+        assert stream.statistics().requested == DEFAULT_DEMAND == 256
+        assert [await anext(stream) for _ in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"demand": -1}, "demand=-1; give how many elements"),
+        ({"demand": None}, "demand=None; give how many elements"),
+        ({"on_violation": 5}, "on_violation is 5; give a function"),
+        ({"cleanup_timeout": -1}, "cleanup_timeout is -1; it is a time"),
+        ({"cleanup_timeout": float("inf")}, "cleanup_timeout is inf; it is a time"),
+        ({"cleanup_timeout": None}, "cleanup_timeout is None; it is a time"),
+    ],
+)
+def test_mistakes_are_told_at_the_call(options, message: str) -> None:
+    """Not when the block is entered, not when it is left."""
+    with pytest.raises(UsageError, match=rf"^{message}"):
+        subscribe(numbers, **options)
+
+
+def test_a_source_that_is_none_is_told_at_the_call() -> None:
+    """Before anything is opened; and outside of trio."""
+    with pytest.raises(UsageError, match=r"^'NoneType' cannot be subscribed to"):
+        subscribe(None)  # type: ignore[arg-type]  # a mistake on purpose
+
+
+async def test_a_subscription_is_opened_once() -> None:
+    """The second time is a mistake; the first is not disturbed by it."""
+    opening = subscribe(numbers)
+    async with opening as stream:
+        error = await raised_by(opening.__aenter__)
+        assert isinstance(error, UsageError)
+        assert str(error) == "this subscription was opened before; call subscribe() again for another one"
+        assert await anext(stream) == 0
+    assert isinstance(await raised_by(opening.__aenter__), UsageError)
+    assert our_tasks() == []
+
+
+async def test_entering_and_leaving_checkpoint() -> None:
+    """Always, whatever the source does."""
+    for source in ([], [1], numbers):
+        opening = subscribe(source)
+        with assert_checkpoints():
+            await opening.__aenter__()
+        with assert_checkpoints():
+            await opening.__aexit__(None, None, None)
+
+
+async def test_entering_can_be_cancelled_and_has_then_opened_nothing() -> None:
+    """The same subscription can be opened later."""
+    opening = subscribe([1, 2])
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await opening.__aenter__()
+    assert scope.cancelled_caught
+    async with opening as stream:
+        assert [element async for element in stream] == [1, 2]
+
+
+# --- leaving
+
+
+@pytest.mark.parametrize("source", [sleeper, resting, numbers, lambda: [1, 2], slow_in_cleanup])
+@pytest.mark.parametrize("pulls", [0, 1])
+async def test_when_the_block_has_been_left_nothing_runs(autojump_clock, source, pulls: int) -> None:
+    """Whatever the generator was doing."""
+    async with subscribe(source) as stream:
+        if pulls and source is not sleeper:
+            await anext(stream)
+        await quiet()
+    assert our_tasks() == []
+    assert stream.statistics().state in (StreamState.CANCELLED, StreamState.COMPLETED)
+    assert [element async for element in stream] == []
+
+
+async def test_leaving_waits_for_the_generators_own_cleanup(autojump_clock) -> None:
+    """Within its deadline."""
+    async with subscribe(slow_in_cleanup, demand=1) as stream:
+        await anext(stream)
+        started = trio.current_time()
+    assert trio.current_time() - started == 2
+
+
+async def test_a_cleanup_that_hangs_is_raised_bare(autojump_clock) -> None:
+    """After its deadline; a single failure of ours, so no group."""
+
+    async def scenario() -> None:
+        async with subscribe(slow_in_cleanup, demand=1, cleanup_timeout=0.5) as stream:
+            await anext(stream)
+
+    error = await raised_by(scenario)
+    assert isinstance(error, CleanupTimeout)
+    assert trio.current_time() == 0.5
+
+
+@pytest.mark.parametrize("how", ["left", "cancelled", "exhausted", "failed"])
+async def test_no_reference_is_kept(nursery, how: str) -> None:
+    """Neither to the source, nor to an element, nor to the stream."""
+    census = LeakCensus()
+
+    async def generator(tokens: list[Token]):
+        for token in tokens:
+            yield token
+        if how == "failed":
+            raise KeyError("failed")
+        if how != "exhausted":
+            await trio.sleep_forever()
+
+    async def scenario() -> None:
+        tokens = [Token(number) for number in range(5)]
+        source = generate(generator, tokens)
+        census.watch(source, "the source")
+        census.watch(tokens[0], "an element that was taken")
+        census.watch(tokens[4], "an element that was not")
+        with trio.CancelScope() as scope:
+            async with subscribe(source, demand=5) as stream:
+                census.watch(stream, "the stream")
+                await anext(stream)
+                if how == "cancelled":
+                    scope.cancel()
+                    await trio.sleep_forever()
+                if how in ("exhausted", "failed"):
+                    async for _ in stream:
+                        pass
+
+    if how == "failed":
+        error = await raised_by(scenario)
+        assert isinstance(error, KeyError)
+        error.__traceback__ = None
+    else:
+        await scenario()
+    gc.collect()
+    assert census.leaks() == []
+
+
+async def test_a_publisher_that_keeps_what_it_was_given_keeps_no_stream() -> None:
+    """A leak of theirs stays theirs."""
+    publisher = ManualPublisher()
+    async with subscribe(publisher) as stream:
+        ref = weakref.ref(stream)
+        publisher.emit(Token())
+        token = weakref.ref(await anext(stream))
+        del stream
+    assert publisher.cancelled
+    gc.collect()
+    assert (ref(), token()) == (None, None)
+
+
+async def test_a_foreign_publisher_is_cancelled_and_not_awaited() -> None:
+    """Nobody could: it has no tasks that we know of."""
+    publisher = ManualPublisher()
+    async with subscribe(publisher, demand=3) as stream:
+        publisher.emit(1)
+        assert await anext(stream) == 1
+    publisher.misbehave("on_next", 2)
+    publisher.misbehave("on_complete")
+    publisher.check()
+
+
+# --- what the body raises
+
+
+SOURCES = {"at work": sleeper, "at rest": resting, "nothing": list, "failing in cleanup": fails_in_cleanup}
+RAISED = {
+    "an exception": lambda: ValueError("body"),
+    "an interrupt": KeyboardInterrupt,
+    "an exit": SystemExit,
+    "a generator's exit": GeneratorExit,
+    "an end": lambda: StopAsyncIteration("body"),
+    "an error of ours": lambda: PublisherStopped("body"),
+    "a group of one": lambda: ExceptionGroup("mine", [ValueError("body")]),
+    "a group of two": lambda: ExceptionGroup("mine", [ValueError("body"), KeyError("body")]),
+    "a group in a group": lambda: ExceptionGroup("outer", [ExceptionGroup("inner", [ValueError("body")])]),
+    "a group with an interrupt": lambda: BaseExceptionGroup("mine", [KeyboardInterrupt(), ValueError("body")]),
+    "a group of one interrupt": lambda: BaseExceptionGroup("mine", [KeyboardInterrupt()]),
+}
+
+
+@pytest.mark.parametrize("make", RAISED.values(), ids=RAISED)
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("demand", [1, 256])
+async def test_what_the_body_raises_leaves_the_block_as_it_is(make, source, demand: int) -> None:
+    """The very object, neither wrapped nor unwrapped, whatever runs behind the block."""
+    raised = make()
+    told: list[Exception] = []
+
+    async def scenario() -> None:
+        async with subscribe(source, demand=demand, on_violation=told.append):
+            await quiet()
+            raise raised
+
+    members = getattr(raised, "exceptions", None)
+    error = await raised_by(scenario)
+    assert error is raised
+    assert getattr(error, "exceptions", None) == members
+    assert error.__context__ is error.__cause__ is None
+    assert our_tasks() == []
+    assert [repr(each) for each in told] == (["KeyError('cleanup')"] if source is fails_in_cleanup else [])
+
+
+async def test_a_failure_of_the_publisher_leaves_the_block_as_it_is() -> None:
+    """It is raised in the body, so it is the body's; a group that the publisher failed with stays that group."""
+    for failure in (KeyError("publisher"), ExceptionGroup("publisher", [KeyError("one")])):
+
+        async def failing(failure=failure):
+            yield 1
+            raise failure
+
+        async def scenario(failing=failing) -> None:
+            async with subscribe(failing) as stream:
+                async for _ in stream:
+                    pass
+
+        assert await raised_by(scenario) is failure
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+async def test_a_deadline_around_the_block_is_just_a_deadline(autojump_clock, source) -> None:
+    """Cancelled passes through and is caught by the scope whose it is."""
+    told: list[Exception] = []
+    with trio.move_on_after(3) as scope:
+        async with subscribe(source, on_violation=told.append):
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    assert trio.current_time() == 3
+    assert our_tasks() == []
+    # Which of the two was cancelled first, the generator or its reader, decides whether the failure is one of cleanup.
+    assert {repr(each) for each in told} <= ({"KeyError('cleanup')"} if source is fails_in_cleanup else set())
+
+
+async def test_the_cancellation_itself_is_not_in_a_group() -> None:
+    """Who catches `trio.Cancelled` around the block, to tidy up and raise it on, catches it."""
+    seen: list[str] = []
+    with trio.CancelScope() as scope:
+        try:
+            async with subscribe(sleeper):
+                scope.cancel()
+                await trio.sleep_forever()
+        except trio.Cancelled:
+            seen.append("bare")
+            raise
+    assert seen == ["bare"]
+
+
+async def test_cancelled_while_it_is_left_the_cancellation_is_not_in_a_group_either(autojump_clock) -> None:
+    """The body was done; the generator's task saw the cancellation, and it is the same one."""
+
+    async def deaf():
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(5)
+            await trio.lowlevel.checkpoint()
+        yield 1
+
+    seen: list[str] = []
+    with trio.move_on_after(2) as scope:
+        try:
+            async with subscribe(deaf):
+                await quiet()
+        except trio.Cancelled:
+            seen.append("bare")
+            raise
+    assert (seen, scope.cancelled_caught, trio.current_time()) == (["bare"], True, 5.0)
+    assert our_tasks() == []
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+async def test_an_exception_beside_a_cancellation_is_still_bare(source) -> None:
+    """The body fails because, or while, everything around it is cancelled: our tasks' Cancelled is no news beside that."""
+    raised = ValueError("body")
+
+    async def scenario() -> None:
+        with trio.CancelScope() as scope:
+            async with subscribe(source, on_violation=lambda _: None):
+                await quiet()
+                scope.cancel()
+                raise raised
+
+    assert await raised_by(scenario) is raised
+
+
+async def test_a_group_with_a_cancellation_inside_goes_to_its_scope_whole() -> None:
+    """A nursery of the body's own, cancelled from outside with a failure beside: trio takes its part out, the rest arrives."""
+    raised = KeyError("beside")
+
+    async def crash() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise raised
+
+    async def scenario() -> None:
+        with trio.CancelScope() as scope:
+            async with subscribe(sleeper), trio.open_nursery() as own:
+                own.start_soon(crash)
+                own.start_soon(trio.sleep_forever)
+                await quiet()
+                scope.cancel()
+
+    error = await raised_by(scenario)
+    assert isinstance(error, ExceptionGroup)
+    assert error.exceptions == (raised,)
+
+
+def test_in_a_run_without_strict_groups_nothing_changes() -> None:
+    """The block's nursery is strict by itself; a body's group of one stays a group there, too."""
+    raised = ExceptionGroup("mine", [ValueError("body")])
+
+    async def scenario() -> None:
+        async with subscribe(sleeper):
+            await quiet()
+            raise raised
+
+    async def main() -> None:
+        assert await raised_by(scenario) is raised
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # trio deprecates this way of running
+        trio.run(main, strict_exception_groups=False)
+
+
+# --- interrupts
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("body", ["reads", "sleeps", "is done"])
+async def test_an_interrupt_in_a_task_of_ours_leaves_the_block_bare(interrupt: type[BaseException], body: str) -> None:
+    """Ctrl-C may strike where the generator works; the program ends as if it had struck in the body."""
+    raised = interrupt()
+    go = trio.Event()
+
+    async def struck():
+        await go.wait()
+        raise raised
+        yield 1
+
+    async def scenario() -> None:
+        async with subscribe(struck) as stream:
+            await quiet()
+            go.set()
+            if body == "reads":
+                await anext(stream)
+            elif body == "sleeps":
+                await trio.sleep_forever()
+
+    assert await raised_by(scenario) is raised
+    assert our_tasks() == []
+
+
+async def test_an_interrupt_in_cleanup_goes_before_the_bodys_exception() -> None:
+    """And has it for its context, so that nothing is lost."""
+    raised, interrupt = ValueError("body"), KeyboardInterrupt()
+
+    async def struck():
+        try:
+            yield 1
+        finally:
+            raise interrupt
+
+    async def scenario() -> None:
+        async with subscribe(struck, demand=1) as stream:
+            await anext(stream)
+            raise raised
+
+    error = await raised_by(scenario)
+    assert error is interrupt
+    contexts = []
+    while error.__context__ is not None:
+        error = error.__context__
+        contexts.append(error)
+    assert raised in contexts
+
+
+async def test_an_interrupt_while_it_is_entered_leaves_no_nursery_behind() -> None:
+    """Ctrl-C may strike inside somebody's `subscribe`."""
+    interrupt = KeyboardInterrupt()
+
+    class Struck(Source[int]):
+        def attach(self, subscriber: Subscriber[int], scope: Scope) -> None:
+            scope.spawn(trio.sleep_forever, name="penstock struck")
+            raise interrupt
+
+    before = list(trio.lowlevel.current_task().child_nurseries)
+    error = await raised_by(subscribe(Struck()).__aenter__)
+    assert error is interrupt
+    assert our_tasks() == []
+    assert before == trio.lowlevel.current_task().child_nurseries
+
+
+async def test_an_attach_that_raises_is_raised_where_the_elements_would_be() -> None:
+    """As any failure of a publisher (rule 1.9); see also the sources' own tests."""
+
+    class Bad(Source[int]):
+        def attach(self, subscriber: Subscriber[int], scope: Scope) -> None:
+            boom()
+
+    async with subscribe(Bad()) as stream:
+        assert stream.statistics().state is StreamState.FAILED
+        assert isinstance(await raised_by(stream.__anext__), ValueError)
+
+
+# --- what cleanup raises
+
+
+async def test_a_single_failure_of_cleanup_is_raised_bare() -> None:
+    """Where nothing else is raised."""
+    failure = KeyError("cleanup")
+
+    async def scenario() -> None:
+        async with subscribe(Failing(failure)):
+            await quiet()
+
+    assert await raised_by(scenario) is failure
+
+
+async def test_several_failures_of_cleanup_are_raised_as_a_group() -> None:
+    """One could only be raised by hiding the others."""
+    failures = [KeyError(1), ValueError(2)]
+
+    async def scenario() -> None:
+        async with subscribe(Failing(*failures)):
+            await quiet()
+
+    error = await raised_by(scenario)
+    assert isinstance(error, ExceptionGroup)
+    assert error.message == "cleaning up after a subscription failed in several places"
+    assert list(error.exceptions) == failures
+
+
+async def test_more_failures_than_anybody_reads_go_to_the_hook() -> None:
+    """What is kept to be raised has a bound, like everything that is kept."""
+    failures = [KeyError(number) for number in range(module.MOST_FAILURES + 3)]
+    told: list[Exception] = []
+
+    async def scenario() -> None:
+        async with subscribe(Failing(*failures), on_violation=told.append):
+            await quiet()
+
+    error = await raised_by(scenario)
+    assert isinstance(error, ExceptionGroup)
+    assert list(error.exceptions) == failures[: module.MOST_FAILURES]
+    assert told == failures[module.MOST_FAILURES :]
+
+
+@pytest.mark.parametrize("how", ["an exception", "a cancellation", "an interrupt"])
+async def test_beside_anything_else_a_failure_of_cleanup_goes_to_the_hook(how: str) -> None:
+    """The first thing that went wrong is what is raised; the rest is told, all of it."""
+    failures = [KeyError(1), ValueError(2)]
+    told: list[Exception] = []
+    raised = {"an exception": OSError("body"), "an interrupt": KeyboardInterrupt()}.get(how)
+
+    async def scenario() -> None:
+        with trio.CancelScope() as scope:
+            async with subscribe(Failing(*failures), on_violation=told.append):
+                await quiet()
+                if raised is not None:
+                    raise raised
+                scope.cancel()
+                await trio.sleep_forever()
+        assert scope.cancelled_caught
+
+    if raised is None:
+        await scenario()
+    else:
+        assert await raised_by(scenario) is raised
+    assert told == failures
+
+
+async def test_a_hook_that_raises_changes_nothing(caplog) -> None:
+    """The body's exception is what leaves the block; the hook's own fault is logged."""
+    raised = OSError("body")
+
+    async def scenario() -> None:
+        async with subscribe(Failing(KeyError(1), KeyError(2)), on_violation=boom):
+            await quiet()
+            raise raised
+
+    assert await raised_by(scenario) is raised
+    assert caplog.text.count("the on_violation hook raised while it was told of") == 2
+
+
+async def test_by_default_what_is_told_is_logged(caplog) -> None:
+    """Nothing is lost in silence."""
+
+    async def scenario() -> None:
+        async with subscribe(Failing(KeyError("lost?"))):
+            await quiet()
+            raise OSError("body")
+
+    await raised_by(scenario)
+    assert "KeyError: 'lost?'" in caplog.text
+
+
+# --- at every step
+
+
+async def _reads(source: Callable[[], object]) -> None:
+    async with subscribe(source, demand=2) as stream:
+        count = 0
+        async for _ in stream:
+            count += 1
+            await trio.lowlevel.checkpoint()
+            if count == 7:
+                break
+
+
+async def _nested() -> None:
+    async with subscribe(resting, demand=1) as outer, subscribe(slow_in_cleanup) as inner:
+        await anext(outer)
+        await anext(inner)
+        await anext(outer)
+
+
+STEPPED: dict[str, Callable[[], Awaitable[None]]] = {
+    "a generator that never waits": lambda: _reads(resting),
+    "a generator that waits": lambda: _reads(slow_in_cleanup),
+    "a list": lambda: _reads(lambda: [1, 2, 3, 4]),
+    "two blocks in one": _nested,
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("scenario", STEPPED.values(), ids=STEPPED)
+def test_cancelled_at_any_step_nothing_is_left(scenario, seed: int) -> None:
+    """Every checkpoint of every task: no task stays, nothing but the cancellation is raised."""
+
+    async def once(k: int | None) -> int:
+        outcome = await cancel_at_step(k, scenario)
+        assert our_tasks() == []
+        return outcome.steps
+
+    steps = run_virtual(once, None, seed=seed)
+    assert steps > 5
+    for k in range(1, steps + 1):
+        run_virtual(once, k, seed=seed)

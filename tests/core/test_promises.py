@@ -1,0 +1,295 @@
+"""Promises that no single module keeps alone: what an idle subscription costs, who checkpoints, who gets a turn, what is held at most."""
+
+import gc
+import inspect
+import sys
+import tracemalloc
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import assert_checkpoints
+
+import penstock
+from penstock import core, ops, pipe
+from penstock.api import UNBOUNDED, Subscriber, Subscription
+from penstock.core import Scope, Slow, Stream, Topic, collect, first, for_each, generate, subscribe, to_channel
+from penstock.testing import LeakCensus, run_virtual
+from tests.core._helpers import numbers, our_tasks, quiet
+
+# --- who checkpoints
+
+
+async def _anext() -> None:
+    async with subscribe([1]) as stream:
+        with assert_checkpoints():
+            await anext(stream)
+
+
+async def _batch() -> None:
+    async with subscribe([1]) as stream:
+        with assert_checkpoints():
+            await anext(stream.batches())
+
+
+async def _publish() -> None:
+    with assert_checkpoints():
+        await Topic[int]().publish(1)
+
+
+async def _wait_stopped() -> None:
+    async with trio.open_nursery() as nursery:
+        with assert_checkpoints():
+            await Scope(nursery).wait_stopped()
+
+
+async def _to_channel() -> None:
+    send, receive = trio.open_memory_channel[int](1)
+    with receive, assert_checkpoints():
+        await to_channel([1], send)
+
+
+async def _checked(function: Callable[[], Awaitable[object]]) -> None:
+    with assert_checkpoints():
+        await function()
+
+
+CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
+    "Scope.wait_stopped": _wait_stopped,
+    "Stream.__anext__": _anext,  # its exception, within a slice, is measured in its own tests
+    "Topic.publish": _publish,
+    "collect": lambda: _checked(lambda: collect([1])),
+    "first": lambda: _checked(lambda: first([1])),
+    "for_each": lambda: _checked(lambda: for_each([1], repr)),
+    "to_channel": _to_channel,
+    "Stream.batches": _batch,
+}
+
+
+def _async_functions(package) -> set[str]:
+    found = set()
+    for name in package.__all__:
+        thing = getattr(package, name)
+        if inspect.iscoroutinefunction(thing):
+            found.add(name)
+        elif inspect.isclass(thing):
+            own = [attribute for attribute in vars(thing) if not attribute.startswith("_") or attribute.startswith("__a")]
+            found |= {f"{name}.{attribute}" for attribute in own if inspect.iscoroutinefunction(getattr(thing, attribute))}
+    return found
+
+
+@pytest.mark.parametrize("scenario", CHECKPOINTS.values(), ids=CHECKPOINTS)
+async def test_each_async_function_checkpoints(scenario) -> None:
+    """Always, whatever it finds: cancellation gets through, and neighbours get a turn."""
+    await scenario()
+    assert our_tasks() == []
+
+
+@pytest.mark.parametrize("package", [penstock, core], ids=lambda each: each.__name__)
+def test_no_async_function_is_missing_in_the_table(package) -> None:
+    """A new one is added above, or this fails."""
+    assert _async_functions(package) <= set(CHECKPOINTS)
+
+
+# --- what an idle subscription costs
+
+
+class Idle(Subscriber[int]):
+    """A subscriber that asks for nothing, and costs little itself."""
+
+    __slots__ = ("subscription",)
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+
+    def on_next(self, element: int, /) -> None:
+        raise AssertionError("nobody asked")
+
+    def on_error(self, error: BaseException, /) -> None:
+        raise AssertionError("nobody asked")
+
+    def on_complete(self, /) -> None:
+        raise AssertionError("nobody asked")
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="tracemalloc counts bytes on CPython alone")
+@pytest.mark.parametrize("kind", ["generator", "pipe", "topic"])
+async def test_an_idle_subscription_costs_hundreds_of_bytes(nursery, kind: str) -> None:
+    """An object, not a task: ten thousand of them fit into some megabytes."""
+    piped = pipe(numbers, ops.map(abs))
+    publisher = {"generator": generate(numbers).publisher(nursery), "pipe": piped.publisher(nursery), "topic": Topic[int]()}[kind]
+    subscribers = [Idle() for _ in range(500)]
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for subscriber in subscribers:
+            publisher.subscribe(subscriber)
+        gc.collect()
+        each = (tracemalloc.get_traced_memory()[0] - before) / len(subscribers)
+    finally:
+        tracemalloc.stop()
+    assert each < 800
+    assert our_tasks() == []
+
+
+# --- tasks
+
+
+@pytest.mark.parametrize("count", [1, 10])
+async def test_one_task_for_each_generator_that_was_pulled_and_none_beside(count: int) -> None:
+    """From the first pull to the end: not before, not after, whatever else is subscribed."""
+    async with trio.open_nursery() as nursery:
+        publisher = generate(numbers, 3).publisher(nursery)
+        subscriptions: list[Subscription] = []
+
+        class Keeps(Idle):
+            def on_subscribe(self, subscription: Subscription, /) -> None:
+                subscriptions.append(subscription)
+
+            def on_next(self, element: int, /) -> None:
+                """Taken."""
+
+            def on_complete(self, /) -> None:
+                """The end."""
+
+        for _ in range(2 * count):
+            publisher.subscribe(Keeps())
+        assert our_tasks() == []
+        for subscription in subscriptions[:count]:
+            subscription.request(1)
+        await quiet()
+        assert our_tasks() == ["penstock pump of numbers"] * count
+        for subscription in subscriptions[:count]:
+            subscription.request(3)
+        await quiet()
+        assert our_tasks() == []
+
+
+# --- neighbours
+
+
+async def test_neighbours_in_one_nursery_share_the_time_fairly() -> None:
+    """Five endless generators and five readers that never rest: after a while all have come about equally far."""
+    counts = [0] * 5
+
+    async def read(number: int) -> None:
+        async with subscribe(numbers) as stream:
+            async for _ in stream:
+                counts[number] += 1
+                if max(counts) >= 20_000:
+                    return
+
+    async with trio.open_nursery() as nursery:
+        for number in range(5):
+            nursery.start_soon(read, number)
+    assert min(counts) > max(counts) / 2
+
+
+@pytest.mark.parametrize("how", ["element", "batch"])
+async def test_a_busy_stream_lets_a_deadline_in(how: str) -> None:
+    """An endless generator that never waits, a reader that never waits: cancellation reaches both."""
+    with trio.CancelScope() as scope:
+        async with subscribe(numbers) as stream:
+            count = 0
+            async for _ in stream if how == "element" else stream.batches():
+                count += 1
+                if count == 5:
+                    scope.cancel()
+    assert scope.cancelled_caught
+    assert count < 5_000
+
+
+# --- what is held at most
+
+
+@given(demand=st.integers(min_value=1, max_value=300), reads=st.lists(st.sampled_from(["element", "batch", "pause"]), max_size=30))
+def test_a_generator_is_never_ahead_of_its_reader_by_more_than_the_demand(demand: int, reads: list[str]) -> None:
+    """Pulled and not yet taken, all the way from the generator to the loop's body: the demand is the bound."""
+
+    async def scenario() -> None:
+        pulled = taken = 0
+
+        async def watched():
+            nonlocal pulled
+            while True:
+                pulled += 1
+                assert pulled - taken <= demand
+                yield pulled
+
+        async with subscribe(watched, demand=demand) as stream:
+            for read in reads:
+                if read == "pause":
+                    await quiet()
+                    continue
+                # Whoever comes back for more has taken what it had.
+                taken += 1 if read == "element" else len(await anext(stream.batches()))
+                if read == "element":
+                    assert await anext(stream) == taken
+
+    run_virtual(scenario)
+
+
+@pytest.mark.parametrize("demand", [1, 7, 256])
+async def test_a_pipe_holds_no_more_than_the_demand_either(demand: int) -> None:
+    """Stages that hold nothing add nothing."""
+    pulled = 0
+
+    async def watched():
+        nonlocal pulled
+        while True:
+            pulled += 1
+            yield pulled
+
+    async with subscribe(pipe(watched, ops.map(abs), ops.filter(bool), ops.take(10_000)), demand=demand) as stream:
+        for taken in range(1, 50):
+            assert await anext(stream) == taken
+            await quiet()
+            assert pulled <= taken - 1 + demand
+
+
+# --- ends
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 256, 257])
+async def test_a_source_that_knows_its_end_completes_with_its_last_element(length: int) -> None:
+    """With exactly the demand of its length: for sequences, sets and dicts, and through a pipe."""
+    made = [list(range(length)), tuple(range(length)), range(length), dict.fromkeys(range(length)), set(range(length))]
+    for source in [*made, pipe(list(range(length)), ops.map(lambda number: number)), pipe(numbers, ops.take(length))]:
+        async with subscribe(source, demand=0) as stream:
+            if length:
+                stream.request(length)
+                await quiet()
+            assert stream.statistics().state is core.StreamState.COMPLETED
+            assert stream.statistics().received == length
+
+
+@pytest.mark.parametrize("slow", Slow)
+async def test_nothing_is_left_of_a_whole_afternoon(slow: Slow) -> None:
+    """Pipes, topics, streams, sinks, one after the other and inside each other: no task, no stream, no topic stays."""
+    census = LeakCensus()
+
+    async def afternoon() -> None:
+        topic: Topic[int] = Topic(slow=slow)
+        census.watch(topic, "the topic")
+        async with subscribe(pipe(topic, ops.map(abs)), demand=UNBOUNDED) as outer:
+            census.watch(outer, "the outer stream")
+            async with subscribe(lambda: numbers(50), demand=3) as inner:
+                census.watch(inner, "the inner stream")
+                async for number in inner:
+                    await topic.publish(number)
+            assert await anext(outer) == 0
+        assert await first(pipe(numbers, ops.skip(5))) == 5
+
+    await afternoon()
+    assert census.leaks() == []
+
+
+def test_a_stream_by_itself_needs_no_run() -> None:
+    """Signals are plain calls: what only records them works outside of trio."""
+    stream: Stream[int] = Stream()
+    stream.on_next(1)
+    stream.on_complete()
+    assert stream.statistics().buffered == 1

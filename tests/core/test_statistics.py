@@ -1,0 +1,38 @@
+"""What a stream tells about itself is a record of one moment: frozen, by name, and cheap."""
+
+import attrs
+import pytest
+
+from penstock.core import StreamState, StreamStatistics
+
+FIELDS = ["state", "requested", "received", "taken", "buffered", "outstanding", "starved"]
+
+
+def _record(**changes: object) -> StreamStatistics:
+    values = {"state": StreamState.OPEN, "requested": 5, "received": 3, "taken": 2, "buffered": 1, "outstanding": 2, "starved": False}
+    return StreamStatistics(**values | changes)  # type: ignore[arg-type]  # the table is of mixed types
+
+
+def test_the_fields_are_these_in_this_order() -> None:
+    """Whoever logs them as columns relies on it."""
+    assert [field.name for field in attrs.fields(StreamStatistics)] == FIELDS
+
+
+def test_a_record_is_made_by_name_only() -> None:
+    """Seven values by position would be a riddle."""
+    with pytest.raises(TypeError):
+        StreamStatistics(StreamState.OPEN, 5, 3, 2, 1, 2, False)  # type: ignore[call-arg,misc]  # a mistake on purpose
+
+
+def test_a_record_does_not_change() -> None:
+    """It is of one moment, and equal to another with the same values."""
+    record = _record()
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        record.taken = 7  # type: ignore[misc]  # a mistake on purpose
+    assert record == _record()
+    assert record != _record(taken=3)
+
+
+def test_there_are_four_states() -> None:
+    """Open, and three ways to have ended; their values are the words of a stream's repr."""
+    assert [state.value for state in StreamState] == ["open", "completed", "failed", "cancelled"]

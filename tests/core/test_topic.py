@@ -1,0 +1,891 @@
+"""A topic reaches all that are subscribed, each at the pace of its own demand; what happens to a slow one is what was declared."""
+
+import gc
+import sys
+import weakref
+from collections import deque
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from trio.testing import assert_checkpoints
+
+from penstock.api import UNBOUNDED, IllegalDemand, LimitExceeded, Publisher, RuleViolation, SlowSubscriber, UsageError
+from penstock.core import Slow, Source, Topic, TopicStatistics, collect, subscribe
+from penstock.testing import ManualSubscriber, run_virtual
+from tests.core._foreign import Heard, boom
+from tests.core._helpers import Token, Told, our_tasks, quiet, raised_by
+
+LOSSY = [Slow.DROP_OLDEST, Slow.DROP_NEWEST, Slow.LATEST, Slow.FAIL]
+
+
+def joined(topic: Topic[Any], demand: int = 0, **hooks) -> Heard:
+    heard = Heard(**hooks)
+    topic.subscribe(heard)
+    if demand:
+        heard.subscription.request(demand)
+    return heard
+
+
+def is_blocked(topic: Topic[Any], element: object) -> bool:
+    """Publish, and tell whether that had to wait; then it is cancelled."""
+
+    async def attempt() -> bool:
+        with trio.move_on_after(1) as scope:
+            await topic.publish(element)
+        return scope.cancelled_caught
+
+    return run_virtual(attempt)
+
+
+# --- making one
+
+
+@pytest.mark.parametrize("slow", ["wait", None, 1, Slow])
+def test_the_policy_is_one_of_the_five(slow) -> None:
+    """The message lists them."""
+    with pytest.raises(UsageError) as caught:
+        Topic(slow=slow)
+    assert str(caught.value).endswith("; choose one of Slow.WAIT, Slow.DROP_OLDEST, Slow.DROP_NEWEST, Slow.LATEST, Slow.FAIL")
+
+
+@pytest.mark.parametrize("wrong", [-1, True, 1.0, "1"])
+def test_the_bounds_are_counts(wrong) -> None:
+    """Both of them."""
+    with pytest.raises(UsageError, match=r"^buffer=.*; give how many elements, an integer of at least 0$"):
+        Topic(buffer=wrong)
+    with pytest.raises(UsageError, match=r"^retain=.*; give how many elements, an integer of at least 0$"):
+        Topic(retain=wrong)
+
+
+def test_a_retention_without_an_end_is_refused() -> None:
+    """Retention is a buffer, and `None` is no count."""
+    with pytest.raises(UsageError, match=r"^retain=None; give how many"):
+        Topic(retain=None)  # type: ignore[arg-type]  # a mistake on purpose
+
+
+@pytest.mark.parametrize("buffer", [0, 1, 5])
+def test_latest_keeps_one_and_takes_no_buffer(buffer: int) -> None:
+    """The message says which policy takes one."""
+    with pytest.raises(UsageError) as caught:
+        Topic(slow=Slow.LATEST, buffer=buffer)
+    assert str(caught.value) == f"buffer={buffer} with Slow.LATEST, which keeps exactly one element. For more, use Slow.DROP_OLDEST"
+
+
+def test_the_hook_is_a_function() -> None:
+    """Told at once."""
+    with pytest.raises(UsageError, match="on_violation is 5"):
+        Topic(on_violation=5)  # type: ignore[arg-type]  # a mistake on purpose
+
+
+def test_a_topic_is_a_source_and_a_publisher() -> None:
+    """For `subscribe` and `pipe`, and for anybody's subscriber; outside of trio, too."""
+    topic: Topic[int] = Topic()
+    assert isinstance(topic, Source)
+    assert isinstance(topic, Publisher)
+
+
+@pytest.mark.parametrize(
+    ("slow", "buffer"), [(Slow.WAIT, 0), (Slow.DROP_OLDEST, 16), (Slow.DROP_NEWEST, 16), (Slow.LATEST, 1), (Slow.FAIL, 16)]
+)
+def test_the_buffer_by_default(slow: Slow, buffer: int) -> None:
+    """None where nothing is lost, sixteen where something may be, one for the latest."""
+    topic: Topic[int] = Topic(slow=slow)
+    joined(topic)
+    fits = 0
+    while not topic.statistics().full and not is_blocked(topic, fits):
+        fits += 1
+    assert fits == buffer
+
+
+# --- the model: every policy, random bounds, demand, joins, leaves, ends
+
+
+class Seat:
+    """What one subscriber should have heard, by the plainest of means."""
+
+    def __init__(self, model: "Model", number: int, retained: list[int], greedy: bool, quits_after: int) -> None:
+        self.model = model
+        self.number = number
+        self.retained = list(retained)
+        self.backlog: list[int] = []
+        self.demand = 0
+        self.greedy = greedy
+        self.quits_after = quits_after
+        self.live = True
+        self.ending = False
+        self.log: list[tuple[Any, ...]] = [("on_subscribe",)]
+
+    @property
+    def got(self) -> int:
+        return sum(entry[0] == "on_next" for entry in self.log)
+
+    @property
+    def waiting(self) -> int:
+        return len(self.retained) + len(self.backlog)
+
+    def has_room(self) -> bool:
+        return (self.demand > 0 and not self.waiting) or len(self.backlog) < self.model.buffer
+
+    def deliver(self, element: int) -> None:
+        self.log.append(("on_next", element))
+        self.demand -= self.demand < UNBOUNDED
+        if self.greedy:
+            self.demand = min(self.demand + 1, UNBOUNDED)
+        if self.got == self.quits_after:
+            self.leave()
+
+    def drain(self) -> None:
+        while self.live and self.demand and self.waiting:
+            self.deliver((self.retained or self.backlog).pop(0))
+        if self.live and self.ending and not self.waiting:
+            self.end(("on_complete",))
+
+    def end(self, *signal: tuple[Any, ...]) -> None:
+        self.log += signal
+        self.leave()
+
+    def leave(self) -> None:
+        self.live = False
+        self.retained, self.backlog = [], []
+
+
+class Model:
+    """A topic, by the plainest of means."""
+
+    def __init__(self, slow: Slow, buffer: int, retain: int) -> None:
+        self.slow = slow
+        self.buffer = buffer
+        self.retained: deque[int] = deque(maxlen=retain)
+        self.seats: list[Seat] = []
+        self.published = self.dropped = 0
+        self.ended: str = ""
+
+    @property
+    def live(self) -> list[Seat]:
+        return [seat for seat in self.seats if seat.live]
+
+    def blocked(self) -> bool:
+        return self.slow is Slow.WAIT and any(not seat.has_room() for seat in self.live)
+
+    def publish(self, element: int) -> None:
+        self.published += 1
+        self.retained.append(element)
+        for seat in self.live:
+            if seat.live:
+                self._offer(seat, element)
+
+    def _offer(self, seat: Seat, element: int) -> None:
+        if seat.demand and not seat.waiting:
+            seat.deliver(element)
+        elif len(seat.backlog) < self.buffer:
+            seat.backlog.append(element)
+        elif self.slow is Slow.FAIL:
+            seat.end(("on_error", "slow"))
+        else:
+            self.dropped += 1
+            if self.slow is not Slow.DROP_NEWEST and self.buffer:
+                seat.backlog = [*seat.backlog[1:], element]
+
+
+class TopicMachine(RuleBasedStateMachine):
+    """Whatever is done to a topic, it does what the model does."""
+
+    slow: Slow
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = False
+
+    @precondition(lambda self: not self.made)
+    @rule(buffer=st.integers(0, 3), retain=st.integers(0, 4))
+    def make(self, buffer: int, retain: int) -> None:
+        self.made = True
+        options = {} if self.slow is Slow.LATEST else {"buffer": buffer}
+        self.told: list[Exception] = []
+        self.topic: Topic[int] = Topic(slow=self.slow, retain=retain, on_violation=self.told.append, **options)
+        self.model = Model(self.slow, 1 if self.slow is Slow.LATEST else buffer, retain)
+        self.heards: list[Heard] = []
+        self.count = 0
+
+    @precondition(lambda self: self.made and len(self.heards) < 6)
+    @rule(asks=st.integers(0, 3), greedy=st.booleans(), quits_after=st.sampled_from([0, 0, 0, 1, 3]))
+    def join(self, asks: int, greedy: bool, quits_after: int) -> None:
+        model = self.model
+        seat = Seat(model, len(self.heards), [] if model.ended == "failed" else list(model.retained), greedy, quits_after)
+        model.seats.append(seat)
+
+        def on_subscribe() -> None:
+            if asks:
+                heard.subscription.request(asks)
+
+        def on_next(_: int) -> None:
+            if greedy:
+                heard.subscription.request(1)
+            if len(heard.elements) == quits_after:
+                heard.subscription.cancel()
+
+        heard = Heard(on_subscribe=on_subscribe, on_next=on_next)
+        self.heards.append(heard)
+        self.topic.subscribe(heard)
+        seat.demand = asks
+        seat.drain()
+        if model.ended == "failed" and seat.live:
+            seat.end(("on_error", "failed"))
+        elif model.ended and seat.live:
+            seat.ending = True
+            seat.drain()
+
+    @precondition(lambda self: self.made and self.heards)
+    @rule(data=st.data(), n=st.sampled_from([1, 1, 2, 5, UNBOUNDED]))
+    def request(self, data: st.DataObject, n: int) -> None:
+        number = data.draw(st.integers(0, len(self.heards) - 1))
+        self.heards[number].subscription.request(n)
+        seat = self.model.seats[number]
+        seat.demand = min(seat.demand + n, UNBOUNDED)
+        seat.drain()
+
+    @precondition(lambda self: self.made and self.heards)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        number = data.draw(st.integers(0, len(self.heards) - 1))
+        self.heards[number].subscription.cancel()
+        self.model.seats[number].leave()
+
+    @precondition(lambda self: self.made and self.heards)
+    @rule(data=st.data())
+    def request_nonsense(self, data: st.DataObject) -> None:
+        number = data.draw(st.integers(0, len(self.heards) - 1))
+        self.heards[number].subscription.request(0)
+        if self.model.seats[number].live:
+            self.model.seats[number].end(("on_error", "illegal"))
+
+    @precondition(lambda self: self.made)
+    @rule()
+    def publish(self) -> None:
+        if self.model.ended:
+            error = run_virtual(raised_by, lambda: self.topic.publish(self.count))
+            assert isinstance(error, UsageError)
+            return
+        blocked = is_blocked(self.topic, self.count)
+        assert blocked == self.model.blocked()
+        if not blocked:
+            self.model.publish(self.count)
+        self.count += 1
+
+    @precondition(lambda self: self.made)
+    @rule()
+    def complete(self) -> None:
+        self.topic.complete()
+        if not self.model.ended:
+            self.model.ended = "completed"
+            for seat in self.model.live:
+                seat.ending = True
+                seat.drain()
+
+    @precondition(lambda self: self.made)
+    @rule()
+    def fail(self) -> None:
+        self.topic.fail(OSError("failed"))
+        if not self.model.ended:
+            self.model.ended = "failed"
+            for seat in self.model.live:
+                seat.end(("on_error", "failed"))
+
+    @invariant()
+    def everybody_heard_what_they_should(self) -> None:
+        if not self.made:
+            return
+        names = {SlowSubscriber: "slow", OSError: "failed", IllegalDemand: "illegal"}
+        for heard, seat in zip(self.heards, self.model.seats, strict=True):
+            assert seat.log == [(signal, *(names.get(type(value), value) for value in values)) for signal, *values in heard.log]
+            assert heard.deepest == 1, "a signal came inside another one"
+        assert self.told == []
+
+    @invariant()
+    def the_statistics_are_true(self) -> None:
+        if not self.made:
+            return
+        live = self.model.live if not self.model.ended else []
+        now = self.topic.statistics()
+        assert (now.published, now.dropped) == (self.model.published, self.model.dropped)
+        assert now.subscribers <= len(self.model.live)
+        if not self.model.ended:
+            assert now.subscribers == len(live)
+            assert now.buffered == sum(seat.waiting for seat in live)
+            assert now.full == sum(not seat.has_room() for seat in live)
+
+
+def _machine(policy: Slow) -> type:
+    machine = type(f"Topic{policy.name.title()}", (TopicMachine,), {"slow": policy})
+    case: Any = machine.TestCase
+    case.settings = settings(max_examples=80, stateful_step_count=25, deadline=None)
+    return case
+
+
+TestWait = _machine(Slow.WAIT)
+TestDropOldest = _machine(Slow.DROP_OLDEST)
+TestDropNewest = _machine(Slow.DROP_NEWEST)
+TestLatest = _machine(Slow.LATEST)
+TestFail = _machine(Slow.FAIL)
+
+
+# --- publishing
+
+
+async def test_everybody_gets_every_element_in_the_same_order(nursery) -> None:
+    """Each with its own demand."""
+    topic: Topic[int] = Topic()
+    readers = [joined(topic, UNBOUNDED) for _ in range(3)]
+    for number in range(10):
+        await topic.publish(number)
+    assert [reader.elements for reader in readers] == [list(range(10))] * 3
+    assert our_tasks() == []
+
+
+async def test_publishing_to_nobody_is_no_waiting() -> None:
+    """A hot publisher goes on whether or not anybody listens."""
+    topic: Topic[int] = Topic()
+    await topic.publish(1)
+    assert joined(topic, 5).elements == []
+
+
+@pytest.mark.parametrize("slow", Slow)
+async def test_publishing_checkpoints(slow: Slow) -> None:
+    """With subscribers and without."""
+    topic: Topic[int] = Topic(slow=slow)
+    with assert_checkpoints():
+        await topic.publish(1)
+    joined(topic, 5)
+    with assert_checkpoints():
+        await topic.publish(2)
+
+
+@pytest.mark.parametrize("slow", Slow)
+async def test_publishing_none_is_a_usage_error(slow: Slow) -> None:
+    """None is never an element (rule 2.13), and nobody hears of it."""
+    topic: Topic[Any] = Topic(slow=slow)
+    heard = joined(topic, 5)
+    error = await raised_by(lambda: topic.publish(None))
+    assert str(error) == "publish(None): None is never an element (rule 2.13)"
+    assert isinstance(error, UsageError)
+    assert heard.elements == []
+
+
+@pytest.mark.parametrize("slow", Slow)
+@pytest.mark.parametrize("end", ["complete", "fail"])
+async def test_publishing_after_the_end_is_a_usage_error(slow: Slow, end: str) -> None:
+    """Also where the end comes while it waits its turn."""
+    topic: Topic[int] = Topic(slow=slow)
+
+    def finish() -> None:
+        topic.complete() if end == "complete" else topic.fail(KeyError())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_expect_ended, topic)
+        finish()
+    finish()
+    error = await raised_by(lambda: topic.publish(1))
+    assert str(error) == "publish() on a topic that has ended; after complete() or fail() make a new topic"
+    assert isinstance(error, UsageError)
+
+
+async def _expect_ended(topic: Topic[int]) -> None:
+    assert isinstance(await raised_by(lambda: topic.publish(1)), UsageError)
+
+
+# --- waiting for the slowest
+
+
+async def test_publish_waits_for_the_slowest(nursery) -> None:
+    """Until each has room; then everybody gets it at once."""
+    topic: Topic[int] = Topic()
+    quick, slow = joined(topic, UNBOUNDED), joined(topic, 1)
+    await topic.publish(0)
+    nursery.start_soon(topic.publish, 1)
+    await quiet()
+    assert (quick.elements, slow.elements) == ([0], [0])
+    assert topic.statistics().full == 1
+    slow.subscription.request(1)
+    await quiet()
+    assert (quick.elements, slow.elements) == ([0, 1], [0, 1])
+
+
+@pytest.mark.parametrize("how", ["cancels", "raises"])
+async def test_a_slow_one_that_leaves_is_not_waited_for(nursery, how: str) -> None:
+    """Of its own will, or because it was cut off."""
+    topic: Topic[int] = Topic(on_violation=lambda _: None)
+    quick = joined(topic, UNBOUNDED)
+    slow = joined(topic, 1, on_next=boom if how == "raises" else (lambda _: None))
+    await topic.publish(0)
+    nursery.start_soon(topic.publish, 1)
+    await quiet()
+    if how == "cancels":
+        assert quick.elements == [0]
+        slow.subscription.cancel()
+        await quiet()
+    assert quick.elements == [0, 1]
+
+
+async def test_a_publish_that_is_cancelled_has_reached_nobody(nursery, autojump_clock) -> None:
+    """All or nothing; and the next one is not held up by it."""
+    topic: Topic[int] = Topic()
+    quick, slow = joined(topic, UNBOUNDED), joined(topic)
+    with trio.move_on_after(1) as scope:
+        await topic.publish(1)
+    assert scope.cancelled_caught
+    slow.subscription.request(UNBOUNDED)
+    await topic.publish(2)
+    assert (quick.elements, slow.elements) == ([2], [2])
+    assert topic.statistics().published == 1
+
+
+async def test_publishers_take_turns(nursery) -> None:
+    """In the order in which they came, and everybody sees that order."""
+    topic: Topic[int] = Topic()
+    readers = [joined(topic), joined(topic)]
+    for number in range(5):
+        nursery.start_soon(topic.publish, number)
+        await quiet()
+    for _ in range(5):
+        for reader in readers:
+            reader.subscription.request(1)
+            await quiet()
+    assert [reader.elements for reader in readers] == [list(range(5))] * 2
+
+
+async def test_a_newcomer_without_demand_is_waited_for_too(nursery) -> None:
+    """It may come while a publisher waits, and be the next to be waited for."""
+    topic: Topic[int] = Topic()
+    first = joined(topic)
+    nursery.start_soon(topic.publish, 1)
+    await quiet()
+    second = joined(topic)
+    first.subscription.request(5)
+    await quiet()
+    assert first.elements == []
+    second.subscription.request(1)
+    await quiet()
+    assert (first.elements, second.elements) == ([1], [1])
+
+
+async def test_a_buffer_lets_the_slow_ones_lag(nursery) -> None:
+    """So many elements, and then publishing waits."""
+    topic: Topic[int] = Topic(buffer=2)
+    slow = joined(topic)
+    await topic.publish(0)
+    await topic.publish(1)
+    nursery.start_soon(topic.publish, 2)
+    await quiet()
+    assert topic.statistics() == TopicStatistics(subscribers=1, published=2, dropped=0, buffered=2, full=1)
+    slow.subscription.request(2)
+    await quiet()
+    assert (slow.elements, topic.statistics().buffered) == ([0, 1], 1)
+
+
+# --- the lossy ones
+
+
+@pytest.mark.parametrize(
+    ("slow", "kept"),
+    [(Slow.DROP_OLDEST, [3, 4]), (Slow.DROP_NEWEST, [0, 1]), (Slow.LATEST, [4])],
+    ids=lambda each: getattr(each, "name", ""),
+)
+async def test_what_is_kept_for_one_that_lags(slow: Slow, kept: list[int]) -> None:
+    """And what is lost is counted; a neighbour that keeps up gets everything."""
+    topic: Topic[int] = Topic(slow=slow, **({} if slow is Slow.LATEST else {"buffer": 2}))
+    lagging, quick = joined(topic), joined(topic, UNBOUNDED)
+    for number in range(5):
+        await topic.publish(number)
+    assert topic.statistics().dropped == 5 - len(kept)
+    lagging.subscription.request(UNBOUNDED)
+    assert (lagging.elements, quick.elements) == (kept, list(range(5)))
+    await topic.publish(5)
+    assert lagging.elements == [*kept, 5]
+
+
+@pytest.mark.parametrize("slow", [Slow.DROP_OLDEST, Slow.DROP_NEWEST])
+async def test_without_a_buffer_what_cannot_be_delivered_is_lost(slow: Slow) -> None:
+    """No room for anything: both drop the element that is published."""
+    topic: Topic[int] = Topic(slow=slow, buffer=0)
+    lagging = joined(topic, 1)
+    for number in range(3):
+        await topic.publish(number)
+    lagging.subscription.request(5)
+    await topic.publish(3)
+    assert (lagging.elements, topic.statistics().dropped) == ([0, 3], 2)
+
+
+@pytest.mark.parametrize("buffer", [0, 1, 2])
+async def test_one_that_falls_too_far_behind_is_failed(buffer: int) -> None:
+    """With the bound, by name and value; the others notice nothing, and its place is free."""
+    topic: Topic[int] = Topic(slow=Slow.FAIL, buffer=buffer)
+    lagging, quick = joined(topic), joined(topic, UNBOUNDED)
+    for number in range(buffer):
+        await topic.publish(number)
+        assert lagging.log == [("on_subscribe",)]
+    await topic.publish(99)
+    error = lagging.error
+    assert isinstance(error, SlowSubscriber)
+    assert isinstance(error, LimitExceeded)
+    assert (error.limit, error.value) == ("buffer", buffer)
+    assert str(error) == (
+        f"this subscriber had no demand left and {buffer} elements waiting when another one was published; "
+        "its topic fails whoever lags further. Request more, or give the topic a larger buffer or another `slow`"
+    )
+    assert quick.elements == [*range(buffer), 99]
+    assert topic.statistics().subscribers == 1
+    lagging.subscription.request(5)
+    assert len(lagging.log) == 2
+
+
+# --- retention
+
+
+async def test_a_newcomer_gets_what_is_retained_first() -> None:
+    """The last n, in order, as its demand permits; then what is published after it joined."""
+    topic: Topic[int] = Topic(retain=3, buffer=10)
+    for number in range(5):
+        await topic.publish(number)
+    newcomer = joined(topic, 2)
+    assert newcomer.elements == [2, 3]
+    await topic.publish(5)
+    assert newcomer.elements == [2, 3]
+    newcomer.subscription.request(5)
+    assert newcomer.elements == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("slow", LOSSY)
+async def test_a_newcomer_has_not_fallen_behind(slow: Slow) -> None:
+    """What was retained waits apart from the buffer: it is neither dropped nor held against anybody."""
+    topic: Topic[int] = Topic(slow=slow, retain=4, **({} if slow is Slow.LATEST else {"buffer": 1}))
+    for number in range(4):
+        await topic.publish(number)
+    newcomer = joined(topic)
+    await topic.publish(4)
+    assert newcomer.log == [("on_subscribe",)]
+    newcomer.subscription.request(UNBOUNDED)
+    assert newcomer.elements == [0, 1, 2, 3, 4]
+
+
+async def test_a_newcomer_that_takes_all_at_once_is_not_waited_for() -> None:
+    """It asks inside on_subscribe, gets what is retained, and has room: publishing goes on."""
+    topic: Topic[int] = Topic(retain=1)
+    await topic.publish(0)
+    heard = Heard(on_subscribe=lambda: heard.subscription.request(2))
+    topic.subscribe(heard)
+    assert topic.statistics().full == 0
+    await topic.publish(1)
+    assert heard.elements == [0, 1]
+
+
+async def test_an_element_that_is_being_published_reaches_a_newcomer_once(nursery) -> None:
+    """It joins inside a neighbour's signal: with retention it gets the element from there, without it not at all."""
+    for retain, expected in ((0, []), (2, [0])):
+        topic: Topic[int] = Topic(retain=retain)
+        newcomers: list[Heard] = []
+
+        def join(_, topic=topic, newcomers=newcomers) -> None:
+            newcomers.append(joined(topic, UNBOUNDED))
+
+        joined(topic, 1, on_next=join)
+        await topic.publish(0)
+        assert [newcomer.elements for newcomer in newcomers] == [expected]
+
+
+# --- ends
+
+
+async def test_completion_comes_after_what_waits() -> None:
+    """To each in its own time; whoever comes later gets what is retained, and the end."""
+    topic: Topic[int] = Topic(slow=Slow.DROP_OLDEST, retain=1)
+    lagging, quick = joined(topic), joined(topic, UNBOUNDED)
+    await topic.publish(0)
+    await topic.publish(1)
+    topic.complete()
+    assert quick.log[-1] == ("on_complete",)
+    lagging.subscription.request(1)
+    assert lagging.log == [("on_subscribe",), ("on_next", 0)]
+    lagging.subscription.request(1)
+    assert lagging.log[-2:] == [("on_next", 1), ("on_complete",)]
+    late = joined(topic)
+    assert late.log == [("on_subscribe",)]
+    late.subscription.request(1)
+    assert late.log == [("on_subscribe",), ("on_next", 1), ("on_complete",)]
+
+
+async def test_an_error_overtakes_what_waits() -> None:
+    """It is no event of the stream that may be queued; whoever comes later gets it alone."""
+    error = KeyError("failed")
+    topic: Topic[int] = Topic(slow=Slow.DROP_OLDEST, retain=1)
+    lagging = joined(topic)
+    await topic.publish(0)
+    topic.fail(error)
+    topic.complete()
+    assert lagging.log == [("on_subscribe",), ("on_error", error)]
+    assert joined(topic, 5).log == [("on_subscribe",), ("on_error", error)]
+
+
+@pytest.mark.parametrize("wrong", [None, "why", KeyError, KeyboardInterrupt()], ids=repr)
+def test_a_topic_fails_with_an_exception(wrong) -> None:
+    """Neither its text, nor its class, nor an interrupt."""
+    with pytest.raises(UsageError, match=r"^fail\(\) was given .*; give it the exception that subscribers shall get$"):
+        Topic().fail(wrong)
+
+
+@pytest.mark.parametrize("end", ["complete", "fail"])
+async def test_an_end_from_inside_a_signal_comes_after_it(end: str) -> None:
+    """Everybody gets the element that is being delivered first, and nobody's signals nest (rule 1.3)."""
+    topic: Topic[int] = Topic()
+    error = KeyError()
+
+    def finish(_) -> None:
+        topic.complete() if end == "complete" else topic.fail(error)
+
+    before, middle, after = joined(topic, 5), joined(topic, 5, on_next=finish), joined(topic, 5)
+    await topic.publish(0)
+    last = ("on_complete",) if end == "complete" else ("on_error", error)
+    for heard in (before, middle, after):
+        assert (heard.log, heard.deepest) == ([("on_subscribe",), ("on_next", 0), last], 1)
+
+
+@pytest.mark.parametrize("end", ["complete", "fail"])
+async def test_an_end_from_inside_a_signal_of_what_waited_comes_after_it(end: str) -> None:
+    """The same where the element came out of a buffer, inside `request`; completion after the rest, an error before it."""
+    topic: Topic[int] = Topic(buffer=5)
+    error = KeyError()
+
+    def finish(_) -> None:
+        topic.complete() if end == "complete" else topic.fail(error)
+
+    heard = joined(topic, on_next=finish)
+    await topic.publish(0)
+    await topic.publish(1)
+    heard.subscription.request(5)
+    rest = [("on_next", 1), ("on_complete",)] if end == "complete" else [("on_error", error)]
+    assert (heard.log[1:], heard.deepest) == ([("on_next", 0), *rest], 1)
+
+
+@pytest.mark.parametrize("end", ["complete", "fail"])
+def test_an_end_from_inside_on_subscribe_comes_after_it(end: str) -> None:
+    """The first signal has returned before the last one comes."""
+    topic: Topic[int] = Topic()
+    heard = joined(topic, on_subscribe=lambda: topic.complete() if end == "complete" else topic.fail(KeyError()))
+    assert [entry[0] for entry in heard.log] == ["on_subscribe", f"on_{end}".replace("fail", "error")]
+    assert heard.deepest == 1
+
+
+async def test_what_is_asked_for_inside_on_subscribe_comes_after_it() -> None:
+    """Signals are serial, also where retained elements are there at once (rule 1.3)."""
+    topic: Topic[int] = Topic(retain=3)
+    for number in range(3):
+        await topic.publish(number)
+    heard = Heard(on_subscribe=lambda: heard.subscription.request(2))
+    topic.subscribe(heard)
+    assert (heard.elements, heard.deepest) == ([0, 1], 1)
+
+
+# --- subscribers
+
+
+async def test_one_that_cancels_a_neighbour_inside_a_signal() -> None:
+    """The neighbour's cancel counts at once: it does not get the element that is being delivered."""
+    topic: Topic[int] = Topic()
+    victims: list[Heard] = []
+    joined(topic, 5, on_next=lambda _: victims[0].subscription.cancel())
+    victims.append(joined(topic, 5))
+    await topic.publish(0)
+    assert victims[0].log == [("on_subscribe",)]
+    assert topic.statistics().subscribers == 1
+
+
+@pytest.mark.parametrize("end", ["complete", "fail"])
+async def test_one_that_cancels_a_neighbour_inside_the_last_signal(nursery, end: str) -> None:
+    """The neighbour is not told of an end that came after its own."""
+    topic: Topic[int] = Topic()
+    victims: list[Heard] = []
+    joined(topic, **{f"on_{end}".replace("fail", "error"): lambda *_: victims[0].subscription.cancel()})
+    victims.append(joined(topic))
+    topic.complete() if end == "complete" else topic.fail(KeyError())
+    assert victims[0].log == [("on_subscribe",)]
+
+
+async def test_inside_a_pipe_a_seat_that_was_left_is_nothing(nursery) -> None:
+    """A stage trusts what is above it to be silent after a cancel (rules 3.6, 3.7)."""
+    topic: Topic[int] = Topic(buffer=1)
+    heard = Heard()
+    topic.attach(heard, Told(nursery).scope)
+    await topic.publish(0)
+    heard.subscription.cancel()
+    heard.subscription.request(5)
+    heard.subscription.cancel()
+    await topic.publish(1)
+    topic.complete()
+    assert heard.log == [("on_subscribe",)]
+
+
+async def test_requests_inside_signals_do_not_nest() -> None:
+    """Rule 3.3: a thousand elements out of a buffer, each asked for inside the one before, at one depth of the stack."""
+    topic: Topic[int] = Topic(buffer=1000)
+    depths: set[int] = set()
+
+    def on_next(_: int) -> None:
+        frame, depth = sys._getframe(), 0
+        while frame.f_back is not None:
+            frame, depth = frame.f_back, depth + 1
+        depths.add(depth)
+        heard.subscription.request(1)
+
+    heard = joined(topic, on_next=on_next)
+    for number in range(1000):
+        await topic.publish(number)
+    heard.subscription.request(1)
+    assert (heard.elements, heard.deepest, len(depths)) == (list(range(1000)), 1, 1)
+
+
+@pytest.mark.parametrize("signal", ["on_subscribe", "on_next", "on_error", "on_complete"])
+async def test_one_that_raises_harms_no_neighbour(signal: str) -> None:
+    """Rule 2.13: cut off, told once; the topic goes on for the others, and has a place less to fill."""
+    told: list[Exception] = []
+    topic: Topic[int] = Topic(on_violation=told.append)
+    before = joined(topic, UNBOUNDED)
+    bad = Heard(**{signal: boom})
+    topic.subscribe(bad)
+    if signal != "on_subscribe":
+        bad.subscription.request(UNBOUNDED)
+    after = joined(topic, UNBOUNDED)
+    for number in range(3):
+        await topic.publish(number)
+    assert topic.statistics().subscribers == (2 if signal in ("on_subscribe", "on_next") else 3)
+    topic.fail(KeyError()) if signal == "on_error" else topic.complete()
+    assert before.log == after.log
+    assert before.elements == [0, 1, 2]
+    (violation,) = told
+    assert isinstance(violation, RuleViolation)
+    assert violation.rule == "2.13"
+
+
+async def test_the_same_object_may_sit_twice() -> None:
+    """A topic does not compare its subscribers: each subscription has its own demand. (A subscriber of ours would refuse: rule 2.5.)"""
+    topic: Topic[int] = Topic()
+    twice = Heard()
+    topic.subscribe(twice)
+    first = twice.subscription
+    topic.subscribe(twice)
+    first.request(1)
+    twice.subscription.request(1)
+    await topic.publish(0)
+    assert twice.elements == [0, 0]
+
+
+@pytest.mark.parametrize("wrong", [None, object(), 5])
+def test_what_is_no_subscriber_is_a_type_error(wrong) -> None:
+    """Rule 1.9, and it takes no place."""
+    topic: Topic[int] = Topic()
+    with pytest.raises(TypeError, match="which is no subscriber"):
+        topic.subscribe(wrong)
+    assert topic.statistics().subscribers == 0
+
+
+async def test_a_stream_of_a_topic_is_like_any_other(nursery) -> None:
+    """Through `subscribe`, to the end."""
+    topic: Topic[int] = Topic()
+
+    async def publish() -> None:
+        for number in range(500):
+            await topic.publish(number)
+        topic.complete()
+
+    async with subscribe(topic, demand=3) as stream:
+        nursery.start_soon(publish)
+        assert [element async for element in stream] == list(range(500))
+    assert topic.statistics().subscribers == 0
+
+
+async def test_leaving_a_stream_of_a_topic_frees_its_place(nursery) -> None:
+    """A publisher that waits for it goes on."""
+    topic: Topic[int] = Topic()
+    async with subscribe(topic, demand=0):
+        nursery.start_soon(topic.publish, 1)
+        await quiet()
+        assert topic.statistics().published == 0
+    await quiet()
+    assert topic.statistics() == TopicStatistics(subscribers=0, published=1, dropped=0, buffered=0, full=0)
+
+
+async def test_a_completed_topic_can_be_collected() -> None:
+    """What is retained, and then the end."""
+    topic: Topic[int] = Topic(retain=5)
+    for number in range(9):
+        await topic.publish(number)
+    topic.complete()
+    assert await collect(topic) == [4, 5, 6, 7, 8]
+
+
+# --- references, and what it tells
+
+
+@pytest.mark.parametrize("how", ["cancel", "complete", "fail", "too slow", "raises"])
+async def test_a_topic_forgets_who_has_left(how: str) -> None:
+    """Rules 1.6, 3.13: neither the subscriber nor an element that waited for it."""
+    topic: Topic[Any] = Topic(slow=Slow.FAIL, buffer=1, on_violation=lambda _: None)
+    heard = joined(topic, 1, on_next=boom if how == "raises" else (lambda _: None))
+    ref, subscription = weakref.ref(heard), heard.subscription
+    await topic.publish("first")
+    token = Token()
+    waiting = weakref.ref(token)
+    await topic.publish(token)
+    if how == "cancel":
+        subscription.cancel()
+    elif how == "too slow":
+        await topic.publish("third")
+    elif how == "fail":
+        topic.fail(KeyError())
+    elif how == "complete":
+        subscription.request(1)
+        topic.complete()
+    heard.log.clear()
+    del heard, token
+    gc.collect()
+    assert (ref(), waiting()) == (None, None)
+    subscription.request(1)
+    subscription.cancel()
+
+
+async def test_a_subscriber_that_keeps_up_costs_no_containers() -> None:
+    """An idle subscription is an object of some hundred bytes."""
+    topic: Topic[int] = Topic()
+    joined(topic, UNBOUNDED)
+    await topic.publish(1)
+    (seat,) = topic._seats
+    held = [getattr(seat, name) for name in type(seat).__slots__ if isinstance(getattr(seat, name), deque)]
+    assert held == [deque(), deque()]
+    assert held[0] is held[1]
+    assert sys.getsizeof(seat) < 200
+
+
+async def test_a_topic_says_how_it_goes() -> None:
+    """In one line, for a log."""
+    topic: Topic[int] = Topic(slow=Slow.DROP_NEWEST, buffer=0)
+    joined(topic)
+    await topic.publish(1)
+    assert repr(topic) == "<topic (drop newest): 1 subscribers, 1 published, 1 dropped>"
+    topic.complete()
+    assert repr(topic) == "<topic (drop newest): 0 subscribers, 1 published, 1 dropped, ended>"
+
+
+async def test_a_topic_keeps_the_grammar_for_a_subscriber_that_judges_it(autojump_clock) -> None:
+    """The manual subscriber records every breach; there is none."""
+    topic: Topic[int] = Topic(retain=2)
+    subscriber = ManualSubscriber()
+    topic.subscribe(subscriber)
+    subscriber.request(2)
+    await topic.publish(1)
+    await topic.publish(2)
+    topic.complete()
+    await subscriber.expect_next(1, 2)
+    await subscriber.expect_complete()
+    await subscriber.expect_nothing()

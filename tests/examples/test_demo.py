@@ -1,0 +1,110 @@
+"""The demo's parts: what it shows on a terminal and elsewhere, how it judges itself, and its scenes on virtual time.
+
+Two scenes measure the machine itself, in real time: `nox -s demo` runs those.
+"""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+
+from demo_parts import leaving, multicast, recovery
+from demo_parts.screen import Finding, Gauge, Screen
+from demo_parts.table import write_table
+
+SHOWN = Finding("water flows downhill", "it does", shown=True)
+NOT_SHOWN = Finding("water flows uphill", "it does not", shown=False)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal, or an old one that knows ASCII alone."""
+
+    def __init__(self, *, tty: bool = True, encoding: str = "utf-8") -> None:
+        super().__init__()
+        self.tty = tty
+        self.says = encoding
+
+    @property
+    def encoding(self) -> str:
+        return self.says
+
+    def isatty(self) -> bool:
+        return self.tty
+
+
+@pytest.fixture(autouse=True)
+def _a_capable_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+async def _watched(screen: Screen, seconds: float) -> None:
+    with trio.move_on_after(seconds):
+        await screen.watch(lambda: [Gauge("level", "7 of 10", 0.7)])
+
+
+@pytest.mark.parametrize("scene", [multicast, recovery, leaving], ids=lambda scene: scene.__name__)
+def test_a_scene_shows_what_it_claims(scene) -> None:
+    """On virtual time a scene takes no time, and shows the same."""
+    findings = trio.run(scene.play, Screen(io.StringIO()), clock=trio.testing.MockClock(autojump_threshold=0))
+    assert [finding for finding in findings if not finding.shown] == []
+    assert len(findings) >= 2
+
+
+async def test_without_a_terminal_there_are_plain_lines(autojump_clock: trio.testing.MockClock) -> None:
+    """One line a second and one at the end, without a control character, whatever reads them."""
+    stream = Terminal(tty=False)
+    screen = Screen(stream)
+    screen.title(1, "A scene", "What it is about.")
+    await _watched(screen, 2.5)
+    assert "\x1b" not in stream.getvalue()
+    assert stream.getvalue().count("level 7 of 10") == 4
+
+
+async def test_a_terminal_gets_a_panel_that_is_redrawn(autojump_clock: trio.testing.MockClock) -> None:
+    """Each frame takes the one before it off the terminal: one line up, and clear from there."""
+    stream = Terminal()
+    await _watched(Screen(stream), 1.0)
+    frames = stream.getvalue().split("\x1b[1F\x1b[J")
+    assert len(frames) > 10
+    assert all(frame.count("\n") == 1 for frame in frames)
+    assert "█" in frames[0]
+
+
+def test_a_terminal_that_cannot_redraw_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TERM=dumb is what editors and build logs say of themselves."""
+    monkeypatch.setenv("TERM", "dumb")
+    assert not Screen(Terminal()).live
+
+
+async def test_an_ascii_terminal_gets_ascii(autojump_clock: trio.testing.MockClock) -> None:
+    """Bars, marks and rules are made of what the stream can write."""
+    stream = Terminal(encoding="ascii")
+    await _watched(Screen(stream), 0.1)
+    write_table({"1  A scene": [SHOWN, NOT_SHOWN]}, stream)
+    assert stream.getvalue().isascii()
+    assert "##" in stream.getvalue()
+
+
+def test_the_table_says_what_was_not_shown() -> None:
+    """One finding that is not shown makes the whole demo fail, and its line is marked."""
+    stream = Terminal(tty=False)
+    assert write_table({"1  A scene": [SHOWN]}, stream)
+    assert not write_table({"1  A scene": [SHOWN, NOT_SHOWN]}, stream)
+    assert "✗ water flows uphill" in stream.getvalue()
+    assert "1 of 2 shown" in stream.getvalue()
+
+
+def test_no_colour_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NO_COLOR leaves the layout and takes the colours."""
+    coloured, plain = Terminal(), Terminal()
+    write_table({"1  A scene": [SHOWN]}, coloured)
+    monkeypatch.setenv("NO_COLOR", "1")
+    write_table({"1  A scene": [SHOWN]}, plain)
+    assert "\x1b" in coloured.getvalue()
+    assert "\x1b" not in plain.getvalue()

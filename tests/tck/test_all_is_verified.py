@@ -1,0 +1,76 @@
+"""Nothing is left out: every public source and every exported operator has a verification as a publisher."""
+
+import inspect
+import typing
+from types import ModuleType
+
+import pytest
+
+from penstock import Source, core, ops
+from tests.tck import _ours, test_operators_as_publishers, test_publishers, test_topics
+
+
+def _verified(*modules: ModuleType) -> set[str]:
+    """Return the public names that the verifications of these modules are of."""
+    found = [
+        each for module in modules for each in vars(module).values() if isinstance(each, type) and issubclass(each, _ours.OurPublisher)
+    ]
+    return {each.verifies for each in found if not vars(each).get("abstract", False)}
+
+
+def _sources(module: ModuleType) -> set[str]:
+    """Return the public names of a module that are sources, or functions that return one."""
+    public = {name: getattr(module, name) for name in module.__all__}
+    return {name for name, thing in public.items() if _is_source_class(thing) or _returns_a_source(thing)}
+
+
+def _is_source_class(thing: object) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Source) and not inspect.isabstract(thing)
+
+
+def _returns_a_source(thing: object) -> bool:
+    if not inspect.isfunction(thing):
+        return False
+    returned = typing.get_type_hints(thing).get("return")
+    return (typing.get_origin(returned) or returned) is Source
+
+
+def _operators() -> set[str]:
+    return {name for name in ops.__all__ if not isinstance(getattr(ops, name), type) and name != "pipe"}
+
+
+def _takes_a_function(name: str) -> bool:
+    hints = typing.get_type_hints(getattr(ops, name))
+    return "Awaitable" in repr([hint for parameter, hint in hints.items() if parameter != "return"])
+
+
+def test_every_source_is_verified() -> None:
+    """A new source in `penstock.core` needs a verification in test_publishers.py."""
+    sources = _sources(core)
+    assert {"from_iterable", "generate", "interval", "Topic"} <= sources
+    assert sorted(sources - _verified(test_publishers, test_topics)) == []
+
+
+def test_every_operator_is_verified() -> None:
+    """A new operator needs a row in test_operators_as_publishers.py, and a source among them, too."""
+    assert sorted(_operators() - _verified(test_operators_as_publishers)) == []
+
+
+def test_no_verification_is_of_something_that_is_gone() -> None:
+    """A row whose operator was renamed would verify nothing that exists."""
+    assert _verified(test_operators_as_publishers) <= _operators()
+    assert _verified(test_publishers, test_topics) <= set(core.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(filter(_takes_a_function, _operators())))
+def test_an_operator_that_takes_a_function_is_verified_with_a_plain_and_with_an_async_one(name: str) -> None:
+    """The two run on different stages."""
+    variants = {row.variant for row in test_operators_as_publishers.ROWS if row.name == name}
+    assert "async" in variants
+    assert len(variants) > 1
+
+
+def test_no_two_rows_share_a_name() -> None:
+    """The second of two verifications with one name would silently replace the first."""
+    names = [(row.name, row.variant) for row in test_operators_as_publishers.ROWS]
+    assert len(names) == len(set(names))

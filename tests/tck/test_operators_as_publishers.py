@@ -1,0 +1,323 @@
+"""The test kit over every operator as a publisher: `pipe(source, op)`, above a generator and above a publisher without a task.
+
+To add an operator, add its rows to `ROWS`: how to build a pipe whose stream has exactly so many elements. What stands above comes in
+as `up(count)` or `up(count, error)`; a row says what differs from an operator that passes on what it gets, as it gets it.
+Checks run on the kit's MockClock: what sleeps here sleeps in virtual time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import trio
+from penstock_tck import CountingPublisher
+
+import penstock
+from penstock import UNBOUNDED, Source, ops, pipe
+from tests.tck._ours import OurPublisher, numbers, numbers_and_an_error, numbers_slowly
+
+PACE = 0.01
+"""Virtual seconds between two elements where a row wants them slow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One way to use one operator."""
+
+    name: str
+    build: Callable[..., Source[Any]]
+    """``build(up, elements)`` returns the pipe; ``build(up, elements, error)`` one that fails after so many, where `faulty` is set."""
+    variant: str = ""
+    faulty: bool = True
+    own_source: bool = False
+    """It makes no use of `up`, so it is verified once."""
+    synchronous: int = 0
+    """What one request may signal before it returns where the source itself signals nothing then."""
+    declares: dict[str, Any] = field(default_factory=dict)
+
+
+# ---------------------------------------------------------------------- functions, plain and async
+
+
+def _plain(function):
+    return function
+
+
+def _async(function):
+    async def waiting(*args):
+        await trio.lowlevel.checkpoint()
+        return function(*args)
+
+    return waiting
+
+
+def _even(number):
+    return number % 2 == 0
+
+
+def _itself(number):
+    return number
+
+
+def _plain_and_async(name, build, **more):
+    """Return both rows of an operator that takes a function: ``build(f, up, elements, *error)``."""
+    return [
+        Row(name=name, variant="plain", build=lambda up, n, *e: build(_plain, up, n, *e), **more),
+        Row(
+            name=name,
+            variant="async",
+            build=lambda up, n, *e: build(_async, up, n, *e),
+            **{**more, "declares": {"synchronous_bound": 0, "errors_overtake": True, **more.get("declares", {})}},
+        ),
+    ]
+
+
+def _twice(n):
+    return min(2 * n, UNBOUNDED)
+
+
+def _flaky(elements):
+    """Return a source of which every second beginning fails at once."""
+    beginnings = count()
+
+    def begin():
+        if next(beginnings) % 2 == 0:
+            raise ConnectionError("not this time")
+        return numbers(elements)
+
+    return penstock.generate(begin)
+
+
+def _resumed(elements, source):
+    half = elements // 2
+    return pipe(penstock.generate(numbers_and_an_error, half, ValueError("go on")), ops.on_error_resume(source(elements - half)))
+
+
+_OVERTAKING = {"errors_overtake": True, "eager_completion": False}
+_IN_ANY_ORDER = {**_OVERTAKING, "multicast": False}
+_SLOW = {"settle_seconds": 100.0, "eager_completion": False}
+_LOSSY = {"multicast": False, "settle_seconds": 30.0, "max_elements": 20, "min_elements": 1, "eager_completion": True}
+
+ROWS = [
+    # --- _transform.py
+    *_plain_and_async("map", lambda f, up, n, *e: pipe(up(n, *e), ops.map(f(_itself)))),
+    *_plain_and_async("tap", lambda f, up, n, *e: pipe(up(n, *e), ops.tap(f(_itself)))),
+    *_plain_and_async("scan", lambda f, up, n, *e: pipe(up(n, *e), ops.scan(f(lambda total, number: total + number), 0))),
+    # --- _select.py
+    *_plain_and_async("filter", lambda f, up, n, *e: pipe(up(_twice(n), *e), ops.filter(f(_even))), declares={"eager_completion": False}),
+    Row(
+        name="take",
+        build=lambda up, n: pipe(up(UNBOUNDED), ops.take(n)),
+        faulty=False,
+        declares={"eager_completion": True},
+    ),
+    Row(
+        name="skip",
+        build=lambda up, n, *e: pipe(up(min(n + 3, UNBOUNDED), *e), ops.skip(3)),
+        declares={"eager_completion": False},  # where all is left out, a request is needed to see the end
+    ),
+    *_plain_and_async(
+        "take_while",
+        lambda f, up, n: pipe(up(UNBOUNDED), ops.take_while(f(lambda number: number < n))),
+        faulty=False,
+        declares={"eager_completion": False},
+    ),
+    *_plain_and_async(
+        "first",
+        lambda f, up, n: pipe(up(UNBOUNDED), ops.first(f(lambda number: number == 3))),
+        faulty=False,
+        declares={"eager_completion": True, "min_elements": 1, "max_elements": 1},
+    ),
+    Row(
+        name="first",
+        variant="of any",
+        build=lambda up, n: pipe(up(n), ops.first()),
+        faulty=False,
+        declares={"eager_completion": True, "min_elements": 1, "max_elements": 1},
+    ),
+    *_plain_and_async(
+        "distinct_until_changed",
+        lambda f, up, n, *e: pipe(up(_twice(n), *e), ops.distinct_until_changed(f(lambda number: number // 2))),
+        declares={"eager_completion": False},
+    ),
+    Row(name="distinct_until_changed", variant="by itself", build=lambda up, n, *e: pipe(up(n, *e), ops.distinct_until_changed())),
+    # --- _combine.py
+    Row(
+        name="merge",
+        build=lambda up, n, *e: pipe(up(n // 2, *e), ops.merge(penstock.from_iterable(range(n // 2, n)))),
+        faulty=False,
+        synchronous=32,
+        declares=_IN_ANY_ORDER,
+    ),
+    Row(
+        name="merge",
+        variant="with nothing",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.merge(penstock.empty())),
+        synchronous=16,
+        declares=_OVERTAKING,
+    ),
+    Row(
+        name="zip",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.zip(penstock.generate(numbers, UNBOUNDED))),
+        synchronous=16,
+        declares=_OVERTAKING,
+    ),
+    Row(
+        name="combine_latest",
+        build=lambda up, n, *e: pipe(penstock.single("first"), ops.combine_latest(up(n, *e))),
+        synchronous=16,
+        declares=_OVERTAKING,
+    ),
+    # --- _flatten.py
+    Row(
+        name="concat",
+        build=lambda up, n, *e: pipe(up(n // 2), ops.concat(up(n - n // 2, *e))),
+        declares={"eager_completion": False},
+    ),
+    *_plain_and_async(
+        "flat_map",
+        lambda f, up, n, *e: pipe(up(n, *e), ops.flat_map(f(penstock.single))),
+        declares=_IN_ANY_ORDER,
+    ),
+    Row(
+        name="flat_map",
+        variant="to one long stream",
+        build=lambda up, n, *e: pipe(penstock.single("all"), ops.flat_map(lambda _: up(n, *e), concurrency=1)),
+        synchronous=16,
+        declares=_OVERTAKING,
+    ),
+    # --- _buffer.py
+    Row(name="batch", build=lambda up, n, *e: pipe(up(_twice(n), *e), ops.batch(2))),
+    Row(
+        name="batch",
+        variant="timed",
+        build=lambda up, n, *e: pipe(up(_twice(n), *e), ops.batch(2, seconds=5)),
+        synchronous=2,
+        declares=_OVERTAKING,
+    ),
+    Row(
+        name="buffer",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.buffer(4)),
+        synchronous=4,
+        declares=_OVERTAKING,
+    ),
+    Row(
+        name="drop",
+        build=lambda up, n: pipe(penstock.interval(1), ops.drop(), ops.take(n)),
+        faulty=False,
+        own_source=True,
+        declares=_LOSSY,
+    ),
+    Row(
+        name="latest",
+        build=lambda up, n: pipe(penstock.interval(1), ops.latest(), ops.take(n)),
+        faulty=False,
+        own_source=True,
+        declares=_LOSSY,
+    ),
+    # --- _timing.py
+    Row(
+        name="debounce",
+        build=lambda up, n: pipe(penstock.generate(numbers_slowly, n, PACE), ops.debounce(PACE / 2)),
+        faulty=False,
+        own_source=True,
+        declares=_SLOW,
+    ),
+    Row(
+        name="throttle",
+        build=lambda up, n: pipe(penstock.generate(numbers_slowly, n, PACE), ops.throttle(PACE / 2)),
+        faulty=False,
+        own_source=True,
+        declares=_SLOW,
+    ),
+    Row(name="timeout", build=lambda up, n, *e: pipe(up(n, *e), ops.timeout(5))),
+    # --- _recover.py
+    Row(
+        name="retry",
+        build=lambda up, n: pipe(_flaky(n), ops.retry(2, backoff=PACE)),
+        faulty=False,
+        own_source=True,
+        declares={"settle_seconds": 1.0, "eager_completion": False},
+    ),
+    Row(
+        name="retry",
+        variant="that gives up",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.retry(0)),
+    ),
+    Row(
+        name="retry",
+        variant="async",
+        build=lambda up, n: pipe(_flaky(n), ops.retry(2, when=_async(lambda error: True))),
+        faulty=False,
+        own_source=True,
+        declares={"settle_seconds": 1.0, "eager_completion": False},
+    ),
+    Row(
+        name="on_error_resume",
+        variant="with a source",
+        build=lambda up, n: _resumed(n, lambda rest: penstock.generate(numbers, rest)),
+        faulty=False,
+        own_source=True,
+    ),
+    *_plain_and_async(
+        "on_error_resume",
+        lambda f, up, n: _resumed(n, lambda rest: f(lambda error: penstock.from_iterable(range(rest)))),
+        faulty=False,
+        own_source=True,
+    ),
+]
+
+
+# ---------------------------------------------------------------------- from rows to verifications
+
+
+class _Piped(OurPublisher):
+    """A row, and what stands above its operator."""
+
+    abstract = True
+    row: Row
+
+    def up(self, elements, error=None):
+        raise AssertionError("the two kinds below say what stands above")
+
+    def create_publisher(self, elements):
+        return self.bound(self.row.build(self.up, elements))
+
+
+class _AboveAGenerator(_Piped):
+    abstract = True
+
+    def up(self, elements, error=None):
+        return penstock.generate(numbers, elements) if error is None else penstock.generate(numbers_and_an_error, elements, error)
+
+
+class _AboveAPublisher(_Piped):
+    abstract = True
+    eager_completion = True
+    synchronous_bound = None
+
+    def up(self, elements, error=None):
+        return penstock.from_publisher(CountingPublisher(elements, error))
+
+
+def _faulty(self, elements, error):
+    return self.bound(self.row.build(self.up, elements, error))
+
+
+def _verification(row, base, above):
+    name = "".join(word.capitalize() for word in f"{row.name} {row.variant} {above}".replace("_", " ").split())
+    factory = {"create_faulty_publisher": _faulty} if row.faulty else {}
+    doc = f"`{row.name}` {row.variant} {above}".strip()
+    says = {"row": row, "verifies": row.name, "__doc__": doc, "__module__": __name__}
+    if base is _AboveAGenerator:
+        says["synchronous_bound"] = row.synchronous
+    return type(name, (base,), {**says, **factory, **row.declares})
+
+
+for _row in ROWS:
+    _made = [_verification(_row, _AboveAGenerator, "" if _row.own_source else "above a generator")]
+    if not _row.own_source:
+        _made.append(_verification(_row, _AboveAPublisher, "above a publisher"))
+    for _each in _made:
+        globals()[_each.__name__] = _each
