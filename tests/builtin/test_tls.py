@@ -237,7 +237,9 @@ async def test_silence_on_the_tls_port_ends_by_deadline(nursery: trio.Nursery, s
     server = await listener.accept()
     if words:
         await silent.send(words)
+    began = trio.current_time()
     assert "did not finish its TLS handshake within 0.15 s" in await _fails(server)
+    assert SOON * 0.9 < trio.current_time() - began < 5
     assert _socket_of(server).fileno() == -1
     await close(silent)
     await listener.aclose()

@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,13 @@ class Shelf:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
-        self._monkeypatch = monkeypatch
+        self.monkeypatch = monkeypatch
         self._seen = {"penstock"}
         monkeypatch.syspath_prepend(str(folder))
-        monkeypatch.setattr(_finding, "entry_points", self._entry_points)
+        monkeypatch.setattr(_finding, "distributions", self._distributions)
 
-    def _entry_points(self, *, group: str) -> list[EntryPoint]:
-        return [point for point in entry_points(group=group) if point.dist is not None and point.dist.name in self._seen]
+    def _distributions(self) -> list[Distribution]:
+        return [each for each in distributions() if each.metadata["Name"] in self._seen]
 
     def install(self, distribution: str, code: str, *, entry: str | None = None, module: str | None = None, version: str = "1.0") -> None:
         """Install a distribution with one module; its entry point is called `entry`."""
@@ -33,7 +33,7 @@ class Shelf:
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8")
         (info / "entry_points.txt").write_text(f"[penstock]\n{entry or distribution} = {module}\n", encoding="utf-8")
         importlib.invalidate_caches()
-        self._monkeypatch.delitem(sys.modules, module, raising=False)  # and whatever the test imports is forgotten after it
+        self.monkeypatch.delitem(sys.modules, module, raising=False)  # and whatever the test imports is forgotten after it
 
 
 SERIALIZER = """

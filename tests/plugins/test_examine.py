@@ -20,7 +20,7 @@ from penstock.plugins import (
     Url,
     hookimpl,
 )
-from penstock.plugins._examine import claims_of, examine, one_line
+from penstock.plugins._examine import claims_of, examine
 
 
 class Wire(Transport):
@@ -242,9 +242,3 @@ def test_others_begin_their_ids_at_128(number: int) -> None:
 def test_small_ids_are_ours() -> None:
     """What others may not take, our own plugin may."""
     assert _examine(_plugin(extensions=lambda: [_offer("x", 1)]), ours=True).extensions[0].id == 1
-
-
-def test_an_error_is_told_in_one_line() -> None:
-    """A list of plugins has one line for each, whatever their exceptions say."""
-    assert one_line(ValueError("one\n  two")) == "ValueError: one two"
-    assert one_line(ValueError()) == "ValueError"

@@ -7,6 +7,7 @@ import pytest
 
 from penstock.api import UsageError
 from penstock.plugins import Offer, PluginStatus, Registry, _registry, build_registry, hookimpl
+from penstock.plugins._finding import Finding
 from tests.plugins._helpers import SERIALIZER, Shelf
 
 
@@ -56,6 +57,15 @@ def test_a_broken_plugin_is_reported_and_left_out(shelf: Shelf, code: str) -> No
     assert registry.transport("tcp")
     assert "broken   acme-broken 1.0  refused: " in registry.describe()
     assert "!" not in registry.describe()
+
+
+def test_unreadable_metadata_is_reported(shelf: Shelf) -> None:
+    """There may be a plugin behind it, but nobody can tell."""
+    shelf.install("acme-broken", "")
+    (shelf.folder / "acme_broken-1.0.dist-info/entry_points.txt").write_text("[penstock]\ngarbage\n", encoding="utf-8")
+    registry = build_registry(environ={})
+    assert registry.transport("tcp")
+    assert "! plugin 'acme-broken' has metadata that cannot be read: TypeError" in registry.describe()
 
 
 def test_two_plugins_of_one_name_are_told_apart(shelf: Shelf) -> None:
@@ -175,7 +185,7 @@ def test_two_registries_share_nothing() -> None:
 
 def test_penstock_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Imported from a bare folder there is no entry point: without a word nobody would guess why there is no tcp://."""
-    monkeypatch.setattr(_registry, "find_plugins", list)
+    monkeypatch.setattr(_registry, "find_plugins", lambda: Finding(plugins=(), unreadable=()))
     registry = build_registry(environ={})
     says = "! the plugin of penstock itself was not found: penstock is imported from a folder; install it (pip install -e .)"
     assert registry.describe() == says

@@ -33,7 +33,7 @@ class TlsTransport(Transport):
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         tls = options.tls or Tls()
-        context = tls.client_context(options.protocols)
+        context = await trio.to_thread.run_sync(tls.client_context, options.protocols)  # the system's authorities take 50 ms to read
         stream = await open_tcp(url, options)
         peer = peer_of(stream)
         secured = trio.SSLStream(stream, context, server_hostname=tls.server_name or url.host)
@@ -42,7 +42,7 @@ class TlsTransport(Transport):
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
         if options.tls is None:
             raise UsageError(f"to listen at {url.address}, give a certificate: tls=Tls(certificate='server.pem', key='server.key')")
-        context = options.tls.server_context(options.protocols)
+        context = await trio.to_thread.run_sync(options.tls.server_context, options.protocols)
 
         def welcome(stream: trio.SocketStream, address: Any) -> Connection:
             tune(stream.socket, options)

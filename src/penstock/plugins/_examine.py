@@ -20,6 +20,7 @@ from penstock.plugins import _hookspecs
 from penstock.plugins._events import OBSERVER_HOOKS, Event
 from penstock.plugins._hookspecs import GROUP
 from penstock.plugins._offer import Offer
+from penstock.plugins._one_line import one_line
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._transport import Transport
 
@@ -77,12 +78,6 @@ def claims_of(contribution: Contribution) -> Iterator[tuple[str, str | int, obje
             yield kind, offer.name, offer
             if offer.id is not None and kind != "dialect":
                 yield "extension id", offer.id, offer  # encodings are negotiated as extensions: one space of numbers for both
-
-
-def one_line(error: BaseException) -> str:
-    """Return an exception as one line: what it is and what it says."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 class _Hooks:

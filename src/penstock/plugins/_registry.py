@@ -20,7 +20,7 @@ from penstock.api import PluginError, UsageError
 from penstock.plugins._claims import Claim, named, settle
 from penstock.plugins._events import Event, Events
 from penstock.plugins._examine import Contribution, claims_of, examine
-from penstock.plugins._finding import DISABLE, OURS, Found, SwitchedOff, find_plugins
+from penstock.plugins._finding import DISABLE, OURS, Finding, Found, SwitchedOff, find_plugins
 from penstock.plugins._offer import Offer
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._transport import Transport
@@ -164,13 +164,8 @@ def build_registry(plugins: Iterable[object] = (), *, discover: bool = True, env
     """
     building = _Building()
     off = SwitchedOff.read(os.environ if environ is None else environ)
-    found = find_plugins() if discover else []
-    for each in found:
-        building.take(each, switched_off=off.covers(each))
     if discover:
-        building.check_ours(found)
-        for name in off.unknown(found):
-            building.problem("", f"{DISABLE} names {name!r}, but no such plugin is installed")
+        building.take_installed(find_plugins(), off)
     for plugin in plugins:
         building.take_object(plugin)
     return building.finish()
@@ -188,8 +183,17 @@ class _Building:
     def problem(self, plugin: str, message: str) -> None:
         self._problems.append(Problem(plugin=plugin, message=message))
 
-    def take(self, found: Found, *, switched_off: bool) -> None:
-        """Take in what an entry point leads to."""
+    def take_installed(self, finding: Finding, off: SwitchedOff) -> None:
+        """Take in everything that is installed."""
+        for distribution, why in finding.unreadable:
+            self.problem(distribution, f"has metadata that cannot be read: {why}. It was left out")
+        for each in finding.plugins:
+            self._take(each, switched_off=off.covers(each))
+        self._check_ours(finding.plugins)
+        for name in off.unknown(finding.plugins):
+            self.problem("", f"{DISABLE} names {name!r}, but no such plugin is installed")
+
+    def _take(self, found: Found, *, switched_off: bool) -> None:
         report = partial(PluginReport, name=found.name, distribution=found.distribution, version=found.version)
         if switched_off:
             self._reports.append(report(status=PluginStatus.DISABLED, reason=f"switched off by {DISABLE}"))
@@ -201,7 +205,7 @@ class _Building:
         name = getattr(plugin, "__name__", None) or type(plugin).__name__
         self._examine(name, lambda: plugin, partial(PluginReport, name=name, distribution="", version=""), ours=False)
 
-    def check_ours(self, found: Iterable[Found]) -> None:
+    def _check_ours(self, found: Iterable[Found]) -> None:
         """Report it when not even our own plugin is there: then there is no transport at all, and nobody would guess why."""
         if not any(each.is_ours for each in found):
             self.problem("", f"the plugin of {OURS} itself was not found: {OURS} is imported from a folder; install it (pip install -e .)")
