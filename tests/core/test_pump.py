@@ -6,11 +6,13 @@ from functools import partial
 
 import pytest
 import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.api import UNBOUNDED, CleanupTimeout, PublisherStopped, UsageError
 from penstock.core import _pump as module
+from penstock.core import subscribe
 from penstock.core._pump import BURST_SECONDS, FIRST_BURST, LONGEST_BURST, Pump, next_burst
 from penstock.testing import run_virtual
 from tests.core._foreign import Heard, boom
@@ -825,3 +827,16 @@ async def test_a_pump_says_what_state_it_is_in(nursery) -> None:
     assert repr(pumped.pump) == "<pump of numbers: live, demand 3>"
     pumped.pump.cancel()
     assert repr(pumped.pump) == "<pump of numbers: over, demand 0>"
+
+
+async def test_a_request_from_a_foreign_thread_is_an_error_that_breaks_nothing() -> None:
+    """Other threads come in through trio.from_thread; one that does not is told so, and the stream goes on."""
+    async with subscribe(numbers, demand=0) as stream:
+        stream.request(1)
+        one = await anext(stream)
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(RuntimeError, match="async context"):
+            await trio.to_thread.run_sync(stream.request, 1)
+        stream.request(1)
+        two, three = await anext(stream), await anext(stream)
+    assert one < two < three

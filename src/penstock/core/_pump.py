@@ -252,8 +252,8 @@ class Pump(Subscription, Generic[T]):
         return trio.lowlevel.Abort.SUCCEEDED
 
     def _wake(self, parked: trio.lowlevel.Task) -> None:
+        trio.lowlevel.reschedule(parked)  # first: from a foreign thread it raises, and nothing here may have changed then
         self._parked = None
-        trio.lowlevel.reschedule(parked)
 
     async def _hand_back(self, cancelled: trio.Cancelled, iterator: AsyncIterator[T]) -> T:
         """Hand a cancellation to the iterator whose it is, and return what that yields in answer.

@@ -161,8 +161,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     def _wake(self) -> None:
         if self._waiting is not None:
-            waiting, self._waiting = self._waiting, None
-            trio.lowlevel.reschedule(waiting)
+            trio.lowlevel.reschedule(self._waiting)  # first: from a foreign thread it raises, and nothing here may have changed then
+            self._waiting = None
 
     def _renew(self) -> None:
         """Ask anew for what was read, half of the demand at a time: asking costs as much for one as for a hundred."""
