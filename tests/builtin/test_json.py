@@ -57,7 +57,7 @@ def _own() -> list[object]:
         ({(1, 2): 3}, "dict"),
         (_own(), "list"),
     ],
-    ids=str,
+    ids=["bytes", "a set", "an object inside", "NaN", "infinity inside", "half a character", "a key that is no text", "a circle"],
 )
 def test_what_json_cannot_say_is_refused_by_its_type(element: object, kind: str) -> None:
     """The message says what came, why it cannot be taken, and what was due."""
