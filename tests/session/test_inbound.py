@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.api import ProtocolError, Role
+from penstock.api import UNBOUNDED, ProtocolError, Role
 from penstock.session import ConnectionState
 from penstock.wire import rsio
 from tests.session._pair import Pair, RawPeer, Reader, limited, reading, streaming
@@ -74,3 +74,48 @@ def test_elements_of_a_cancelled_stream_of_fixed_size_are_still_delimited() -> N
     assert raw.session.streams == {}
     raw.say(rsio.OnComplete(subscriber=0))
     assert raw.reason() == "protocol:stream 0"
+
+
+def test_after_the_end_nothing_is_asked_for_or_delivered() -> None:
+    """Rules 3.6 and 1.7: a request and a second cancel say nothing to the peer."""
+    raw = RawPeer(Role.CLIENT).greet()
+    reader = reading(raw, 1)
+    reader.cancel()
+    assert raw.hear() == [rsio.Cancel(subscriber=0)]
+    reader.cancel()
+    reader.request(5)
+    assert raw.hear() == []
+    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64), *[rsio.OnNext(subscriber=0, element=b"x")] * 9)
+    assert (reader.elements, reader.ends) == ([], [])
+
+
+def test_demand_without_bound_stays_so() -> None:
+    """Rule 3.17: elements take nothing from it, whole, packed or in parts; and the peer is asked once."""
+    raw = RawPeer(Role.CLIENT).greet()
+    reader = reading(raw, UNBOUNDED, 2)
+    reader.request(1)
+    assert raw.hear() == []
+    raw.say(
+        rsio.OnNextPacked(subscriber=0, count=2, elements=b"aabb"),
+        rsio.OnNextPart(subscriber=0, element=0, data=b"c"),
+        rsio.OnNextLastPart(subscriber=0, element=0, data=b"c"),
+        b"\x21\x00dd",
+    )
+    assert reader.elements == [b"aa", b"bb", b"cc", b"dd"]
+
+
+def test_unfinished_elements_are_bounded_in_bytes_over_the_connection() -> None:
+    """However many streams they are spread over."""
+    raw = RawPeer(Role.CLIENT, limits=limited(partial_bytes=100)).greet()
+    reader = reading(raw, 2)
+    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=bytes(101)))
+    assert "unfinished elements hold 101 bytes" in str(reader.ends[0])
+    assert raw.session.partial_bytes == 0
+
+
+def test_tiny_parts_cost_a_glitch_each() -> None:
+    """Legal, and the cheapest of floods."""
+    raw = RawPeer(Role.CLIENT, limits=limited(glitch_burst=2, glitch_rate=0.001)).greet()
+    reading(raw, 2)
+    raw.say(*[rsio.OnNextPart(subscriber=0, element=0, data=b"x")] * 3)
+    assert raw.reason() == "limit:glitches"

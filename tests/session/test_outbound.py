@@ -1,6 +1,8 @@
 """An outbound stream: demand, splitting, packing, the end; seen from the publisher, and on the wire."""
 
-from penstock.api import UNBOUNDED, PublicError, PublisherFailed
+import pytest
+
+from penstock.api import UNBOUNDED, PublicError, PublisherFailed, UsageError
 from penstock.wire import rsio
 from tests.session._pair import Pair, Script, limited, streaming
 
@@ -125,3 +127,71 @@ def test_a_type_that_is_not_bytes_fails_its_stream_only() -> None:
     assert isinstance(reader.ends[0], PublisherFailed)
     assert "serializer" in str(pair.server.failures[0])
     assert source.cancels == 1
+
+
+def test_what_a_publisher_says_after_the_end_is_not_sent() -> None:
+    """Rule 1.7, also for an element as long as the last one: the id may be somebody else's by then."""
+    pair = Pair()
+    source, reader = streaming(pair, 10)
+    source.emit(b"abc")
+    pair.settle()
+    reader.cancel()
+    pair.settle()
+    source.emit(b"abc", b"abcd")
+    source.complete()
+    source.fail(ValueError())
+    assert bytes(pair.server.session.take()) == b""
+
+
+def test_what_was_sent_can_be_kept() -> None:
+    """For whoever must be able to send it again."""
+    pair = Pair()
+    source, _ = streaming(pair, 10)
+    kept: list[bytes] = []
+    pair.server.served[0].keep = kept.append
+    source.emit(b"a", b"a", b"bc")
+    assert kept == [b"a", b"a", b"bc"]
+
+
+@pytest.mark.parametrize("element", [b"", b"abc"], ids=["empty", "a part too much"])
+def test_an_element_that_does_not_have_the_fixed_size_fails_its_stream(element: bytes) -> None:
+    """The boundary of everything behind it would be lost."""
+    pair = Pair()
+    source, reader = streaming(pair, 5, element_size=2)
+    source.emit(element)
+    pair.settle()
+    assert isinstance(reader.ends[0], PublisherFailed)
+    assert source.cancels == 1
+    assert isinstance(pair.server.failures[0], UsageError)
+
+
+def test_an_element_that_no_peer_would_take_fails_its_stream() -> None:
+    """Here, before it has crossed."""
+    pair = Pair(limits=limited(max_element=100))
+    source, reader = streaming(pair, 5)
+    source.emit(bytes(101))
+    pair.settle()
+    assert isinstance(reader.ends[0], PublisherFailed)
+    assert "101 bytes" in str(pair.server.failures[0])
+
+
+def test_small_elements_wait_behind_a_large_one_of_their_stream() -> None:
+    """Order is kept; completion comes last."""
+    pair = Pair(limits=limited(split_outbound_at=100))
+    source, reader = streaming(pair, 5)
+    source.emit(bytes(250), b"a", bytes(101))
+    source.complete()
+    pair.settle()
+    assert reader.elements == [bytes(250), b"a", bytes(101)]
+    assert reader.ends == ["complete"]
+
+
+def test_a_publisher_that_comes_after_the_end_is_let_go() -> None:
+    """The peer cancelled before the publisher was there."""
+    pair = Pair()
+    source, reader = streaming(pair, 0)
+    reader.cancel()
+    pair.settle()
+    before = source.cancels
+    pair.server.served[0].on_subscribe(source)
+    assert source.cancels == before + 1

@@ -1,9 +1,13 @@
 """RS.io as a dialect: the handshake, versions, ids, and extensions negotiated by the rules of the draft."""
 
-from penstock.api import ExtensionLink, Rejected, Role
+from typing import Any
+
+import pytest
+
+from penstock.api import ExtensionLink, PluginError, ProtocolError, Rejected, Role
 from penstock.session import ConnectionState
 from penstock.wire import rsio
-from tests.session._pair import Owner, Pair, RawPeer, Reader, Script
+from tests.session._pair import Owner, Pair, RawPeer, Reader, Script, limited
 
 
 def test_a_client_speaks_on_without_waiting() -> None:
@@ -115,3 +119,68 @@ def test_an_extension_of_one_side_only_stays_silent() -> None:
     source.emit(b"abc")
     pair.settle()
     assert reader.elements == [b"abc"]
+
+
+class Faulty(Reversed):
+    """An extension of somebody's that raises where it is told to."""
+
+    def __init__(self, where: str, error: Exception) -> None:
+        self.where = where
+        self.error = error
+
+    def open(self, link: ExtensionLink, now: float, /) -> Any:
+        if self.where == "open":
+            raise self.error
+        active = Reversed.Active(link)
+        setattr(active, self.where, self._raise)
+        return active
+
+    def _raise(self, *_: object) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("where", ["open", "received", "heard", "tick"])
+def test_an_extension_that_raises_ends_its_connection_and_nothing_else(where: str) -> None:
+    """Nothing gets out of the session; the peer learns no more than that, and who reads here is told whose fault it was."""
+    raw = RawPeer(extensions=[Faulty(where, KeyError("a secret"))])
+    raw.say(rsio.ClientHello(extensions=(200,)))
+    raw.say(rsio.ExtensionMessage(type=0x61, body=b""))
+    raw.session.tick(0.0)
+    assert raw.reason() == "internal"
+    raw.session.end_of_input()
+    assert isinstance(raw.owner.ended[0], PluginError)
+
+
+def test_a_fault_of_the_peers_that_an_extension_finds_is_the_peers() -> None:
+    """A ProtocolError from an extension keeps its reason."""
+    raw = RawPeer(extensions=[Faulty("received", ProtocolError("bad", reason="protocol:mine"))])
+    raw.say(rsio.ClientHello(extensions=(200,)), rsio.ExtensionMessage(type=0x61, body=b""))
+    assert raw.reason() == "protocol:mine"
+
+
+def test_messages_of_extensions_come_out_of_the_budget_of_control_messages() -> None:
+    """A ping costs the peer little and this side an answer."""
+    raw = RawPeer(extensions=[Reversed()], limits=limited(control_burst=1, control_rate=1))
+    raw.say(rsio.ClientHello(extensions=(200,)), *[rsio.ExtensionMessage(type=0x61, body=b"")] * 2)
+    assert raw.reason() == "limit:control"
+
+
+def test_an_extension_sends_no_code_but_its_own() -> None:
+    """What it might break is another one's; its own connection ends for it."""
+    raw = RawPeer(extensions=[Stranger()])
+    raw.say(rsio.ClientHello(extensions=(201,)))
+    assert raw.reason() == "internal"
+
+
+class Stranger(Reversed):
+    """Sends what it has not registered."""
+
+    id = 201
+    codes = frozenset({0x70})
+
+
+def test_a_request_before_the_hello_ends_the_connection() -> None:
+    """The message that arrives most has its own way in, and the same rule."""
+    raw = RawPeer()
+    raw.say(rsio.Request(subscriber=0, demand=1))
+    assert raw.reason() == "protocol:hello"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from penstock.api import ConnectionLost, Rejected
+from penstock.api import ConnectionLost, Rejected, Role
 from penstock.session import ConnectionState
 from penstock.wire import rsio
-from tests.session._pair import Pair, RawPeer, Script, limited, streaming
+from tests.session._pair import Pair, RawPeer, Reader, Script, limited, reading, streaming
 
 
 def test_both_sides_are_open_after_the_hellos() -> None:
@@ -192,3 +192,65 @@ def test_the_end_of_the_transport_is_a_lost_connection() -> None:
     pair.server.session.end_of_input()
     assert isinstance(reader.ends[0], ConnectionLost)
     assert source.cancels == 1
+
+
+@pytest.mark.parametrize("said", [rsio.Request(subscriber=1, demand=1), rsio.Cancel(subscriber=1)], ids=["requests", "cancels"])
+def test_control_messages_have_a_rate(said: rsio.Message) -> None:
+    """Requests and cancels come out of one budget; where it is empty the connection ends."""
+    raw = RawPeer(limits=limited(control_burst=3, control_rate=1)).greet()
+    raw.owner.publishers["s"] = Script()
+    raw.say(rsio.Subscribe(publisher="s", subscriber=1))
+    raw.say(said, said, said)
+    assert raw.session.state is ConnectionState.OPEN
+    raw.say(said)
+    assert raw.reason() == "limit:control"
+
+
+def test_streams_that_end_as_soon_as_they_begin_have_a_rate() -> None:
+    """A flood of subscribes and cancels ends the connection."""
+    raw = RawPeer(limits=limited(churn_burst=2, churn_rate=1)).greet()
+    raw.owner.publishers["s"] = Script()
+    for each in range(3):
+        raw.say(rsio.Subscribe(publisher="s", subscriber=each), rsio.Cancel(subscriber=each))
+    assert raw.reason() == "limit:churn"
+
+
+def test_answers_that_pile_up_end_the_connection() -> None:
+    """A peer that asks and never reads cannot make this side hold its errors without bound."""
+    raw = RawPeer(limits=limited(outbound_high=10, outbound_low=1, max_element=10, outbound_control=100)).greet()
+    for each in range(20):
+        raw.say(rsio.Subscribe(publisher="nobody", subscriber=each))
+    assert raw.reason() == "slow-reader"
+
+
+def test_cancelled_ids_without_an_end_are_bounded() -> None:
+    """They cannot be forgotten, so a peer that never ends them loses the connection."""
+    raw = RawPeer(Role.CLIENT, limits=limited(retired_ids=2)).greet()
+    for _ in range(3):
+        reader = Reader()
+        raw.session.subscribe("s", reader)
+        reader.cancel()
+    assert raw.reason() == "limit:ids"
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["live", "cancelled"])
+def test_a_stream_begins_once(is_cancelled: bool) -> None:
+    """A second onSubscribe would change where messages end."""
+    raw = RawPeer(Role.CLIENT).greet()
+    reader = reading(raw, 1)
+    if is_cancelled:
+        reader.cancel()
+        raw.hear()
+    raw.say(rsio.OnSubscribe(subscriber=0, element_size=4))
+    assert raw.reason() == "protocol:stream 0"
+
+
+def test_a_stream_on_a_connection_that_closes_fails_at_once() -> None:
+    """The peer hears nothing of it."""
+    raw = RawPeer(Role.CLIENT).greet()
+    raw.session.leave("enough")
+    raw.hear()
+    reader = Reader(1)
+    raw.session.subscribe("s", reader)
+    assert isinstance(reader.ends[0], ConnectionLost)
+    assert raw.hear() == []

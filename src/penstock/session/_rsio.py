@@ -196,7 +196,8 @@ class RsioDialect:
         if session.role is Role.SERVER:
             self._greet()
         self._agree(hello.extensions)
-        session.welcomed()
+        if not session.is_deaf:  # an extension may have ended it already
+            session.welcomed()
 
     def _other_version(self, version: int) -> None:
         """No version in common: what a client said already was discarded by the server."""
