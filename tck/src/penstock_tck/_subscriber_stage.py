@@ -19,7 +19,7 @@ class SubscriberStage(Verification):
 
     abstract: ClassVar[bool] = True
 
-    factories: ClassVar[tuple[str, ...]] = ("create_subscriber",)
+    factories: ClassVar[tuple[str, ...]] = ("create_subscriber", "attach")
     reports: ClassVar[bool] = False
     """Whether the subscriber's handlers call self.saw_next, self.saw_error and self.saw_complete."""
     dispatches: ClassVar[bool] = False
@@ -92,6 +92,7 @@ class SubscriberStage(Verification):
 
     # ------------------------------------------------------------------ acts
 
+    @factory
     async def attach(self, upstream: ManualPublisher) -> None:
         """Make a fresh subscriber and subscribe it to `upstream`. Checkpoints."""
         self.subscriber = await made(self.create_subscriber())
