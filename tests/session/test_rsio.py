@@ -179,8 +179,34 @@ class Stranger(Reversed):
     codes = frozenset({0x70})
 
 
-def test_a_request_before_the_hello_ends_the_connection() -> None:
-    """The message that arrives most has its own way in, and the same rule."""
+@pytest.mark.parametrize("code", [each for each in range(256) if each not in (rsio.CLIENT_HELLO, rsio.GOODBYE)])
+def test_what_begins_with_no_hello_is_refused_on_its_first_byte(code: int) -> None:
+    """Another protocol, a request, the other side's hello: nobody waits for the rest of it."""
     raw = RawPeer()
-    raw.say(rsio.Request(subscriber=0, demand=1))
+    raw.say(bytes([code]))
     assert raw.reason() == "protocol:hello"
+
+
+def test_a_client_wants_the_hello_of_a_server() -> None:
+    """Two clients that meet both hang up."""
+    raw = RawPeer(Role.CLIENT)
+    raw.hear()
+    raw.say(bytes([rsio.CLIENT_HELLO]))
+    assert raw.reason() == "protocol:hello"
+
+
+def test_a_goodbye_may_come_instead_of_a_hello() -> None:
+    """A refusal needs no hello."""
+    raw = RawPeer()
+    raw.say(rsio.Goodbye(reason="not today"))
+    assert raw.hear() == [rsio.Goodbye()]
+    assert raw.session.state is ConnectionState.OVER
+
+
+def test_a_hello_of_another_version_is_answered_on_its_version() -> None:
+    """How it goes on is that version's business: it may be longer than anything that is taken here."""
+    raw = RawPeer()
+    raw.say(b"\x01\x09")
+    assert raw.reason() == "version 0"
+    raw.say(b"\xff" * 5000)
+    assert raw.hear() == []

@@ -61,6 +61,18 @@ def test_crossing_goodbyes_answer_each_other() -> None:
     assert pair.client.session.state is pair.server.session.state is ConnectionState.OVER
 
 
+@pytest.mark.parametrize("cut", [1, 2, 3, 100])
+def test_what_follows_a_goodbye_is_discarded_whatever_it_is(cut: int) -> None:
+    """A second goodbye, a hello, streams and junk, in one piece with the goodbye or after it: one goodbye is answered once."""
+    for said in (b"\x03\x00", b"\x01\x00\x00", b"\x10\x01s\x00\x01", b"\x20\x00\x00", b"\x11\x00\x00", b"\xff"):
+        raw = RawPeer().greet()
+        data = b"\x03\x00" + said
+        for start in range(0, len(data), cut):
+            raw.say(data[start : start + cut])
+        assert raw.hear() == [rsio.Goodbye()]
+        assert len(raw.owner.ended) == 1
+
+
 def test_a_goodbye_that_nobody_answers_ends_by_its_deadline() -> None:
     """The owner is told when to look again, and then it is over."""
     pair = Pair()

@@ -4,6 +4,8 @@ Rules of this file:
 
 * The hello is loose: a client speaks on without waiting for the server's (false start). A server waits for the client's before it says
   anything, so that it never speaks a version which the client does not have.
+* The first byte tells whether a hello of the other side begins (or a goodbye: a refusal needs no hello). Anything else is refused on
+  it: who speaks another protocol is not waited for. That there is no second hello is the decoder's rule.
 * A hello of another version ends the connection. A client whose messages met such a server considers them discarded: its streams end
   with `Rejected(processed=False)`, and asking again is safe.
 * An extension is active when both hellos list it; before that none of its messages may come or go.
@@ -43,7 +45,7 @@ class RsioDialect:
         self._next_id = 0
         self.active: tuple[int, ...] = ()
         """The ids of the extensions that both sides have."""
-        self._is_greeted = False  # the peer's hello is in
+        self._has_begun = False  # the peer's first byte is in
         limits = session.limits
         self._decoder = rsio.RsioDecoder(
             self,
@@ -114,6 +116,9 @@ class RsioDialect:
     def feed(self, data: bytes, most: int) -> bool:
         """Decode, act."""
         if data:
+            if not self._has_begun:
+                self._has_begun = True
+                self._check_first(data[0])
             for extension in self._running:
                 self._ask(extension.heard, self._session.now)
         return self._decoder.feed(data, most=most)
@@ -124,15 +129,11 @@ class RsioDialect:
 
     def requested(self, subscriber: int, demand: int) -> None:
         """Take a request."""
-        if not self._is_greeted:
-            raise ProtocolError("the first message was no hello", reason="protocol:hello")
         if not self._session.is_deaf:
             self._session.peer_requested(subscriber, demand)
 
     def control(self, message: rsio.Message) -> None:
         """Take any message that carries no element."""
-        if not self._is_greeted and not isinstance(message, rsio.ClientHello | rsio.ServerHello | rsio.Goodbye):
-            raise ProtocolError("the first message was no hello", reason="protocol:hello")
         if self._session.is_deaf and not isinstance(message, rsio.Goodbye | rsio.OnSubscribe):
             return
         match message:
@@ -179,6 +180,11 @@ class RsioDialect:
 
     # --- the handshake
 
+    def _check_first(self, code: int) -> None:
+        due = rsio.SERVER_HELLO if self._session.role is Role.CLIENT else rsio.CLIENT_HELLO
+        if code not in (due, rsio.GOODBYE):
+            raise ProtocolError(f"the peer's first byte is {code:#04x}, which begins no hello of its side", reason="protocol:hello")
+
     def _greet(self) -> None:
         kind = rsio.ClientHello if self._session.role is Role.CLIENT else rsio.ServerHello
         self._session.greeted()
@@ -186,13 +192,9 @@ class RsioDialect:
 
     def _hello(self, hello: rsio.ClientHello | rsio.ServerHello) -> None:
         session = self._session
-        due = rsio.ServerHello if session.role is Role.CLIENT else rsio.ClientHello
-        if self._is_greeted or not isinstance(hello, due):
-            raise ProtocolError("a hello that was not due: each side says its own, once, first", reason="protocol:hello")
         if hello.version != rsio.VERSION:
             self._other_version(hello.version)
             return
-        self._is_greeted = True
         if session.role is Role.SERVER:
             self._greet()
         self._agree(hello.extensions)

@@ -331,6 +331,8 @@ class Session:
 
     def peer_left(self, reason: str) -> None:
         """The peer said goodbye."""
+        if self.state is ConnectionState.OVER:
+            return  # a second one, which arrived together with the first
         self.was_told_to_leave = True
         answer = self.state is not ConnectionState.LEAVING  # one goodbye of each side is enough: crossing ones answer each other
         error = self._reason or ConnectionLost(f"the peer closed the connection: {_shown(reason)}")

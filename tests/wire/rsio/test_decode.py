@@ -79,7 +79,7 @@ def test_junk_is_decoded_or_refused_and_nothing_else(junk: bytes) -> None:
         except ProtocolError as broken:
             refusals.append(broken)
     if refusals:
-        assert refusals[-1].reason.split(" ")[0].split(":")[0] in {"protocol", "limit"}
+        assert refusals[-1].reason.split(" ")[0].split(":")[0] in {"protocol", "limit", "version"}
     if len(refusals) == 2:
         assert refusals[0] is refusals[1]
 
@@ -133,21 +133,26 @@ WRONG = {
     "a reserved type": (b"\x7f", "protocol:type 0x7f"),
     "zero": (b"\x00", "protocol:type 0x00"),
     "a high type": (b"\xff", "protocol:type 0xff"),
-    "packed without a size": (b"\x22\x00\x01", "protocol:packed"),
+    "packed without a size": (b"\x22\x00", "protocol:packed"),
     "packed without elements": (b"\x22\x01\x00", "protocol:packed"),
     "an element of an unknown stream": (b"\x21\x05", "protocol:stream 5"),
-    "a packed one": (b"\x22\x05\x01", "protocol:stream 5"),
-    "a part": (b"\x23\x05\x00", "protocol:stream 5"),
+    "a packed one": (b"\x22\x05", "protocol:stream 5"),
+    "a part": (b"\x23\x05", "protocol:stream 5"),
+    "a last part": (b"\x24\x05", "protocol:stream 5"),
     "an element of an unknown stream with a long id": (b"\x21\xac\x02", "protocol:stream 300"),
+    "a hello of another version": (b"\x01\x01", "version 0"),
+    "a second hello": (b"\x01\x00\x00\x01", "protocol:hello"),
+    "a hello of each side": (b"\x01\x00\x00\x02", "protocol:hello"),
 }
 
 
 @pytest.mark.parametrize(("data", "reason"), WRONG.values(), ids=WRONG)
 def test_what_is_no_message_is_refused_with_its_reason(data: bytes, reason: str) -> None:
-    """Where the end of a message cannot be known, nothing behind it can be trusted."""
+    """Where the end of a message cannot be known, nothing behind it can be trusted: refused at that byte, and not one earlier."""
     _, decode = decoder()
+    decode.feed(data[:-1])
     with pytest.raises(ProtocolError) as refused:
-        decode.feed(data)
+        decode.feed(data[-1:])
     assert refused.value.reason == reason
 
 

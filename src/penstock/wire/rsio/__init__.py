@@ -2,7 +2,7 @@
 
 from penstock.wire.rsio._decode import RsioDecoder, WireLimits
 from penstock.wire.rsio._encode import encode, encode_request, fixed_header, next_header, packed_header, part_header
-from penstock.wire.rsio._layout import VERSION
+from penstock.wire.rsio._layout import CLIENT_HELLO, GOODBYE, SERVER_HELLO, VERSION
 from penstock.wire.rsio._messages import (
     Cancel,
     ClientHello,
@@ -25,7 +25,10 @@ from penstock.wire.rsio._sink import NOT_BEGUN, MessageList, RsioSink, WireStrea
 from penstock.wire.rsio._varint import decode_varint, encode_varint
 
 __all__ = [
+    "CLIENT_HELLO",
+    "GOODBYE",
     "NOT_BEGUN",
+    "SERVER_HELLO",
     "VERSION",
     "Cancel",
     "ClientHello",

@@ -162,13 +162,15 @@ class RsioDecoder:
 
     def _on_next_packed(self, data: bytes, start: int) -> int:
         subscriber, position = decode_varint(data, start + 1)
-        count, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         if position < 0:
             return NEED_MORE
         stream = self._stream(subscriber)
         size = stream.element_size
         if not size:
             raise ProtocolError(f"packed elements on stream {subscriber}, whose elements have no fixed size", reason="protocol:packed")
+        count, position = decode_varint(data, position)
+        if position < 0:
+            return NEED_MORE
         if not count:
             raise ProtocolError(f"a packed message without elements on stream {subscriber}", reason="protocol:packed")
         if count * size > self._limits.frame:
@@ -181,10 +183,12 @@ class RsioDecoder:
 
     def _on_next_part(self, data: bytes, start: int) -> int:
         subscriber, position = decode_varint(data, start + 1)
-        element, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         if position < 0:
             return NEED_MORE
         stream = self._stream(subscriber)
+        element, position = decode_varint(data, position)
+        if position < 0:
+            return NEED_MORE
         body, end = self._bytes(data, start, position, "part", "limit:frame", self._limits.frame)
         if end < 0:
             return NEED_MORE
@@ -254,6 +258,14 @@ class RsioDecoder:
     def _hello(self, data: bytes, start: int) -> int:
         if start + 1 >= len(data):
             return NEED_MORE
+        kind = messages.ClientHello if data[start] == layout.CLIENT_HELLO else messages.ServerHello
+        version = data[start + 1]
+        if version != layout.VERSION:
+            self._sink.control(kind(version=version))
+            raise ProtocolError(
+                f"a hello of version {version}; {layout.VERSION} is the one whose messages can be delimited here",
+                reason=f"version {layout.VERSION}",
+            )
         count, position = decode_varint(data, start + 2)
         if position < 0:
             return NEED_MORE
@@ -265,8 +277,8 @@ class RsioDecoder:
             if position < 0:
                 return NEED_MORE
             extensions.append(extension)
-        kind = messages.ClientHello if data[start] == layout.CLIENT_HELLO else messages.ServerHello
-        self._sink.control(kind(version=data[start + 1], extensions=tuple(extensions)))
+        self._readers[layout.CLIENT_HELLO] = self._readers[layout.SERVER_HELLO] = _second_hello
+        self._sink.control(kind(version=version, extensions=tuple(extensions)))
         return position
 
     def _extension(self, data: bytes, start: int) -> int:
@@ -302,6 +314,10 @@ class RsioDecoder:
         """Note that the message needs `size` bytes in all: until then there is nothing to look at."""
         self._need = size
         return NEED_MORE
+
+
+def _second_hello(data: bytes, start: int) -> int:
+    raise ProtocolError(f"a hello ({data[start]:#04x}) after the hello; each side says one", reason="protocol:hello")
 
 
 def _no_stream(subscriber: int) -> ProtocolError:

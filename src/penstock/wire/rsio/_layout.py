@@ -11,8 +11,14 @@ VERSION: Final = 0
 """The version of RS.io that is spoken here; the byte of it in both hellos."""
 
 CLIENT_HELLO: Final = 0x01
+"""The type of a client's first message."""
+
 SERVER_HELLO: Final = 0x02
+"""The type of a server's first message."""
+
 GOODBYE: Final = 0x03
+"""The type of either side's last message, which is the first one, too, of who refuses before a hello."""
+
 SWITCH_ENCODING: Final = 0x04
 
 SUBSCRIBE: Final = 0x10
