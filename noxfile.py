@@ -225,7 +225,7 @@ def _copy_tests(away: Path) -> None:
 @nox.session(python=MAIN)
 def demo(session: nox.Session) -> None:
     """Run the main job: examples/demo.py."""
-    _prepare(session)
+    _prepare(session, "demo")
     session.run("python", "examples/demo.py", *session.posargs)
 
 

@@ -1,4 +1,4 @@
-"""The demo: what penstock does inside one process, shown live in some fifteen seconds.
+"""The demo: what penstock does inside one process and over a network, shown live in less than half a minute.
 
 Run it in a terminal to watch; without one it writes plain lines. It ends with a table of what was shown and what was seen,
 and exits with 1 when something was not.
@@ -11,7 +11,12 @@ from demo_parts import fast_and_slow, leaving, multicast, recovery, speed
 from demo_parts.screen import Finding, Screen
 from demo_parts.table import write_table
 
-SCENES = (fast_and_slow, multicast, recovery, leaving, speed)
+try:
+    from demo_parts import network
+except ModuleNotFoundError as missing:
+    sys.exit(f"the demo needs {missing.name!r} beside penstock, to make certificates with: python3 -m pip install {missing.name}")
+
+SCENES = (fast_and_slow, multicast, recovery, leaving, speed, network)
 
 
 async def main() -> bool:

@@ -1,6 +1,6 @@
 """The demo's parts: what it shows on a terminal and elsewhere, how it judges itself, and its scenes on virtual time.
 
-Two scenes measure the machine itself, in real time: `nox -s demo` runs those.
+Three scenes measure the machine itself or start programs, in real time: `nox -s demo` runs those.
 """
 
 import io
@@ -13,7 +13,7 @@ import trio.testing
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
-from demo_parts import leaving, multicast, recovery
+from demo_parts import leaving, multicast, network, programs, recovery
 from demo_parts.screen import Finding, Gauge, Screen
 from demo_parts.table import write_table
 
@@ -108,3 +108,24 @@ def test_no_colour_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     write_table({"1  A scene": [SHOWN]}, plain)
     assert "\x1b" in coloured.getvalue()
     assert "\x1b" not in plain.getvalue()
+
+
+def test_what_does_not_arrive_over_a_network_is_told_in_words() -> None:
+    """Nobody listens at port 1: the row is not shown, and says what `penstock cat` said."""
+    subscriber = network.Subscriber("tcp://", "tcp://127.0.0.1:1/")
+    trio.run(subscriber.watch)
+    trio.run(subscriber.hurry)
+    finding = subscriber.judge()
+    assert not finding.shown
+    assert finding.seen.startswith("penstock: ")
+
+
+def test_a_server_that_does_not_start_is_told_in_words() -> None:
+    """What it said itself, and nothing is waited for."""
+
+    async def start() -> None:
+        async with programs.serving("tcp://256.0.0.1:0"):
+            raise AssertionError("it must not start")
+
+    with pytest.raises(programs.DidNotStart, match=r"penstock: .*256\.0\.0\.1"):
+        trio.run(start)

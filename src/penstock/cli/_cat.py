@@ -12,6 +12,7 @@ import trio
 
 from penstock.api import UsageError
 from penstock.cli._progress import Progress
+from penstock.cli._tls import tls_arguments, transport_options
 from penstock.core import DEFAULT_DEMAND
 from penstock.runtime import subscribe
 
@@ -27,6 +28,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--demand", type=int, default=DEFAULT_DEMAND, help=f"elements under way at a time (default: {DEFAULT_DEMAND})")
     command.add_argument("--count", type=int, help="stop after so many elements")
     command.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    tls_arguments(command, listens=False)
 
 
 def shown(element: Any, style: str) -> bytes:
@@ -54,7 +56,8 @@ async def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--count {options.count}: stop after at least one element, or leave it out")
     serializer = options.serializer or SERIALIZERS[options.format]
     left = options.count
-    async with subscribe(options.url, demand=options.demand, serializer=serializer) as stream, trio.open_nursery() as nursery:
+    how = transport_options(options)
+    async with subscribe(options.url, demand=options.demand, serializer=serializer, options=how) as stream, trio.open_nursery() as nursery:
         progress = Progress(stream, quiet=options.quiet)
         nursery.start_soon(progress.show)
         async for batch in stream.batches():

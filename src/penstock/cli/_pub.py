@@ -11,6 +11,7 @@ import sys
 import trio
 
 from penstock.api import Limits, UsageError
+from penstock.cli._tls import tls_arguments, transport_options
 from penstock.core import Topic
 from penstock.plugins import parse_url
 from penstock.runtime import Service, serve
@@ -28,6 +29,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     """Say what can be given."""
     command.add_argument("url", metavar="URL", help="where to listen, and the publisher's name: tcp://127.0.0.1:7001/lines")
     command.add_argument("--quiet", action="store_true", help="say nothing on standard error")
+    tls_arguments(command, listens=True)
 
 
 def _read(size: int) -> bytes:
@@ -43,7 +45,7 @@ async def run(options: argparse.Namespace) -> int:
     service = Service()
     service.publish(url.publisher, topic)
     count = 0
-    async with serve(service, str(url.address)) as server:
+    async with serve(service, str(url.address), options=transport_options(options, listen_at=[options.url])) as server:
         if not options.quiet:
             sys.stderr.write(f"publishing {url.publisher!r} at {', '.join(server.addresses)}; waiting for a subscriber\n")
             sys.stderr.flush()

@@ -13,6 +13,7 @@ from pathlib import Path
 import trio
 
 from penstock.api import UsageError
+from penstock.cli._tls import tls_arguments, transport_options
 from penstock.runtime import Service, serve
 
 HELP = "serve the publishers of a Python module"
@@ -22,6 +23,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
     """Say what can be given."""
     command.add_argument("service", metavar="SERVICE", help="MODULE:NAME, for example examples.ticker:service")
     command.add_argument("urls", metavar="URL", nargs="+", help="where to listen: tcp://127.0.0.1:7000, unix:///run/p.sock, …")
+    command.add_argument("--quiet", action="store_true", help="say nothing on standard error but what goes wrong")
+    tls_arguments(command, listens=True)
 
 
 def load(text: str) -> Service:
@@ -46,12 +49,18 @@ def load(text: str) -> Service:
 async def run(options: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     service = load(options.service)
+    how = transport_options(options, listen_at=options.urls)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with serve(service, *options.urls) as server:
-            for address in server.addresses:
-                sys.stderr.write(f"serving {', '.join(service.names())} at {address}\n")
-            sys.stderr.flush()
+        async with serve(service, *options.urls, options=how) as server:
+            if not options.quiet:
+                _say(*(f"serving {', '.join(service.names())} at {address}" for address in server.addresses))
             async for _ in signals:
-                sys.stderr.write("shutting down\n")
                 break
+            if not options.quiet:
+                _say("shutting down")
     return 0
+
+
+def _say(*lines: str) -> None:
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    sys.stderr.flush()

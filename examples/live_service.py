@@ -1,0 +1,45 @@
+"""A service to try the command line with: `penstock serve examples.live_service:service tcp://127.0.0.1:7000`.
+
+Run by itself, it reads its own service, in memory.
+"""
+
+from collections.abc import AsyncIterator
+
+import trio
+
+import penstock
+
+service = penstock.Service()
+
+
+@service.publisher("ticks/{symbol}", serializer="json")
+async def ticks(symbol: str, every: float = 0.5) -> AsyncIterator[dict[str, object]]:
+    """Prices of a symbol, for ever; `?every=0.1` says how many seconds lie between two."""
+    price = 100 + sum(symbol.encode()) % 50
+    number = 0
+    while True:
+        number += 1
+        price += (number * 7) % 11 - 5
+        yield {"symbol": symbol, "tick": number, "price": price}
+        await trio.sleep(every)
+
+
+@service.publisher("blocks/{count}")
+async def blocks(count: int, size: int = 64) -> AsyncIterator[bytes]:
+    """So many elements of `size` bytes, as fast as they are asked for: how fast is this machine?"""
+    block = bytes(size)
+    for _ in range(count):
+        yield block
+
+
+async def main() -> None:
+    url = "memory://live/ticks/EURUSD?every=0.1"
+    async with penstock.serve(service, "memory://live"), penstock.subscribe(url, serializer="json", demand=1) as stream:
+        async for tick in stream:
+            print(tick)
+            if tick["tick"] == 3:
+                break
+
+
+if __name__ == "__main__":
+    trio.run(main)
