@@ -44,14 +44,47 @@ def test_a_ping_is_answered_with_its_own_body() -> None:
     assert raw.hear() == [rsio.ExtensionMessage(type=PONG, body=b"hello")]
 
 
-def test_pinging_too_often_spends_the_budget() -> None:
-    """A ping flood ends the connection."""
-    raw = _kept_alive(glitch_burst=3, glitch_rate=0.001)
-    for _ in range(4):
+def _ping_at(raw: RawPeer, *times: float) -> None:
+    for each in times:
+        raw.now = each
         raw.say(rsio.ExtensionMessage(type=PING, body=b""))
+
+
+def test_pings_that_come_too_soon_are_strikes_and_only_so_many_are_forgiven() -> None:
+    """Two more frequent than every five seconds, and the third ends the connection."""
+    raw = _kept_alive(keepalive_least=5.0, keepalive_strikes=2)
+    _ping_at(raw, 0.0, 4.0, 8.0)
+    assert raw.session.state is ConnectionState.OPEN
     raw.hear()
-    raw.say(rsio.ExtensionMessage(type=PING, body=b""))
+    _ping_at(raw, 12.0)
+    assert raw.reason() == "limit:pings"
+
+
+def test_a_ping_in_good_time_forgives_the_strikes_before_it() -> None:
+    """Jitter is no offence: 15 % too soon is in good time."""
+    raw = _kept_alive(keepalive_least=5.0, keepalive_strikes=1)
+    _ping_at(raw, 0.0, 1.0, 5.25, 6.0, 10.25, 11.0)
+    assert raw.session.state is ConnectionState.OPEN
+
+
+def test_a_strike_spends_the_budget_too() -> None:
+    """Whoever is forgiven for ever is so at his own cost."""
+    raw = _kept_alive(glitch_burst=1, glitch_rate=0.001, keepalive_strikes=100)
+    _ping_at(raw, 0.0, 1.0)
+    raw.hear()
+    _ping_at(raw, 2.0)
     assert raw.reason() == "limit:glitches"
+
+
+def test_the_interval_is_the_one_asked_for_with_some_chance() -> None:
+    """Fifteen per cent to either side, so that a thousand connections do not ask at once."""
+    raw = _kept_alive(keepalive=20)
+    raw.session.chance = lambda: 0.0
+    assert raw.session.tick(0.0) == 20.0
+    link = RawPeer(Role.SERVER, limits=limited(keepalive=20), extensions=[Keepalive()])
+    link.session.chance = lambda: 1.0
+    link.say(rsio.ClientHello(extensions=(1,)))
+    assert link.session.tick(0.0) == 23.0
 
 
 def test_a_ping_that_is_too_long_ends_the_connection() -> None:

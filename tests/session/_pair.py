@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.api import Extension, Limits, Role, Subscriber, Subscription
+from penstock.api import Extension, Limits, PenstockError, Role, Subscriber, Subscription
 from penstock.session import Outbound, RsioDialect, Session
 from penstock.wire import rsio
 
@@ -20,6 +20,7 @@ class Owner:
         self.failures: list[BaseException] = []
         self.is_open = False
         self.ended: list[Exception] = []
+        self.warnings: list[PenstockError] = []
         self.wakes = 0
         self.session = Session(self, lambda session: RsioDialect(session, extensions), role=role, limits=limits, chance=lambda: 0.5)
         self.session.start(0.0)
@@ -43,6 +44,9 @@ class Owner:
 
     def publisher_failed(self, stream: Outbound, error: BaseException, /) -> None:
         self.failures.append(error)
+
+    def warned(self, warning: PenstockError, /) -> None:
+        self.warnings.append(warning)
 
     def over(self, error: Exception, /) -> None:
         self.ended.append(error)

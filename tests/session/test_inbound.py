@@ -119,3 +119,52 @@ def test_tiny_parts_cost_a_glitch_each() -> None:
     reading(raw, 2)
     raw.say(*[rsio.OnNextPart(subscriber=0, element=0, data=b"x")] * 3)
     assert raw.reason() == "limit:glitches"
+
+
+PARTS: list[tuple[str, list[rsio.Message], int]] = [
+    ("tiny", [rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 63)], 1),
+    ("empty", [rsio.OnNextPart(subscriber=0, element=0, data=b"")], 10),
+    ("an empty last one", [rsio.OnNextLastPart(subscriber=0, element=0, data=b"")], 1),
+    ("a tiny last one", [rsio.OnNextLastPart(subscriber=0, element=0, data=b"x")], 0),
+    ("large enough", [rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64)], 0),
+]
+
+
+@pytest.mark.parametrize(("said", "weight"), [case[1:] for case in PARTS], ids=[case[0] for case in PARTS])
+def test_what_parts_cost_depends_on_what_they_are_good_for(said: list[rsio.Message], weight: int) -> None:
+    """Nothing for honest ones, one token for a tiny one, ten for one that neither adds nor ends anything."""
+    raw = RawPeer(Role.CLIENT, limits=limited(glitch_burst=10, glitch_rate=1e-9)).greet()
+    reading(raw, 2)
+    raw.say(*said)
+    assert raw.session.state is ConnectionState.OPEN
+    left = sum(raw.session._glitches.spend(1, raw.now) for _ in range(20))
+    assert left == 10 - weight
+
+
+def test_parts_of_one_element_are_bounded_in_number() -> None:
+    """Whatever their size."""
+    raw = RawPeer(Role.CLIENT, limits=limited(max_parts=3)).greet()
+    reader = reading(raw, 2)
+    raw.say(*[rsio.OnNextPart(subscriber=0, element=0, data=bytes(64))] * 3)
+    assert reader.ends == []
+    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=bytes(64)))
+    assert "in 4 parts" in str(reader.ends[0])
+
+
+def test_unfinished_elements_are_bounded_in_number_over_the_connection() -> None:
+    """One in each of two streams is allowed here, and a third is not."""
+    raw = RawPeer(Role.CLIENT, limits=limited(max_partials_in_all=2)).greet()
+    readers = [Reader(2) for _ in range(3)]
+    for each, reader in enumerate(readers):
+        raw.session.subscribe("s", reader)
+        raw.say(rsio.OnSubscribe(subscriber=each), rsio.OnNextPart(subscriber=each, element=0, data=bytes(64)))
+    assert [len(reader.ends) for reader in readers] == [0, 0, 1]
+    assert raw.session.partials == 2
+
+
+def test_an_element_that_comes_whole_is_bounded_as_one_in_parts_is() -> None:
+    """On the length alone, before its bytes have come."""
+    raw = RawPeer(Role.CLIENT, limits=limited(max_element=100)).greet()
+    reading(raw, 2)
+    raw.say(b"\x21\x00" + rsio.encode_varint(101))
+    assert raw.reason() == "limit:frame 101 > 100"

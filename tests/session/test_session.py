@@ -229,7 +229,7 @@ def test_streams_that_end_as_soon_as_they_begin_have_a_rate() -> None:
 
 def test_answers_that_pile_up_end_the_connection() -> None:
     """A peer that asks and never reads cannot make this side hold its errors without bound."""
-    raw = RawPeer(limits=limited(outbound_high=10, outbound_low=1, max_element=10, outbound_control=100)).greet()
+    raw = RawPeer(limits=limited(outbound_high=10, max_element=10, outbound_control=100)).greet()
     for each in range(20):
         raw.say(rsio.Subscribe(publisher="nobody", subscriber=each))
     assert raw.reason() == "slow-reader"
@@ -266,3 +266,78 @@ def test_a_stream_on_a_connection_that_closes_fails_at_once() -> None:
     raw.session.subscribe("s", reader)
     assert isinstance(reader.ends[0], ConnectionLost)
     assert raw.hear() == []
+
+
+@pytest.mark.parametrize("limits", [{"outbound_control_count": 5}, {"outbound_control": 100}], ids=["count", "bytes"])
+def test_answers_that_nobody_reads_are_bounded(limits: dict[str, int]) -> None:
+    """In number and in bytes; five refusals of 20 bytes may wait, and the sixth ends the connection."""
+    raw = RawPeer(limits=limited(**limits)).greet()
+    for each in range(5):
+        raw.say(rsio.Subscribe(publisher="nobody", subscriber=each))
+    assert raw.session.state is ConnectionState.OPEN
+    raw.say(rsio.Subscribe(publisher="nobody", subscriber=6))
+    assert raw.reason() == "slow-reader"
+
+
+def test_answers_that_are_read_are_not_counted_together() -> None:
+    """What the writer has taken is gone."""
+    raw = RawPeer(limits=limited(outbound_control_count=1)).greet()
+    for each in range(50):
+        raw.say(rsio.Subscribe(publisher="nobody", subscriber=each))
+        assert len(raw.hear()) == 1
+
+
+def test_what_this_side_says_unasked_is_no_answer() -> None:
+    """A publisher that fails for a thousand streams at once is not the peer's fault."""
+    raw = RawPeer(limits=limited(outbound_control_count=1)).greet()
+    for each in range(50):
+        raw.owner.publishers[f"s{each}"] = Script()
+        raw.say(rsio.Subscribe(publisher=f"s{each}", subscriber=each))
+    for script in raw.owner.publishers.values():
+        script.fail(ValueError())
+    assert sum(isinstance(message, rsio.OnError) for message in raw.hear()) == 50
+
+
+def test_all_that_waits_has_a_hard_bound() -> None:
+    """The high-water mark, one element and the answers: what this side would say beyond it ends the connection."""
+    raw = RawPeer(Role.CLIENT, limits=limited(outbound_high=10, max_element=10, outbound_control=10)).greet()
+    reader = Reader()
+    raw.session.subscribe("s", reader)
+    raw.hear()
+    for _ in range(10):
+        reader.request(1)
+    assert raw.session.state is ConnectionState.OPEN
+    reader.request(1)
+    assert raw.reason() == "slow-reader"
+
+
+def test_a_session_knows_what_it_holds() -> None:
+    """What waits to be sent, parts that wait for their last, and the beginning of a message; each goes when its stream does."""
+    pair = Pair(limits=limited(split_outbound_at=100))
+    source, reader = streaming(pair, 9)
+    server, client = pair.server.session, pair.client.session
+    assert (server.held(), client.held()) == (0, 0)
+    source.emit(bytes(250))
+    assert server.held() == 250
+    source.emit(b"x" * 90)
+    assert server.held() == 340
+    client.receive(bytes(server.take())[:150], 0.0)
+    assert server.held() == 0
+    assert client.held() >= 140
+    client.leave("enough")
+    assert client.partial_bytes == 0
+    del reader
+
+
+def test_a_surplus_that_waits_for_demand_is_held() -> None:
+    """Elements of fixed size: what was gathered, and what is too much."""
+    pair = Pair()
+    source, reader = streaming(pair, 1, element_size=4)
+    source.emit(b"aaaabbbbcccc")
+    assert pair.server.session.held() == 12
+    pair.server.session.take()
+    assert pair.server.session.held() == 8
+    reader.cancel()
+    pair.settle()
+    assert pair.server.session.held() == 0
+    assert pair.server.session.holding == {}

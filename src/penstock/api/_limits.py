@@ -86,7 +86,10 @@ class Limits:
     """And per second. nghttp2's answer to the rapid reset attack."""
 
     idle_subscription_age: float | None = None
-    """How long a stream may be open without demand and without traffic; None is without bound. An hour is right for strangers."""
+    """How long a stream may be open without demand and without traffic; None is without bound, and a warning after an hour.
+
+    A peer that opens streams and asks for nothing pins memory: HTTP/2 Bomb. `untrusted` bounds it to an hour.
+    """
 
     idle_connection: float = 300.0
     """How long a connection without any stream is kept. Kafka keeps 10 minutes."""
@@ -110,14 +113,17 @@ class Limits:
     outbound_high: int = 64 << 10
     """With more than this waiting, publishers are not pulled. Four times the 16 KiB that trio lets a TCP socket hold unsent."""
 
-    outbound_low: int = 16 << 10
-    """Below this they are pulled again."""
-
     outbound_control: int = 64 << 10
-    """Answers (errors, pongs, acknowledgements) that may wait because the peer does not read. Envoy bounds their number to 1,000."""
+    """Bytes of answers (errors, pongs) that may wait because the peer does not read."""
+
+    outbound_control_count: int = 1000
+    """And their number. Envoy's 1,000."""
 
     write_stall: float = 20.0
-    """How long a send may make no progress. NATS gives 10 s."""
+    """How long a peer may take for the next `min_drain` bytes; one that has been quick, for all that waits. NATS gives 10 s."""
+
+    min_drain: int = 4096
+    """Bytes that a slow peer must take in each `write_stall`. Taking one byte now and then is the data dribble attack on HTTP/2."""
 
     # --- time
 
@@ -143,7 +149,10 @@ class Limits:
     """How long it may take to answer."""
 
     keepalive_least: float = 5.0
-    """Pings more frequent than this cost a glitch each."""
+    """Pings more frequent than this, less the ±15 %, are strikes, and cost a glitch each."""
+
+    keepalive_strikes: int = 2
+    """Strikes that are forgiven; a ping in good time forgives all. gRPC's 2."""
 
     # --- a server
 
@@ -158,6 +167,11 @@ class Limits:
 
     memory_budget: int = 256 << 20
     """Bytes in all buffers of a server: at 80 % it stops reading, at 90 % accepting, at 95 % the connection that holds most is cut."""
+
+    @classmethod
+    def untrusted(cls) -> "Limits":
+        """Return the limits for strangers: the defaults, and streams without demand and traffic end after an hour."""
+        return cls(idle_subscription_age=3600.0)
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense: a bound of zero admits nothing, and one that is no number bounds nothing."""

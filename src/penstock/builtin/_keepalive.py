@@ -33,6 +33,7 @@ class _Watch:
         self._asked: float | None = None
         self._number = 0
         self._last_ping: float | None = None
+        self._strikes = 0
         self._interval = self._next_interval()
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the wire's word
@@ -40,10 +41,20 @@ class _Watch:
         if len(body) > LONGEST:
             self._link.break_off("protocol:ping")
         elif type == PING:
-            if self._last_ping is not None and now - self._last_ping < self._link.limits.keepalive_least:
-                self._link.glitch()
-            self._last_ping = now
+            self._judge(now)
             self._link.send(PONG, body)
+
+    def _judge(self, now: float) -> None:
+        """Count pings that come too soon; a ping in good time forgives all that came before it."""
+        limits, last = self._link.limits, self._last_ping
+        self._last_ping = now
+        if last is None or now - last >= limits.keepalive_least * (1 - JITTER):
+            self._strikes = 0
+            return
+        self._strikes += 1
+        self._link.glitch()
+        if self._strikes > limits.keepalive_strikes:
+            self._link.break_off("limit:pings")
 
     def heard(self, now: float, /) -> None:
         """The peer lives."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, Role, Subscriber
+from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, Role, Subscriber
 from penstock.core import Report, tell
 from penstock.plugins import Connection
 from penstock.runtime._exports import Exports
@@ -120,6 +120,10 @@ class Conversation:
         """A publisher failed while the peer read it; the peer is told less."""
         if isinstance(error, Exception):
             tell(self._on_violation, error)
+
+    def warned(self, warning: PenstockError) -> None:
+        """The peer does what it may, and somebody should know."""
+        tell(self._on_violation, warning)
 
     def over(self, error: Exception) -> None:
         """The session has ended."""

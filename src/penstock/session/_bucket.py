@@ -2,7 +2,7 @@
 
 
 class TokenBucket:
-    """Holds up to `burst` tokens and gains `rate` a second."""
+    """Holds up to `burst` tokens and gains `rate` a second; in any s seconds it lets through at most burst + s * rate."""
 
     __slots__ = ("_burst", "_filled", "_rate", "_tokens")
 
@@ -10,16 +10,15 @@ class TokenBucket:
         self._burst = burst
         self._rate = rate
         self._tokens = burst
-        self._filled: float | None = None
+        self._filled = float("-inf")
 
     def spend(self, tokens: float, now: float) -> bool:
         """Take `tokens` and return True, or return False where there are not so many left."""
-        if self._tokens < tokens:
-            # Time is only asked for when the tokens run short: most of the time nothing is computed here.
-            since = now if self._filled is None else self._filled
-            self._tokens = min(self._burst, self._tokens + (now - since) * self._rate)
-            self._filled = now
-        elif self._filled is None:
+        if now != self._filled:
+            # Filled whenever the time has changed, short of tokens or not: what a full bucket would have gained is lost, not saved up.
+            # All messages of one chunk are told the same time, so most calls compute nothing here.
+            held = self._tokens + (now - self._filled) * self._rate
+            self._tokens = held if held < self._burst else self._burst
             self._filled = now
         if self._tokens < tokens:
             return False

@@ -16,6 +16,9 @@ class Dialect(Protocol):
     def feed(self, data: bytes, most: int, /) -> bool:
         """Decode `data`, at most `most` messages of it; return whether some may be left. Raises ProtocolError."""
 
+    def held(self) -> int:
+        """Return how many bytes have arrived that are not decoded yet."""
+
     def tick(self, now: float, /) -> float | None:
         """Do what is due, and return when to be called again, or None."""
 

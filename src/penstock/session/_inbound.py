@@ -8,12 +8,17 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.api import UNBOUNDED, ProtocolError, Subscriber, Subscription
 
 if TYPE_CHECKING:
     from penstock.session._session import Session
+
+
+TINY_WEIGHT: Final = 1
+EMPTY_WEIGHT: Final = 10
+"""A part that adds nothing and ends nothing has no honest use: a hundred of them empty the budget."""
 
 
 class Partial:
@@ -117,8 +122,8 @@ class Inbound(Subscription):
         partial.size += len(data)
         session.partial_bytes += len(data)
         partial.pieces.append(data)
-        if len(data) < limits.tiny_part and not last:
-            session.glitch()
+        if len(data) < limits.tiny_part and (not data or not last):
+            session.glitch(TINY_WEIGHT if data or last else EMPTY_WEIGHT)
         size = self.element_size
         if partial.size > (size or limits.max_element) or partial.parts > limits.max_parts:
             self._fault(

@@ -46,6 +46,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         "began",
         "element_size",
         "id",
+        "idle_since",
         "is_live",
         "keep",
         "target",
@@ -60,6 +61,8 @@ class Outbound(Ledger, Subscriber[bytes]):
         self.is_live: bool = True
         self.element_size: int = 0
         self.began: float = session.now
+        self.idle_since: float | None = None
+        """Since when it was seen without demand and without anything to send; any demand ends that."""
         self.keep: Callable[[bytes], None] | None = None
         """Called with each element that is sent, for whoever must be able to send it again."""
         self.when_over: Callable[[], None] | None = None
@@ -78,6 +81,17 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._surplus: bytes | None = None
         self._ending = False
         self._comes_in_pieces = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing was asked for, and nothing is on its way."""
+        return not (self.available or self.reserved or self._held or self._surplus)
+
+    @property
+    def weight(self) -> int:
+        """Bytes that wait here, outside of the outbox."""
+        held = sum(map(len, self._held)) - self._offset if self._held else 0
+        return held + len(self._gathered or b"") + len(self._surplus or b"")
 
     # --- for the owner, who knows the publisher
 
@@ -98,6 +112,7 @@ class Outbound(Ledger, Subscriber[bytes]):
 
     def granted(self, n: int) -> None:
         """The peer asks for `n` more."""
+        self.idle_since = None
         self.grant(n)
         if self._waits:
             self._begin()
@@ -170,7 +185,9 @@ class Outbound(Ledger, Subscriber[bytes]):
             return
         size = self._mean if self._length < 0 else self._length
         most = 1 if self._comes_in_pieces else room // (size + 8) or 1
-        self._upstream.request(self.reserve(most))
+        n = self.reserve(most)
+        self._session.proportion.asked += n
+        self._upstream.request(n)
 
     def write_part(self, into: bytearray, /) -> bool:
         """Write a part of the element that is being sent, or the next small one behind it; return whether more waits."""
@@ -258,6 +275,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._length = -1  # what follows waits behind it
         if self._held is None:
             self._held = deque()  # bounded by what was reserved, which the room for it bounded
+            self._session.holding[self] = None
             self._outbox.enqueue_large(self)
         self._held.append(element)
         self._mean = max(self._mean, len(element))
@@ -270,6 +288,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             self._fault(f"an element of {len(element)} bytes on a stream whose elements have {size}; give one or more of them, whole")
             return
         self.roll_back(1)  # what was reserved for the pull is counted with the rest
+        self._session.proportion.asked -= 1
         # A piece of several takes more than its pull has reserved: so while they come, one is pulled at a time.
         self._comes_in_pieces = count > 1
         self._surplus = element if self._surplus is None else self._surplus + element
@@ -283,8 +302,10 @@ class Outbound(Ledger, Subscriber[bytes]):
         count = self.reserve(len(surplus) // size)
         self.commit(count)
         if count:
+            self._session.proportion.asked += count
             if self._gathered is None:
                 self._gathered = bytearray()
+                self._session.holding[self] = None
                 self._outbox.gather(self)
             sent = count * size
             self._gathered += memoryview(surplus)[:sent]
@@ -295,6 +316,8 @@ class Outbound(Ledger, Subscriber[bytes]):
                 self.on_complete()
             elif not self.reserved:
                 self.pull()
+        else:
+            self._session.holding[self] = None
 
     def _fault(self, text: str) -> None:
         upstream = self._upstream
@@ -305,7 +328,7 @@ class Outbound(Ledger, Subscriber[bytes]):
     def _end_with_text(self, text: str) -> None:
         if self.is_live:
             self._let_go()
-            self._session.send(self._session.dialect.error(self.id, text[: self._session.limits.max_error_text // 4]))
+            self._session.answer(self._session.dialect.error(self.id, text[: self._session.limits.max_error_text // 4]))
 
     def _let_go(self) -> Subscription | None:
         """End: forget the publisher and what waits, and free the id."""
@@ -315,6 +338,8 @@ class Outbound(Ledger, Subscriber[bytes]):
                 self.flush(self._outbox.buffer)
             self.is_live = False
             self._length = -1  # whatever may still come takes the long way, and is dropped there
+            self._session.proportion.asked -= self.reserved
+            self._session.holding.pop(self, None)
             self._waits = False
             self._outbox.forget(self)
             self._held = self._gathered = self._surplus = None

@@ -5,7 +5,7 @@ Rules of this file:
 * Small messages are bytes already, in order. Large elements are not copied in: their streams stand in a queue, and each turn writes
   one part, so that a large element delays nobody by more than a part of each other one.
 * Above the high-water mark no publisher is asked for anything. A stream that would have asked stands in a queue, and goes on in turn
-  when the writer has taken what waited.
+  when the writer has taken what waited. The writer takes all of it, so there is no low mark: what waits falls to nothing at once.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ class Sender(Protocol):
 class Outbox:
     """What waits to be sent on one connection."""
 
-    __slots__ = ("_blocked", "_gathering", "_held", "_large", "_limits", "buffer", "wake")
+    __slots__ = ("_answered", "_blocked", "_gathering", "_held", "_large", "_limits", "answers", "buffer", "wake")
 
     def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
         self.buffer: bytearray = bytearray()
@@ -41,6 +41,9 @@ class Outbox:
         self._blocked: deque[Sender] = deque()
         self._gathering: list[Sender] = []
         self._held = False
+        self.answers: int = 0
+        """Messages that the peer has caused, and that wait."""
+        self._answered = 0  # their bytes
 
     @property
     def waiting(self) -> int:
@@ -59,6 +62,12 @@ class Outbox:
         if not self.buffer:
             self.wake()
         self.buffer += data
+
+    def count_answer(self, size: int) -> bool:
+        """Count an answer among what waits; return whether so many may."""
+        self.answers += 1
+        self._answered += size
+        return self.answers <= self._limits.outbound_control_count and self._answered <= self._limits.outbound_control
 
     def room(self) -> int:
         """Return how many bytes of elements may still be asked for; 0 or less is none."""
@@ -92,6 +101,7 @@ class Outbox:
         if self._gathering:
             self._flush()
         data, self.buffer = self.buffer, bytearray()
+        self.answers = self._answered = 0
         while self._large and len(data) < self._limits.outbound_high:
             sender = self._large.popleft()
             if sender.write_part(data):

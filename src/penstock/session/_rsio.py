@@ -52,6 +52,7 @@ class RsioDialect:
             session.streams,
             rsio.WireLimits(
                 frame=limits.max_frame,
+                element=limits.max_element,
                 name=limits.max_name,
                 text=limits.max_error_text,
                 reason=limits.max_reason,
@@ -122,6 +123,10 @@ class RsioDialect:
             for extension in self._running:
                 self._ask(extension.heard, self._session.now)
         return self._decoder.feed(data, most=most)
+
+    def held(self) -> int:
+        """What the decoder has kept, of a message that is not whole."""
+        return self._decoder.held
 
     def tick(self, now: float) -> float | None:
         """Let the extensions do what is due."""
@@ -240,7 +245,7 @@ class _Link:
         """Queue a message of the extension's own."""
         if type not in self._extension.codes:
             raise UsageError(f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its codes")
-        self._session.send(rsio.encode(rsio.ExtensionMessage(type=type, body=body)))
+        self._session.answer(rsio.encode(rsio.ExtensionMessage(type=type, body=body)))
 
     def break_off(self, reason: str) -> None:
         """End the connection."""

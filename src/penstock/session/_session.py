@@ -17,9 +17,11 @@ from typing import Any, Protocol
 from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, PublisherFailed, Rejected, Role, Subscriber
 from penstock.session._bucket import TokenBucket
 from penstock.session._dialect import Dialect
+from penstock.session._idle import Idleness
 from penstock.session._inbound import Inbound, Retired
 from penstock.session._outbound import Outbound
 from penstock.session._outbox import Outbox
+from penstock.session._proportion import Proportion
 from penstock.session._states import NEXT_STATE, ConnectionState, Move
 
 DRAINING = "draining"
@@ -45,6 +47,9 @@ class SessionOwner(Protocol):
     def publisher_failed(self, stream: Outbound, error: BaseException, /) -> None:
         """A publisher of this side's failed while it was served: what crossed the wire says less than `error`."""
 
+    def warned(self, warning: PenstockError, /) -> None:
+        """Something that the peer does deserves attention, and is not forbidden."""
+
     def over(self, error: Exception, /) -> None:
         """The session has ended, for this reason. Called once."""
 
@@ -69,6 +74,9 @@ class Session:
         self.now: float = 0.0
         self.streams: dict[int, Inbound | Retired] = {}
         self.serving: dict[int, Outbound] = {}
+        self.holding: dict[Outbound, None] = {}
+        """Those of `serving` with bytes of their own that wait, and perhaps some that had."""
+        self.proportion: Proportion = Proportion()
         self.dying: int = 0
         """Streams whose id is free already, and whose publisher has not stopped yet: the owner counts them down."""
         self.is_draining: bool = False
@@ -91,7 +99,8 @@ class Session:
         self._reason: Exception | None = None
         self._began = 0.0
         self._left_at = 0.0
-        self._quiet_since: float | None = None
+        self._idleness = Idleness(self)
+        self._is_hearing = False
 
     # --- for the owner: bytes and time
 
@@ -107,11 +116,14 @@ class Session:
             return False
         if self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
             self._before_hello += len(data)
+        self._is_hearing = True
         try:
             more = self.dialect.feed(data, most)
         except ProtocolError as error:
             self.break_off(error)
             return False
+        finally:
+            self._is_hearing = False
         if self._before_hello > self.limits.preauth_bytes and self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
             self.break_off(ProtocolError("the peer sent too much before its hello was complete", reason="limit:hello"))
             return False
@@ -142,7 +154,7 @@ class Session:
             return None
         if self.state is not ConnectionState.OPEN:
             return self._tick_handshake(now)
-        dues = (self._tick_partials(now), self._tick_idle(now), self.dialect.tick(now))
+        dues = (self._tick_partials(now), self._tick_idle(now), self._idleness.tick_streams(now), self.dialect.tick(now))
         if self.is_deaf:
             return self.tick(now)  # what was due has ended the conversation: now the goodbye has a deadline
         return min((each for each in dues if each is not None), default=None)
@@ -202,8 +214,19 @@ class Session:
         self.outbox.put(message)
         limits = self.limits
         if self.outbox.waiting > limits.outbound_high + limits.max_element + limits.outbound_control:
-            self.outbox.clear()
             self.break_off(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
+
+    def answer(self, message: bytes) -> None:
+        """Queue a message; one that the peer has caused may not wait beside too many others."""
+        self.send(message)
+        if self._is_hearing and not self.is_deaf and not self.outbox.count_answer(len(message)):
+            self.break_off(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
+
+    def held(self) -> int:
+        """Return how many bytes this connection holds, in all its buffers."""
+        for stream in [stream for stream in self.holding if not stream.weight]:
+            del self.holding[stream]
+        return self.outbox.waiting + self.partial_bytes + self.dialect.held() + sum(stream.weight for stream in self.holding)
 
     def request(self, stream: Inbound, n: int) -> None:
         """Tell the peer of demand, once it knows the stream."""
@@ -242,10 +265,10 @@ class Session:
         """Tell the owner what the peer is not told."""
         self.owner.publisher_failed(stream, error)
 
-    def glitch(self, weight: int = 1) -> None:
+    def glitch(self, weight: int = 1, *, reason: str = "limit:glitches") -> None:
         """Tolerate something odd, as long as the budget lasts."""
         if not self._glitches.spend(weight, self.now):
-            self.break_off(ProtocolError("too many oddities in too short a time", reason="limit:glitches"))
+            self.break_off(ProtocolError("too many oddities in too short a time", reason=reason))
 
     # --- for the dialect: what the peer said
 
@@ -264,6 +287,7 @@ class Session:
             raise ProtocolError(f"stream {stream_id} was opened while it is open", reason=f"protocol:subscribe {stream_id}")
         stream = Outbound(self, stream_id, target, demand)
         self.serving[stream_id] = stream
+        self.proportion.streams += 1
         if refusal is not None:
             stream.refuse(refusal)
         elif self.is_draining:
@@ -292,6 +316,8 @@ class Session:
             # rule 3.9
             stream.cancelled_with("illegal demand")
         else:
+            if not self.proportion.count(self.serving.values()):
+                self.glitch(reason="limit:requests")
             stream.granted(n)
 
     def peer_cancelled(self, stream_id: int) -> None:
@@ -363,6 +389,7 @@ class Session:
 
     def _end_streams(self, error: Exception) -> None:
         serving, self.serving = self.serving, {}
+        self.holding.clear()
         for served in serving.values():
             served.cancelled()
         for stream_id, stream in tuple(self.streams.items()):
@@ -400,16 +427,8 @@ class Session:
         return earliest
 
     def _tick_idle(self, now: float) -> float | None:
-        if self.state is not ConnectionState.OPEN or self.serving or len(self.streams) > self._retired:
-            self._quiet_since = None
-            return None
-        if self._quiet_since is None:
-            self._quiet_since = now
-        due = self._quiet_since + self.limits.idle_connection
-        if now >= due:
-            self.leave("idle")
-            return None
-        return due
+        is_quiet = self.state is ConnectionState.OPEN and not self.serving and len(self.streams) == self._retired
+        return self._idleness.tick_connection(now, is_quiet=is_quiet)
 
 
 def _shown(reason: str) -> str:

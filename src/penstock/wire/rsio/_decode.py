@@ -29,6 +29,7 @@ class WireLimits:
     """What the decoder refuses, on the length alone: see `penstock.api.Limits` for the reasons."""
 
     frame: int = 1 << 20
+    element: int = 4 << 20
     name: int = 1024
     text: int = 4096
     reason: int = 1024
@@ -38,13 +39,14 @@ class WireLimits:
 class RsioDecoder:
     """Feed it chunks; it tells `sink` every message that is complete."""
 
-    __slots__ = ("_data", "_failed", "_limits", "_need", "_pieces", "_position", "_readers", "_sink", "_streams", "_waiting")
+    __slots__ = ("_data", "_element", "_failed", "_limits", "_need", "_pieces", "_position", "_readers", "_sink", "_streams", "_waiting")
 
     def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits | None = None) -> None:
         """`streams` is the sink's own table, by id: what has begun, and what must still be delimited though nobody reads it."""
         self._sink = sink
         self._streams = streams
         self._limits = limits or WireLimits()
+        self._element = min(self._limits.frame, self._limits.element)  # one that comes whole is a message, too
         self._data = b""  # what is being decoded, from _position on
         self._position = 0
         self._pieces: list[bytes] = []  # what arrived after it; joined when there is enough
@@ -138,8 +140,8 @@ class RsioDecoder:
         except IndexError:
             return NEED_MORE
         end = position + size
-        if size > self._limits.frame:
-            raise _too_long("element", size, "limit:frame", self._limits.frame)
+        if size > self._element:
+            raise _too_long("element", size, "limit:frame", self._element)
         if end > len(data):
             return self._wait_for(end - start)
         stride = end - start
@@ -223,8 +225,8 @@ class RsioDecoder:
         size, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         if position < 0:
             return NEED_MORE
-        if size > self._limits.frame:
-            raise _too_long("fixed element size", size, "limit:frame", self._limits.frame)
+        if size > self._element:
+            raise _too_long("fixed element size", size, "limit:frame", self._element)
         self._sink.control(messages.OnSubscribe(subscriber=subscriber, element_size=size))
         return position
 

@@ -1,0 +1,68 @@
+"""Requests in proportion to elements: 5 + 2 · (streams opened + 10 · elements sent), and a glitch for each one more."""
+
+import pytest
+
+from penstock.session import ConnectionState
+from penstock.session._ledger import Ledger
+from penstock.session._proportion import Proportion
+from penstock.wire import rsio
+from tests.session._pair import RawPeer, Script, limited
+
+
+def test_the_formula() -> None:
+    """Five, two for each stream, twenty for each element; what publishers were asked for and have not sent does not count."""
+    proportion = Proportion()
+    proportion.streams = 3
+    proportion.asked = 10
+    live = Ledger()
+    live.reserved = 8
+    assert sum(proportion.count([live]) for _ in range(200)) == 5 + 2 * 3 + 20 * 2
+    live.reserved = 7
+    assert not proportion.count([live])  # 201 requests are still more than 71
+
+
+def _asking(glitch_burst: int = 3, **script: int) -> tuple[RawPeer, Script]:
+    raw = RawPeer(limits=limited(glitch_burst=glitch_burst, glitch_rate=1e-9)).greet()
+    source = raw.owner.publishers["s"] = Script(**script)
+    raw.say(rsio.Subscribe(publisher="s", subscriber=1))
+    raw.hear()
+    return raw, source
+
+
+def test_a_peer_that_asks_and_asks_and_gets_nothing_is_told_so() -> None:
+    """Seven requests are free, three come out of the glitch budget, the next one ends the connection."""
+    raw, source = _asking()
+    raw.say(*[rsio.Request(subscriber=1, demand=1)] * 10)
+    assert raw.session.state is ConnectionState.OPEN
+    assert source.demand == 1
+    raw.say(rsio.Request(subscriber=1, demand=1))
+    assert raw.reason() == "limit:requests"
+
+
+@pytest.mark.parametrize("size", [0, 2])
+def test_a_peer_that_asks_for_one_at_a_time_may_do_so_for_ever(size: int) -> None:
+    """Even in ten requests for each element, once the first has come; of fixed size, too, where elements come packed."""
+    raw, source = _asking(3, element_size=size)
+    for _ in range(200):
+        raw.say(*[rsio.Request(subscriber=1, demand=1)] * 10)
+        source.emit(b"ab")
+        raw.hear()
+    assert raw.session.state is ConnectionState.OPEN
+
+
+def test_elements_that_were_never_sent_do_not_count() -> None:
+    """A stream that ends with elements still owed pays for no request on another."""
+    raw, source = _asking(1)
+    raw.say(rsio.Request(subscriber=1, demand=1000))
+    assert raw.session.proportion.asked == source.demand > 1
+    source.emit(b"a")
+    raw.say(rsio.Cancel(subscriber=1))
+    assert raw.session.proportion.asked == 1
+
+
+def test_pieces_of_several_elements_count_as_so_many() -> None:
+    """As many as were sent; a surplus that waits for demand counts when it goes."""
+    raw, source = _asking(1, element_size=2)
+    raw.say(rsio.Request(subscriber=1, demand=3))
+    source.emit(b"aabbccdd")
+    assert raw.session.proportion.asked - raw.owner.served[0].reserved == 3
