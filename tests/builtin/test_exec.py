@@ -1,5 +1,6 @@
 """The transport ``exec:``, with real child processes."""
 
+import io
 import shlex
 import sys
 from dataclasses import replace
@@ -152,3 +153,42 @@ async def test_sending_waits_for_a_child_that_does_not_read(nursery: trio.Nurser
         assert len(sending.child_tasks) == 1
         sending.cancel_scope.cancel()
     await connection.abort()
+
+
+async def test_the_last_lines_of_stderr_are_told_with_the_status(nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
+    """A bounded number of them, without what a terminal would obey; all of it goes where ours goes."""
+    code = "import sys; sys.stderr.write('\\n'.join(map(str, range(9))) + '\\n\\x1b[31mred\\n'); sys.exit(3)"
+    connection = await _start(code, nursery)
+    assert await connection.receive() is None
+    await connection.aclose()
+    assert connection.farewell() == (
+        f"the child {sys.executable!r} ended with status 3, its last words on stderr were:\n  5\n  6\n  7\n  8\n  \\x1b[31mred"
+    )
+    assert capfd.readouterr().err == "0\n1\n2\n3\n4\n5\n6\n7\n8\n\x1b[31mred\n"
+
+
+async def test_a_child_of_the_child_that_holds_stderr_open_is_not_waited_for(nursery: trio.Nursery) -> None:
+    """What was heard until then is told."""
+    code = (
+        "import subprocess, sys\nsubprocess.Popen(['sleep', '6'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)\n"
+        "print('gone', file=sys.stderr)"
+    )
+    connection = await _start(code, nursery)
+    with trio.fail_after(4):
+        assert await connection.receive() is None
+        await connection.aclose()
+    assert connection.farewell() == f"the child {sys.executable!r} ended with status 0, its last words on stderr were:\n  gone"
+
+
+@pytest.mark.parametrize("ours", ["closed", "absent"])
+async def test_a_stderr_of_ours_that_takes_nothing_keeps_no_child_waiting(
+    ours: str, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the child says is read all the same, and kept."""
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed if ours == "closed" else None)
+    connection = await _start("import sys; sys.stderr.write('x' * 200_000 + '\\nend')", nursery)
+    assert await connection.receive() is None
+    await connection.aclose()
+    assert str(connection.farewell()).endswith("\n  end")

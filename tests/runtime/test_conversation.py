@@ -1,12 +1,20 @@
 """A connection from end to end: over each transport, in both directions, well and badly."""
 
+import shlex
+import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
 
+import pytest
 import trio
+import trustme
 
-from penstock.api import Limits
-from penstock.builtin import Keepalive
+from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed
+from penstock.builtin import Keepalive, MemoryTransport, memory_stream_pair
+from penstock.plugins import ByteConnection, Bytes, Connection, Facts, Tls, TransportOptions, build_registry, hookimpl, parse_url
 from penstock.runtime import connect, serve, subscribe
+from penstock.wire import rsio
 from tests.runtime._services import Census, named, numbers_service, raw_connection
 
 
@@ -81,3 +89,246 @@ async def test_keepalive_finds_a_peer_that_is_gone(autojump_clock: trio.testing.
                 assert peer.is_connected
                 assert len(server.peers) == 1
         await raw.abort()
+
+
+# --- the end
+
+
+class Endings:
+    """What was the last thing that each connection of this process had to say, and how each was closed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.heard: list[object] = []
+        self.closed: list[str] = []
+        receive, aclose, abort = ByteConnection.receive, ByteConnection.aclose, ByteConnection.abort
+
+        async def received(connection: ByteConnection) -> bytes | bytearray | None:
+            try:
+                data = await receive(connection)
+            except Exception as error:
+                self.heard.append(type(error))
+                raise
+            if data is None:
+                self.heard.append(None)
+            return data
+
+        async def aclosed(connection: ByteConnection) -> None:
+            self.closed.append("aclose")
+            await aclose(connection)
+
+        async def aborted(connection: ByteConnection) -> None:
+            self.closed.append("abort")
+            await abort(connection)
+
+        monkeypatch.setattr(ByteConnection, "receive", received)
+        monkeypatch.setattr(ByteConnection, "aclose", aclosed)
+        monkeypatch.setattr(ByteConnection, "abort", aborted)
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Tls:
+    """A certificate for this machine, for either side."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    return Tls(certificate=tmp_path / "server.pem", authorities=tmp_path / "ca.pem", client_may_be_unknown=True)
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "tls"])
+async def test_after_both_goodbyes_a_connection_is_closed_in_good_order(scheme: str, tls: Tls, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who hears the end hears a whole one: over TLS a close_notify, over TCP no reset; and nobody waits for anybody."""
+    endings = Endings(monkeypatch)
+    options = TransportOptions(tls=tls)
+    with trio.fail_after(1):  # a linger alone would be a second
+        async with serve(numbers_service(), f"{scheme}://127.0.0.1:0", options=options) as server:
+            async with connect(server.addresses[0], options=options) as peer, peer.subscribe("numbers/3", serializer="json") as stream:
+                assert [number async for number in stream] == [0, 1, 2]
+            while server.peers:
+                await trio.lowlevel.checkpoint()
+    assert set(endings.heard) == {None}
+    assert endings.closed[:2] == ["aclose", "aclose"]
+
+
+async def test_a_connection_that_was_cut_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
+    """No goodbye to send, none to wait for: the place is free at once."""
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test") as server:
+        raw = await raw_connection(nursery)
+        await raw.send(bytes.fromhex("010000"))
+        await raw.receive()
+        await raw.abort()
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.peers == ()
+        assert trio.current_time() < 0.1
+
+
+QUICK = replace(Limits(), goodbye_timeout=0.2, linger=0.2)
+
+
+async def test_a_goodbye_can_be_read_by_a_peer_that_was_still_sending() -> None:
+    """What it sends is read and thrown away for a while: closing over unread bytes would be a reset, and take the goodbye with it."""
+    async with serve(numbers_service(), "tcp://127.0.0.1:0", limits=QUICK) as server, trio.open_nursery() as nursery:
+        raw = await raw_connection(nursery, server.addresses[0])
+        await raw.send(bytes.fromhex("010000 7f00"))
+        heard = b""
+        for _ in range(8):
+            await raw.send(bytes(4096))
+            await trio.testing.wait_all_tasks_blocked()
+        while (data := await raw.receive()) is not None:
+            heard += data
+        await raw.abort()
+    assert heard.endswith(rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f")))
+
+
+async def test_a_peer_that_goes_on_for_ever_after_the_end_is_cut_off(autojump_clock: trio.testing.MockClock) -> None:
+    """After so many bytes, long before the time is up."""
+    limits = replace(Limits(), linger=1000.0)
+    async with serve(numbers_service(), "memory://test", limits=limits) as server, trio.open_nursery() as nursery:
+        raw = await raw_connection(nursery)
+        await raw.send(bytes.fromhex("010000") + rsio.encode(rsio.Goodbye(reason="")))
+        sent = 0
+        with pytest.raises(trio.BrokenResourceError):
+            while True:
+                await raw.send(bytes(1024))
+                sent += 1024
+                await trio.sleep(0.001)
+        assert server.peers == ()
+        assert 64 << 10 <= sent <= 256 << 10  # what was read, and what a pipe holds besides
+        assert trio.current_time() < 10
+        await raw.abort()
+
+
+async def test_who_never_answers_a_goodbye_is_left_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    """The one that the writer has queued, whoever's call that was: here the peer's own bad message led to it."""
+    async with serve(numbers_service(), "memory://test") as server, trio.open_nursery() as nursery:
+        raw = await raw_connection(nursery)
+        await raw.send(bytes.fromhex("010000 7f00"))
+        await trio.sleep(2.5)
+        assert await raw.receive() == rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f"))
+        assert await raw.receive() is None
+        assert len(server.peers) == 1  # reads on, for a linger
+        await trio.sleep(1)
+        assert server.peers == ()
+        await raw.abort()
+
+
+class Faulty(ByteConnection):
+    """A connection of a transport that somebody wrote, with a mistake in one method."""
+
+    fault: ClassVar[str] = ""
+
+    def _may_fail(self, where: str) -> None:
+        if where == self.fault:
+            raise KeyError(where)
+
+    async def send(self, data: Bytes, /) -> None:
+        self._may_fail("send")
+        await super().send(data)
+
+    async def receive(self) -> bytes | bytearray | None:
+        data = await super().receive()
+        self._may_fail("receive")
+        return data
+
+    async def send_eof(self) -> None:
+        self._may_fail("send_eof")
+        await super().send_eof()
+
+    async def aclose(self) -> None:
+        await super().abort()
+        self._may_fail("aclose")
+
+    async def abort(self) -> None:
+        await super().abort()
+        self._may_fail("abort")
+
+    def farewell(self) -> str | None:
+        self._may_fail("farewell")
+        return None
+
+
+class FaultyTransport(MemoryTransport):
+    """Carries bytes, mostly."""
+
+    schemes: ClassVar[tuple[str, ...]] = ("faulty",)
+
+    def _pair(self, peer: Any, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
+        here, there = memory_stream_pair()
+        facts = Facts(half_close=True, local=True)
+        return Faulty(here, peer=peer, options=ours, facts=facts), ByteConnection(there, peer=peer, options=theirs, facts=facts)
+
+
+class FaultyPlugin:
+    """An outsider's."""
+
+    @hookimpl
+    def penstock_transports(self) -> list[FaultyTransport]:
+        return [FaultyTransport()]
+
+
+@pytest.mark.parametrize("fault", ["send", "receive", "send_eof", "aclose", "abort", "farewell"])
+async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
+    fault: str, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Its streams are told who must act, or the report is; the block is left as ever, and the server goes on."""
+    monkeypatch.setattr(Faulty, "fault", fault)
+    told: list[Exception] = []
+    registry = build_registry([FaultyPlugin()])
+    async with serve(numbers_service(), "faulty://test", registry=registry) as server:
+        ending: Exception | None = None
+        async with connect("faulty://test", registry=registry, on_violation=told.append) as peer:
+            with pytest.raises((PluginError, PublisherFailed, ConnectionLost)) as caught:
+                async with peer.subscribe("failing" if fault in ("send_eof", "aclose") else "endless", demand=1) as stream:
+                    async for _ in stream:
+                        if fault in ("abort", "farewell"):
+                            for scope in tuple(server._connections):
+                                scope.cancel()
+            ending = caught.value
+        async with connect("faulty://test", registry=registry, on_violation=told.append):
+            pass
+    if fault in ("send", "receive"):
+        assert str(ending) == f"the transport (Faulty) raised what no transport may, which ended its connection: KeyError('{fault}')"
+    assert all(isinstance(each, KeyError) for each in told)
+
+
+async def test_a_writer_that_gets_nothing_out_ends_the_connection_and_says_so(autojump_clock: trio.testing.MockClock) -> None:
+    """To whoever waits on this side: how long it was, and which limit that is."""
+    limits = replace(Limits(), write_stall=3.0, idle_connection=1e9)
+    async with trio.open_nursery() as nursery:
+        transport = MemoryTransport()
+        listener = await transport.listen(parse_url("memory://deaf"), options=TransportOptions(), nursery=nursery)
+        async with connect("memory://deaf", limits=limits, extensions=()) as peer:
+            deaf = await listener.accept()
+            await deaf.receive()
+            await deaf.send(bytes.fromhex("020000"))
+            await peer.wait_accepted()
+            streams = [peer.subscribe("x" * 1000) for _ in range(100)]  # more than the pipe holds
+            opened = [await each.__aenter__() for each in streams]
+            with pytest.raises(ConnectionLost, match=r"took nothing of what was sent to it for 3 s \(Limits.write_stall\)"):
+                await anext(opened[0])
+            assert trio.current_time() == pytest.approx(3.0, abs=0.1)
+            for each in streams:
+                await each.__aexit__(None, None, None)
+        await listener.aclose()
+        await deaf.abort()
+
+
+async def test_a_message_that_the_transport_does_not_take_in_ends_the_connection_and_says_so() -> None:
+    """Which limit it was is told here; there is no goodbye, for the transport cannot go on."""
+    options = TransportOptions(max_message=100)
+    async with serve(numbers_service(), "memory-framed://test") as server, connect(server.addresses[0], options=options) as peer:
+        with pytest.raises(ConnectionLost, match=r"the connection was ended, because .*100"):
+            async with peer.subscribe("endless", demand=2) as stream:
+                await anext(stream)
+                await anext(stream)
+
+
+async def test_how_a_child_ended_is_told_to_its_streams() -> None:
+    """Its status and its last words, not merely that it is gone."""
+    code = "import sys; sys.stdin.buffer.read(3); print('no such table: ticks', file=sys.stderr); sys.exit(3)"
+    with pytest.raises(ConnectionLost) as caught:
+        async with subscribe(f"exec:{shlex.join([sys.executable, '-c', code])}#ticks") as stream:
+            await anext(stream)
+    assert str(caught.value) == (
+        "the connection ended before the peer said hello: is it a server of this protocol that listens there? "
+        f"The child {sys.executable!r} ended with status 3, its last words on stderr were:\n  no such table: ticks"
+    )

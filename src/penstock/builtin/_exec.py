@@ -5,11 +5,13 @@ Rules of this file:
 * There is no shell: the command is split into words as a shell would, and nothing in it is expanded.
 * A child never outlives its connection: its pipes are closed, then it is asked to end, then it is killed, each after its deadline.
   It is waited for, also when the task that closes is cancelled.
-* What the child writes to stderr goes where ours goes.
+* What the child writes to stderr goes where ours goes; the last lines of it are kept, for whoever asks how the child ended.
 """
 
+import codecs
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from typing import ClassVar, Final, cast
 
@@ -18,13 +20,23 @@ import trio
 from penstock.api import UsageError
 from penstock.plugins import ByteConnection, Connection, Facts, Peer, Transport, TransportOptions, Url
 
+LAST_LINES: Final = 5
+"""Lines of its stderr that a child's farewell repeats."""
+
+LAST_WORDS: Final = 2048
+"""Characters of them."""
+
+EAR_SECONDS: Final = 0.5
+"""How long to wait for the end of a child's stderr when the child has ended: a child of its own may hold it open for ever."""
+
+_CHUNK: Final = 4096
 _FACTS: Final = Facts(half_close=True, local=True)
 
 
 class ExecTransport(Transport):
     """Starts a command and speaks with it over its standard input and output. It can only connect.
 
-    `Connection.farewell` tells the child's exit status.
+    `Connection.farewell` tells the child's exit status, and the last lines that it wrote to stderr.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("exec",)
@@ -32,10 +44,13 @@ class ExecTransport(Transport):
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         command = url.command()
         try:
-            child = await trio.lowlevel.open_process(list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            pipe = subprocess.PIPE
+            child = await trio.lowlevel.open_process(list(command), stdin=pipe, stdout=pipe, stderr=pipe)
         except OSError as error:
             raise UsageError(f"cannot start {command[0]!r}: {error}. No shell is involved: write it as the system finds it") from error
-        return ExecConnection(child, command[0], options)
+        connection = ExecConnection(child, command[0], options)
+        nursery.start_soon(connection.listen)
+        return connection
 
 
 class ExecConnection(ByteConnection):
@@ -48,6 +63,21 @@ class ExecConnection(ByteConnection):
         self._child = child
         self._name = name
         self._kill_timeout = options.kill_timeout
+        self._ear = trio.CancelScope(shield=True)  # what a child says while it ends is worth most: closing ends this, and nothing else
+        self._heard_all = trio.Event()
+        self._last_words = ""
+
+    async def listen(self) -> None:
+        """Pass on what the child writes to stderr, until it is closed."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        stderr = cast("trio.abc.ReceiveStream", self._child.stderr)
+        with self._ear:
+            async with stderr:
+                while data := await stderr.receive_some(_CHUNK):
+                    text = decoder.decode(data)
+                    self._last_words = (self._last_words + text)[-LAST_WORDS:]
+                    _pass_on(text)
+        self._heard_all.set()
 
     async def aclose(self) -> None:
         try:
@@ -70,11 +100,31 @@ class ExecConnection(ByteConnection):
             stop()
             with trio.move_on_after(self._kill_timeout, shield=True):
                 await self._child.wait()
+        with trio.move_on_after(EAR_SECONDS, shield=True):
+            await self._heard_all.wait()
+        self._ear.cancel()
 
     def farewell(self) -> str | None:
         status = self._child.poll()
         if status is None:
-            return f"the child {self._name!r} still runs"
-        if status < 0:
-            return f"the child {self._name!r} was ended by {signal.Signals(-status).name}"
-        return f"the child {self._name!r} ended with status {status}"
+            how = "still runs"
+        elif status < 0:
+            how = f"was ended by {signal.Signals(-status).name}"
+        else:
+            how = f"ended with status {status}"
+        lines = [_printable(line) for line in self._last_words.splitlines() if line.strip()][-LAST_LINES:]
+        said = "".join(f"\n  {line}" for line in lines)
+        return f"the child {self._name!r} {how}" + (f", its last words on stderr were:{said}" if said else "")
+
+
+def _pass_on(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        pass  # ours is closed, or was never there; the child's must be read all the same, or the child would wait
+
+
+def _printable(line: str) -> str:
+    # A terminal obeys what it is told to print.
+    return "".join(letter if letter.isprintable() or letter == "\t" else ascii(letter)[1:-1] for letter in line)

@@ -5,25 +5,36 @@ Rules of this file:
 * Nothing is written but by the writer, and nobody's cancellation reaches it: a send that was cut short would leave half a message.
   So reader, writer and timer are shielded; cancelling the conversation says goodbye, waits for its answer within the deadline, and
   then ends them.
-* Nothing that the peer sends raises out of here. The conversation ends, for a reason that `over` tells.
+* Nothing that the peer sends, and nothing that the transport raises, raises out of here. The conversation ends, for a reason that `over`
+  tells.
+* A transport that has ended is asked how (`farewell`) before anybody is told: a child's exit status is worth more than "it is gone".
+* After both goodbyes the transport is closed in good order; every other end is an abort. Before either, what the peer still sends is read
+  for a while: a connection that is closed over unread bytes is reset, and a reset takes our goodbye with it.
 * When `run` returns, nothing of the connection runs any more, and its transport is closed.
 """
 
+import random
 from collections.abc import Callable
-from contextlib import suppress
 from time import monotonic
 from typing import Any
 
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, Role, Subscriber
+from penstock.api import ConnectionLost, Limits, PenstockError, PluginError, Role, Subscriber
 from penstock.core import Report, tell
 from penstock.plugins import Connection
 from penstock.runtime._exports import Exports
-from penstock.session import ConnectionState, Outbound, RsioDialect, Session
+from penstock.runtime._watch import Watch
+from penstock.session import CUT, CUT_EARLY, ConnectionState, Outbound, RsioDialect, Session
 
 MESSAGES_A_TURN = 64
 """Messages that are decoded between two looks at the clock."""
+
+GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+"""What a transport raises when the peer, or the network, is gone."""
+
+LINGER_BYTES = 64 << 10
+"""What is read, and thrown away, of a peer that goes on after the end."""
 
 
 class Conversation:
@@ -37,12 +48,12 @@ class Conversation:
         role: Role,
         limits: Limits,
         make_dialect: Callable[[Session], RsioDialect],
-        chance: Callable[[], float],
         on_violation: Report,
+        watch: Watch,
         began: float,
     ) -> None:
         self.connection: Connection = connection
-        self.session: Session = Session(self, make_dialect, role=role, limits=limits, chance=chance)
+        self.session: Session = Session(self, make_dialect, role=role, limits=limits, chance=random.random)
         self.is_open: trio.Event = trio.Event()
         """Both sides have said hello, or never will."""
         self.reason: Exception | None = None
@@ -50,7 +61,12 @@ class Conversation:
         self._limits = limits
         self._exports = exports
         self._on_violation = on_violation
+        self._watch = watch
         self._over = trio.Event()
+        self._cut = trio.Event()
+        """The transport has ended, or is as good as ended."""
+        self._cause: Exception | None = None
+        """What ended it, where it was no end in good order."""
         self._silent = trio.Event()
         """Nothing more comes from the peer."""
         self._said: trio.Event | None = None
@@ -60,32 +76,47 @@ class Conversation:
         self._communication = trio.CancelScope(shield=True)
         self._writer: trio.lowlevel.Task | None = None
         self._timer = trio.CancelScope()
+        watch.begin(lambda: self.session.is_deaf)
         self.session.start(began)  # here, so that our hello comes before whatever is asked for next
 
     # --- for whoever opened it
 
     async def run(self) -> None:
         """Talk until the conversation is over; cancelled, say goodbye first. Returns, whatever the peer does."""
-        async with trio.open_nursery() as nursery:
-            self._exports.open(nursery, self.session)
-            self._retime()
-            nursery.start_soon(self._communicate)
-            try:
-                await self._over.wait()
-            finally:
-                self.leave("shutdown")
-                await self._part()
+        try:
+            async with trio.open_nursery() as nursery:
+                self._exports.open(nursery, self.session, self._watch)
+                self._retime()
+                nursery.start_soon(self._communicate)
+                try:
+                    await self._over.wait()
+                finally:
+                    self.leave("shutdown")
+                    await self._part()
+        finally:
+            self._watch.closed(*self.session.epitaph)
 
     async def _part(self) -> None:
         """Wait for the end of the goodbyes, let the last word out, and close: all within the deadlines, whatever the peer does."""
-        limits = self._limits
+        limits, is_out = self._limits, False
         with trio.move_on_after(limits.goodbye_timeout + limits.linger, shield=True):
             await self._over.wait()
-            await self._linger()
+            is_out = await self._linger()
         self._end(ConnectionLost("the peer did not answer the goodbye in time"))
         self._communication.cancel()
-        with trio.CancelScope(shield=True):
-            await self.connection.abort()
+        await self._close(in_good_order=is_out and self.session.is_parted)
+
+    async def _close(self, *, in_good_order: bool) -> None:
+        """Close: in good order, so that the peer knows that it has heard everything, or else at once."""
+        for close in (self.connection.aclose, self.connection.abort) if in_good_order else (self.connection.abort,):
+            try:
+                with trio.move_on_after(self._limits.goodbye_timeout, shield=True) as closing:
+                    await close()
+            except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+                tell(self._on_violation, error)
+            else:
+                if not closing.cancelled_caught:
+                    return
 
     def leave(self, reason: str) -> None:
         """Say goodbye, once, and let everything end."""
@@ -94,7 +125,11 @@ class Conversation:
 
     def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> None:
         """Open a stream to a publisher of the peer's."""
-        self.session.subscribe(target, subscriber)
+        if self._watch.wants_streams:
+            subscribed = self._watch.subscribing(subscriber)
+            subscribed.began(self.session.subscribe(target, subscribed).id, target)
+        else:
+            self.session.subscribe(target, subscriber)
 
     # --- what the session tells
 
@@ -106,6 +141,7 @@ class Conversation:
 
     def opened(self) -> None:
         """Both sides have said hello."""
+        self._watch.opened(self.connection.peer)
         self.is_open.set()
 
     def serve(self, stream: Outbound) -> None:
@@ -118,6 +154,7 @@ class Conversation:
 
     def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
         """A publisher failed while the peer read it; the peer is told less."""
+        self._watch.failed(stream, error)
         if isinstance(error, Exception):
             tell(self._on_violation, error)
 
@@ -138,50 +175,100 @@ class Conversation:
     # --- the tasks
 
     async def _communicate(self) -> None:
-        """Reader, writer, timer: beyond the reach of everybody's cancellation but `_part`'s."""
+        """Reader, writer, timer, and who waits for the end: beyond the reach of everybody's cancellation but `_part`'s."""
         with self._communication:
             async with trio.open_nursery() as nursery:
-                for work in (self._read, self._write, self._keep_time):
+                for work in (self._read, self._write, self._keep_time, self._mourn):
                     nursery.start_soon(work)
 
     async def _read(self) -> None:
-        connection, session = self.connection, self.session
-        try:
-            while (data := await connection.receive()) is not None:
-                turn_ends = monotonic() + self._limits.turn
-                more = session.receive(bytes(data), trio.current_time(), most=MESSAGES_A_TURN)
-                while more:
-                    if monotonic() > turn_ends:
-                        await trio.lowlevel.checkpoint()
-                        turn_ends = monotonic() + self._limits.turn
-                    more = session.receive(b"", trio.current_time(), most=MESSAGES_A_TURN)
-                self._retime()
-        except (trio.BrokenResourceError, trio.ClosedResourceError, LimitExceeded):
-            pass  # the network, or we ourselves; or a message that the transport would not take in
-        session.end_of_input()
+        session, left = self.session, LINGER_BYTES
+        while left > 0 and (data := await self._receive()) is not None:
+            if self._over.is_set():
+                left -= len(data)
+            turn_ends = monotonic() + self._limits.turn
+            more = session.receive(bytes(data), trio.current_time(), most=MESSAGES_A_TURN)
+            while more:
+                if monotonic() > turn_ends:
+                    await trio.lowlevel.checkpoint()
+                    turn_ends = monotonic() + self._limits.turn
+                more = session.receive(b"", trio.current_time(), most=MESSAGES_A_TURN)
+            self._retime()
         self._silent.set()
+        self._cut.set()
+
+    async def _receive(self) -> bytes | bytearray | None:
+        try:
+            return await self.connection.receive()
+        except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+            self._cut_by(error)
+            return None
 
     async def _write(self) -> None:
         session = self.session
+        while True:
+            if session.outbox.is_empty:
+                if self._said is not None:
+                    self._said.set()
+                self._writer = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._unpark)
+            elif data := session.take():
+                if session.is_deaf:
+                    self._retime()  # our goodbye is among it, whoever's call that was: from now on its answer has a deadline
+                if not await self._send(data):
+                    break
+            else:
+                await trio.lowlevel.checkpoint()
+        if self._said is not None:
+            self._said.set()
+
+    async def _send(self, data: bytearray) -> bool:
         try:
-            while True:
-                if session.outbox.is_empty:
-                    if self._said is not None:
-                        self._said.set()
-                    self._writer = trio.lowlevel.current_task()
-                    await trio.lowlevel.wait_task_rescheduled(self._unpark)
-                elif data := session.take():
-                    if session.is_deaf:
-                        self._retime()  # our goodbye is among it, whoever's call that was: from now on its answer has a deadline
-                    with trio.fail_after(self._limits.write_stall):
-                        await self.connection.send(data)
-                else:
-                    await trio.lowlevel.checkpoint()
-        except (trio.TooSlowError, trio.BrokenResourceError, trio.ClosedResourceError):
-            self._is_mute = True
-            session.end_of_input()  # what was cut short cannot be gone on with
-            if self._said is not None:
-                self._said.set()
+            with trio.fail_after(self._limits.write_stall):
+                await self.connection.send(data)
+        except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+            self._is_mute = True  # what was cut short cannot be gone on with
+            self._cut_by(error)
+        return not self._is_mute
+
+    def _cut_by(self, error: Exception) -> None:
+        if not self._cut.is_set():
+            self._cause = error
+            self._cut.set()
+
+    async def _mourn(self) -> None:
+        """When the transport has ended: find out how, and tell the session."""
+        await self._cut.wait()
+        if self.session.is_deaf:
+            self.session.end_of_input()
+            return
+        is_gone = self._cause is None or isinstance(self._cause, GONE)
+        if is_gone:  # a child, for one, has its status when it has been closed
+            await self._close(in_good_order=True)
+        self.session.end_of_input(self._obituary(is_gone=is_gone))
+
+    def _obituary(self, *, is_gone: bool) -> Exception:
+        """How the transport ended, as far as that is known."""
+        cause = self._cause
+        if isinstance(cause, trio.TooSlowError):
+            stall = f"{self._limits.write_stall:g} s (Limits.write_stall)"
+            return ConnectionLost(f"the peer took nothing of what was sent to it for {stall}, which ended the connection")
+        if isinstance(cause, PenstockError):  # a message that was too large for the transport to take in, for one
+            return ConnectionLost(f"the connection was ended, because {cause}")
+        if not is_gone:
+            kind = type(self.connection).__name__
+            return PluginError(f"the transport ({kind}) raised what no transport may, which ended its connection: {cause!r}")
+        words = self._farewell()
+        how = CUT if self.is_open.is_set() else CUT_EARLY
+        return ConnectionLost(f"{how}{'.' if how is CUT else ''} {words[0].upper()}{words[1:]}" if words else how)
+
+    def _farewell(self) -> str:
+        try:
+            words = self.connection.farewell()
+        except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+            tell(self._on_violation, error)
+            return ""
+        return words or ""
 
     async def _keep_time(self) -> None:
         while True:
@@ -194,17 +281,25 @@ class Conversation:
         due = self.session.tick(trio.current_time())
         self._timer.deadline = float("inf") if due is None else due
 
-    async def _linger(self) -> None:
-        """Let the last word out. Where it answers a goodbye, the peer closes first: a transport that is closed too early loses it."""
+    async def _linger(self) -> bool:
+        """Let the last word out, and give the peer time to read it; return whether it is out.
+
+        Who said goodbye first closes first. The other reads on until then, as does who was not answered.
+        """
         if not self._is_mute and (self._writer is None or not self.session.outbox.is_empty):
             self._said = trio.Event()
             await self._said.wait()
         if self._is_mute:
-            return
-        with trio.move_on_after(self._limits.linger), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            await self.connection.send_eof()
-            if self.session.was_told_to_leave:
+            return False
+        with trio.move_on_after(self._limits.linger):
+            try:
+                await self.connection.send_eof()
+            except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+                self._cut_by(error)
+                return False
+            if not self.session.was_answered:
                 await self._silent.wait()
+        return True
 
     def _unpark(self, _: Any) -> trio.lowlevel.Abort:
         self._writer = None

@@ -7,6 +7,7 @@ Rules of this file:
 * A stream's place is free when its publisher has really stopped, not when the peer has cancelled it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -15,6 +16,7 @@ from penstock.api import PublicError, Subscriber, Subscription
 from penstock.core import Report, Scope, tell, waits_for_demand
 from penstock.plugins import Peer, Registry, Serializer
 from penstock.runtime._service import Publication, Service
+from penstock.runtime._watch import Watch
 from penstock.session import Outbound, Session
 
 NO_SUCH = "no such publisher"
@@ -30,12 +32,14 @@ class Exports:
         self._on_violation = on_violation
         self._nursery: trio.Nursery | None = None
         self._session: Session | None = None
+        self._watch: Watch | None = None
         self._made: dict[Outbound, tuple[Publication, Serializer | None]] = {}  # between accept and attach, which follows at once
 
-    def open(self, nursery: trio.Nursery, session: Session) -> None:
-        """From now on publishers run in `nursery`."""
+    def open(self, nursery: trio.Nursery, session: Session, watch: Watch) -> None:
+        """From now on publishers run in `nursery`, and `watch` is told of them."""
         self._nursery = nursery
         self._session = session
+        self._watch = watch
 
     def serve(self, stream: Outbound, peer: Peer) -> None:
         """Answer a subscribe."""
@@ -46,20 +50,22 @@ class Exports:
         idle = waits_for_demand(publication.source)
         if not idle:
             self._made[stream] = found  # what the user's function has made is not made twice
+        if self._watch is not None:
+            self._watch.serving(stream)
         stream.accept(element_size=publication.element_size, idle_until_demand=idle)
 
     def attach(self, stream: Outbound, peer: Peer) -> None:
         """Begin a stream that was accepted. One that was idle is looked up again: until now only its name was kept."""
         found = self._made.pop(stream, None) or self._find(stream, peer)
-        nursery, session = self._nursery, self._session
-        if found is None or nursery is None or session is None:
+        nursery, session, watch = self._nursery, self._session, self._watch
+        if found is None or nursery is None or session is None or watch is None:
             return
         publication, serializer = found
-        tenant = _Tenant(session)
+        tenant = _Tenant(session, stream.when_over)
         scope = tenant.scope = Scope(nursery, on_violation=self._on_violation, on_drained=tenant.drained)
         stream.when_over = tenant.over
         try:
-            publication.source.attach(stream if serializer is None else _Encoder(stream, serializer), scope)
+            publication.source.attach(watch.counted(stream, stream if serializer is None else _Encoder(stream, serializer)), scope)
         except Exception as error:  # boundary: attach of a source that somebody else wrote
             stream.on_error(error)
 
@@ -84,12 +90,13 @@ class Exports:
 class _Tenant:
     """A stream's place in `max_subscriptions`: taken until its publisher has stopped."""
 
-    __slots__ = ("_is_over", "_session", "scope")
+    __slots__ = ("_is_over", "_session", "_then", "scope")
 
     scope: Scope
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, then: Callable[[], None] | None) -> None:
         self._session = session
+        self._then = then
         self._is_over = False
 
     def over(self) -> None:
@@ -97,6 +104,8 @@ class _Tenant:
         if self.scope.running:
             self._is_over = True
             self._session.stopping()
+        if self._then is not None:
+            self._then()
 
     def drained(self) -> None:
         """No task of the publisher is left."""

@@ -7,7 +7,6 @@ Rules of this file:
   the streams, not from the block.
 """
 
-import random
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -21,6 +20,7 @@ from penstock.runtime._conversation import Conversation
 from penstock.runtime._exports import Exports
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
+from penstock.runtime._watch import Watch
 from penstock.session import RsioDialect, Session
 
 
@@ -102,10 +102,10 @@ class Connecting(AbstractAsyncContextManager[Peer]):
         self._conversation = converse(
             connection,
             role=Role.CLIENT,
-            service=self._service,
+            exports=Exports(self._service, self._registry, on_violation=self._on_violation),
+            watch=Watch(self._registry.events, address=str(self._url), dialect="rsio", accepted=False),
             limits=self._limits,
             extensions=self._extensions,
-            registry=self._registry,
             on_violation=self._on_violation,
         )
         nursery.start_soon(self._conversation.run)
@@ -131,10 +131,10 @@ def converse(
     connection: Connection,
     *,
     role: Role,
-    service: Service,
+    exports: Exports,
+    watch: Watch,
     limits: Limits,
     extensions: Sequence[Extension],
-    registry: Registry,
     on_violation: Report,
     began: float | None = None,
 ) -> Conversation:
@@ -145,11 +145,11 @@ def converse(
 
     return Conversation(
         connection,
-        Exports(service, registry, on_violation=on_violation),
+        exports,
         role=role,
         limits=limits,
         make_dialect=make_dialect,
-        chance=random.random,
         on_violation=on_violation,
+        watch=watch,
         began=trio.current_time() if began is None else began,
     )

@@ -20,9 +20,11 @@ from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
 from penstock.core import Report, log_violation, tell
 from penstock.plugins import Connection, Listener, Registry, TransportOptions, build_registry, parse_url
 from penstock.runtime._conversation import Conversation
+from penstock.runtime._exports import Exports
 from penstock.runtime._opening import converse, offered
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
+from penstock.runtime._watch import Watch
 
 PAUSE = 0.1
 """Seconds to wait when the system is out of something, files mostly."""
@@ -142,7 +144,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                 continue
             if self._has_room(connection):
                 scope = self._admit(connection)
-                self._nursery.start_soon(self._serve_one, connection, scope)
+                self._nursery.start_soon(self._serve_one, connection, scope, str(listener.addresses[0]))
             else:
                 await connection.abort()
             await trio.sleep(self._pace.count(trio.current_time()))
@@ -172,19 +174,19 @@ class Server(AbstractAsyncContextManager["Server"]):
             if not self._per_host[host]:
                 del self._per_host[host]
 
-    async def _serve_one(self, connection: Connection, scope: trio.CancelScope) -> None:
+    async def _serve_one(self, connection: Connection, scope: trio.CancelScope, address: str) -> None:
         host = connection.peer.host  # a handshake may tell more of the peer
         try:
             with scope:
-                await self._talk(connection)
+                await self._talk(connection, address)
         except Exception as error:  # boundary: one connection; the server and the others go on
             tell(self._on_violation, error)
         finally:
             self._dismiss(connection, scope, host)
-            with trio.CancelScope(shield=True):
+            with trio.move_on_after(self._limits.goodbye_timeout, shield=True):
                 await connection.abort()
 
-    async def _talk(self, connection: Connection) -> None:
+    async def _talk(self, connection: Connection, address: str) -> None:
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
             try:
@@ -195,10 +197,10 @@ class Server(AbstractAsyncContextManager["Server"]):
             conversation = converse(
                 connection,
                 role=Role.SERVER,
-                service=self._service,
+                exports=Exports(self._service, self._registry, on_violation=self._on_violation),
+                watch=Watch(self._registry.events, address=address, dialect="rsio", accepted=True),
                 limits=self._limits,
                 extensions=self._extensions,
-                registry=self._registry,
                 on_violation=self._on_violation,
                 began=began,
             )

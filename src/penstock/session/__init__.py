@@ -7,7 +7,7 @@ from penstock.session._dialect import Dialect
 from penstock.session._inbound import Inbound
 from penstock.session._outbound import Outbound
 from penstock.session._rsio import RsioDialect
-from penstock.session._session import Session, SessionOwner
+from penstock.session._session import CUT, CUT_EARLY, Session, SessionOwner
 from penstock.session._states import ConnectionState
 
-__all__ = ["ConnectionState", "Dialect", "Inbound", "Outbound", "RsioDialect", "Session", "SessionOwner"]
+__all__ = ["CUT", "CUT_EARLY", "ConnectionState", "Dialect", "Inbound", "Outbound", "RsioDialect", "Session", "SessionOwner"]

@@ -27,6 +27,8 @@ from penstock.session._states import NEXT_STATE, ConnectionState, Move
 DRAINING = "draining"
 REFUSED = "refused"
 CHURN_SECONDS = 1.0
+CUT = "the connection ended without a goodbye: the peer's process or the network is gone"
+CUT_EARLY = "the connection ended before the peer said hello: is it a server of this protocol that listens there?"
 
 
 class SessionOwner(Protocol):
@@ -80,8 +82,12 @@ class Session:
         self.dying: int = 0
         """Streams whose id is free already, and whose publisher has not stopped yet: the owner counts them down."""
         self.is_draining: bool = False
-        self.was_told_to_leave: bool = False
-        """The peer said goodbye first, and waits for our answer."""
+        self.is_parted: bool = False
+        """Both sides have said goodbye."""
+        self.was_answered: bool = False
+        """This side said it first, or both at once: nothing more comes from the peer."""
+        self.epitaph: tuple[str, Exception | None] = ("closed", None)
+        """Why it ends: a token, or what the peer gave as its reason; and the fault, where it is no plain goodbye."""
         self.partials: int = 0
         self.partial_bytes: int = 0
         self.outgoing: Callable[[bytes], bytes] | None = None
@@ -129,13 +135,14 @@ class Session:
             return False
         return more
 
-    def end_of_input(self) -> None:
-        """The transport has ended, in whatever way."""
+    def end_of_input(self, error: Exception | None = None) -> None:
+        """The transport has ended, in whatever way: the way of `error`, if that is known."""
         if self.state is not ConnectionState.OVER:
-            self._end(
-                Move.CUT,
-                self._reason or ConnectionLost("the connection ended without a goodbye: the peer's process or the network is gone"),
-            )
+            is_early = self.state in (ConnectionState.FRESH, ConnectionState.GREETING)
+            end = self._reason or error or ConnectionLost(CUT_EARLY if is_early else CUT)
+            if not self.is_deaf:
+                self.epitaph = "lost", end
+            self._end(Move.CUT, end)
 
     def take(self) -> bytearray:
         """Return what shall be sent now, perhaps nothing."""
@@ -178,7 +185,8 @@ class Session:
         """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it."""
         if self.is_deaf:
             return
-        self._reason = error or ConnectionLost(f"this side closed the connection: {reason}")
+        self._reason = error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}")
+        self.epitaph = reason or "closed", error
         self._move(Move.LEFT)
         self._left_at = self.now
         self._end_streams(self._reason)
@@ -359,8 +367,10 @@ class Session:
         """The peer said goodbye."""
         if self.state is ConnectionState.OVER:
             return  # a second one, which arrived together with the first
-        self.was_told_to_leave = True
         answer = self.state is not ConnectionState.LEAVING  # one goodbye of each side is enough: crossing ones answer each other
+        self.is_parted, self.was_answered = True, not answer
+        if answer:
+            self.epitaph = ascii(reason[:200])[1:-1] or "closed", None
         error = self._reason or ConnectionLost(f"the peer closed the connection: {_shown(reason)}")
         self._end(Move.TOLD_TO_LEAVE, error, farewell=self.dialect.goodbye("") if answer else b"")
 

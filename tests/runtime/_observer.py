@@ -1,0 +1,59 @@
+"""A plugin that writes down what it is told, as an outsider would write one, and a registry with it."""
+
+from penstock.plugins import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    Registry,
+    StreamEnded,
+    StreamOpened,
+    build_registry,
+    hookimpl,
+)
+
+
+class Observer:
+    """Everything that happens, in order."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    @hookimpl
+    def penstock_connection_opened(self, event: ConnectionOpened) -> None:
+        self.events.append(event)
+
+    @hookimpl
+    def penstock_connection_closed(self, event: ConnectionClosed) -> None:
+        self.events.append(event)
+
+    @hookimpl
+    def penstock_stream_opened(self, event: StreamOpened) -> None:
+        self.events.append(event)
+
+    @hookimpl
+    def penstock_stream_ended(self, event: StreamEnded) -> None:
+        self.events.append(event)
+
+    def registry(self) -> Registry:
+        """What is installed, and this."""
+        return build_registry([self])
+
+    @property
+    def opened(self) -> list[ConnectionOpened]:
+        return [each for each in self.events if isinstance(each, ConnectionOpened)]
+
+    @property
+    def closed(self) -> list[ConnectionClosed]:
+        return [each for each in self.events if isinstance(each, ConnectionClosed)]
+
+    @property
+    def begun(self) -> list[StreamOpened]:
+        return [each for each in self.events if isinstance(each, StreamOpened)]
+
+    @property
+    def ended(self) -> list[StreamEnded]:
+        return [each for each in self.events if isinstance(each, StreamEnded)]
+
+    def story(self) -> list[str]:
+        """The kinds of what happened, in order."""
+        return [type(each).__name__ for each in self.events]
