@@ -28,7 +28,10 @@ DRAINING = "draining"
 REFUSED = "refused"
 CHURN_SECONDS = 1.0
 CUT = "the connection ended without a goodbye: the peer's process or the network is gone"
+"""What a stream is told when nothing is known but the transport's end."""
+
 CUT_EARLY = "the connection ended before the peer said hello: is it a server of this protocol that listens there?"
+"""The same, before the peer's hello."""
 
 
 class SessionOwner(Protocol):
