@@ -56,6 +56,17 @@ FAULTS = [
     Fault("src/penstock/plugins/_new.py", "from penstock.wire import rsio", "What plugin authors import rests on api, pluggy and trio"),
     Fault("src/penstock/builtin/_new.py", "from penstock.wire import rsio", "What we ship uses the plugin surface only"),
     Fault("src/penstock/session/_new.py", "from penstock.wire.rsio._varint import encode_varint", "wire.rsio is entered by its front door"),
+    Fault("src/penstock/wire/reactivesocket/_new.py", "import trio", "Codecs and session do no I/O, read no clock, roll no dice"),
+    Fault(
+        "src/penstock/wire/reactivesocket/_new.py",
+        "from penstock.wire.rsio._varint import encode_varint",
+        "wire.rsio is entered by its front door",
+    ),
+    Fault(
+        "src/penstock/session/_new.py",
+        "from penstock.wire.reactivesocket._layout import HEADER",
+        "wire.reactivesocket is entered by its front door",
+    ),
     Fault("src/penstock/runtime/_new.py", "from penstock.session._ledger import Ledger", "session is entered by its front door"),
     Fault("src/penstock/cli/_new.py", "from penstock.runtime._router import Router", "runtime is entered by its front door"),
     Fault("src/penstock/_new.py", "from penstock.cli._cat import run", "cli is entered by its front door"),
