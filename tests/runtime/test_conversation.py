@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,10 +11,12 @@ import pytest
 import trio
 import trustme
 
-from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed
+from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed, Subscriber
 from penstock.builtin import Keepalive, MemoryTransport, memory_stream_pair
+from penstock.core import Scope, Source, single
 from penstock.plugins import ByteConnection, Bytes, Connection, Facts, Tls, TransportOptions, build_registry, hookimpl, parse_url
-from penstock.runtime import connect, serve, subscribe
+from penstock.runtime import Service, connect, serve, subscribe
+from penstock.testing import run_virtual
 from penstock.wire import rsio
 from tests.runtime._services import Census, named, numbers_service, raw_connection
 
@@ -332,3 +335,55 @@ async def test_how_a_child_ended_is_told_to_its_streams() -> None:
         "the connection ended before the peer said hello: is it a server of this protocol that listens there? "
         f"The child {sys.executable!r} ended with status 3, its last words on stderr were:\n  no such table: ticks"
     )
+
+
+# --- shutting down
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_server_that_is_shut_down_has_not_failed(seed: int) -> None:
+    """A publisher that works at that moment is stopped: its subscriber hears of the shutdown, and nobody of a fault."""
+    told: list[Exception] = []
+    service = Service()
+
+    @service.publisher("slow")
+    async def slow() -> AsyncIterator[bytes]:
+        while True:
+            await trio.sleep(1)
+            yield b"x"
+
+    async def read() -> None:
+        with pytest.raises(ConnectionLost, match="shutdown"):
+            async with subscribe("memory://test/slow") as stream:
+                async for _ in stream:
+                    pass
+
+    async def shut_down() -> None:
+        async with trio.open_nursery() as nursery:
+            async with serve(service, "memory://test", on_violation=told.append):
+                nursery.start_soon(read)
+                await trio.sleep(2.5)
+
+    run_virtual(shut_down, seed=seed)
+    assert told == []
+
+
+async def test_a_publisher_that_does_not_stop_is_cancelled_in_the_end(autojump_clock: trio.testing.MockClock) -> None:
+    """A connection that is over waits for the tasks of its publishers, and not for ever."""
+    with trio.fail_after(60):
+        async with serve(_stubborn(), "memory://test"), subscribe("memory://test/stubborn") as stream:
+            assert await anext(stream) == b"x"
+    assert trio.current_time() < 20
+
+
+def _stubborn() -> Service:
+    """A service with a publisher whose task goes on after the cancel."""
+
+    class Stubborn(Source[bytes]):
+        def attach(self, subscriber: Subscriber[bytes], scope: Scope) -> None:
+            scope.spawn(trio.sleep_forever, name="stubborn", stop=lambda: None)
+            single(b"x").attach(subscriber, scope)
+
+    service = Service()
+    service.publish("stubborn", Stubborn())
+    return service

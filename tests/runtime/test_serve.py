@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from weakref import ref
 
 import pytest
 import trio
@@ -12,6 +13,7 @@ from penstock.plugins import ByteConnection, Connection, Listener
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._serve import Pace
+from penstock.testing import is_dropped
 from tests.runtime._services import Census, numbers_service, raw_connection
 
 
@@ -205,3 +207,14 @@ async def test_a_server_that_cannot_listen_everywhere_listens_nowhere() -> None:
     with pytest.raises(ConnectionLost, match="nobody listens"):
         async with connect("memory://a"):
             pass
+
+
+async def test_a_server_holds_on_to_nothing_of_a_connection_that_is_over(autojump_clock: trio.testing.MockClock) -> None:
+    """Not even of the last one, while it waits for the next: a connection over TLS has buffers of its own."""
+    async with serve(numbers_service(), "memory://test") as server:
+        async with connect("memory://test") as peer:
+            await peer.wait_accepted()
+            connection = ref(server.peers[0]._conversation.connection)
+        await trio.sleep(5)
+        assert server.peers == ()
+        assert is_dropped(connection)

@@ -5,6 +5,8 @@ Rules of this file:
 * Nothing is written but by the writer, and nobody's cancellation reaches it: a send that was cut short would leave half a message.
   So reader, writer and timer are shielded; cancelling the conversation says goodbye, waits for its answer within the deadline, and
   then ends them.
+* Nor does a cancellation reach the publishers: a goodbye stops each in its own way. One that was cancelled beforehand would look to its
+  subscriber like a publisher that failed, and to whoever runs it like a fault, where all that happens is that a server is shut down.
 * Nothing that the peer sends, and nothing that the transport raises, raises out of here. The conversation ends, for a reason that `over`
   tells.
 * A transport that has ended is asked how (`farewell`) before anybody is told: a child's exit status is worth more than "it is gone".
@@ -21,7 +23,7 @@ from typing import Any
 import trio
 
 from penstock.api import ConnectionLost, Limits, PenstockError, PluginError, Role, Subscriber
-from penstock.core import Report, tell
+from penstock.core import CLEANUP_SECONDS, Report, tell
 from penstock.plugins import Connection
 from penstock.runtime._exports import Exports
 from penstock.runtime._watch import Watch
@@ -73,7 +75,8 @@ class Conversation:
         """Set when nothing waits to be sent, or nothing can be; made when somebody waits for that."""
         self._is_mute = False
         """Nothing can be sent any more."""
-        self._communication = trio.CancelScope(shield=True)
+        self._hosting = trio.CancelScope(shield=True)
+        self._communication = trio.CancelScope()
         self._writer: trio.lowlevel.Task | None = None
         self._timer = trio.CancelScope()
         watch.begin(lambda: self.session.is_deaf)
@@ -85,9 +88,8 @@ class Conversation:
         """Talk until the conversation is over; cancelled, say goodbye first. Returns, whatever the peer does."""
         try:
             async with trio.open_nursery() as nursery:
-                self._exports.open(nursery, self.session, self._watch)
                 self._retime()
-                nursery.start_soon(self._communicate)
+                nursery.start_soon(self._host)
                 try:
                     await self._over.wait()
                 finally:
@@ -174,8 +176,17 @@ class Conversation:
 
     # --- the tasks
 
+    async def _host(self) -> None:
+        """The publishers, and the communication: beyond the reach of everybody's cancellation but `_part`'s."""
+        with self._hosting:
+            async with trio.open_nursery() as publishers:
+                self._exports.open(publishers, self.session, self._watch)
+                await self._communicate()
+                # Each was asked to stop when the session ended, and bounds its own cleanup; this is for those that do not.
+                self._hosting.deadline = trio.current_time() + 2 * CLEANUP_SECONDS
+
     async def _communicate(self) -> None:
-        """Reader, writer, timer, and who waits for the end: beyond the reach of everybody's cancellation but `_part`'s."""
+        """Reader, writer, timer, and who waits for the end."""
         with self._communication:
             async with trio.open_nursery() as nursery:
                 for work in (self._read, self._write, self._keep_time, self._mourn):

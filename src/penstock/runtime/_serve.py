@@ -135,19 +135,22 @@ class Server(AbstractAsyncContextManager["Server"]):
         """Take connections until the listener is closed; a pause where the system has nothing left to give."""
         while True:
             try:
-                connection = await listener.accept()
+                # In one expression: a name for the connection would hold on to it, long gone, until the next one comes.
+                await self._take(await listener.accept(), str(listener.addresses[0]))
             except (trio.ClosedResourceError, trio.EndOfChannel):
                 return
             except OSError as error:
                 tell(self._on_violation, error)
                 await trio.sleep(PAUSE)
-                continue
-            if self._has_room(connection):
-                scope = self._admit(connection)
-                self._nursery.start_soon(self._serve_one, connection, scope, str(listener.addresses[0]))
             else:
-                await connection.abort()
-            await trio.sleep(self._pace.count(trio.current_time()))
+                await trio.sleep(self._pace.count(trio.current_time()))
+
+    async def _take(self, connection: Connection, address: str) -> None:
+        """Begin to serve a connection, or turn it away."""
+        if self._has_room(connection):
+            self._nursery.start_soon(self._serve_one, connection, self._admit(connection), address)
+        else:
+            await connection.abort()
 
     def _has_room(self, connection: Connection) -> bool:
         limits, host = self._limits, connection.peer.host

@@ -107,7 +107,7 @@ class Session:
         self._before_hello = 0
         self._reason: Exception | None = None
         self._began = 0.0
-        self._left_at = 0.0
+        self._left_at: float | None = None
         self._idleness = Idleness(self)
         self._is_hearing = False
 
@@ -155,6 +155,9 @@ class Session:
         """Do what is due, and return when to be called again, if at all."""
         self.now = now
         if self.state is ConnectionState.LEAVING:
+            if self._left_at is None:
+                # Only now: `leave` is called between two readings of the clock, and `self.now` may be hours ago.
+                self._left_at = now
             due = self._left_at + self.limits.goodbye_timeout
             if now >= due:
                 self._end(Move.CUT, self._reason or ConnectionLost("the peer did not answer the goodbye in time"))
@@ -191,7 +194,7 @@ class Session:
         self._reason = error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}")
         self.epitaph = reason or "closed", error
         self._move(Move.LEFT)
-        self._left_at = self.now
+        self._left_at = None
         self._end_streams(self._reason)
         self.outbox.clear()
         self.outbox.put(self.dialect.goodbye(reason))
@@ -424,7 +427,7 @@ class Session:
         if now < due:
             return due
         self.break_off(ProtocolError("the peer did not say hello in time", reason="limit:handshake"))
-        return self._left_at + self.limits.goodbye_timeout
+        return self.tick(now)
 
     def _tick_partials(self, now: float) -> float | None:
         earliest: float | None = None
