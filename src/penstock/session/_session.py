@@ -155,18 +155,15 @@ class Session:
         """Do what is due, and return when to be called again, if at all."""
         self.now = now
         if self.state is ConnectionState.LEAVING:
-            if self._left_at is None:
-                # Only now: `leave` is called between two readings of the clock, and `self.now` may be hours ago.
-                self._left_at = now
+            # Counted from here: `leave` is called between two readings of the clock, and `self.now` may be hours ago.
+            self._left_at = now if self._left_at is None else self._left_at
             due = self._left_at + self.limits.goodbye_timeout
             if now >= due:
                 self._end(Move.CUT, self._reason or ConnectionLost("the peer did not answer the goodbye in time"))
                 return None
             return due
-        if self.state is ConnectionState.OVER:
-            return None
         if self.state is not ConnectionState.OPEN:
-            return self._tick_handshake(now)
+            return None if self.state is ConnectionState.OVER else self._tick_handshake(now)
         dues = (self._tick_partials(now), self._tick_idle(now), self._idleness.tick_streams(now), self.dialect.tick(now))
         if self.is_deaf:
             return self.tick(now)  # what was due has ended the conversation: now the goodbye has a deadline

@@ -1,9 +1,9 @@
 """Bytes and messages, for each protocol in a folder of its own: no I/O, no clock, no chance. May import `penstock.api` only.
 
-`penstock.wire.rsio` is RS.io's compact binding. What may follow what is not known here: that is the session's to say.
-Import from the protocol's folder; this one only lists them.
+`penstock.wire.rsio` is RS.io's compact binding, `penstock.wire.reactivesocket` is ReactiveSocket version 0. What may follow what is not
+known here: that is the session's to say. Import from the protocol's folder; this one only lists them.
 """
 
-from penstock.wire import rsio
+from penstock.wire import reactivesocket, rsio
 
-__all__ = ["rsio"]
+__all__ = ["reactivesocket", "rsio"]

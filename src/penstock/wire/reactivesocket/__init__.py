@@ -1,0 +1,46 @@
+"""ReactiveSocket version 0: records, an encoder, and a decoder that tells a sink what arrives."""
+
+from penstock.wire.reactivesocket._decode import ReactiveSocketDecoder
+from penstock.wire.reactivesocket._encode import encode, request_n, response_header
+from penstock.wire.reactivesocket._frames import (
+    Cancel,
+    Error,
+    Ext,
+    Frame,
+    RequestFnf,
+    RequestN,
+    RequestResponse,
+    RequestStream,
+    RequestSub,
+    Response,
+    Setup,
+)
+from penstock.wire.reactivesocket._layout import BEGIN, COMPLETE, END, VERSION, WHOLE, FrameType
+from penstock.wire.reactivesocket._sink import FrameList, ReactiveSocketSink, WireStream
+
+__all__ = [
+    "BEGIN",
+    "COMPLETE",
+    "END",
+    "VERSION",
+    "WHOLE",
+    "Cancel",
+    "Error",
+    "Ext",
+    "Frame",
+    "FrameList",
+    "FrameType",
+    "ReactiveSocketDecoder",
+    "ReactiveSocketSink",
+    "RequestFnf",
+    "RequestN",
+    "RequestResponse",
+    "RequestStream",
+    "RequestSub",
+    "Response",
+    "Setup",
+    "WireStream",
+    "encode",
+    "request_n",
+    "response_header",
+]
