@@ -1,0 +1,16 @@
+"""The whole table."""
+
+from tests.hostile._row import Row, To
+from tests.hostile._rows_before import BEFORE
+from tests.hostile._rows_floods import FLOODS
+from tests.hostile._rows_messages import MESSAGES
+from tests.hostile._rows_streams import STREAMS
+
+CHAPTERS: dict[str, list[Row]] = {
+    "Before the hello": BEFORE,
+    "Messages": MESSAGES,
+    "Streams": STREAMS,
+    "Floods, and peers that do not read or are gone": FLOODS,
+}
+ROWS = [row for rows in CHAPTERS.values() for row in rows]
+AGAINST_SERVERS = [(row, scheme) for row in ROWS if row.to is To.SERVER for scheme in row.over]
