@@ -18,6 +18,8 @@ class Owner:
         self.publishers: dict[str, Script] = {}
         self.served: list[Outbound] = []
         self.failures: list[BaseException] = []
+        self.introductions: list[bytes] = []
+        self.shots: list[Any] = []
         self.is_open = False
         self.ended: list[Exception] = []
         self.warnings: list[PenstockError] = []
@@ -41,6 +43,12 @@ class Owner:
 
     def attach(self, stream: Outbound, /) -> None:
         self.publishers[stream.target].attach(stream)
+
+    def introduced(self, data: bytes, /) -> None:
+        self.introductions.append(data)
+
+    def fired(self, target: Any, /) -> None:
+        self.shots.append(target)
 
     def publisher_failed(self, stream: Outbound, error: BaseException, /) -> None:
         self.failures.append(error)

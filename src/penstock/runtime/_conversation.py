@@ -154,6 +154,14 @@ class Conversation:
         """A stream that was accepted begins."""
         self._exports.attach(stream, self.connection.peer)
 
+    def introduced(self, data: bytes) -> None:
+        """The peer says who it is: whoever serves it decides."""
+        self._exports.introduced(data, self.connection.peer)
+
+    def fired(self, target: Any) -> None:
+        """The peer says something that has no answer."""
+        self._exports.fired(target, self.connection.peer)
+
     def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
         """A publisher failed while the peer read it; the peer is told less."""
         self._watch.failed(stream, error)
@@ -171,6 +179,7 @@ class Conversation:
     def _end(self, error: Exception) -> None:
         if self.reason is None:
             self.reason = error
+            self._exports.close()
         self.is_open.set()
         self._over.set()
 
@@ -199,8 +208,10 @@ class Conversation:
                 left -= len(data)
             turn_ends = monotonic() + self._limits.turn
             more = session.receive(bytes(data), trio.current_time(), most=MESSAGES_A_TURN)
-            while more:
-                if monotonic() > turn_ends:
+            while more or session.is_paused:
+                if session.is_paused:
+                    await self.is_open.wait()  # who is there is being examined; the time for that is the handshake's
+                elif monotonic() > turn_ends:
                     await trio.lowlevel.checkpoint()
                     turn_ends = monotonic() + self._limits.turn
                 more = session.receive(b"", trio.current_time(), most=MESSAGES_A_TURN)

@@ -7,20 +7,23 @@ Rules of this file:
 * A stream's place is free when its publisher has really stopped, not when the peer has cancelled it.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 import trio
 
-from penstock.api import PublicError, Subscriber, Subscription
+from penstock.api import PublicError, Rejected, Subscriber, Subscription
 from penstock.core import Report, Scope, tell, waits_for_demand
 from penstock.plugins import Peer, Registry, Serializer
 from penstock.runtime._service import Publication, Service
 from penstock.runtime._watch import Watch
-from penstock.session import Outbound, Session
+from penstock.session import Model, Outbound, Request, Session
 
 NO_SUCH = "no such publisher"
 FAILED = "the publisher failed"
+REFUSED = "refused"
 
 
 class Exports:
@@ -33,6 +36,7 @@ class Exports:
         self._nursery: trio.Nursery | None = None
         self._session: Session | None = None
         self._watch: Watch | None = None
+        self._examining: trio.CancelScope | None = None
         self._made: dict[Outbound, tuple[Publication, Serializer | None]] = {}  # between accept and attach, which follows at once
 
     def open(self, nursery: trio.Nursery, session: Session, watch: Watch) -> None:
@@ -64,15 +68,74 @@ class Exports:
         tenant = _Tenant(session, stream.when_over)
         scope = tenant.scope = Scope(nursery, on_violation=self._on_violation, on_drained=tenant.drained)
         stream.when_over = tenant.over
+        one = isinstance(stream.target, Request) and stream.target.model is Model.RESPONSE
         try:
-            publication.source.attach(watch.counted(stream, stream if serializer is None else _Encoder(stream, serializer)), scope)
+            publication.source.attach(watch.counted(stream, _subscriber(stream, serializer, one=one)), scope)
         except Exception as error:  # boundary: attach of a source that somebody else wrote
             stream.on_error(error)
+
+    def introduced(self, data: bytes, peer: Peer) -> None:
+        """Examine who connects."""
+        try:
+            verdict = self._service.examine(data, peer)
+        except Exception as error:  # boundary: the user's setup function
+            self._turn_away(error)
+            return
+        if isawaitable(verdict):
+            if self._nursery is not None:
+                self._examining = trio.CancelScope()
+                self._nursery.start_soon(self._examine, verdict, self._examining)
+        else:
+            self._judge(verdict)
+
+    def fired(self, target: Any, peer: Peer) -> None:
+        """Take what needs no answer, in a task that counts as a stream does; without a handler it is dropped."""
+        listener, nursery, session = self._service.listener(), self._nursery, self._session
+        if listener is None or nursery is None or session is None:
+            return
+        session.stopping()
+        scope = Scope(nursery, on_violation=self._on_violation, on_drained=session.stopped)
+        scope.spawn(partial(self._listen, listener, target.data, peer), name="penstock fire and forget")
+
+    def close(self) -> None:
+        """The connection is over."""
+        if self._examining is not None:
+            self._examining.cancel()
+
+    async def _listen(self, listener: Any, data: bytes, peer: Peer) -> None:
+        try:
+            await listener(data, peer)
+        except Exception as error:  # boundary: the user's function
+            tell(self._on_violation, error)
+
+    async def _examine(self, verdict: Awaitable[Any], scope: trio.CancelScope) -> None:
+        with scope:
+            try:
+                said = await verdict
+            except Exception as error:  # boundary: the user's setup function
+                self._turn_away(error)
+            else:
+                self._judge(said)
+
+    def _judge(self, verdict: object) -> None:
+        if self._session is not None:
+            if verdict is False:
+                self._session.leave(REFUSED)
+            else:
+                self._session.admit()
+
+    def _turn_away(self, error: Exception) -> None:
+        public = isinstance(error, PublicError | Rejected)
+        if not public:
+            tell(self._on_violation, error)
+        if self._session is not None:
+            self._session.leave((public and str(error)) or REFUSED)
 
     def _find(self, stream: Outbound, peer: Peer) -> tuple[Publication, Serializer | None] | None:
         """Return what a stream's target leads to; where that is nothing, refuse it."""
         try:
-            publication = self._service.find(stream.target, peer)
+            target = stream.target
+            publication = self._service.answer(target, peer) if isinstance(target, Request) else self._service.find(target, peer)
             if publication is not None:
                 return publication, self._serializer(publication)
         except Exception as error:  # boundary: the user's function, called to make a publisher
@@ -112,6 +175,53 @@ class _Tenant:
         if self._is_over:
             self._is_over = False
             self._session.stopped()
+
+
+def _subscriber(stream: Outbound, serializer: Serializer | None, *, one: bool) -> Subscriber[Any]:
+    """Return what stands between a publisher and its stream to the peer."""
+    subscriber: Subscriber[Any] = stream if serializer is None else _Encoder(stream, serializer)
+    return _One(subscriber, stream.element_size) if one else subscriber
+
+
+class _One(Subscriber[Any], Subscription):
+    """Takes the first element as the whole answer, and lets the publisher go."""
+
+    __slots__ = ("_size", "_subscriber", "_upstream")
+
+    _upstream: Subscription
+
+    def __init__(self, subscriber: Subscriber[Any], size: int) -> None:
+        self._subscriber: Subscriber[Any] | None = subscriber
+        self._size = size
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        if self._subscriber is not None:
+            self._subscriber.on_subscribe(self)
+
+    def on_next(self, element: Any, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_next(element[: self._size] if self._size else element)  # a piece may hold several of fixed size
+            subscriber.on_complete()
+            self._upstream.cancel()
+
+    def on_error(self, error: BaseException, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_error(error)
+
+    def on_complete(self, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_complete()
+
+    def request(self, n: int, /) -> None:
+        self._upstream.request(1)
+
+    def cancel(self, /) -> None:
+        self._subscriber = None
+        self._upstream.cancel()
 
 
 class _Encoder(Subscriber[Any], Subscription):

@@ -1,8 +1,15 @@
-"""A service is what a program offers: publishers by name. It runs nothing by itself; `serve` and `connect` bring it to peers."""
+"""A service is what a program offers: publishers by name, and handlers of requests. `serve` and `connect` bring it to peers.
+
+Rules of this file:
+
+* A publisher is reached by its name through every protocol: where a request carries data, data that is a publisher's name leads to that
+  publisher. Only what is no publisher's name goes to the handler of its kind.
+"""
 
 import inspect
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any, Final, TypeVar, get_type_hints
 
 import attrs
 
@@ -10,6 +17,10 @@ from penstock.api import UsageError
 from penstock.core import Source, Streamable, as_source, generate
 from penstock.plugins import Peer
 from penstock.runtime._router import NoMatch, Pattern, Route, Router
+from penstock.session import Model, Request
+
+LONGEST_NAME: Final = 4096
+"""Data longer than this is not looked up as a publisher's name."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,7 +47,14 @@ class Service:
                 yield tick
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, setup: Callable[..., Any] | None = None) -> None:
+        """`setup` examines what a ReactiveSocket client sends when it connects; without it everybody is let in.
+
+        It is called with the data and, if it has a parameter annotated `Peer`, who sends it; it may be async. It refuses by raising
+        `Rejected` or `PublicError`, whose text the client gets, or by returning False.
+        """
+        self._setup = None if setup is None else _Handler(setup, "the setup function")
+        self._handlers: dict[Model, _Handler] = {}
         self._router = Router()
         self._options: dict[Route, tuple[str, int]] = {}
 
@@ -72,6 +90,33 @@ class Service:
 
         self.publisher(name, serializer=serializer, element_size=element_size)(published)
 
+    def request_response(self, function: F) -> F:
+        """Answer requests for one value with the decorated ``async def function(data: bytes) -> bytes``.
+
+        It gets what is no publisher's name; a publisher's answer is its first element. A parameter annotated `Peer` gets who asks.
+        Raises UsageError for a second one, and for what is no async function.
+        """
+        if not inspect.iscoroutinefunction(function):
+            raise UsageError(f"{function!r} answers with one value: make it an `async def` that returns it")
+        return self._handle(Model.RESPONSE, function)
+
+    def fire_and_forget(self, function: F) -> F:
+        """Take what needs no answer with the decorated ``async def function(data: bytes) -> None``. Raises as `request_response` does."""
+        if not inspect.iscoroutinefunction(function):
+            raise UsageError(f"{function!r} takes what needs no answer: make it an `async def`")
+        return self._handle(Model.FIRE_AND_FORGET, function)
+
+    def request_stream(self, function: F) -> F:
+        """Answer requests for a stream with what the decorated function returns for the data; an async generator function is usual.
+
+        It gets what is no publisher's name. A parameter annotated `Peer` gets who asks. Raises UsageError for a second one.
+        """
+        return self._handle(Model.STREAM, function)
+
+    def request_subscription(self, function: F) -> F:
+        """The same for subscriptions: streams without an end of their own. Raises UsageError for a second one."""
+        return self._handle(Model.SUBSCRIPTION, function)
+
     def names(self) -> list[str]:
         """Return the names and patterns that are offered, sorted."""
         return self._router.names()
@@ -94,5 +139,63 @@ class Service:
             )
         return Publication(as_source(made), serializer, element_size)
 
+    def answer(self, request: Request, peer: Peer) -> Publication | None:
+        """Return what a request leads to, for `peer`, or None. Raises what the user's function raises."""
+        named = self._named(request, peer)
+        handler = self._handlers.get(request.model)
+        if named is not None or handler is None:
+            return named
+        call = partial(handler, request.data, peer)
+        if request.model is Model.RESPONSE:
+            return Publication(generate(partial(_once, call)), "bytes", 0)
+        return Publication(generate(call) if handler.is_generator else as_source(call()), "bytes", 0)
+
+    def listener(self) -> Callable[[bytes, Peer], Any] | None:
+        """Return what takes requests without an answer, or None."""
+        return self._handlers.get(Model.FIRE_AND_FORGET)
+
+    def examine(self, data: bytes, peer: Peer) -> Any:
+        """Return what the setup function says of an introduction, perhaps an awaitable; None where there is none. Raises as it does."""
+        return None if self._setup is None else self._setup(data, peer)
+
+    def _named(self, request: Request, peer: Peer) -> Publication | None:
+        if len(request.data) > LONGEST_NAME:
+            return None
+        try:
+            name = request.data.decode()
+        except UnicodeDecodeError:
+            return None
+        return self.find(name, peer)
+
+    def _handle(self, model: Model, function: F) -> F:
+        if model in self._handlers:
+            raise UsageError(f"{function!r}: there is a handler for a {model.value} already; a service has one of each kind")
+        self._handlers[model] = _Handler(function, f"the handler for a {model.value}")
+        return function
+
     def __repr__(self) -> str:
         return f"<service of {', '.join(self.names()) or 'nothing'}>"
+
+
+class _Handler:
+    """A user's function that takes data, and perhaps who sent it."""
+
+    __slots__ = ("_function", "_takes_peer", "is_generator")
+
+    def __init__(self, function: Callable[..., Any], what: str) -> None:
+        parameters = list(inspect.signature(function).parameters)
+        hints = get_type_hints(function) if inspect.isroutine(function) else {}
+        self._takes_peer = [name for name in parameters if hints.get(name) is Peer]
+        if len(parameters) - len(self._takes_peer) != 1:
+            raise UsageError(
+                f"{what} {function!r} takes {parameters}; give it one parameter for the data, and if you like one annotated Peer"
+            )
+        self._function = function
+        self.is_generator: bool = inspect.isasyncgenfunction(function)
+
+    def __call__(self, data: bytes, peer: Peer) -> Any:
+        return self._function(data, **dict.fromkeys(self._takes_peer, peer)) if self._takes_peer else self._function(data)
+
+
+async def _once(call: Callable[[], Any]) -> AsyncIterator[Any]:
+    yield await call()

@@ -6,8 +6,23 @@ One core for every protocol; what belongs to one alone is its dialect. May impor
 from penstock.session._dialect import Dialect
 from penstock.session._inbound import Inbound
 from penstock.session._outbound import Outbound
+from penstock.session._owner import SessionOwner
+from penstock.session._request import Model, Request
 from penstock.session._rsio import RsioDialect
-from penstock.session._session import CUT, CUT_EARLY, Session, SessionOwner
+from penstock.session._session import Session
 from penstock.session._states import ConnectionState
+from penstock.session._words import CUT, CUT_EARLY
 
-__all__ = ["CUT", "CUT_EARLY", "ConnectionState", "Dialect", "Inbound", "Outbound", "RsioDialect", "Session", "SessionOwner"]
+__all__ = [
+    "CUT",
+    "CUT_EARLY",
+    "ConnectionState",
+    "Dialect",
+    "Inbound",
+    "Model",
+    "Outbound",
+    "Request",
+    "RsioDialect",
+    "Session",
+    "SessionOwner",
+]

@@ -4,11 +4,30 @@ The session core knows streams, demand, splitting, and the end; a dialect knows 
 an error. Decoding, a dialect calls the core's `peer_…` methods; sending, the core calls the dialect's methods below.
 """
 
+from collections.abc import Iterable
 from typing import Any, Protocol
+
+from penstock.session._request import Model
 
 
 class Dialect(Protocol):
     """One protocol on one connection."""
+
+    name: str
+    """What stands for it in a URL, before the '+'."""
+
+    models: frozenset[Model]
+    """What this side may ask a peer for."""
+
+    delimits_cancelled: bool
+    """What still arrives for a stream that this side has cancelled cannot be delimited unless the stream is remembered."""
+
+    answers_goodbye: bool
+    """A goodbye is answered by one; where it is not, the transport's end is the answer."""
+
+    @property
+    def preauth_bytes(self) -> int:
+        """How much the peer may send before its hello is complete."""
 
     def start(self, now: float, /) -> None:
         """Say hello, where this side does so unasked."""
@@ -22,11 +41,17 @@ class Dialect(Protocol):
     def tick(self, now: float, /) -> float | None:
         """Do what is due, and return when to be called again, or None."""
 
+    def overdue(self) -> None:
+        """The time for the handshake is over, and the session is not open."""
+
     def next_id(self) -> int:
         """Return the id for a stream that this side opens."""
 
     def subscribe(self, stream_id: int, target: Any, demand: int, /) -> bytes:
         """Open a stream."""
+
+    def fire(self, stream_id: int, target: Any, /) -> bytes:
+        """Say something that has no answer."""
 
     def request(self, stream_id: int, n: int, /) -> bytes:
         """Grant demand."""
@@ -40,8 +65,8 @@ class Dialect(Protocol):
     def header(self, stream_id: int, length: int, /) -> bytes:
         """What stands before an element that goes as a whole; ``length`` is -1 where the size is fixed."""
 
-    def packed(self, stream_id: int, count: int, /) -> bytes:
-        """What stands before `count` elements of fixed size."""
+    def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray, /) -> None:
+        """Write elements of fixed size, which lie one behind the other in `elements`."""
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool, /) -> bytes:  # noqa: FBT001  # on the path of elements
         """What stands before a part of an element."""
@@ -54,3 +79,6 @@ class Dialect(Protocol):
 
     def goodbye(self, reason: str, /) -> bytes:
         """Say that this side is done."""
+
+    def split(self, data: bytearray, /) -> Iterable[bytes | bytearray | memoryview]:
+        """Cut what shall be sent into the messages that a framed transport carries."""

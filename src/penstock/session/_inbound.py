@@ -126,18 +126,18 @@ class Inbound(Subscription):
             session.glitch(TINY_WEIGHT if data or last else EMPTY_WEIGHT)
         size = self.element_size
         if partial.size > (size or limits.max_element) or partial.parts > limits.max_parts:
-            self._fault(
+            self.fault(
                 f"an element in {partial.parts} parts has {partial.size} bytes so far; {size or limits.max_element} is the most here"
             )
         elif session.partial_bytes > limits.partial_bytes:
-            self._fault(f"unfinished elements hold {session.partial_bytes} bytes; {limits.partial_bytes} is the most here")
+            self.fault(f"unfinished elements hold {session.partial_bytes} bytes; {limits.partial_bytes} is the most here")
         elif last:
             self._join(element, partial)
 
     def completed(self) -> None:
         """The publisher is done."""
         if self._partials:
-            self._fault("the stream completed within an element: its last part is missing", tell_peer=False)
+            self.fault("the stream completed within an element: its last part is missing", tell_peer=False)
             return
         subscriber = self._forget()
         if subscriber is not None:
@@ -154,13 +154,22 @@ class Inbound(Subscription):
         if subscriber is not None:
             subscriber.on_error(error)
 
+    @property
+    def takes_whole(self) -> bool:
+        """Elements in one piece may come straight here: the stream has begun, and none is under way in parts."""
+        return self.element_size >= 0 and not self._partials
+
+    def is_joining(self, element: int) -> bool:
+        """Parts of this element have arrived, and its last one has not."""
+        return self._partials is not None and element in self._partials
+
     def oldest_partial(self) -> float | None:
         """Return when the first of the unfinished elements began."""
         return min((partial.began for partial in self._partials.values()), default=None) if self._partials else None
 
     def stale(self) -> None:
         """An element was left unfinished for too long."""
-        self._fault(f"an element was left unfinished for more than {self._session.limits.partial_age} s")
+        self.fault(f"an element was left unfinished for more than {self._session.limits.partial_age} s")
 
     # --- inside
 
@@ -176,7 +185,7 @@ class Inbound(Subscription):
         if self.outstanding <= 0:
             self._overrun()
         elif len(partials) >= limits.max_partials or session.partials >= limits.max_partials_in_all:
-            self._fault(f"{len(partials) + 1} elements of one stream are under way in parts; {limits.max_partials} is the most here")
+            self.fault(f"{len(partials) + 1} elements of one stream are under way in parts; {limits.max_partials} is the most here")
         else:
             if self.outstanding < UNBOUNDED:
                 self.outstanding -= 1
@@ -191,15 +200,15 @@ class Inbound(Subscription):
         self._session.partials -= 1
         self._session.partial_bytes -= partial.size
         if self.element_size and partial.size != self.element_size:
-            self._fault(f"an element of {partial.size} bytes on a stream whose elements have {self.element_size}")
+            self.fault(f"an element of {partial.size} bytes on a stream whose elements have {self.element_size}")
         elif self._subscriber is not None:
             joined = b"".join(partial.pieces)
             self._subscriber.on_next(joined if self._session.incoming is None else self._session.incoming(joined))
 
     def _overrun(self) -> None:
-        self._fault("an element arrived that was not asked for")
+        self.fault("an element arrived that was not asked for")
 
-    def _fault(self, text: str, *, tell_peer: bool = True) -> None:
+    def fault(self, text: str, *, tell_peer: bool = True) -> None:
         """End the stream because the peer broke its contract: cancel there, an error here."""
         subscriber = self._forget()
         if tell_peer:
@@ -226,18 +235,26 @@ class Retired:
         self._session = session
         self.element_size = element_size
 
+    @property
+    def takes_whole(self) -> bool:
+        """They may come straight here, to be dropped."""
+        return True
+
     def arrived(self, element: bytes, /) -> None:
         """Drop it: it was on its way when the cancel was sent (rule 2.8)."""
-        self._session.glitch()
+        self._session.retirement.late_elements(1)
 
     def arrived_run(self, elements: Sequence[bytes], /) -> None:
         """Drop them."""
-        self._session.glitch()
+        self._session.retirement.late_elements(len(elements))
 
     def arrived_packed(self, count: int, elements: bytes, /) -> None:
         """Drop them."""
-        self._session.glitch()
+        self._session.retirement.late_elements(count)
 
     def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
-        """Drop it."""
-        self._session.glitch()
+        """Drop it; its last part is what demand was for."""
+        if last:
+            self._session.retirement.late_elements(1)
+        elif len(data) < self._session.limits.tiny_part:
+            self._session.glitch()

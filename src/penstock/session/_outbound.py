@@ -223,8 +223,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         """Write what was gathered as one packed message."""
         gathered, self._gathered = self._gathered, None
         if gathered and self.is_live:
-            into += self._session.dialect.packed(self.id, len(gathered) // self.element_size)
-            into += gathered
+            self._session.dialect.write_packed(into, self.id, self.element_size, gathered)
 
     # --- inside
 

@@ -9,39 +9,40 @@ Rules of this file:
 * A hello of another version ends the connection. A client whose messages met such a server considers them discarded: its streams end
   with `Rejected(processed=False)`, and asking again is safe.
 * An extension is active when both hellos list it; before that none of its messages may come or go.
-* An extension that raises ends its connection, and nothing else: the peer is told no more than that.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from penstock.api import (
     ActiveExtension,
     Extension,
-    Limits,
-    PluginError,
     ProtocolError,
     PublisherFailed,
     Rejected,
     Role,
     UsageError,
 )
+from penstock.session._extensions import ExtensionHost
+from penstock.session._request import Model
 from penstock.wire import rsio
 
 if TYPE_CHECKING:
     from penstock.session._session import Session
 
-T = TypeVar("T")
-
 
 class RsioDialect:
     """RS.io version 0 on one connection."""
 
+    name: str = "rsio"
+    models: frozenset[Model] = frozenset({Model.NAMED})
+    delimits_cancelled: bool = True
+    answers_goodbye: bool = True
+
     def __init__(self, session: "Session", extensions: Sequence[Extension] = ()) -> None:
         self._session = session
-        self._extensions = {extension.id: extension for extension in extensions}
+        self._extensions = ExtensionHost(session, extensions, _extension_message)
         self._active: dict[int, ActiveExtension] = {}  # by the type codes of their messages
-        self._running: list[ActiveExtension] = []
         self._next_id = 0
         self.active: tuple[int, ...] = ()
         """The ids of the extensions that both sides have."""
@@ -67,6 +68,15 @@ class RsioDialect:
         if self._session.role is Role.CLIENT:
             self._greet()
 
+    @property
+    def preauth_bytes(self) -> int:
+        """The limit's: a hello is short on either side."""
+        return self._session.limits.preauth_bytes
+
+    def overdue(self) -> None:
+        """Without a hello there is nothing."""
+        self._session.break_off(ProtocolError("the peer did not say hello in time", reason="limit:handshake"))
+
     def next_id(self) -> int:
         """Ids count up and are never used again: an old element must find the size of the stream it belongs to."""
         self._next_id += 1
@@ -75,6 +85,10 @@ class RsioDialect:
     def subscribe(self, stream_id: int, target: Any, demand: int) -> bytes:
         """Open a stream to the publisher named `target`."""
         return rsio.encode(rsio.Subscribe(publisher=target, subscriber=stream_id, demand=demand))
+
+    def fire(self, stream_id: int, target: Any) -> bytes:
+        """RS.io has nothing without an answer."""
+        raise UsageError("RS.io has no fire and forget; connect with reactivesocket+…:// for it")
 
     def request(self, stream_id: int, n: int) -> bytes:
         """Grant demand."""
@@ -92,9 +106,10 @@ class RsioDialect:
         """Say which stream an element is for, and its length unless that is fixed."""
         return rsio.fixed_header(stream_id) if length < 0 else rsio.next_header(stream_id, length)
 
-    def packed(self, stream_id: int, count: int) -> bytes:
-        """Say that `count` elements of fixed size follow."""
-        return rsio.packed_header(stream_id, count)
+    def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
+        """All of them as one message."""
+        into += rsio.packed_header(stream_id, len(elements) // size)
+        into += elements
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
         """Say that a part follows."""
@@ -112,6 +127,15 @@ class RsioDialect:
         """Say that this side is done."""
         return rsio.encode(rsio.Goodbye(reason=reason))
 
+    @staticmethod
+    def recognises(first: bytes, _framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
+        """It begins with a clientHello."""
+        return first[:1] == b"\x01" if first else None
+
+    def split(self, data: bytearray) -> Iterable[bytearray]:
+        """RS.io is a stream of bytes, however it is cut."""
+        return (data,)
+
     # --- hearing
 
     def feed(self, data: bytes, most: int) -> bool:
@@ -120,8 +144,7 @@ class RsioDialect:
             if not self._has_begun:
                 self._has_begun = True
                 self._check_first(data[0])
-            for extension in self._running:
-                self._ask(extension.heard, self._session.now)
+            self._extensions.heard()
         return self._decoder.feed(data, most=most)
 
     def held(self) -> int:
@@ -130,7 +153,7 @@ class RsioDialect:
 
     def tick(self, now: float) -> float | None:
         """Let the extensions do what is due."""
-        return min((due for due in (self._ask(extension.tick, now) for extension in self._running) if due is not None), default=None)
+        return self._extensions.tick(now)
 
     def requested(self, subscriber: int, demand: int) -> None:
         """Take a request."""
@@ -170,18 +193,7 @@ class RsioDialect:
         extension = self._active.get(message.type)
         if extension is None:
             raise ProtocolError(f"a message of type {message.type:#04x} without its extension", reason=f"protocol:type {message.type:#04x}")
-        if self._session.peer_controls():
-            self._ask(extension.received, message.type, message.body, self._session.now)
-
-    def _ask(self, ask: Callable[..., T], *arguments: Any) -> T | None:
-        """Call an extension."""
-        try:
-            return ask(*arguments)
-        except ProtocolError:
-            raise  # the peer's fault, found by the extension
-        except Exception as error:  # boundary: an extension, perhaps somebody's plugin
-            self._session.give_up(PluginError(f"an extension raised, which ends its connection: {error!r}"))
-            return None
+        self._extensions.received(extension, message.type, message.body)
 
     # --- the handshake
 
@@ -193,7 +205,7 @@ class RsioDialect:
     def _greet(self) -> None:
         kind = rsio.ClientHello if self._session.role is Role.CLIENT else rsio.ServerHello
         self._session.greeted()
-        self._session.outbox.put(rsio.encode(kind(version=rsio.VERSION, extensions=tuple(self._extensions))))
+        self._session.outbox.put(rsio.encode(kind(version=rsio.VERSION, extensions=tuple(self._extensions.known))))
 
     def _hello(self, hello: rsio.ClientHello | rsio.ServerHello) -> None:
         session = self._session
@@ -217,57 +229,15 @@ class RsioDialect:
         )
 
     def _agree(self, theirs: Sequence[int]) -> None:
-        session = self._session
         for extension_id in dict.fromkeys(theirs):
-            extension = self._extensions.get(extension_id)
-            if extension is None:
-                continue
-            active = self._ask(extension.open, _Link(session, extension), session.now)
-            if active is None:
+            active = self._extensions.open(extension_id)
+            if self._session.is_deaf:  # it has ended the connection, or has raised
                 return
-            self._running.append(active)
-            self.active += (extension_id,)
-            for code in extension.codes:
-                self._active[code] = active
+            if active is not None:
+                self.active += (extension_id,)
+                for code in self._extensions.known[extension_id].codes:
+                    self._active[code] = active
 
 
-class _Link:
-    """What an active extension may do to its connection: the ExtensionLink of `penstock.api`."""
-
-    def __init__(self, session: "Session", extension: Extension) -> None:
-        self._session = session
-        self._extension = extension
-        self.role = session.role
-        self.limits: Limits = session.limits
-        self.chance: Callable[[], float] = session.chance
-
-    def send(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
-        """Queue a message of the extension's own."""
-        if type not in self._extension.codes:
-            raise UsageError(f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its codes")
-        self._session.answer(rsio.encode(rsio.ExtensionMessage(type=type, body=body)))
-
-    def break_off(self, reason: str) -> None:
-        """End the connection."""
-        self._session.break_off(ProtocolError(f"extension {self._extension.name!r}: {reason}", reason=reason))
-
-    def glitch(self, weight: int = 1) -> None:
-        """Spend some of the peer's budget."""
-        self._session.glitch(weight)
-
-    def hold_elements(self) -> None:
-        """Stop sending elements."""
-        self._session.outbox.hold()
-
-    def resume_elements(self) -> None:
-        """Send elements again."""
-        self._session.outbox.resume()
-
-    def change_elements(
-        self, *, outgoing: Callable[[bytes], bytes] | None = None, incoming: Callable[[bytes], bytes] | None = None
-    ) -> None:
-        """Change what elements mean from here on."""
-        if outgoing is not None:
-            self._session.change_outgoing(outgoing)
-        if incoming is not None:
-            self._session.incoming = incoming
+def _extension_message(_: Extension, code: int, body: bytes) -> bytes:
+    return rsio.encode(rsio.ExtensionMessage(type=code, body=body))

@@ -11,8 +11,8 @@ Rules of this file:
 * After the session is over nothing is sent and nobody is told of anything more.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, PublisherFailed, Rejected, Role, Subscriber
 from penstock.session._bucket import TokenBucket
@@ -21,42 +21,15 @@ from penstock.session._idle import Idleness
 from penstock.session._inbound import Inbound, Retired
 from penstock.session._outbound import Outbound
 from penstock.session._outbox import Outbox
+from penstock.session._owner import SessionOwner
 from penstock.session._proportion import Proportion
+from penstock.session._retirement import Retirement
 from penstock.session._states import NEXT_STATE, ConnectionState, Move
+from penstock.session._words import CUT, CUT_EARLY, shown
 
 DRAINING = "draining"
 REFUSED = "refused"
 CHURN_SECONDS = 1.0
-CUT = "the connection ended without a goodbye: the peer's process or the network is gone"
-"""What a stream is told when nothing is known but the transport's end."""
-
-CUT_EARLY = "the connection ended before the peer said hello: is it a server of this protocol that listens there?"
-"""The same, before the peer's hello."""
-
-
-class SessionOwner(Protocol):
-    """Who drives a session, and knows the publishers."""
-
-    def wake(self) -> None:
-        """There is something to send now; there was not, a moment ago."""
-
-    def opened(self) -> None:
-        """Both sides have said hello."""
-
-    def serve(self, stream: Outbound, /) -> None:
-        """The peer subscribes to `stream.target`: call `stream.accept` or `stream.refuse`, now or later."""
-
-    def attach(self, stream: Outbound, /) -> None:
-        """Subscribe an accepted stream to its publisher."""
-
-    def publisher_failed(self, stream: Outbound, error: BaseException, /) -> None:
-        """A publisher of this side's failed while it was served: what crossed the wire says less than `error`."""
-
-    def warned(self, warning: PenstockError, /) -> None:
-        """Something that the peer does deserves attention, and is not forbidden."""
-
-    def over(self, error: Exception, /) -> None:
-        """The session has ended, for this reason. Called once."""
 
 
 class Session:
@@ -91,6 +64,9 @@ class Session:
         """This side said it first, or both at once: nothing more comes from the peer."""
         self.epitaph: tuple[str, Exception | None] = ("closed", None)
         """Why it ends: a token, or what the peer gave as its reason; and the fault, where it is no plain goodbye."""
+        self.is_paused: bool = False
+        """The peer's introduction is being examined: until `admit` nothing that arrives is looked at, and nothing should be read."""
+        self.retirement: Retirement = Retirement(self)
         self.partials: int = 0
         self.partial_bytes: int = 0
         self.outgoing: Callable[[bytes], bytes] | None = None
@@ -98,8 +74,6 @@ class Session:
         self.whole: int = limits.split_outbound_at
         self.outbox: Outbox = Outbox(limits, owner.wake)
         self.dialect: Dialect = make_dialect(self)
-        self._retired = 0
-        self._retired_by_size: dict[int, Retired] = {}
         self._with_partials: dict[Inbound, None] = {}
         self._glitches = TokenBucket(limits.glitch_burst, limits.glitch_rate)
         self._controls = TokenBucket(limits.control_burst, limits.control_rate)
@@ -133,7 +107,7 @@ class Session:
             return False
         finally:
             self._is_hearing = False
-        if self._before_hello > self.limits.preauth_bytes and self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
+        if self._before_hello > self.dialect.preauth_bytes and self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
             self.break_off(ProtocolError("the peer sent too much before its hello was complete", reason="limit:hello"))
             return False
         return more
@@ -150,6 +124,15 @@ class Session:
     def take(self) -> bytearray:
         """Return what shall be sent now, perhaps nothing."""
         return self.outbox.take()
+
+    @property
+    def expects_answer(self) -> bool:
+        """A goodbye of this side's will be answered by one; if not, the transport's end is all that comes."""
+        return self.dialect.answers_goodbye
+
+    def split(self, data: bytearray) -> Iterable[bytes | bytearray | memoryview]:
+        """Cut what was taken into the messages that a framed transport carries."""
+        return self.dialect.split(data)
 
     def tick(self, now: float) -> float | None:
         """Do what is due, and return when to be called again, if at all."""
@@ -184,6 +167,12 @@ class Session:
         self.send(self.dialect.subscribe(stream.id, target, stream.outstanding))
         return stream
 
+    def fire(self, target: Any) -> None:
+        """Say something that has no answer. Raises why nothing can be said any more."""
+        if self.is_deaf:
+            raise self._reason or ConnectionLost("this connection is closing; connect again")
+        self.send(self.dialect.fire(self.dialect.next_id(), target))
+
     def leave(self, reason: str, error: Exception | None = None) -> None:
         """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it."""
         if self.is_deaf:
@@ -191,6 +180,7 @@ class Session:
         self._reason = error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}")
         self.epitaph = reason or "closed", error
         self._move(Move.LEFT)
+        self.is_paused = False
         self._left_at = None
         self._end_streams(self._reason)
         self.outbox.clear()
@@ -207,6 +197,12 @@ class Session:
     def drain(self) -> None:
         """Refuse new streams from now on."""
         self.is_draining = True
+
+    def admit(self) -> None:
+        """Accept the peer that has introduced itself."""
+        self.is_paused = False
+        if self.state is ConnectionState.GREETING:
+            self.welcomed()
 
     def stopping(self) -> None:
         """The publisher of an ended stream still runs: its place stays taken."""
@@ -248,11 +244,10 @@ class Session:
         """Tell the peer to stop, and keep its id until it has."""
         if self.streams.get(stream.id) is not stream:
             return  # the peer never heard of it
-        self._retired += 1
-        self.streams[stream.id] = self._retired_stream(stream.element_size)
+        self.retirement.take(stream)
         self._with_partials.pop(stream, None)
         self.send(self.dialect.cancel(stream.id))
-        if self._retired > self.limits.retired_ids:
+        if self.retirement.count > self.limits.retired_ids:
             self.break_off(ProtocolError("too many cancelled streams whose end the peer never told", reason="limit:ids"))
 
     def note_partial(self, stream: Inbound) -> None:
@@ -287,6 +282,11 @@ class Session:
         """Our hello is queued."""
         self._move(Move.GREETED)
 
+    def introduced(self, data: bytes) -> None:
+        """The peer has introduced itself, in a dialect in which that may be refused."""
+        self.is_paused = True
+        self.owner.introduced(data)
+
     def welcomed(self) -> None:
         """The peer's hello is in, and is to our liking."""
         self._move(Move.WELCOMED)
@@ -308,6 +308,15 @@ class Session:
             self.glitch()
         else:
             self.owner.serve(stream)
+
+    def peer_fired(self, target: Any) -> None:
+        """The peer says something that has no answer. There is no way to refuse it but to drop it."""
+        if not self.peer_controls():
+            return
+        if self.is_draining or len(self.serving) + self.dying >= self.limits.max_subscriptions:
+            self.glitch()
+        else:
+            self.owner.fired(target)
 
     def peer_controls(self) -> bool:
         """Count a message that costs the peer little and us some work; return whether it may still be acted on."""
@@ -347,7 +356,7 @@ class Session:
         if isinstance(stream, Inbound):
             stream.begun(element_size)
         elif stream.element_size < 0:
-            self.streams[stream_id] = self._retired_stream(element_size)
+            self.retirement.resize(stream_id, element_size)
         else:
             raise ProtocolError(f"a second onSubscribe on stream {stream_id}", reason=f"protocol:stream {stream_id}")
 
@@ -356,7 +365,7 @@ class Session:
         stream = self._known(stream_id)
         del self.streams[stream_id]
         if not isinstance(stream, Inbound):
-            self._retired -= 1
+            self.retirement.count -= 1
             return
         self._with_partials.pop(stream, None)
         if error is None:
@@ -366,15 +375,15 @@ class Session:
         else:
             stream.failed(error)
 
-    def peer_left(self, reason: str) -> None:
-        """The peer said goodbye."""
+    def peer_left(self, reason: str, error: Exception | None = None) -> None:
+        """The peer said goodbye; `error` where the dialect knows better what that means."""
         if self.state is ConnectionState.OVER:
             return  # a second one, which arrived together with the first
         answer = self.state is not ConnectionState.LEAVING  # one goodbye of each side is enough: crossing ones answer each other
         self.is_parted, self.was_answered = True, not answer
         if answer:
             self.epitaph = ascii(reason[:200])[1:-1] or "closed", None
-        error = self._reason or ConnectionLost(f"the peer closed the connection: {_shown(reason)}")
+        error = error or self._reason or ConnectionLost(f"the peer closed the connection: {shown(reason)}")
         self._end(Move.TOLD_TO_LEAVE, error, farewell=self.dialect.goodbye("") if answer else b"")
 
     # --- inside
@@ -384,13 +393,6 @@ class Session:
         if stream is None:
             raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
         return stream
-
-    def _retired_stream(self, element_size: int) -> Retired:
-        # Those of one element size are one object: a thousand cancelled streams cost their ids.
-        retired = self._retired_by_size.get(element_size)
-        if retired is None:
-            retired = self._retired_by_size[element_size] = Retired(self, element_size)
-        return retired
 
     @property
     def is_deaf(self) -> bool:
@@ -405,14 +407,14 @@ class Session:
         self.holding.clear()
         for served in serving.values():
             served.cancelled()
-        for stream_id, stream in tuple(self.streams.items()):
+        for stream in tuple(self.streams.values()):
             if isinstance(stream, Inbound):
-                # What still arrives is discarded, and must be delimited for that.
-                self.streams[stream_id] = self._retired_stream(stream.element_size)
+                self.retirement.replace(stream)
                 stream.failed(error)
 
     def _end(self, move: Move, error: Exception, *, farewell: bytes = b"") -> None:
         self._move(move)
+        self.is_paused = False
         self._end_streams(error)
         self.outbox.clear()
         if farewell:
@@ -423,7 +425,7 @@ class Session:
         due = self._began + self.limits.handshake_timeout
         if now < due:
             return due
-        self.break_off(ProtocolError("the peer did not say hello in time", reason="limit:handshake"))
+        self.dialect.overdue()
         return self.tick(now)
 
     def _tick_partials(self, now: float) -> float | None:
@@ -440,10 +442,5 @@ class Session:
         return earliest
 
     def _tick_idle(self, now: float) -> float | None:
-        is_quiet = self.state is ConnectionState.OPEN and not self.serving and len(self.streams) == self._retired
+        is_quiet = self.state is ConnectionState.OPEN and not self.serving and len(self.streams) == self.retirement.count
         return self._idleness.tick_connection(now, is_quiet=is_quiet)
-
-
-def _shown(reason: str) -> str:
-    """A peer's words, made safe to print."""
-    return ascii(reason[:200]) if reason else "no reason given"

@@ -1,0 +1,9 @@
+"""Requests: an interaction model, and data."""
+
+from penstock.session import Model, Request
+
+
+def test_a_request_is_its_model_and_its_data() -> None:
+    """Two that say the same are the same."""
+    assert Request(Model.STREAM, b"ticks") == Request(Model.STREAM, b"ticks")
+    assert Request(Model.STREAM, b"ticks") != Request(Model.RESPONSE, b"ticks")

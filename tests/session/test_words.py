@@ -1,0 +1,10 @@
+"""What a session says to people."""
+
+from penstock.session._words import shown
+
+
+def test_a_peers_words_cannot_write_on_a_terminal() -> None:
+    """Nor fill it: they are escaped, and cut."""
+    assert shown("\x1b[31mred\n") == r"'\x1b[31mred\n'"
+    assert len(shown("x" * 10_000)) == 202
+    assert shown("") == "no reason given"
