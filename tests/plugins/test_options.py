@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.api import UsageError
+from penstock.api import Limits, UsageError
 from penstock.plugins import TransportOptions
 
 
@@ -23,3 +23,23 @@ def test_a_bound_that_allows_nothing_is_refused(name: str, value: float) -> None
     """Zero, less and no number at all are mistakes, and the message names the option."""
     with pytest.raises(UsageError, match=name):
         TransportOptions(**{name: value})
+
+
+def test_what_is_left_at_its_default_follows_the_limits() -> None:
+    """One record of bounds is enough to say; nothing else of the options changes."""
+    limits = Limits(tls_timeout=1.5, receive_chunk=100, max_frame=3 << 20)
+    within = TransportOptions(protocols=("x",)).within(limits)
+    assert within == TransportOptions(protocols=("x",), handshake_timeout=1.5, receive_chunk=100, max_message=3 << 20)
+    assert TransportOptions().within(Limits()) == TransportOptions()
+
+
+def test_what_was_changed_is_kept() -> None:
+    """Who says it of a transport means it."""
+    options = TransportOptions(handshake_timeout=7.0, receive_chunk=10, max_message=20)
+    assert options.within(Limits(tls_timeout=1.5, receive_chunk=100, max_frame=300)) == options
+
+
+def test_a_message_that_this_side_would_send_is_taken_in() -> None:
+    """What waits goes out as one message of a framed transport, however small the largest element may be."""
+    limits = Limits(max_frame=100, outbound_high=1000, split_outbound_at=200, outbound_control=50)
+    assert TransportOptions().within(limits).max_message == 1250

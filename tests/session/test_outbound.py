@@ -17,6 +17,15 @@ def test_a_publisher_that_nobody_asks_is_not_even_attached() -> None:
     assert source.demand == 1
 
 
+def test_one_element_is_asked_for_until_its_size_is_known() -> None:
+    """A thousand of four MiB would have come otherwise, for room of 64 KiB."""
+    pair = Pair()
+    source, _ = streaming(pair, 1000)
+    assert source.requests == [1]
+    source.emit(bytes(1000))
+    assert source.requests == [1, 64]
+
+
 def test_demand_reaches_the_publisher_and_no_more() -> None:
     """The sum of what the publisher was asked for is what the subscriber asked for."""
     pair = Pair()
@@ -195,3 +204,39 @@ def test_a_publisher_that_comes_after_the_end_is_let_go() -> None:
     before = source.cancels
     pair.server.served[0].on_subscribe(source)
     assert source.cancels == before + 1
+
+
+def test_large_elements_of_all_streams_together_have_a_hard_bound() -> None:
+    """The high-water mark and one element: beyond it no publisher is asked, and each goes on when there is room again."""
+    pair = Pair(limits=limited(split_outbound_at=100, outbound_high=500, max_element=1000))
+    scripts = [Script() for _ in range(5)]
+    readers = []
+    for each, script in enumerate(scripts):
+        pair.server.publishers[f"s{each}"] = script
+        readers.append(pair.subscribe(f"s{each}", 0))
+    pair.settle()
+    server = pair.server.session
+    for script, reader in zip(scripts, readers, strict=True):
+        reader.request(3)
+        server.receive(bytes(pair.client.session.take()), 0.0)
+        if script.demand:
+            script.emit(bytes(800))
+    assert [script.demand for script in scripts] == [1, 1, 0, 0, 0]
+    assert server.outbox.large == server.held() == 1600
+    pair.settle()
+    assert server.outbox.large == 0
+    assert [len(reader.elements) for reader in readers] == [1, 1, 0, 0, 0]
+    assert all(script.demand for script in scripts)
+
+
+def test_large_elements_of_a_stream_that_ends_hold_nothing() -> None:
+    """In the middle of one, with another behind it."""
+    pair = Pair(limits=limited(split_outbound_at=100, outbound_high=250))
+    source, reader = streaming(pair, 5)
+    source.emit(bytes(1000), b"small", bytes(500))
+    pair.client.session.receive(bytes(pair.server.session.take()), 0.0)
+    assert 0 < pair.server.session.outbox.large < 1505
+    assert pair.server.session.outbox.large == pair.server.session.held()
+    reader.cancel()
+    pair.settle()
+    assert pair.server.session.outbox.large == 0

@@ -1,10 +1,11 @@
 """What a transport is told beside the URL: time, sizes, certificates. One frozen record for all transports."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
+from typing import Any
 
-from penstock.api import UsageError
+from penstock.api import Limits, UsageError
 from penstock.plugins._tls import Tls
 
 
@@ -12,7 +13,8 @@ from penstock.plugins._tls import Tls
 class TransportOptions:
     """What a transport is told beside the URL. Each takes what concerns it, and leaves the rest.
 
-    Raises UsageError for a time that is not positive and for a size below 1. The defaults are those of the limits of a connection.
+    `handshake_timeout`, `receive_chunk` and `max_message` follow the `Limits` of the connection, unless they are changed here.
+    Raises UsageError for a time that is not positive and for a size below 1.
     """
 
     tls: Tls | None = None
@@ -22,7 +24,7 @@ class TransportOptions:
     """Names of what is going to be spoken, best first, for transports that can agree on it outside the stream (TLS's ALPN)."""
 
     handshake_timeout: float = 5.0
-    """Seconds that a transport's own handshake (TLS, an HTTP upgrade) may take."""
+    """Seconds that a transport's own handshake (TLS, an HTTP upgrade) may take: `Limits.tls_timeout`."""
 
     close_timeout: float = 1.0
     """Seconds that a graceful close may take before it is a forceful one; for ``exec:``, before the child is terminated."""
@@ -31,10 +33,10 @@ class TransportOptions:
     """For ``exec:``: seconds between terminating the child and killing it."""
 
     receive_chunk: int = 64 << 10
-    """Bytes to take from a byte stream at a time."""
+    """Bytes to take from a byte stream at a time: `Limits.receive_chunk`."""
 
     max_message: int = 1 << 20
-    """Bytes of a whole message that a framed transport may take in."""
+    """Bytes of a whole message that a framed transport may take in: `Limits.max_frame`, or what such a peer sends at a time."""
 
     backlog: int = 4096
     """Connections that may wait to be accepted. The system may hold fewer (Linux: net.core.somaxconn, 4,096 by default)."""
@@ -52,3 +54,16 @@ class TransportOptions:
         for name in ("handshake_timeout", "close_timeout", "kill_timeout", "receive_chunk", "max_message", "backlog"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name}={getattr(self, name)!r}; give a positive number")
+
+    def within(self, limits: Limits) -> "TransportOptions":
+        """Return these options for a connection with `limits`: what was left at its default becomes what they say."""
+        # What a side like this one has waiting goes out as one message: it must be able to take in its own.
+        at_a_time = limits.outbound_high + limits.split_outbound_at + limits.outbound_control
+        derived: dict[str, Any] = {
+            "handshake_timeout": limits.tls_timeout,
+            "receive_chunk": limits.receive_chunk,
+            "max_message": max(limits.max_frame, at_a_time),
+        }
+        defaults = {field.name: field.default for field in fields(self)}
+        left = {name: value for name, value in derived.items() if getattr(self, name) == defaults[name]}
+        return replace(self, **left)

@@ -22,10 +22,12 @@ from typing import Any
 
 import trio
 
-from penstock.api import ConnectionLost, Limits, PenstockError, PluginError, Role, Subscriber
+from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PluginError, Role, Subscriber
 from penstock.core import CLEANUP_SECONDS, Report, tell
 from penstock.plugins import Connection
+from penstock.runtime._budget import Budget
 from penstock.runtime._exports import Exports
+from penstock.runtime._patience import Patience
 from penstock.runtime._watch import Watch
 from penstock.session import CUT, CUT_EARLY, ConnectionState, Outbound, RsioDialect, Session
 
@@ -34,6 +36,9 @@ MESSAGES_A_TURN = 64
 
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 """What a transport raises when the peer, or the network, is gone."""
+
+NO_BUDGET = 1 << 62
+"""A connection that this side opened is alone: its own bounds are enough."""
 
 LINGER_BYTES = 64 << 10
 """What is read, and thrown away, of a peer that goes on after the end."""
@@ -61,6 +66,11 @@ class Conversation:
         self.reason: Exception | None = None
         """Why it is over, once it is."""
         self._limits = limits
+        self.budget: Budget = Budget(NO_BUDGET)
+        """The memory that this connection shares with others: its server's, set before it runs."""
+        self._patience = Patience(connection, limits)
+        self._in_flight = 0
+        """Bytes that the writer has taken and the transport has not."""
         self._exports = exports
         self._on_violation = on_violation
         self._watch = watch
@@ -86,6 +96,7 @@ class Conversation:
 
     async def run(self) -> None:
         """Talk until the conversation is over; cancelled, say goodbye first. Returns, whatever the peer does."""
+        self.budget.join(self)
         try:
             async with trio.open_nursery() as nursery:
                 self._retime()
@@ -96,6 +107,7 @@ class Conversation:
                     self.leave("shutdown")
                     await self._part()
         finally:
+            self.budget.leave(self)
             self._watch.closed(*self.session.epitaph)
 
     async def _part(self) -> None:
@@ -123,6 +135,19 @@ class Conversation:
     def leave(self, reason: str) -> None:
         """Say goodbye, once, and let everything end."""
         self.session.leave(reason)
+        self._retime()
+
+    # --- what the memory budget asks
+
+    def held(self) -> int:
+        """Return how many bytes all buffers of the connection hold."""
+        return self.session.held() + self._in_flight
+
+    def cut(self, held: int, budget: int, /) -> None:
+        """Say goodbye because this connection holds the most, and all of them too much."""
+        what = f"it held {held:,} bytes, more than any other, while all together were about to exceed {budget:,} (Limits.memory_budget)"
+        tell(self._on_violation, LimitExceeded(f"a connection was cut: {what}", limit="memory_budget", value=budget))
+        self.session.leave("limit:memory", ConnectionLost(f"this side cut the connection: {what}"))
         self._retime()
 
     def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> None:
@@ -211,15 +236,19 @@ class Conversation:
             while more or session.is_paused:
                 if session.is_paused:
                     await self.is_open.wait()  # who is there is being examined; the time for that is the handshake's
-                elif monotonic() > turn_ends:
+                elif monotonic() > turn_ends or session.outbox.answers >= MESSAGES_A_TURN:
+                    # Where many answers wait the writer gets a turn, so that they pile up only where the peer does not read them.
                     await trio.lowlevel.checkpoint()
                     turn_ends = monotonic() + self._limits.turn
                 more = session.receive(b"", trio.current_time(), most=MESSAGES_A_TURN)
             self._retime()
+            self.budget.moved(len(data))
         self._silent.set()
         self._cut.set()
 
     async def _receive(self) -> bytes | bytearray | None:
+        if self.budget.is_tight:
+            await self.budget.wait_for_room(self)
         try:
             return await self.connection.receive()
         except Exception as error:  # boundary: a transport, perhaps somebody's plugin
@@ -245,12 +274,14 @@ class Conversation:
             self._said.set()
 
     async def _send(self, data: bytearray) -> bool:
+        self._in_flight = len(data)
+        self.budget.moved(len(data))
         try:
-            with trio.fail_after(self._limits.write_stall):
-                await self.connection.send(data)
+            await self._patience.send(data)
         except Exception as error:  # boundary: a transport, perhaps somebody's plugin
             self._is_mute = True  # what was cut short cannot be gone on with
             self._cut_by(error)
+        self._in_flight = 0
         return not self._is_mute
 
     def _cut_by(self, error: Exception) -> None:
@@ -273,8 +304,8 @@ class Conversation:
         """How the transport ended, as far as that is known."""
         cause = self._cause
         if isinstance(cause, trio.TooSlowError):
-            stall = f"{self._limits.write_stall:g} s (Limits.write_stall)"
-            return ConnectionLost(f"the peer took nothing of what was sent to it for {stall}, which ended the connection")
+            stall = f"{self._limits.write_stall:g} s (Limits.write_stall, Limits.min_drain)"
+            return ConnectionLost(f"the peer took next to nothing of what was sent to it for {stall}, which ended the connection")
         if isinstance(cause, PenstockError):  # a message that was too large for the transport to take in, for one
             return ConnectionLost(f"the connection was ended, because {cause}")
         if not is_gone:

@@ -47,13 +47,14 @@ def connect(
             f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for the whole connection: use subscribe(), or leave it out"
         )
     registry = build_registry() if registry is None else registry
+    limits = limits or Limits()
     return Connecting(
         parsed,
         service=service or Service(),
-        limits=limits or Limits(),
+        limits=limits,
         extensions=offered(registry) if extensions is None else extensions,
         registry=registry,
-        options=options or TransportOptions(),
+        options=(options or TransportOptions()).within(limits),
         on_violation=on_violation,
     )
 

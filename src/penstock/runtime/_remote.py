@@ -58,7 +58,9 @@ def remote(
     registry = build_registry() if registry is None else registry
     registry.transport(parsed.transport)  # say now what is not there
     extensions = offered(registry) if extensions is None else extensions
-    return _RemoteUrl(parsed, name, serializer, reconnect, limits or Limits(), extensions, registry, options or TransportOptions())
+    limits = limits or Limits()
+    within = (options or TransportOptions()).within(limits)
+    return _RemoteUrl(parsed, name, serializer, reconnect, limits, extensions, registry, within)
 
 
 @overload

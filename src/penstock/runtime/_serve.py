@@ -8,6 +8,7 @@ Rules of this file:
 * Leaving the block stops accepting first, then says goodbye to everybody, within `Limits.drain`.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -19,12 +20,19 @@ import trio
 from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
 from penstock.core import Report, log_violation, tell
 from penstock.plugins import Connection, Listener, Registry, TransportOptions, build_registry, parse_url
+from penstock.runtime._budget import Budget
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._exports import Exports
 from penstock.runtime._opening import converse, offered
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
 from penstock.runtime._watch import Watch
+
+if sys.platform != "win32":
+    import resource
+
+SPARE_FILES = 256
+"""Files that are left to the rest of the process."""
 
 PAUSE = 0.1
 """Seconds to wait when the system is out of something, files mostly."""
@@ -48,13 +56,14 @@ def serve(
     if not urls:
         raise UsageError("serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000")
     registry = build_registry() if registry is None else registry
+    limits = limits or Limits()
     return Server(
         service,
         urls,
-        limits=limits or Limits(),
+        limits=limits,
         extensions=offered(registry) if extensions is None else extensions,
         registry=registry,
-        options=options or TransportOptions(),
+        options=(options or TransportOptions()).within(limits),
         on_violation=on_violation,
     )
 
@@ -87,6 +96,8 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._connections: set[trio.CancelScope] = set()
         self._accepting = trio.CancelScope()
         self._peers: dict[Peer, None] = {}
+        self._budget = Budget(limits.memory_budget)
+        self._places = places(limits)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -128,6 +139,7 @@ class Server(AbstractAsyncContextManager["Server"]):
     async def _accept_all(self) -> None:
         with self._accepting:
             async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._budget.watch)
                 for listener in self._listeners:
                     nursery.start_soon(self._accept, listener)
 
@@ -155,7 +167,8 @@ class Server(AbstractAsyncContextManager["Server"]):
     def _has_room(self, connection: Connection) -> bool:
         limits, host = self._limits, connection.peer.host
         return (
-            len(self._connections) < limits.max_connections
+            len(self._connections) < self._places
+            and not self._budget.is_full
             and len(self._strangers) < limits.max_pending_handshakes
             and (host is None or self._per_host[host] < limits.max_connections_per_address)
         )
@@ -207,6 +220,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                 on_violation=self._on_violation,
                 began=began,
             )
+            conversation.budget = self._budget
             nursery.start_soon(self._wait_greeted, connection, conversation)
             peer = Peer(conversation, self._registry)
             self._peers[peer] = None
@@ -222,6 +236,14 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     def __repr__(self) -> str:
         return f"<server of {self._service!r} at {', '.join(self.addresses)}: {len(self._connections)} connections>"
+
+
+def places(limits: Limits) -> int:
+    """Return how many connections there may be: each takes a file, and the rest of the process needs some as well."""
+    if sys.platform == "win32":
+        return limits.max_connections
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return limits.max_connections if files == resource.RLIM_INFINITY else max(1, min(limits.max_connections, files - SPARE_FILES))
 
 
 class Pace:

@@ -18,8 +18,8 @@ from penstock.session._ledger import Ledger
 if TYPE_CHECKING:
     from penstock.session._session import Session
 
-FIRST_GUESS: Final = 4096
-"""Bytes that an element is taken to have before the first one was seen: few are asked for until it is known better."""
+UNKNOWN: Final = -1
+"""The mean size of elements before the first one was seen: until then one is asked for, and no more can come than there is room for."""
 
 PRIVATE_TEXT: Final = "the publisher failed"
 """What crosses the wire of an exception that was not raised as PublicError."""
@@ -73,7 +73,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._upstream: Subscription | None = None
         self._length = -1
         self._head = b""
-        self._mean = FIRST_GUESS
+        self._mean = UNKNOWN
         self._held: deque[bytes] | None = None
         self._offset = 0
         self._part = 0
@@ -184,7 +184,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             self._outbox.block(self)
             return
         size = self._mean if self._length < 0 else self._length
-        most = 1 if self._comes_in_pieces else room // (size + 8) or 1
+        most = 1 if self._comes_in_pieces or size < 0 else room // (size + 8) or 1
         n = self.reserve(most)
         self._session.proportion.asked += n
         self._upstream.request(n)
@@ -194,18 +194,20 @@ class Outbound(Ledger, Subscriber[bytes]):
         held, session = self._held, self._session
         if not held:
             return False
-        element = held[0]
+        element, before = held[0], self._offset
         size, whole = session.limits.split_outbound_at, session.whole
         if not self._offset and len(element) <= whole:
             into += session.dialect.header(self.id, len(element)) if not self.element_size else session.dialect.header(self.id, -1)
             into += element
             held.popleft()
+            self._outbox.large -= len(element)
         else:
             end = min(len(element), self._offset + size)
             last = end == len(element)
             into += session.dialect.part(self.id, self._part, end - self._offset, not self._offset, last)
             into += memoryview(element)[self._offset : end]
             self._offset = end
+            self._outbox.large -= end - before
             if last:
                 held.popleft()
                 self._offset = 0
@@ -258,7 +260,7 @@ class Outbound(Ledger, Subscriber[bytes]):
     def _on_sized(self, element: bytes) -> None:
         self.commit()
         length = len(element)
-        self._mean = (self._mean + length) // 2
+        self._mean = length if self._mean < 0 else (self._mean + length) // 2
         if self._held is not None or length > self._session.whole:
             self._hold(element)
         else:
@@ -277,6 +279,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             self._session.holding[self] = None
             self._outbox.enqueue_large(self)
         self._held.append(element)
+        self._outbox.large += len(element)
         self._mean = max(self._mean, len(element))
 
     def _on_fixed(self, element: bytes) -> None:
@@ -308,7 +311,7 @@ class Outbound(Ledger, Subscriber[bytes]):
                 self._outbox.gather(self)
             sent = count * size
             self._gathered += memoryview(surplus)[:sent]
-            self._mean = (self._mean + sent) // 2
+            self._mean = sent if self._mean < 0 else (self._mean + sent) // 2
             self._surplus = surplus[sent:] if sent < len(surplus) else None
         if self._surplus is None:
             if self._ending:
@@ -339,6 +342,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             self._length = -1  # whatever may still come takes the long way, and is dropped there
             self._session.proportion.asked -= self.reserved
             self._session.holding.pop(self, None)
+            self._outbox.large -= sum(map(len, self._held)) - self._offset if self._held else 0
             self._waits = False
             self._outbox.forget(self)
             self._held = self._gathered = self._surplus = None

@@ -31,7 +31,7 @@ class Sender(Protocol):
 class Outbox:
     """What waits to be sent on one connection."""
 
-    __slots__ = ("_answered", "_blocked", "_gathering", "_held", "_large", "_limits", "answers", "buffer", "wake")
+    __slots__ = ("_answered", "_blocked", "_gathering", "_held", "_large", "_limits", "answers", "buffer", "large", "wake")
 
     def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
         self.buffer: bytearray = bytearray()
@@ -44,6 +44,8 @@ class Outbox:
         self.answers: int = 0
         """Messages that the peer has caused, and that wait."""
         self._answered = 0  # their bytes
+        self.large: int = 0
+        """Bytes of large elements, which their streams hold."""
 
     @property
     def waiting(self) -> int:
@@ -71,7 +73,11 @@ class Outbox:
 
     def room(self) -> int:
         """Return how many bytes of elements may still be asked for; 0 or less is none."""
-        return 0 if self._held else self._limits.outbound_high - len(self.buffer)
+        limits = self._limits
+        # A large element must not keep small ones of others from coming, so it takes no room; but all of them together have a bound.
+        if self._held or self.large >= limits.outbound_high + limits.max_element:
+            return 0
+        return limits.outbound_high - len(self.buffer)
 
     def block(self, sender: Sender) -> None:
         """Let `sender` pull when there is room again."""
