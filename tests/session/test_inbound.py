@@ -42,6 +42,16 @@ def test_a_publisher_that_breaks_its_contract_loses_the_stream(size: int, said: 
     assert raw.session.partials == raw.session.partial_bytes == 0
 
 
+def test_an_element_in_a_single_part_is_never_unfinished() -> None:
+    """It needs none of the places for those."""
+    raw = RawPeer(Role.CLIENT, limits=limited(max_partials=1)).greet()
+    reader = reading(raw, 2)
+    begun, alone = (kind(subscriber=0, element=at, data=b"x" * 64) for at, kind in enumerate((rsio.OnNextPart, rsio.OnNextLastPart)))
+    raw.say(begun, alone)
+    assert reader.elements == [b"x" * 64]
+    assert reader.ends == []
+
+
 def test_completion_within_an_element_is_an_error() -> None:
     """No element is delivered in part."""
     raw = RawPeer(Role.CLIENT).greet()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api import ExtensionLink, PluginError, ProtocolError, Rejected, Role
+from penstock.api import ConnectionLost, ExtensionLink, PluginError, ProtocolError, Rejected, Role
 from penstock.session import ConnectionState
 from penstock.wire import rsio
 from tests.session._pair import Owner, Pair, RawPeer, Reader, Script, limited
@@ -201,6 +201,18 @@ def test_a_goodbye_may_come_instead_of_a_hello() -> None:
     raw.say(rsio.Goodbye(reason="not today"))
     assert raw.hear() == [rsio.Goodbye()]
     assert raw.session.state is ConnectionState.OVER
+
+
+def test_a_server_that_refuses_the_version_instead_of_greeting_has_discarded_everything() -> None:
+    """It has no hello of our version to send; asking again elsewhere is safe. After its hello the word would mean nothing of the kind."""
+    for before, kind in (((), Rejected), ((rsio.ServerHello(),), ConnectionLost)):
+        raw = RawPeer(Role.CLIENT)
+        reader = Reader(1)
+        raw.session.subscribe("s", reader)
+        raw.say(*before, rsio.Goodbye(reason="version 7"))
+        assert type(reader.ends[0]) is kind
+        assert not getattr(reader.ends[0], "processed", False)
+        assert "7" in str(reader.ends[0])
 
 
 def test_a_hello_of_another_version_is_answered_on_its_version() -> None:

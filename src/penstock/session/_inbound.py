@@ -114,7 +114,7 @@ class Inbound(Subscription):
         """Join a part to its element, and deliver that with its last part."""
         if self._subscriber is None:
             return
-        partial = self._partial(element)
+        partial = self._partial(element, is_alone=last)
         if partial is None:
             return
         limits, session = self._session.limits, self._session
@@ -173,8 +173,8 @@ class Inbound(Subscription):
 
     # --- inside
 
-    def _partial(self, element: int) -> Partial | None:
-        """Return the element that a part belongs to; its first part takes demand."""
+    def _partial(self, element: int, *, is_alone: bool) -> Partial | None:
+        """Return the element that a part belongs to; its first part takes demand. One in a single part is never unfinished."""
         partials = self._partials
         if partials is None:
             partials = self._partials = {}
@@ -184,7 +184,7 @@ class Inbound(Subscription):
         limits, session = self._session.limits, self._session
         if self.outstanding <= 0:
             self._overrun()
-        elif len(partials) >= limits.max_partials or session.partials >= limits.max_partials_in_all:
+        elif not is_alone and (len(partials) >= limits.max_partials or session.partials >= limits.max_partials_in_all):
             self.fault(f"{len(partials) + 1} elements of one stream are under way in parts; {limits.max_partials} is the most here")
         else:
             if self.outstanding < UNBOUNDED:

@@ -25,6 +25,7 @@ from penstock.api import (
 )
 from penstock.session._extensions import ExtensionHost
 from penstock.session._request import Model
+from penstock.session._states import ConnectionState
 from penstock.wire import rsio
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class RsioDialect:
             case rsio.ExtensionMessage():
                 self._extension_message(message)
             case rsio.Goodbye():
-                self._session.peer_left(message.reason)
+                self._session.peer_left(message.reason, self._discarded(message.reason))
             case rsio.ClientHello() | rsio.ServerHello():
                 self._hello(message)
             case _:
@@ -220,13 +221,12 @@ class RsioDialect:
 
     def _other_version(self, version: int) -> None:
         """No version in common: what a client said already was discarded by the server."""
-        self._session.leave(
-            f"version {rsio.VERSION}",
-            Rejected(
-                f"the peer speaks version {version} of RS.io and this side version {rsio.VERSION}; nothing of what was asked was done",
-                processed=False,
-            ),
-        )
+        self._session.leave(f"version {rsio.VERSION}", _not_understood(str(version)))
+
+    def _discarded(self, reason: str) -> Rejected | None:
+        """The error of streams whose subscribes met a server that knows no version of ours, and said so in the place of its hello."""
+        is_refused = reason.startswith("version ") and self._session.state is ConnectionState.GREETING
+        return _not_understood(ascii(reason[8:28])) if is_refused else None
 
     def _agree(self, theirs: Sequence[int]) -> None:
         for extension_id in dict.fromkeys(theirs):
@@ -241,3 +241,10 @@ class RsioDialect:
 
 def _extension_message(_: Extension, code: int, body: bytes) -> bytes:
     return rsio.encode(rsio.ExtensionMessage(type=code, body=body))
+
+
+def _not_understood(version: str) -> Rejected:
+    return Rejected(
+        f"the peer speaks version {version} of RS.io and this side version {rsio.VERSION}; nothing of what was asked was done",
+        processed=False,
+    )
