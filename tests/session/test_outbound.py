@@ -111,6 +111,34 @@ def test_a_piece_of_more_than_was_asked_for_waits_for_demand() -> None:
     assert source.demand == asked
 
 
+def test_pieces_beyond_the_high_water_mark_wait_for_the_writer() -> None:
+    """Demand permits sending, not gathering: a piece of any size goes a full outbox at a time, and nothing is pulled meanwhile."""
+    pair = Pair(limits=limited(outbound_high=100))
+    source, reader = streaming(pair, UNBOUNDED, element_size=4)
+    source.emit(bytes(1000))
+    asked = source.demand
+    source.complete()
+    for _ in range(3):
+        reader.request(1)  # more demand makes no more room, and does not queue the stream twice
+    taken = []
+    while data := bytes(pair.server.session.take()):
+        pair.client.session.receive(data, 0.0)
+        taken.append(len(data))
+    assert max(taken) < 150
+    assert (len(reader.elements), reader.ends) == (250, ["complete"])
+    assert source.demand == asked
+
+
+def test_no_packed_message_is_longer_than_a_peer_takes() -> None:
+    """What was gathered beyond that goes as several messages, none of which ends the connection over there."""
+    pair = Pair(limits=limited(outbound_high=1000, max_frame=100))
+    source, reader = streaming(pair, 300, element_size=4)
+    source.emit(bytes(800))
+    pair.settle()
+    assert reader.elements == [bytes(4)] * 200
+    assert pair.client.ended == []
+
+
 def test_a_peer_that_never_reads_costs_a_fixed_number_of_bytes() -> None:
     """Demand without bound permits sending, not buffering."""
     pair = Pair(limits=limited(outbound_high=10_000))

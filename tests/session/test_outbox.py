@@ -84,6 +84,40 @@ def test_who_was_blocked_goes_on_when_there_is_room() -> None:
     assert (first.pulls, second.pulls) == (1, 1)
 
 
+def test_who_asks_twice_stands_in_the_queue_once() -> None:
+    """A peer that grants demand again and again while there is no room makes no queue longer."""
+    out, _ = box(outbound_high=10)
+    waiting = Fake(b"a")
+    for _ in range(1000):
+        out.block(waiting)
+    out.take()
+    assert waiting.pulls == 1
+
+
+def test_what_was_gathered_takes_up_room() -> None:
+    """It will be sent as surely as what was written already."""
+    out, _ = box(outbound_high=10)
+    out.gathered += 4
+    assert out.room() == 6
+
+
+def test_a_stream_that_ends_another_one_while_they_go_on_is_fine() -> None:
+    """Who was to be pulled next may be gone by then."""
+    out, _ = box()
+    second = Fake(b"b")
+
+    class Ending(Fake):
+        def pull(self) -> None:
+            super().pull()
+            out.forget(second)
+
+    first = Ending(b"a")
+    out.block(first)
+    out.block(second)
+    out.take()
+    assert (first.pulls, second.pulls) == (1, 0)
+
+
 def test_while_it_is_held_nobody_is_pulled() -> None:
     """However empty it is."""
     out, _ = box()

@@ -78,7 +78,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._offset = 0
         self._part = 0
         self._gathered: bytearray | None = None
-        self._surplus: bytes | None = None
+        self._surplus: memoryview | None = None
         self._ending = False
         self._comes_in_pieces = False
 
@@ -116,9 +116,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         self.grant(n)
         if self._waits:
             self._begin()
-        elif self._surplus:
-            self._send_surplus()
-        elif not self.reserved:
+        elif self._surplus is not None or not self.reserved:
             self.pull()
 
     def cancelled(self) -> None:
@@ -177,7 +175,10 @@ class Outbound(Ledger, Subscriber[bytes]):
 
     def pull(self) -> None:
         """Ask the publisher for as many elements as may be sent and will roughly fill the room that there is."""
-        if self.reserved or not self.available or self._upstream is None or self._held or self._surplus:
+        if self._surplus is not None:
+            self._send_surplus()
+            return
+        if self.reserved or not self.available or self._upstream is None or self._held:
             return
         room = self._outbox.room()
         if room <= 0:
@@ -222,9 +223,12 @@ class Outbound(Ledger, Subscriber[bytes]):
         return False
 
     def flush(self, into: bytearray, /) -> None:
-        """Write what was gathered as one packed message."""
+        """Write what was gathered as one packed message, or as few as its size allows."""
         gathered, self._gathered = self._gathered, None
-        if gathered and self.is_live:
+        if gathered is None:
+            return
+        self._outbox.gathered -= len(gathered)
+        if self.is_live:
             self._session.dialect.write_packed(into, self.id, self.element_size, gathered)
 
     # --- inside
@@ -293,33 +297,38 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._session.proportion.asked -= 1
         # A piece of several takes more than its pull has reserved: so while they come, one is pulled at a time.
         self._comes_in_pieces = count > 1
-        self._surplus = element if self._surplus is None else self._surplus + element
+        self._session.holding[self] = None
+        self._surplus = memoryview(element if self._surplus is None else bytes(self._surplus) + element)
         self._send_surplus()
 
     def _send_surplus(self) -> None:
-        """Send as much of the last piece as was asked for; what is left waits for demand, and nothing is pulled meanwhile."""
+        """Send as much of the last piece as was asked for and finds room; what is left waits, and nothing is pulled meanwhile."""
         surplus, size = self._surplus, self.element_size
-        if surplus is None:
+        if surplus is None or not self.available:
             return
-        count = self.reserve(len(surplus) // size)
+        room = self._outbox.room()
+        if room <= 0:
+            self._outbox.block(self)
+            return
+        count = self.reserve(min(len(surplus) // size, room // size or 1))
         self.commit(count)
-        if count:
-            self._session.proportion.asked += count
-            if self._gathered is None:
-                self._gathered = bytearray()
-                self._session.holding[self] = None
-                self._outbox.gather(self)
-            sent = count * size
-            self._gathered += memoryview(surplus)[:sent]
-            self._mean = sent if self._mean < 0 else (self._mean + sent) // 2
-            self._surplus = surplus[sent:] if sent < len(surplus) else None
-        if self._surplus is None:
-            if self._ending:
-                self.on_complete()
-            elif not self.reserved:
-                self.pull()
-        else:
-            self._session.holding[self] = None
+        sent = count * size
+        self._session.proportion.asked += count
+        if self._gathered is None:
+            self._gathered = bytearray()
+            self._outbox.gather(self)
+        self._gathered += surplus[:sent]
+        self._outbox.gathered += sent
+        self._mean = sent if self._mean < 0 else (self._mean + sent) // 2
+        if sent < len(surplus):
+            self._surplus = surplus[sent:]
+            self._send_surplus()  # there is neither demand nor room for more: stand in the queue, or wait to be asked
+            return
+        self._surplus = None
+        if self._ending:
+            self.on_complete()
+        elif not self.reserved:
+            self.pull()
 
     def _fault(self, text: str) -> None:
         upstream = self._upstream

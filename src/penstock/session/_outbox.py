@@ -31,15 +31,17 @@ class Sender(Protocol):
 class Outbox:
     """What waits to be sent on one connection."""
 
-    __slots__ = ("_answered", "_blocked", "_gathering", "_held", "_large", "_limits", "answers", "buffer", "large", "wake")
+    __slots__ = ("_answered", "_blocked", "_gathering", "_held", "_large", "_limits", "answers", "buffer", "gathered", "large", "wake")
 
     def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
         self.buffer: bytearray = bytearray()
         self._limits = limits
         self.wake: Callable[[], None] = wake
         self._large: deque[Sender] = deque()  # bounded by the number of streams, like the two below
-        self._blocked: deque[Sender] = deque()
+        self._blocked: dict[Sender, None] = {}  # in turn, each once, however often it is asked
         self._gathering: list[Sender] = []
+        self.gathered: int = 0
+        """Bytes that streams have gathered for packed messages and not written yet; they keep count."""
         self._held = False
         self.answers: int = 0
         """Messages that the peer has caused, and that wait."""
@@ -77,11 +79,11 @@ class Outbox:
         # A large element must not keep small ones of others from coming, so it takes no room; but all of them together have a bound.
         if self._held or self.large >= limits.outbound_high + limits.max_element:
             return 0
-        return limits.outbound_high - len(self.buffer)
+        return limits.outbound_high - len(self.buffer) - self.gathered
 
     def block(self, sender: Sender) -> None:
         """Let `sender` pull when there is room again."""
-        self._blocked.append(sender)
+        self._blocked[sender] = None
 
     def enqueue_large(self, sender: Sender) -> None:
         """Let `sender` write parts, in turn with others."""
@@ -117,7 +119,8 @@ class Outbox:
 
     def forget(self, sender: Sender) -> None:
         """Drop what stands here for a stream that has ended."""
-        for queue in (self._large, self._blocked, self._gathering):
+        self._blocked.pop(sender, None)
+        for queue in (self._large, self._gathering):
             if sender in queue:
                 queue.remove(sender)
 
@@ -127,6 +130,7 @@ class Outbox:
         self._large.clear()
         self._blocked.clear()
         self._gathering.clear()
+        self.gathered = 0
 
     def _flush(self) -> None:
         gathering, self._gathering = self._gathering, []
@@ -137,4 +141,8 @@ class Outbox:
         for _ in range(len(self._blocked)):
             if self.room() <= 0:
                 return
-            self._blocked.popleft().pull()
+            sender = next(iter(self._blocked), None)
+            if sender is None:
+                return  # the one before has ended it
+            del self._blocked[sender]
+            sender.pull()

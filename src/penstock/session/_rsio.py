@@ -108,9 +108,12 @@ class RsioDialect:
         return rsio.fixed_header(stream_id) if length < 0 else rsio.next_header(stream_id, length)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
-        """All of them as one message."""
-        into += rsio.packed_header(stream_id, len(elements) // size)
-        into += elements
+        """All of them as one message; as several where that would be longer than a peer takes."""
+        most = size * max(1, self._session.limits.max_frame // size)
+        for start in range(0, len(elements), most):
+            body = memoryview(elements)[start : start + most]
+            into += rsio.packed_header(stream_id, len(body) // size)
+            into += body
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
         """Say that a part follows."""
