@@ -1,4 +1,4 @@
-"""The benchmarks: `python tests/bench` measures for a minute or two at the full bars, `--short` some seconds at half of them.
+"""The benchmarks: `python tests/bench` measures for some minutes at the full bars, `--short` for one minute at half of them.
 
 Exits with 1, and names the bar, when one is missed.
 """
@@ -9,33 +9,69 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # so that `python tests/bench` finds its own parts
 
-from tests.bench import _inprocess, _report
-from tests.bench._measure import measure
+from tests.bench import _amounts, _inprocess, _network, _pages, _report
+from tests.bench._measure import Group, measure, progress
 
-BASELINE = "bare async for"
+GROUPS = (_inprocess.GROUP, *_network.GROUPS)
+AMOUNTS = "amounts"
+
+
+def _options(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tests/bench", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="a minute, at half the bars: what CI runs")
+    parser.add_argument("--full", action="store_true", help="the default: all rounds, at the full bars")
+    parser.add_argument("--rounds", type=int, help="how many rounds, where it shall be another number")
+    parser.add_argument("--only", metavar="KEYS", help=f"measure these parts alone: {','.join([*(each.key for each in GROUPS), AMOUNTS])}")
+    parser.add_argument("--docs", type=Path, metavar="FOLDER", help="keep the figures there, and make the pages and the plot from them")
+    parser.add_argument("--render", type=Path, metavar="FOLDER", help="measure nothing: make the pages again from the figures kept there")
+    return parser.parse_args(argv)
 
 
 def main(argv: list[str]) -> int:
     """Measure, show, judge."""
-    parser = argparse.ArgumentParser(prog="tests/bench", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="a few seconds, at half the bars: what CI runs")
-    parser.add_argument("--full", action="store_true", help="the default: all rounds, at the full bars")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the figures as a page for the documentation")
-    options = parser.parse_args(argv)
-    scale, rounds, forgiven = (1_000, 5, 2) if options.short else (10_000, 11, 1)
-    measured = measure(_inprocess.contenders(scale), rounds=rounds)
-    judged = [measured.judge(bar.relaxed(forgiven)) for bar in _inprocess.BARS]
-    print(_report.table(measured, BASELINE))
-    print()
-    print(_report.verdicts(judged))
-    print(f"\n{_report.where()}; medians of {rounds} rounds")
-    if options.markdown:
-        command = "nox -s bench" if options.short else "nox -s bench -- --full"
-        options.markdown.write_text(_report.markdown(measured, BASELINE, judged, command), encoding="utf-8")
-    missed = [verdict for verdict in judged if not verdict.kept]
-    for verdict in missed:
-        print(f"bar missed: {verdict.bar.name}: {verdict.bar.text()}, seen {verdict.seen:.2f}×", file=sys.stderr)
+    options = _options(argv)
+    if options.render:
+        _pages.write(options.render, GROUPS)
+        return 0
+    keys = options.only.split(",") if options.only else [*(group.key for group in GROUPS), AMOUNTS]
+    run = _pages.Run("nox -s bench" if options.short else "nox -s bench -- --full", _report.where(), {}, {})
+    missed: list[str] = []
+    for group in GROUPS:
+        if group.key in keys:
+            missed += _measure_group(group, run, short=options.short, rounds=options.rounds)
+    if AMOUNTS in keys:
+        missed += _measure_amounts(run, short=options.short)
+    print(run.where)
+    if options.docs:
+        (options.docs / _pages.FIGURES).write_text(run.to_json(), encoding="utf-8")
+        _pages.write(options.docs, GROUPS)
+    for bar in missed:
+        print(f"bar missed: {bar}", file=sys.stderr)
     return 1 if missed else 0
+
+
+def _measure_group(group: Group, run: _pages.Run, *, short: bool, rounds: int | None) -> list[str]:
+    """Measure a group and show it; return the bars that it misses."""
+    usual = (5, 11) if group.key == "inprocess" else (3, 7)
+    measured = run.measured[group.key] = measure(group, short=short, rounds=rounds or usual[0 if short else 1])
+    judged = [measured.judge(bar.relaxed(2 if short else 1)) for bar in group.bars]
+    print(_report.table(measured, group.baseline, title=group.title, unit=group.unit))
+    print(f"\n{_report.verdicts(judged)}\n(medians of {measured.rounds} rounds)\n")
+    return [f"{bar.name}: {bar.text()}, seen {seen:.2f} ×" for bar, seen, kept in judged if not kept]
+
+
+def _measure_amounts(run: _pages.Run, *, short: bool) -> list[str]:
+    """Measure the amounts and show them; return the ceilings that are missed."""
+    progress("memory of idle streams")
+    run.amounts.update(_amounts.amounts(short=short))
+    progress("")
+    promised = [each.relaxed(2 if short else 1) for each in _amounts.CEILINGS]
+    print(_report.ceilings(run.amounts, promised) + "\n")
+    return [
+        f"{each.name}: at most {each.at_most:g} {each.unit}, seen {run.amounts[each.name]:.0f}"
+        for each in promised
+        if not each.keeps(run.amounts)
+    ]
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """The contenders inside one process: a stream of ours against what one would write without us."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from time import perf_counter
 from typing import Final
 
 import trio
 
 from penstock import ops, pipe, subscribe
-from tests.bench._measure import Bar, Contender
+from tests.bench._measure import Bar, Contender, Group, Opening, Timer
 
 BATCH: Final = 100
 
@@ -117,3 +120,23 @@ BARS: Final = (
     Bar("demand 1, beside a memory channel", "stream, demand 1", "memory channel", at_most=2),
     Bar("map-filter-batch, beside the same by hand", "chain of operators", "chain by hand", at_most=4),
 )
+
+
+@contextmanager
+def _here(contender: Contender, count: int) -> Iterator[Timer]:
+    """Run a contender in this process, each round in a run of its own."""
+
+    async def timed() -> float:
+        began = perf_counter()
+        moved = await contender(count)
+        return (perf_counter() - began) / moved * 1e9
+
+    trio.run(contender, max(1, count // 10))
+    yield partial(trio.run, timed)
+
+
+def _openings(short: bool) -> dict[str, Opening]:
+    return {name: partial(_here, contender, count) for name, (contender, count) in contenders(1_000 if short else 10_000).items()}
+
+
+GROUP: Final = Group("inprocess", "Inside one process", "element", "bare async for", _openings, BARS)

@@ -1,4 +1,4 @@
-"""Measuring: contenders run in turn, round after round in one process, and what counts is the median of the ratios within a round.
+"""Measuring: contenders run in turn, round after round in one run, and what counts is the median of the ratios within a round.
 
 Absolute times on a shared machine say little; two contenders that ran within the same second share its noise, so their ratio says much.
 """
@@ -6,14 +6,19 @@ Absolute times on a shared machine say little; two contenders that ran within th
 import gc
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, ExitStack
+from importlib.util import find_spec
 from statistics import median
-from time import perf_counter
 from typing import NamedTuple, TypeAlias
-
-import trio
 
 Contender: TypeAlias = Callable[[int], Awaitable[int]]
 """Moves about so many elements, and returns how many it really moved."""
+
+Timer: TypeAlias = Callable[[], float]
+"""Runs one round, and returns what an element cost in nanoseconds."""
+
+Opening: TypeAlias = Callable[[], AbstractContextManager[Timer]]
+"""Brings a contender to life for all rounds, its other process and its warm-up included."""
 
 
 class Bar(NamedTuple):
@@ -24,17 +29,21 @@ class Bar(NamedTuple):
     relative_to: str
     at_most: float | None = None
     at_least: float | None = None
+    or_under: float | None = None
+    """Nanoseconds per element: a cost under it keeps the bar, whatever the ratio."""
 
     def relaxed(self, factor: float) -> "Bar":
         """The same bar for a short run, in which `factor` as much is forgiven."""
         return self._replace(
             at_most=None if self.at_most is None else self.at_most * factor,
             at_least=None if self.at_least is None else self.at_least / factor,
+            or_under=None if self.or_under is None else self.or_under * factor,
         )
 
     def text(self) -> str:
         """The promise in words."""
-        return f"at most {self.at_most:g} ×" if self.at_most is not None else f"at least {self.at_least:g} × cheaper"
+        ratio = f"at most {self.at_most:g} ×" if self.at_most is not None else f"at least {self.at_least:g} × as fast"
+        return ratio if self.or_under is None else f"{ratio}, or {1e3 / self.or_under:g} M/s"
 
 
 class Verdict(NamedTuple):
@@ -54,7 +63,7 @@ class Cost(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """All that one run found out."""
+    """All that one run found out about contenders that do the same."""
 
     rounds: int
     costs: dict[str, list[float]]  # nanoseconds per element, one for each round
@@ -69,35 +78,52 @@ class Measured(NamedTuple):
         return median(one / other for one, other in zip(self.costs[name], self.costs[to], strict=True))
 
     def judge(self, bar: Bar) -> Verdict:
-        """Compare a bar with what was seen."""
+        """Compare a bar with what was seen. A contender that is missing keeps no bar."""
+        if not {bar.cost_of, bar.relative_to} <= self.costs.keys():
+            return Verdict(bar, float("nan"), kept=False)
         if bar.at_most is not None:
             seen = self.ratio(bar.cost_of, bar.relative_to)
-            return Verdict(bar, seen, seen <= bar.at_most)
-        seen = self.ratio(bar.relative_to, bar.cost_of)
-        return Verdict(bar, seen, seen >= (bar.at_least or 0))
+            kept = seen <= bar.at_most
+        else:
+            seen = self.ratio(bar.relative_to, bar.cost_of)
+            kept = seen >= (bar.at_least or 0)
+        return Verdict(bar, seen, kept or (bar.or_under is not None and self.cost(bar.cost_of).median <= bar.or_under))
 
 
-def measure(contenders: dict[str, tuple[Contender, int]], *, rounds: int) -> Measured:
-    """Run each contender once to warm up, then all of them in turn, `rounds` times."""
-    for contender, count in contenders.values():
-        trio.run(contender, max(1, count // 10))
+class Group(NamedTuple):
+    """Contenders that do the same, and the promises about them."""
+
+    key: str
+    title: str
+    unit: str
+    baseline: str
+    contenders: Callable[[bool], dict[str, Opening]]
+    """Given whether the run is short: who takes part."""
+    bars: tuple[Bar, ...]
+    needs: dict[str, str] = {}  # noqa: RUF012  # read, never changed
+    """The package without which a contender cannot take part."""
+
+
+def measure(group: Group, *, short: bool, rounds: int) -> Measured:
+    """Bring all contenders of a group to life, and run them in turn, `rounds` times."""
+    contenders = {name: opening for name, opening in group.contenders(short).items() if find_spec(group.needs.get(name, "sys")) is not None}
     costs: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(1, rounds + 1):
-        for name, (contender, count) in contenders.items():
-            _progress(f"round {number} of {rounds}: {name}")
-            costs[name].append(trio.run(_timed, contender, count))
-    _progress("")
+    with ExitStack() as stack:
+        timers: dict[str, Timer] = {}
+        for name, opening in contenders.items():
+            progress(f"{group.title}: {name} warms up")
+            timers[name] = stack.enter_context(opening())
+        for number in range(1, rounds + 1):
+            for name, timer in timers.items():
+                progress(f"{group.title}: round {number} of {rounds}: {name}")
+                gc.collect()
+                costs[name].append(timer())
+    progress("")
     return Measured(rounds, costs)
 
 
-async def _timed(contender: Contender, count: int) -> float:
-    gc.collect()
-    began = perf_counter()
-    moved = await contender(count)
-    return (perf_counter() - began) / moved * 1e9
-
-
-def _progress(text: str) -> None:
+def progress(text: str) -> None:
+    """Say what is going on, where a person looks."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()

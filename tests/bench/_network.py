@@ -1,190 +1,109 @@
-"""The contenders over loopback, each with its other half in a process of its own."""
+"""The network's part of the benchmarks: who is compared over loopback, in two processes, and the bars."""
 
-import asyncio
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from time import perf_counter
-from typing import Any
+from collections.abc import Callable
+from typing import Final
 
-import trio
+from tests.bench import _bulk, _idle, _round_trips
+from tests.bench._measure import Bar, Group, Opening
 
-HERE = Path(__file__).parent
+_PACKAGES: Final = {"pyzmq": "zmq", "rsocket-py": "rsocket", "grpcio": "grpc", "grpcio.aio": "grpc"}
+_OURS: Final = "penstock, by element"
 
 
-@contextmanager
-def peer(kind: str, size: int, count: int) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
-    """Run the other half; give its port, and the process for more lines of its own."""
-    command = [sys.executable, str(HERE / "_peer_process.py"), kind, str(size), str(count)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield int(process.stdout.readline()), process
-        finally:
-            process.kill()
+def _bulk_of(size: int, count: int, dear: int) -> Callable[[bool], dict[str, Opening]]:
+    def contenders(short: bool) -> dict[str, Opening]:
+        return _bulk.everybody(size, count // 3, dear // 5) if short else _bulk.everybody(size, count, dear)
+
+    return contenders
 
 
-def timed(run: Callable[[], int]) -> float:
-    """Seconds for each element."""
-    began = perf_counter()
-    count = run()
-    return (perf_counter() - began) / count
+def _packed(short: bool) -> dict[str, Opening]:
+    return _bulk.packed(4_000_000 if short else 20_000_000)
 
 
-def raw(size: int, count: int, rounds: int) -> list[float]:
-    async def read(port: int) -> int:
-        stream = await trio.open_tcp_stream("127.0.0.1", port)
-        got = 0
-        async with stream:
-            while got < size * count:
-                got += len(await stream.receive_some(64 << 10))
-        return count
-
-    with peer("raw", size, count) as (port, _):
-        return [timed(lambda: trio.run(read, port)) for _ in range(rounds)]
+def _tls(short: bool) -> dict[str, Opening]:
+    return _bulk.tls(4096, 12_000 if short else 80_000)
 
 
-def split(size: int, count: int, rounds: int) -> list[float]:
-    async def read(port: int) -> int:
-        stream = await trio.open_tcp_stream("127.0.0.1", port)
-        got, rest = 0, b""
-        async with stream:
-            while got < count:
-                data = rest + await stream.receive_some(64 << 10)
-                position, end = 0, len(data)
-                elements = []
-                while position + 4 <= end:
-                    length = int.from_bytes(data[position : position + 4], "big")
-                    if position + 4 + length > end:
-                        break
-                    elements.append(data[position + 4 : position + 4 + length])
-                    position += 4 + length
-                rest = data[position:]
-                got += len(elements)
-        return got
-
-    with peer("split", size, count) as (port, _):
-        return [timed(lambda: trio.run(read, port)) for _ in range(rounds)]
+def _trips(short: bool) -> dict[str, Opening]:
+    return _round_trips.everybody(300 if short else 2_000)
 
 
-def penstock_elements(size: int, count: int, rounds: int) -> list[float]:
-    from penstock.runtime import connect
-
-    async def read(port: int) -> int:
-        got = 0
-        async with connect(f"tcp://127.0.0.1:{port}") as remote, remote.subscribe("elements", demand=1024) as stream:
-            async for _ in stream:
-                got += 1
-        return got
-
-    with peer("penstock", size, count) as (port, _):
-        return [timed(lambda: trio.run(read, port)) for _ in range(rounds)]
+def _beside_idle(short: bool) -> dict[str, Opening]:
+    return _idle.everybody((1, 1_000, 100_000), 100_000 if short else 400_000)
 
 
-def penstock_batches(size: int, count: int, rounds: int) -> list[float]:
-    from penstock.runtime import connect
-
-    async def read(port: int) -> int:
-        got = 0
-        async with connect(f"tcp://127.0.0.1:{port}") as remote, remote.subscribe("elements", demand=1024) as stream:
-            async for batch in stream.batches():
-                got += len(batch)
-        return got
-
-    with peer("penstock", size, count) as (port, _):
-        return [timed(lambda: trio.run(read, port)) for _ in range(rounds)]
-
-
-def zeromq(size: int, count: int, rounds: int) -> list[float]:
-    import zmq
-
-    with peer("zeromq", size, count) as (port, process):
-        assert process.stdout is not None
-        control_port = int(process.stdout.readline())
-        context = zmq.Context()
-        socket, control = context.socket(zmq.PULL), context.socket(zmq.REQ)
-        socket.connect(f"tcp://127.0.0.1:{port}")
-        control.connect(f"tcp://127.0.0.1:{control_port}")
-
-        def read() -> int:
-            control.send(b"")
-            control.recv()
-            for _ in range(count):
-                socket.recv()
-            return count
-
-        try:
-            return [timed(read) for _ in range(rounds)]
-        finally:
-            context.destroy(linger=0)
-
-
-def rsocket(size: int, count: int, rounds: int) -> list[float]:
-    from rsocket.awaitable.awaitable_rsocket import AwaitableRSocket
-    from rsocket.helpers import single_transport_provider
-    from rsocket.payload import Payload
-    from rsocket.rsocket_client import RSocketClient
-    from rsocket.transports.tcp import TransportTCP
-
-    async def read(port: int) -> int:
-        connection = await asyncio.open_connection("127.0.0.1", port)
-        provider = single_transport_provider(TransportTCP(*connection, read_buffer_size=64 << 10))
-        async with RSocketClient(provider) as client:
-            return len(await AwaitableRSocket(client).request_stream(Payload(b"x"), limit_rate=1024))
-
-    with peer("rsocket", size, count) as (port, _):
-        return [timed(lambda: asyncio.run(read(port))) for _ in range(rounds)]
-
-
-def grpc(size: int, count: int, rounds: int) -> list[float]:
-    import grpc as grpcio
-
-    with peer("grpc", size, count) as (port, _), grpcio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        call = channel.unary_stream("/bench/elements")
-
-        def read() -> int:
-            return sum(1 for _ in call(b""))
-
-        return [timed(read) for _ in range(rounds)]
-
-
-def grpc_aio(size: int, count: int, rounds: int) -> list[float]:
-    import grpc as grpcio
-
-    async def read(port: int) -> int:
-        got = 0
-        async with grpcio.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            async for _ in channel.unary_stream("/bench/elements")(b""):
-                got += 1
-        return got
-
-    with peer("grpc_aio", size, count) as (port, _):
-        return [timed(lambda: asyncio.run(read(port))) for _ in range(rounds)]
-
-
-ALL: dict[str, tuple[Callable[[int, int, int], list[float]], float]] = {
-    "raw bytes": (raw, 1),
-    "raw, split": (split, 1),
-    "penstock, batches()": (penstock_batches, 1),
-    "penstock, by element": (penstock_elements, 1),
-    "pyzmq": (zeromq, 1),
-    "rsocket-py": (rsocket, 0.05),
-    "grpcio": (grpc, 0.05),
-    "grpcio.aio": (grpc_aio, 0.05),
-}
-
-
-def main() -> Any:
-    from statistics import median
-
-    for size, count in ((64, 400_000), (4096, 60_000), (262_144, 1_500)):
-        print(f"--- {size} bytes")
-        for name, (run, share) in ALL.items():
-            each = median(run(size, max(10, int(count * share)), 3))
-            print(f"{name:<24} {each * 1e9:>12,.0f} ns  {1 / each:>14,.0f}/s  {size / each / 1e6:>10,.0f} MB/s")
-
-
-if __name__ == "__main__":
-    main()
+GROUPS: Final = (
+    Group(
+        "small",
+        "Elements of 64 bytes over loopback",
+        "element",
+        "raw split",
+        _bulk_of(64, 600_000, 15_000),
+        (
+            Bar("64 B by element, beside pyzmq", _OURS, "pyzmq", at_least=1),
+            Bar("64 B by element, beside rsocket-py", _OURS, "rsocket-py", at_least=30),
+            Bar("64 B by element, beside grpcio", _OURS, "grpcio", at_least=40),
+            Bar("64 B by batches(), beside a bare split loop", "penstock, batches()", "raw split", at_least=0.6),
+        ),
+        _PACKAGES,
+    ),
+    Group(
+        "middling",
+        "Elements of 4 KiB over loopback",
+        "element",
+        "raw split",
+        _bulk_of(4096, 90_000, 9_000),
+        (Bar("4 KiB by element, beside pyzmq", _OURS, "pyzmq", at_least=1),),
+        _PACKAGES,
+    ),
+    Group(
+        "large",
+        "Elements of 256 KiB over loopback",
+        "element",
+        "raw split",
+        _bulk_of(256 << 10, 3_000, 900),
+        (Bar("256 KiB by element, beside pyzmq", _OURS, "pyzmq", at_least=0.5),),
+        _PACKAGES,
+    ),
+    Group(
+        "packed",
+        "Packed elements of 8 bytes, taken as memory",
+        "element",
+        "raw bytes",
+        _packed,
+        (Bar("packed elements, beside raw bytes", "penstock, buffers()", "raw bytes", at_least=0.5, or_under=50),),
+    ),
+    Group(
+        "trips",
+        "Round trips of 64 bytes over loopback",
+        "round trip",
+        "raw echo",
+        _trips,
+        (
+            Bar("a round trip, beside a bare echo", "penstock, stream of one", "raw echo", at_most=2.5),
+            Bar("a round trip, beside grpcio.aio", "penstock, stream of one", "grpcio.aio", at_least=1),
+        ),
+        _PACKAGES,
+    ),
+    Group(
+        "tls",
+        "Elements of 4 KiB over TLS, both with the same certificate",
+        "element",
+        "raw TLS",
+        _tls,
+        (Bar("4 KiB over TLS, beside raw TLS", "penstock, TLS", "raw TLS", at_least=0.5),),
+        {"raw TLS": "trustme", "penstock, TLS": "trustme"},
+    ),
+    Group(
+        "idle",
+        "Elements of 64 bytes on a connection with idle streams",
+        "element",
+        "beside 1 idle",
+        _beside_idle,
+        (
+            Bar("64 B beside 1,000 idle streams", "beside 1,000 idle", "beside 1 idle", at_most=1.15),
+            Bar("64 B beside 100,000 idle streams", "beside 100,000 idle", "beside 1 idle", at_most=1.15),
+        ),
+    ),
+)

@@ -1,57 +1,90 @@
 """The other process of a network benchmark: serves elements in the way that its first argument names, and prints its port.
 
-``python _peer_process.py KIND SIZE COUNT``: each connection gets COUNT elements of SIZE bytes, as often as it asks.
+``python _peer_process.py KIND SIZE COUNT [CERTIFICATE]``: each connection gets COUNT elements of SIZE bytes, as often as it asks.
+It ends with its standard input, and so with the process that started it.
 """
 
 import asyncio
+import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import trio
 
-ALL = 2**31 - 1
+PIECE = 64 << 10
 
 
-def ready(port: int) -> None:
+def ready(*ports: int) -> None:
     """Tell the parent where to connect."""
-    sys.stdout.write(f"{port}\n")
+    for port in ports:
+        sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
 
 
-async def serve_trio(talk: Callable[[trio.SocketStream], Any]) -> None:
+def die_with_the_parent() -> None:
+    """End when standard input does, however the parent ended."""
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+# --- the floors: trio and nothing else
+
+
+async def serve_trio(talk: Callable[[Any], Any], certificate: str | None = None) -> None:
     """A bare trio server."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     ready(listeners[0].socket.getsockname()[1])
+    secure = _server_context(certificate) if certificate else None
     async with listeners[0] as listener:
         while True:
-            async with await listener.accept() as stream:
-                await talk(stream)
+            plain = await listener.accept()
+            async with plain if secure is None else trio.SSLStream(plain, secure, server_side=True) as stream:
+                try:
+                    await talk(stream)
+                except trio.BrokenResourceError:
+                    continue
 
 
-def raw(size: int, count: int) -> None:
-    """Bytes, as many as the elements have, in pieces of 64 KiB: what the machine can do at all."""
+def _server_context(certificate: str) -> Any:
+    import ssl
 
-    async def talk(stream: trio.SocketStream) -> None:
-        piece = bytes(64 << 10)
-        left = size * count
-        while left > 0:
-            await stream.send_all(piece[: min(left, len(piece))])
-            left -= len(piece)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
 
-    trio.run(serve_trio, talk)
+
+def raw(size: int, count: int, certificate: str | None = None) -> None:
+    """Bytes, as many as the elements have, in pieces of 64 KiB: what the machine can do at all. One byte asks for them."""
+
+    async def talk(stream: Any) -> None:
+        piece = bytes(PIECE)
+        while await stream.receive_some(1):
+            left = size * count
+            while left > 0:
+                await stream.send_all(piece[: min(left, len(piece))])
+                left -= len(piece)
+
+    trio.run(serve_trio, talk, certificate)
 
 
 def split(size: int, count: int) -> None:
     """Elements behind a length of four bytes, joined to pieces of 64 KiB: the least that any protocol must do."""
 
-    async def talk(stream: trio.SocketStream) -> None:
+    async def talk(stream: Any) -> None:
         element = size.to_bytes(4, "big") + bytes(size)
-        a_piece = max(1, (64 << 10) // len(element))
-        left = count
-        while left > 0:
-            await stream.send_all(b"".join([element for _ in range(min(left, a_piece))]))
-            left -= a_piece
+        a_piece = max(1, PIECE // len(element))
+        while await stream.receive_some(1):
+            left = count
+            while left > 0:
+                await stream.send_all(b"".join([element for _ in range(min(left, a_piece))]))
+                left -= a_piece
 
     trio.run(serve_trio, talk)
 
@@ -59,41 +92,74 @@ def split(size: int, count: int) -> None:
 def echo(size: int, count: int) -> None:
     """Sends back what it gets."""
 
-    async def talk(stream: trio.SocketStream) -> None:
+    async def talk(stream: Any) -> None:
         async for data in stream:
             await stream.send_all(data)
 
     trio.run(serve_trio, talk)
 
 
-def penstock(size: int, count: int) -> None:
-    """Our own service."""
+# --- penstock
+
+
+def penstock(size: int, count: int, certificate: str | None = None) -> None:
+    """Our own service, with the limits that everybody gets."""
+    _serve_penstock(size, count, None, certificate)
+
+
+def penstock_raised(size: int, count: int) -> None:
+    """The same for what is measured beyond the limits: round trips faster than strangers may make them, and very many idle streams."""
+    from _raised import raised
+
+    _serve_penstock(size, count, raised())
+
+
+def penstock_traced(size: int, count: int) -> None:
+    """The same, and it knows how much memory it has allocated."""
+    import tracemalloc
+
+    tracemalloc.start()
+    penstock_raised(size, count)
+
+
+def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None = None) -> None:
+    from _raised import allocated, resident
+
+    from penstock.plugins import Tls, TransportOptions
     from penstock.runtime import Service, serve
 
     service = Service()
+    element = bytes(size)
+    piece = bytes(8 * 4096)
 
     @service.publisher("elements")
     async def elements() -> AsyncIterator[bytes]:
-        element = bytes(size)
         for _ in range(count):
             yield element
 
     @service.publisher("packed", element_size=8)
     async def packed() -> AsyncIterator[bytes]:
-        piece = bytes(8 * 4096)
         for _ in range(count // 4096):
             yield piece
 
     @service.publisher("one")
     async def one() -> AsyncIterator[bytes]:
-        yield bytes(size)
+        yield element
+
+    @service.publisher("memory", serializer="json")
+    async def memory() -> AsyncIterator[dict[str, int]]:
+        yield {"allocated": allocated(), "resident": resident()}
 
     async def main() -> None:
-        async with serve(service, "tcp://127.0.0.1:0") as server:
+        options = TransportOptions(tls=Tls(certificate=certificate)) if certificate else None
+        async with serve(service, f"{'tls' if certificate else 'tcp'}://127.0.0.1:0", limits=limits, options=options) as server:
             ready(int(server.addresses[0].rsplit(":", 1)[1]))
             await trio.sleep_forever()
 
     trio.run(main)
+
+
+# --- what others wrote
 
 
 def zeromq(size: int, count: int) -> None:
@@ -102,9 +168,8 @@ def zeromq(size: int, count: int) -> None:
 
     context = zmq.Context()
     socket = context.socket(zmq.PUSH)
-    ready(socket.bind_to_random_port("tcp://127.0.0.1"))
     control = context.socket(zmq.REP)
-    ready(control.bind_to_random_port("tcp://127.0.0.1"))
+    ready(socket.bind_to_random_port("tcp://127.0.0.1"), control.bind_to_random_port("tcp://127.0.0.1"))
     element = bytes(size)
     while True:
         control.recv()
@@ -137,7 +202,7 @@ def rsocket(size: int, count: int) -> None:
 
     async def main() -> None:
         def session(*connection: Any) -> None:
-            RSocketServer(TransportTCP(*connection, read_buffer_size=64 << 10), handler_factory=Handler)
+            RSocketServer(TransportTCP(*connection, read_buffer_size=PIECE), handler_factory=Handler)
 
         server = await asyncio.start_server(session, "127.0.0.1", 0)
         ready(server.sockets[0].getsockname()[1])
@@ -147,37 +212,35 @@ def rsocket(size: int, count: int) -> None:
 
 
 def grpc(size: int, count: int) -> None:
-    """grpcio, a unary-stream method with bytes for messages, on threads."""
+    """grpcio, methods with bytes for messages, on threads."""
     from concurrent.futures import ThreadPoolExecutor
 
     import grpc as grpcio
 
+    element = bytes(size)
+
     def elements(request: bytes, context: Any) -> Iterator[bytes]:
-        element = bytes(size)
         for _ in range(count):
             yield element
 
-    handler = grpcio.method_handlers_generic_handler(
-        "bench", {"elements": grpcio.unary_stream_rpc_method_handler(elements), "echo": grpcio.unary_unary_rpc_method_handler(_same)}
-    )
+    def echo_one(request: bytes, context: Any) -> bytes:
+        return request
+
     server = grpcio.server(ThreadPoolExecutor(4))
-    server.add_generic_rpc_handlers((handler,))
+    server.add_generic_rpc_handlers((_grpc_methods(elements, echo_one),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     ready(port)
     server.wait_for_termination()
 
 
-def _same(request: bytes, context: Any) -> bytes:
-    return request
-
-
 def grpc_aio(size: int, count: int) -> None:
     """The same on grpcio's asyncio."""
     import grpc as grpcio
 
+    element = bytes(size)
+
     async def elements(request: bytes, context: Any) -> AsyncIterator[bytes]:
-        element = bytes(size)
         for _ in range(count):
             yield element
 
@@ -186,10 +249,7 @@ def grpc_aio(size: int, count: int) -> None:
 
     async def main() -> None:
         server = grpcio.aio.server()
-        handler = grpcio.method_handlers_generic_handler(
-            "bench", {"elements": grpcio.unary_stream_rpc_method_handler(elements), "echo": grpcio.unary_unary_rpc_method_handler(echo_one)}
-        )
-        server.add_generic_rpc_handlers((handler,))
+        server.add_generic_rpc_handlers((_grpc_methods(elements, echo_one),))
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         ready(port)
@@ -198,5 +258,15 @@ def grpc_aio(size: int, count: int) -> None:
     asyncio.run(main())
 
 
+def _grpc_methods(elements: Any, echo_one: Any) -> Any:
+    """Without serializers a message is its bytes: no generated code takes part."""
+    import grpc as grpcio
+
+    return grpcio.method_handlers_generic_handler(
+        "bench", {"elements": grpcio.unary_stream_rpc_method_handler(elements), "echo": grpcio.unary_unary_rpc_method_handler(echo_one)}
+    )
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]))
+    die_with_the_parent()
+    globals()[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -1,49 +1,84 @@
-"""What a person sees of a run: a table of costs with bars to compare by eye, the promises with what was seen, and the same as Markdown."""
+"""What a person sees of a run: tables of costs with bars to compare by eye, the promises with what was seen, and the same as Markdown."""
 
+import math
+import os
 import platform
 import sys
+from collections.abc import Sequence
 
 import trio
 
-from tests.bench._measure import Measured, Verdict
+from tests.bench._amounts import Ceiling
+from tests.bench._measure import Group, Measured, Verdict
 
 WIDTH = 32
 
 
-def table(measured: Measured, baseline: str) -> str:
+def table(measured: Measured, baseline: str, *, title: str = "", unit: str = "element") -> str:
     """Costs per element, shortest bar best, and their ratio to the baseline."""
     costs = {name: measured.cost(name) for name in measured.costs}
     longest = max(cost.median for cost in costs.values())
-    rows = [f"{'cost per element':<22} {'median':>9}  {'least … most':>17}  {'ratio':>6}"]
+    rows = [title] if title else []
+    rows.append(f"{f'cost per {unit}':<24} {'median':>10}  {'least … most':>21}  {'a second':>13}  {'ratio':>7}")
     for name, cost in costs.items():
         spread = f"{cost.least:,.0f} … {cost.most:,.0f}"
         bar = "█" * max(1, round(WIDTH * cost.median / longest))
-        rows.append(f"{name:<22} {cost.median:>6,.0f} ns  {spread:>17}  {measured.ratio(name, baseline):>5.1f}×  {bar}")
+        rows.append(
+            f"{name:<24} {cost.median:>7,.0f} ns  {spread:>21}  {1e9 / cost.median:>13,.0f}  {_times(measured, name, baseline):>7}  {bar}"
+        )
     return "\n".join(rows)
 
 
-def verdicts(judged: list[Verdict]) -> str:
+def _times(measured: Measured, name: str, baseline: str) -> str:
+    if baseline not in measured.costs:
+        return ""
+    ratio = measured.ratio(name, baseline)
+    return f"{ratio:.{1 if ratio >= 1 else 2}f} ×"
+
+
+def verdicts(judged: Sequence[Verdict]) -> str:
     """Each promise, what was seen, and whether it was kept."""
-    rows = [f"{'promise':<46} {'bar':<24} {'seen':>7}"]
-    rows += [f"{bar.name:<46} {bar.text():<24} {seen:>6.1f}×  {'kept' if kept else 'MISSED'}" for bar, seen, kept in judged]
+    rows = [f"{'promise':<46} {'bar':<34} {'seen':>8}"]
+    rows += [f"{bar.name:<46} {bar.text():<34} {_seen(seen):>8}  {'kept' if kept else 'MISSED'}" for bar, seen, kept in judged]
     return "\n".join(rows)
 
 
-def markdown(measured: Measured, baseline: str, judged: list[Verdict], command: str) -> str:
-    """The run as a page for the documentation, with the command that repeats it."""
-    lines = [
-        f"Measured with `{command}`: medians of {measured.rounds} rounds, all contenders in one run;",
-        f"{where()}.",
-        "",
-        f"| contender | per element | relative to {baseline} |",
-        "|---|--:|--:|",
+def _seen(ratio: float) -> str:
+    return "not run" if math.isnan(ratio) else f"{ratio:.2f} ×"
+
+
+def ceilings(seen: dict[str, float], promised: Sequence[Ceiling]) -> str:
+    """Each amount, and what was promised of it."""
+    rows = [f"{'amount':<70} {'at most':>10} {'seen':>10}"]
+    rows += [
+        f"{each.name:<70} {each.at_most:>10,.0f} {seen[each.name]:>10,.0f} {each.unit:<6} {'kept' if each.keeps(seen) else 'MISSED'}"
+        for each in promised
     ]
-    lines += [f"| {name} | {measured.cost(name).median:,.0f} ns | {measured.ratio(name, baseline):.1f} × |" for name in measured.costs]
+    return "\n".join(rows)
+
+
+def markdown(group: Group, measured: Measured, judged: Sequence[Verdict]) -> str:
+    """A group as a part of a page of the documentation."""
+    lines = [
+        f"| {group.title.lower()} | per {group.unit} | a second | relative to {group.baseline} |",
+        "|---|--:|--:|--:|",
+    ]
+    for name in measured.costs:
+        cost = measured.cost(name).median
+        lines.append(f"| {name} | {cost:,.0f} ns | {1e9 / cost:,.0f} | {_times(measured, name, group.baseline)} |")
     lines += ["", "| promise | bar | seen |", "|---|---|--:|"]
-    lines += [f"| {bar.name} | {bar.text()} | {seen:.1f} × |" for bar, seen, _ in judged]
+    lines += [f"| {bar.name} | {bar.text()} | {_seen(seen)} |" for bar, seen, _ in judged]
+    return "\n".join(lines) + "\n"
+
+
+def markdown_of_amounts(seen: dict[str, float], promised: Sequence[Ceiling]) -> str:
+    """The amounts as a part of a page."""
+    lines = ["| amount | at most | seen |", "|---|--:|--:|"]
+    lines += [f"| {each.name} | {each.at_most:,.0f} {each.unit} | {seen[each.name]:,.0f} {each.unit} |" for each in promised]
     return "\n".join(lines) + "\n"
 
 
 def where() -> str:
-    """What was measured with: versions only, because they are what a reader can compare."""
-    return f"Python {platform.python_version()}, trio {trio.__version__}, {sys.platform} on {platform.machine()}"
+    """What was measured with: versions and the number of cores, because they are what a reader can compare."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"Python {platform.python_version()}, trio {trio.__version__}, {sys.platform} on {platform.machine()}, {cores} cores"

@@ -1,0 +1,283 @@
+"""Many elements over loopback: ours, the floors that nothing in Python can beat, and what others wrote.
+
+Rules of this file:
+
+* The other process serves for all rounds; a round connects anew where that is its way, and the clock starts when the connection stands.
+* Everybody gets elements of the same size and reads them one by one, but where a name says otherwise. Dear ones are sent fewer.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from time import perf_counter
+from typing import Any, Final
+
+import trio
+
+from tests.bench._measure import Opening, Timer
+from tests.bench._other_process import other_process
+
+CHUNK: Final = 64 << 10
+Read = Callable[[int, int, int], Awaitable[float]]
+"""Given port, size and count: read them all, and return what one cost in nanoseconds."""
+
+
+@contextmanager
+def over_trio(kind: str, read: Read, size: int, count: int) -> Iterator[Timer]:
+    """A contender on trio; each round is a run and a connection of its own."""
+    with other_process(kind, size, count) as other:
+        timer = partial(trio.run, read, other.port, size, count)
+        timer()
+        yield timer
+
+
+@contextmanager
+def over_asyncio(kind: str, read: Read, size: int, count: int) -> Iterator[Timer]:
+    """The same on asyncio."""
+    with other_process(kind, size, count) as other:
+
+        def timer() -> float:
+            async def main() -> float:
+                return await read(other.port, size, count)
+
+            return asyncio.run(main())
+
+        timer()
+        yield timer
+
+
+def each(began: float, count: int) -> float:
+    """What one of `count` has cost, in nanoseconds."""
+    return (perf_counter() - began) / count * 1e9
+
+
+# --- the floors
+
+
+async def read_raw(port: int, size: int, count: int, context: ssl.SSLContext | None = None) -> float:
+    """Bytes, whatever they mean."""
+    plain = await trio.open_tcp_stream("127.0.0.1", port)
+    got = 0
+    async with plain if context is None else trio.SSLStream(plain, context, server_hostname="127.0.0.1") as stream:
+        if isinstance(stream, trio.SSLStream):
+            await stream.do_handshake()
+        began = perf_counter()
+        await stream.send_all(b"!")
+        while got < size * count:
+            got += len(await stream.receive_some(CHUNK))
+        return each(began, count)
+
+
+async def read_split(port: int, size: int, count: int) -> float:
+    """Bytes, split into elements behind their lengths, a chunk at a time."""
+    stream = await trio.open_tcp_stream("127.0.0.1", port)
+    got, rest = 0, b""
+    async with stream:
+        began = perf_counter()
+        await stream.send_all(b"!")
+        while got < count:
+            data = rest + await stream.receive_some(CHUNK)
+            position, end = 0, len(data)
+            elements = []
+            while position + 4 <= end:
+                length = int.from_bytes(data[position : position + 4], "big")
+                if position + 4 + length > end:
+                    break
+                elements.append(data[position + 4 : position + 4 + length])
+                position += 4 + length
+            rest = data[position:]
+            got += len(elements)
+        return each(began, count)
+
+
+# --- penstock
+
+
+async def read_elements(port: int, size: int, count: int) -> float:
+    """`async for`."""
+    from penstock.runtime import connect
+
+    async with connect(f"tcp://127.0.0.1:{port}") as remote:
+        await remote.wait_accepted()
+        return await by_element(remote, size, count)
+
+
+async def by_element(remote: Any, size: int, count: int) -> float:
+    """Read one stream of a connection by the element."""
+    began, got = perf_counter(), 0
+    async with remote.subscribe("elements", demand=demand_for(size)) as stream:
+        async for _ in stream:
+            got += 1
+        assert got == count
+        return each(began, count)
+
+
+async def read_batches(port: int, size: int, count: int) -> float:
+    """`batches()`."""
+    from penstock.runtime import connect
+
+    async with connect(f"tcp://127.0.0.1:{port}") as remote:
+        await remote.wait_accepted()
+        began, got = perf_counter(), 0
+        async with remote.subscribe("elements", demand=demand_for(size)) as stream:
+            async for batch in stream.batches():
+                got += len(batch)
+            assert got == count
+            return each(began, count)
+
+
+async def read_buffers(port: int, size: int, count: int) -> float:
+    """`buffers()`: elements of fixed size as memory, 2 MiB of them under way at a time."""
+    from penstock.runtime import connect
+
+    async with connect(f"tcp://127.0.0.1:{port}") as remote:
+        await remote.wait_accepted()
+        began, got = perf_counter(), 0
+        async with remote.subscribe("packed", demand=(2 << 20) // size) as stream:
+            async for buffer in stream.buffers():
+                got += len(buffer)
+            assert got == size * count
+            return each(began, count)
+
+
+def demand_for(size: int) -> int:
+    """1,024 elements, and no more than 16 MiB of them."""
+    return min(1024, (16 << 20) // size)
+
+
+# --- TLS, both with the same certificate
+
+
+@contextmanager
+def over_tls(kind: str, read: Callable[..., Awaitable[float]], size: int, count: int) -> Iterator[Timer]:
+    """A contender over TLS, with a certificate made for this run."""
+    import trustme
+
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority.configure_trust(context)
+    certificates = authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem
+    with certificates.tempfile() as certificate, other_process(kind, size, count, certificate) as other:
+        timer = partial(trio.run, read, other.port, size, count, context)
+        timer()
+        yield timer
+
+
+async def read_elements_tls(port: int, size: int, count: int, context: ssl.SSLContext) -> float:
+    """`async for`, over TLS."""
+    from penstock.plugins import Tls, TransportOptions
+    from penstock.runtime import connect
+
+    async with connect(f"tls://127.0.0.1:{port}", options=TransportOptions(tls=Tls(context=context))) as remote:
+        await remote.wait_accepted()
+        return await by_element(remote, size, count)
+
+
+# --- what others wrote
+
+
+@contextmanager
+def zeromq(size: int, count: int) -> Iterator[Timer]:
+    """pyzmq, pull."""
+    import zmq
+
+    with other_process("zeromq", size, count) as other:
+        context = zmq.Context()
+        socket, control = context.socket(zmq.PULL), context.socket(zmq.REQ)
+        socket.connect(f"tcp://127.0.0.1:{other.port}")
+        control.connect(f"tcp://127.0.0.1:{other.next_port()}")
+
+        def timer() -> float:
+            began = perf_counter()
+            control.send(b"")
+            control.recv()
+            for _ in range(count):
+                socket.recv()
+            return each(began, count)
+
+        try:
+            timer()
+            yield timer
+        finally:
+            context.destroy(linger=0)
+
+
+async def read_rsocket(port: int, size: int, count: int) -> float:
+    """rsocket-py, 1,024 elements under way at a time; it hands them over together, at the end."""
+    from rsocket.awaitable.awaitable_rsocket import AwaitableRSocket
+    from rsocket.helpers import single_transport_provider
+    from rsocket.payload import Payload
+    from rsocket.rsocket_client import RSocketClient
+    from rsocket.transports.tcp import TransportTCP
+
+    connection = await asyncio.open_connection("127.0.0.1", port)
+    provider = single_transport_provider(TransportTCP(*connection, read_buffer_size=CHUNK))
+    async with RSocketClient(provider) as client:
+        began = perf_counter()
+        got = len(await AwaitableRSocket(client).request_stream(Payload(b"x"), limit_rate=demand_for(size)))
+        assert got == count
+        return each(began, count)
+
+
+@contextmanager
+def grpc(size: int, count: int) -> Iterator[Timer]:
+    """grpcio, with threads."""
+    import grpc as grpcio
+
+    with other_process("grpc", size, count) as other, grpcio.insecure_channel(f"127.0.0.1:{other.port}") as channel:
+        call = channel.unary_stream("/bench/elements")
+
+        def timer() -> float:
+            began = perf_counter()
+            got = sum(1 for _ in call(b""))
+            assert got == count
+            return each(began, count)
+
+        timer()
+        yield timer
+
+
+async def read_grpc_aio(port: int, size: int, count: int) -> float:
+    """Its asyncio."""
+    import grpc as grpcio
+
+    async with grpcio.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        await channel.channel_ready()
+        began, got = perf_counter(), 0
+        async for _ in channel.unary_stream("/bench/elements")(b""):
+            got += 1
+        assert got == count
+        return each(began, count)
+
+
+def everybody(size: int, count: int, dear: int) -> dict[str, Opening]:
+    """Who reads elements of a size: `count` of them, those to whom an element is dear `dear` of them."""
+    return {
+        "raw bytes": partial(over_trio, "raw", read_raw, size, count),
+        "raw split": partial(over_trio, "split", read_split, size, count),
+        "penstock, batches()": partial(over_trio, "penstock", read_batches, size, count),
+        "penstock, by element": partial(over_trio, "penstock", read_elements, size, count),
+        "pyzmq": partial(zeromq, size, count),
+        "rsocket-py": partial(over_asyncio, "rsocket", read_rsocket, size, dear),
+        "grpcio": partial(grpc, size, dear),
+        "grpcio.aio": partial(over_asyncio, "grpc_aio", read_grpc_aio, size, dear),
+    }
+
+
+def packed(count: int) -> dict[str, Opening]:
+    """Who reads elements of eight bytes as memory."""
+    count -= count % 4096
+    return {
+        "raw bytes": partial(over_trio, "raw", read_raw, 8, count),
+        "penstock, buffers()": partial(over_trio, "penstock", read_buffers, 8, count),
+    }
+
+
+def tls(size: int, count: int) -> dict[str, Opening]:
+    """Who reads over TLS."""
+    return {
+        "raw TLS": partial(over_tls, "raw", read_raw, size, count),
+        "penstock, TLS": partial(over_tls, "penstock", read_elements_tls, size, count),
+    }

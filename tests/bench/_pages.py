@@ -1,0 +1,67 @@
+"""The figures of a run, kept as JSON, and what the documentation makes of them: a page for each part, and a plot.
+
+Rules of this file:
+
+* The pages and the plot are made from the JSON alone, so that they can be made again, and a test sees that they were.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.bench import _amounts, _plot, _report
+from tests.bench._measure import Group, Measured
+
+FIGURES = "_speed_measured.json"
+
+
+class Run(NamedTuple):
+    """All that one run found out."""
+
+    command: str
+    where: str
+    measured: dict[str, Measured]  # by the key of the group
+    amounts: dict[str, float]
+
+    def to_json(self) -> str:
+        """Return the text to keep."""
+        groups = {
+            key: {"rounds": each.rounds, "costs": {name: [round(cost, 2) for cost in costs] for name, costs in each.costs.items()}}
+            for key, each in self.measured.items()
+        }
+        amounts = {name: round(value, 1) for name, value in self.amounts.items()}
+        return json.dumps({"command": self.command, "where": self.where, "measured": groups, "amounts": amounts}, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Run":
+        """Read what was kept."""
+        kept = json.loads(text)
+        measured = {key: Measured(each["rounds"], each["costs"]) for key, each in kept["measured"].items()}
+        return cls(kept["command"], kept["where"], measured, kept["amounts"])
+
+
+def pages(run: Run, groups: Sequence[Group]) -> dict[str, str]:
+    """Return the files of the documentation, by name."""
+    inside = [group for group in groups if group.key == "inprocess"]
+    outside = [group for group in groups if group.key != "inprocess"]
+    network = _page(run, outside)
+    if run.amounts:
+        network += "\n" + _report.markdown_of_amounts(run.amounts, _amounts.CEILINGS)
+    bulk = [(group, run.measured[group.key]) for group in outside if group.key in {"small", "middling", "large"} & run.measured.keys()]
+    return {"_speed_measured.md": _page(run, inside), "_speed_network.md": network, "speed.svg": _plot.svg(bulk)}
+
+
+def _page(run: Run, groups: Sequence[Group]) -> str:
+    there = [(group, run.measured[group.key]) for group in groups if group.key in run.measured]
+    rounds = " and ".join(sorted({str(measured.rounds) for _, measured in there}))
+    parts = [f"Measured with `{run.command}`: medians of {rounds} rounds, all contenders in one run;\n{run.where}.\n"]
+    parts += [_report.markdown(group, measured, [measured.judge(bar) for bar in group.bars]) for group, measured in there]
+    return "\n".join(parts)
+
+
+def write(folder: Path, groups: Sequence[Group]) -> None:
+    """Make the pages from the figures that are kept in `folder`."""
+    run = Run.from_json((folder / FIGURES).read_text(encoding="utf-8"))
+    for name, text in pages(run, groups).items():
+        (folder / name).write_text(text, encoding="utf-8")
