@@ -190,11 +190,12 @@ def test_a_header_that_differs_in_any_one_byte_ends_the_run(place: int) -> None:
 
 def test_what_a_stream_does_not_take_goes_to_the_sink() -> None:
     """While parts are open, and for a single response, whole elements are not the stream's to judge."""
-    heard, decode = decoder(1)
+    taken, heard = Taken(), rs.FrameList()
+    taken.takes_whole = False
     element = rs.Response(stream_id=1, data=b"x")
-    heard.streams[1].takes_whole = False
-    decode.feed(rs.encode(element) * 10)
+    rs.ReactiveSocketDecoder(heard, {1: taken}).feed(rs.encode(element) * 10)
     assert heard.frames == [element] * 10
+    assert taken.elements == []
 
 
 def test_what_completes_or_is_a_part_or_is_unknown_goes_to_the_sink() -> None:
@@ -320,6 +321,16 @@ def test_a_frame_of_exactly_the_limit_is_taken() -> None:
         heard, decode = decoder(framed=framed, max_frame=LIMIT)
         decode.feed(rs.encode(largest, framed=framed))
         assert heard.frames == [largest]
+
+
+@pytest.mark.parametrize("kind", [0x01, 0x11, 0x20, 0x21, 0x17])
+def test_a_frame_above_the_limit_is_refused_though_all_of_it_is_there(kind: int) -> None:
+    """An element for a stream that waits for it, too; what came before it was told."""
+    heard, decode = decoder(1, max_frame=LIMIT)
+    with pytest.raises(ProtocolError) as refused:
+        decode.feed(rs.encode(AFTER) + header(kind, length=16 + LIMIT + 1, flags=0xE0) + bytes(LIMIT + 1))
+    assert refused.value.reason == "limit:frame 1001 > 1000"
+    assert heard.frames == [AFTER]
 
 
 CONDEMNED = {
@@ -476,6 +487,21 @@ def test_decoding_can_be_interrupted_and_gone_on_with() -> None:
     assert decode.held == 7
 
 
+def test_what_was_needed_for_a_large_frame_is_not_needed_for_the_next() -> None:
+    """Small ones behind it are told at once, also where the decoding was interrupted there."""
+    large, small = rs.Response(stream_id=1, data=bytes(5000)), rs.encode(AFTER)
+    heard, decode = decoder()
+    decode.feed(rs.encode(large)[:100])
+    decode.feed(rs.encode(large)[100:])
+    decode.feed(small)
+    assert heard.frames == [large, AFTER]
+    heard, decode = decoder()
+    decode.feed(rs.encode(large)[:100])
+    assert decode.feed(rs.encode(large)[100:] + small * 3, most=2)
+    assert not decode.feed(b"")
+    assert heard.frames == [large, AFTER, AFTER, AFTER]
+
+
 def test_a_run_counts_as_one() -> None:
     """It costs about as much."""
     heard, decode = decoder(1)
@@ -483,15 +509,16 @@ def test_a_run_counts_as_one() -> None:
     assert len(heard.frames) == 1000
 
 
-def test_a_large_frame_in_small_chunks_is_joined_once() -> None:
-    """Linear in the input: each byte is looked at when it arrives, and moved once when enough are there."""
+@pytest.mark.parametrize("chunk", [1, 10, 100])
+def test_a_large_frame_in_small_chunks_is_joined_once(chunk: int) -> None:
+    """Linear in the input: for its length, for its header, and when it is whole; and then it is let go of."""
     heard, decode = decoder()
-    frame = rs.Response(stream_id=1, data=bytes(300_000))
+    frame = rs.Response(stream_id=1, data=bytes(3000 * chunk))
     encoded = rs.encode(frame)
     joins = 0
-    for start in range(0, len(encoded), 10):
+    for start in range(0, len(encoded), chunk):
         before = decode._data
-        decode.feed(encoded[start : start + 10])
+        decode.feed(encoded[start : start + chunk])
         joins += decode._data is not before
     assert heard.frames == [frame]
     assert joins <= 4

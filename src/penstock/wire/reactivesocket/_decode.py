@@ -196,8 +196,7 @@ class ReactiveSocketDecoder:
 
     def _fail(self, broken: ProtocolError) -> None:
         self._failed = broken
-        self._data, self._position, self._waiting = b"", 0, 0
-        self._pieces.clear()
+        self._data, self._position = b"", 0
 
     # --- readers: each takes a frame's word, its stream and its body, and tells the sink
 
