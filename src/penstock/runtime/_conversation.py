@@ -104,6 +104,7 @@ class Conversation:
                 try:
                     await self._over.wait()
                 finally:
+                    self._hosting.deadline = trio.current_time() + self._limits.drain
                     self.leave("shutdown")
                     await self._part()
         finally:
@@ -217,7 +218,7 @@ class Conversation:
                 self._exports.open(publishers, self.session, self._watch)
                 await self._communicate()
                 # Each was asked to stop when the session ended, and bounds its own cleanup; this is for those that do not.
-                self._hosting.deadline = trio.current_time() + 2 * CLEANUP_SECONDS
+                self._hosting.deadline = min(self._hosting.deadline, trio.current_time() + 2 * CLEANUP_SECONDS)
 
     async def _communicate(self) -> None:
         """Reader, writer, timer, and who waits for the end."""

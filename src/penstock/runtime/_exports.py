@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from penstock.api import PublicError, Rejected, Subscriber, Subscription
-from penstock.core import Report, Scope, tell, waits_for_demand
+from penstock.core import CLEANUP_SECONDS, Report, Scope, tell, waits_for_demand
 from penstock.plugins import Peer, Registry, Serializer
 from penstock.runtime._service import Publication, Service
 from penstock.runtime._watch import Watch
@@ -66,7 +66,12 @@ class Exports:
             return
         publication, serializer = found
         tenant = _Tenant(session, stream.when_over)
-        scope = tenant.scope = Scope(nursery, on_violation=self._on_violation, on_drained=tenant.drained)
+        scope = tenant.scope = Scope(
+            nursery,
+            on_violation=self._on_violation,
+            cleanup_timeout=_cleanup(session),
+            on_drained=tenant.drained,
+        )
         stream.when_over = tenant.over
         one = isinstance(stream.target, Request) and stream.target.model is Model.RESPONSE
         try:
@@ -94,7 +99,7 @@ class Exports:
         if listener is None or nursery is None or session is None:
             return
         session.stopping()
-        scope = Scope(nursery, on_violation=self._on_violation, on_drained=session.stopped)
+        scope = Scope(nursery, on_violation=self._on_violation, cleanup_timeout=_cleanup(session), on_drained=session.stopped)
         scope.spawn(partial(self._listen, listener, target.data, peer), name="penstock fire and forget")
 
     def close(self) -> None:
@@ -148,6 +153,11 @@ class Exports:
     def _serializer(self, publication: Publication) -> Serializer | None:
         """The serializer of a publication; None for bytes, which go as they are."""
         return None if publication.serializer == "bytes" else self._registry.serializer(publication.serializer)
+
+
+def _cleanup(session: Session) -> float:
+    """How long a publisher's cleanup may take: a shutdown waits no longer."""
+    return min(CLEANUP_SECONDS, session.limits.drain)
 
 
 class _Tenant:
