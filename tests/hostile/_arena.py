@@ -27,7 +27,7 @@ PATIENCE = 20
 
 REGISTRY = build_registry()
 OPEN_FILES = Path("/proc/self/fd")
-_COUNTED = ("penstock", "socket", "ssl", "_ssl", "builtins.async_generator", "trio.S", "trio.Nursery", "trio.lowlevel.Task")
+_COUNTED = ("penstock", "socket", "ssl.SSL", "_ssl", "builtins.async_generator", "trio.S", "trio.Nursery", "trio.lowlevel.Task")
 
 
 class Certificates:

@@ -33,11 +33,13 @@ class Attacker:
         self._clock = clock
         self._understanding = Understanding()
         self._news = trio.Event()
+        self._sending = trio.Lock()
 
     async def send(self, data: bytes) -> bool:
         """Send, and return whether that was possible: the other side may have closed meanwhile, as it should."""
         try:
-            await self.stream.send_all(data)
+            async with self._sending:
+                await self.stream.send_all(data)
         except BROKEN:
             return False
         return True

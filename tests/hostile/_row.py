@@ -90,8 +90,14 @@ class Row:
     """The elementSize of the victim, where the attacker is the publisher."""
     demand: int = 2
     """What the attacked subscriber asks for on the victim."""
-    noisy: bool = False
-    """Told to `on_violation`, because it is not the peer's fault alone."""
+    begins: bool = True
+    """The victim's onSubscribe comes before what the attacker does."""
+    serializer: str = "bytes"
+    """What the attacked subscriber takes the elements for."""
+    ends: str = "ConnectionLost"
+    """What the streams of an attacked program end with, when the connection does."""
+    cancels: bool = True
+    """The attacked subscriber has something to cancel."""
 
     @property
     def limits(self) -> Limits:

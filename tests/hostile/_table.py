@@ -4,13 +4,16 @@ from tests.hostile._row import Row, To
 from tests.hostile._rows_before import BEFORE
 from tests.hostile._rows_floods import FLOODS
 from tests.hostile._rows_messages import MESSAGES
+from tests.hostile._rows_publishers import PUBLISHERS
 from tests.hostile._rows_streams import STREAMS
 
 CHAPTERS: dict[str, list[Row]] = {
     "Before the hello": BEFORE,
     "Messages": MESSAGES,
     "Streams": STREAMS,
+    "Publishers, and the servers they are at": PUBLISHERS,
     "Floods, and peers that do not read or are gone": FLOODS,
 }
 ROWS = [row for rows in CHAPTERS.values() for row in rows]
 AGAINST_SERVERS = [(row, scheme) for row in ROWS if row.to is To.SERVER for scheme in row.over]
+AGAINST_CLIENTS = [(row, scheme) for row in ROWS if row.to is To.CLIENT for scheme in row.over]

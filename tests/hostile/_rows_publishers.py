@@ -1,0 +1,133 @@
+"""What a publisher may do wrong: a hostile server, whose elements our program reads."""
+
+from typing import Any
+
+from tests.hostile._attacker import VICTIM, Attacker
+from tests.hostile._row import SCALED, SILENCE, C, I, Row, S, To
+from tests.hostile._rows_before import nothing
+from tests.hostile._wire import (
+    goodbye,
+    hello,
+    last_part,
+    on_complete,
+    on_error,
+    on_next,
+    on_next_packed,
+    on_subscribe,
+    part,
+    request,
+    server_hello,
+    varint,
+)
+
+HUGE = 2**62
+HTTP = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+FRAME = SCALED.max_frame
+NOT_ASKED = "an element arrived that was not asked for"
+
+
+def client(**row: Any) -> Row:
+    return Row(to=To.CLIENT, **row)
+
+
+def fatal(what: str, act: Any, says: str, **more: Any) -> Row:
+    return client(what=what, act=act, answer=C, says=says, **more)
+
+
+def stream(what: str, act: Any, says: str, **more: Any) -> Row:
+    return client(what=what, act=act, answer=S, says=says, **more)
+
+
+async def forever(attacker: Attacker, data: bytes) -> None:
+    chunk = data * (65_536 // len(data) + 1)
+    for _ in range(1000):
+        if attacker.goodbyes or not await attacker.send(chunk):
+            return
+
+
+async def tiny_parts(attacker: Attacker) -> None:
+    await forever(attacker, b"".join(part(VICTIM, element, b"x") + last_part(VICTIM, element, b"x") for element in range(3)))
+
+
+async def empty_parts(attacker: Attacker) -> None:
+    await forever(attacker, part(VICTIM, 0, b""))
+
+
+async def elements_after_the_cancel(attacker: Attacker) -> None:
+    await attacker.send(on_next(VICTIM, b"x") * 3)
+    await attacker.wait_heard("cancel", VICTIM)
+    await forever(attacker, b"".join(on_next(VICTIM, b"x" * size) for size in range(200)))
+
+
+async def a_few_after_the_cancel(attacker: Attacker) -> None:
+    await attacker.send(on_next(VICTIM, b"x") * 3)
+    await attacker.wait_heard("cancel", VICTIM)
+    await attacker.send(on_next(VICTIM, b"late") * 3 + part(VICTIM, 0, b"late") + on_complete(VICTIM))
+
+
+async def leave_within_an_element(attacker: Attacker) -> None:
+    await attacker.send(on_next(VICTIM, b"x" * 100)[:50])
+    await attacker.finish()
+
+
+async def reset_within_an_element(attacker: Attacker) -> None:
+    await attacker.send(on_next(VICTIM, b"x" * 100)[:50])
+    await attacker.reset()
+
+
+FIRST = {"greets": False, "begins": False}
+
+PUBLISHERS = [
+    fatal("nothing at all", nothing, "limit:handshake", within=("handshake_timeout",), **FIRST),
+    fatal("HTTP", HTTP, "protocol:hello", **FIRST),
+    fatal("the client's hello, from a server", hello(), "protocol:hello", **FIRST),
+    fatal("onSubscribe before the hello", on_subscribe(VICTIM), "protocol:hello", **FIRST),
+    fatal("a hello of another version", server_hello(version=1), "version 0", ends="Rejected", **FIRST),
+    fatal("65 extensions in a hello", server_hello(*range(65)), "limit:extensions 65 > 64", **FIRST),
+    fatal("no TLS, to a client that wants it", HTTP, SILENCE, over=("tls",), plain=True, **FIRST),
+    fatal("nothing, to a client that wants TLS", nothing, SILENCE, over=("tls",), plain=True, within=("tls_timeout",), **FIRST),
+    fatal("a second hello", server_hello(), "protocol:hello"),
+    fatal("bytes that mean nothing", b"\xff\xfe\xfd" * 500, "protocol:type 0xff", over=("tcp", "tls")),
+    fatal("onNext before onSubscribe", on_next(VICTIM, b"early"), f"protocol:stream {VICTIM}", begins=False),
+    fatal("a second onSubscribe", on_subscribe(VICTIM), f"protocol:stream {VICTIM}"),
+    fatal("onComplete twice", on_complete(VICTIM) * 2, f"protocol:stream {VICTIM}"),
+    fatal("onNext after onComplete", on_complete(VICTIM) + on_next(VICTIM, b"late"), f"protocol:stream {VICTIM}"),
+    fatal("an elementSize of 2^62", on_subscribe(VICTIM, HUGE), f"limit:frame {HUGE} > {FRAME}", begins=False),
+    fatal("onNextPacked without a fixed size", on_next_packed(VICTIM, 1, b"x"), "protocol:packed", over=("tcp", "tls")),
+    fatal("onNextPacked with none", on_next_packed(VICTIM, 0), "protocol:packed", size=4),
+    fatal("onNextPacked with 2^62", on_next_packed(VICTIM, HUGE), f"limit:frame {4 * HUGE} > {FRAME}", size=4),
+    fatal("an element of 2^62 bytes announced", b"\x21\x01" + varint(HUGE), f"limit:frame {HUGE} > {FRAME}"),
+    fatal("a part of 2^62 bytes announced", b"\x23\x01\x00" + varint(HUGE), f"limit:frame {HUGE} > {FRAME}"),
+    fatal("an error of 4,097 bytes", on_error(VICTIM, "e" * 4097), "limit:text 4097 > 4096"),
+    fatal("tiny parts without end", tiny_parts, "limit:glitches", demand=10**6),
+    fatal("empty parts without end", empty_parts, "limit:glitches", demand=10**6),
+    fatal("elements without end after our cancel", elements_after_the_cancel, "limit:glitches"),
+    fatal("a thousand goodbyes", goodbye("bye") * 1000, ""),
+    fatal("the end (FIN) within an element", leave_within_an_element, SILENCE, over=("tcp", "tls")),
+    fatal("a reset (RST) within an element", reset_within_an_element, SILENCE, over=("tcp", "tls")),
+    stream("an element beyond demand", on_next(VICTIM, b"x") * 3, NOT_ASKED, over=("tcp", "tls")),
+    stream("a thousand elements beyond demand", on_next(VICTIM, b"x") * 1002, NOT_ASKED),
+    stream("packed elements beyond demand", on_next_packed(VICTIM, 3, bytes(12)), NOT_ASKED, size=4),
+    stream("a part beyond demand", on_next(VICTIM, b"x") * 2 + part(VICTIM, 0, bytes(64)), NOT_ASKED),
+    stream("more parts than `max_parts`, without a last one", part(VICTIM, 0, bytes(64)) * 65, "an element in 65 parts"),
+    stream("parts beyond `max_element`", part(VICTIM, 0, bytes(60_000)) * 3, "has 180000 bytes so far"),
+    stream("parts beyond the elementSize", part(VICTIM, 0, bytes(64)), "has 64 bytes so far", size=4),
+    stream("parts short of the elementSize", last_part(VICTIM, 0, bytes(3)), "an element of 3 bytes", size=4),
+    stream(
+        "more unfinished elements than `max_partials`",
+        b"".join(part(VICTIM, element, bytes(64)) for element in range(5)),
+        "5 elements of one stream are under way in parts",
+        demand=10,
+    ),
+    stream(
+        "unfinished elements beyond `partial_bytes`",
+        b"".join(part(VICTIM, element, bytes(60_000)) for element in range(4)),
+        "unfinished elements hold 240000 bytes",
+        demand=10,
+    ),
+    stream("an element that is not finished in time", part(VICTIM, 0, bytes(64)), "was left unfinished", within=("partial_age",)),
+    stream("onComplete within an element", part(VICTIM, 0, bytes(64)) + on_complete(VICTIM), "completed within an element", cancels=False),
+    stream("an element that the serializer cannot take", on_next(VICTIM, b"[" * 60_000), "", serializer="json"),
+    client(what="elements and an end, right after our cancel", act=a_few_after_the_cancel, answer=I, says=NOT_ASKED),
+    client(what="request for a stream that we do not serve", act=request(7, 5), answer=I),
+]
