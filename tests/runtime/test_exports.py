@@ -11,7 +11,7 @@ async def test_a_publishers_failure_is_raised_from_the_loop_and_keeps_its_secret
     """Its text crosses only where it was meant to; on its own side everything is told."""
     told: list[Exception] = []
     async with serve(numbers_service(), "memory://test", on_violation=told.append) as server, connect(server.addresses[0]) as peer:
-        with pytest.raises(PublisherFailed, match=r"^the publisher failed$"):
+        with pytest.raises(PublisherFailed, match=r"^the publisher failed: why is in the log"):
             async with peer.subscribe("failing", serializer="text") as stream:
                 assert [element async for element in stream]
         assert [str(each) for each in told] == ["a secret"]
@@ -24,7 +24,7 @@ async def test_a_publishers_failure_is_raised_from_the_loop_and_keeps_its_secret
 async def test_names_that_lead_nowhere_are_all_refused_in_the_same_words(name: str) -> None:
     """Nobody can probe for names."""
     async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
-        with pytest.raises(Rejected, match=r"refused this stream: no such publisher$"):
+        with pytest.raises(Rejected, match=r"refused this stream: no such publisher: "):
             async with peer.subscribe(name, serializer="json") as stream:
                 await anext(stream)
 

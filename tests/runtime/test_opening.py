@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
+import trio
 
-from penstock.api import ConnectionLost, UsageError
+from penstock.api import ConnectionLost, PluginError, UsageError
+from penstock.builtin import MemoryTransport
+from penstock.plugins import ByteConnection
 from penstock.runtime import Service, connect, serve, subscribe
 from tests.runtime._services import numbers_service
 
@@ -53,3 +56,38 @@ async def test_either_side_publishes(url: str) -> None:
         async with theirs.subscribe("numbers/4", serializer="json") as stream:
             seen += [number async for number in stream]
     assert seen == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("where", ["connect", "handshake"])
+async def test_a_transport_that_raises_while_connecting_is_the_plugins_fault(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said with its name, raised from the block and from the stream; what was opened is closed."""
+
+    async def fail(*_: object, **__: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise KeyError(where)
+
+    async with serve(numbers_service(), "memory://test") as server:
+        monkeypatch.setattr(MemoryTransport if where == "connect" else ByteConnection, where, fail)
+        with pytest.raises(PluginError, match=rf"the transport 'memory' raised, .*KeyError\('{where}'\)"):
+            async with connect("memory://test"):
+                pass
+        with pytest.raises(PluginError):
+            async with subscribe("memory://test/endless") as stream:
+                await anext(stream)
+        assert server.peers == ()
+
+
+async def test_a_peer_that_never_finishes_its_handshake_is_given_up(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the deadline, which is told."""
+
+    async def hang(*_: object) -> None:
+        await trio.sleep_forever()
+
+    async with serve(numbers_service(), "memory://test"):
+        monkeypatch.setattr(ByteConnection, "handshake", hang)
+        with pytest.raises(ConnectionLost, match=r"memory://test did not answer within 10.0 s"):
+            async with connect("memory://test"):
+                pass
+        assert trio.current_time() == pytest.approx(10, abs=0.1)

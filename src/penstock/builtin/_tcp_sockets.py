@@ -31,10 +31,19 @@ async def open_tcp(url: Url, options: TransportOptions) -> trio.SocketStream:
         raise UsageError(f"{url.address} lacks the host or the port to connect to; write for example {url.scheme}://127.0.0.1:7000")
     try:
         stream = await trio.open_tcp_stream(url.host, port)
+    except (socket.gaierror, UnicodeError) as error:  # an empty or overlong label is refused before anybody is asked
+        raise ConnectionLost(f"the name {url.host!r} of {url.address} leads nowhere: {error}. Check it, or write the address") from error
     except OSError as error:
-        raise ConnectionLost(f"nobody answers at {url.address}: {error}") from error
+        raise ConnectionLost(f"nobody answers at {url.address}: {_why(error)}. Is the server running, at this host and port?") from error
     tune(stream.socket, options)
     return stream
+
+
+def _why(error: OSError) -> str:
+    """What the system said of each address; trio says only that all of them failed."""
+    cause = error.__cause__
+    causes = cause.exceptions if isinstance(cause, BaseExceptionGroup) else (cause or error,)
+    return ", ".join(dict.fromkeys(map(str, causes)))
 
 
 async def bind_tcp(url: Url, options: TransportOptions) -> tuple[list[socket.socket], list[Url]]:

@@ -22,6 +22,16 @@ from penstock.plugins import ByteConnection, Connection, Facts, Listener, Peer, 
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"})
 
 
+# By OpenSSL's codes of verification.
+_REMEDIES: Final = {
+    9: "It is not valid yet: compare the clocks of both sides",
+    10: "The server needs a new one",
+    62: "Connect by a name that is in it, or say which one is meant: Tls(server_name=...)",
+    64: "Connect by an address that is in it, or say which name is meant: Tls(server_name=...)",
+}
+_UNKNOWN: Final = "If you trust who issued it, say so: Tls(authorities='ca.pem')"
+
+
 class TlsTransport(Transport):
     """TLS on TCP. The client verifies the server's certificate and name; a listener with `Tls.authorities` verifies its clients, too.
 
@@ -37,7 +47,7 @@ class TlsTransport(Transport):
         stream = await open_tcp(url, options)
         peer = peer_of(stream)
         secured = trio.SSLStream(stream, context, server_hostname=tls.server_name or url.host)
-        return TlsConnection(secured, peer=peer, options=options)
+        return TlsConnection(secured, peer=peer, options=options, may_be_asked=tls.certificate is None and tls.context is None)
 
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
         if options.tls is None:
@@ -57,8 +67,11 @@ class TlsConnection(ByteConnection):
 
     stream: "trio.SSLStream[trio.SocketStream]"
 
-    def __init__(self, stream: "trio.SSLStream[trio.SocketStream]", *, peer: Peer, options: TransportOptions) -> None:
+    def __init__(
+        self, stream: "trio.SSLStream[trio.SocketStream]", *, peer: Peer, options: TransportOptions, may_be_asked: bool = False
+    ) -> None:
         super().__init__(stream, peer=peer, options=options, facts=Facts(local=is_loopback(peer)))
+        self._may_be_asked = may_be_asked  # for a certificate that we have not; a server says so only by hanging up after the handshake
         self._handshake_timeout = options.handshake_timeout
 
     async def handshake(self, nursery: trio.Nursery) -> None:
@@ -76,6 +89,16 @@ class TlsConnection(ByteConnection):
             if not self.facts.secure:
                 await self.abort()  # failed, or cancelled in the middle: nothing can be done with it any more
 
+    async def receive(self) -> bytes | bytearray | None:
+        data = await super().receive()
+        self._may_be_asked = False
+        return data
+
+    def farewell(self) -> str | None:
+        if not self._may_be_asked or not self.facts.secure:
+            return None
+        return "it hung up after the TLS handshake; if it asks its clients for a certificate, show one: Tls(certificate='client.pem')"
+
     def _learn(self) -> Facts:
         cipher = self.stream.cipher()
         return replace(
@@ -89,8 +112,8 @@ class TlsConnection(ByteConnection):
 def _reason(error: BaseException) -> str:
     cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate does not hold: {cause.verify_message}"
+        return f"its certificate does not hold: {cause.verify_message.rstrip('.')}. {_REMEDIES.get(cause.verify_code, _UNKNOWN)}"
     if isinstance(cause, ssl.SSLError):
         reason = getattr(cause, "reason", None)
-        return "what it sent is not TLS" if reason in _NOT_TLS else str(reason or cause)
+        return "what it sent is not TLS; is it a server in the clear (tcp://)?" if reason in _NOT_TLS else str(reason or cause)
     return str(cause or error) or type(error).__name__

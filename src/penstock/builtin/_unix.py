@@ -43,7 +43,7 @@ class UnixTransport(Transport):
         try:
             stream = await trio.open_unix_socket(path)
         except OSError as error:
-            raise ConnectionLost(f"nobody answers at {url.address}: {error}") from error
+            raise ConnectionLost(f"nobody answers at {url.address}: {_why(error)}") from error
         return ByteConnection(stream, peer=_peer_of(stream.socket), options=options, facts=_FACTS)
 
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
@@ -55,8 +55,17 @@ class UnixTransport(Transport):
         try:
             listening, ours = _bind(path, options.backlog)
         except OSError as error:
-            raise UsageError(f"cannot listen at {url.address}: {error}") from error
+            raise UsageError(f"cannot listen at {url.address}: {error}. The folder must exist, and be one that you may write to") from error
         return SocketListener([listening], [url.address], welcome, on_close=lambda: _remove(path, ours))
+
+
+def _why(error: OSError) -> str:
+    advice = {
+        errno.ENOENT: "there is no such file; has the server been started, with this path?",
+        errno.ECONNREFUSED: "the file is there, and no server behind it; it has ended, or the file is no socket",
+        errno.EACCES: "only the user who listens may connect; run this as that user",
+    }
+    return f"{error}. {text[0].upper()}{text[1:]}" if (text := advice.get(error.errno or 0)) else str(error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ Rules of this file:
   which other one happens to be installed. What is ours stays ours.
 """
 
+import difflib
 import enum
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -139,7 +140,9 @@ class Registry:
             raise UsageError(f"the {kind} {name!r} is claimed by {named(rivals)}, so nobody has it; switch off all but one with {DISABLE}")
         there = ", ".join(sorted(table)) or "none at all"
         left_out = "".join(f"\n  {problem}" for problem in self.problems)
-        raise UsageError(f"there is no {kind} {name!r}; there is: {there}." + (f" What was left out:{left_out}" if left_out else ""))
+        close = difflib.get_close_matches(name, table, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"there is no {kind} {name!r}; there is: {there}.{hint}" + (f" What was left out:{left_out}" if left_out else ""))
 
     def describe(self) -> str:
         """Return what was found as lines for people: each plugin with its version and offers, then what is wrong."""

@@ -104,6 +104,8 @@ class Url:
 
 def parse_url(text: str) -> Url:
     """Take a URL apart. Raises UsageError with what is wrong and what to write instead; says nothing about whether anybody is there."""
+    if not isinstance(text, str):
+        raise UsageError(f"{text!r} is not a URL; write a text, for example 'tcp://127.0.0.1:7000'")
     scheme, colon, rest = text.partition(":")
     found = _SCHEME.fullmatch(scheme.lower())
     if not colon or found is None:

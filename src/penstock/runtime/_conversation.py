@@ -26,7 +26,7 @@ from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, P
 from penstock.core import CLEANUP_SECONDS, Report, tell
 from penstock.plugins import Connection
 from penstock.runtime._budget import Budget
-from penstock.runtime._exports import Exports
+from penstock.runtime._exports import Exports, located
 from penstock.runtime._patience import Patience
 from penstock.runtime._watch import Watch
 from penstock.session import CUT, CUT_EARLY, ConnectionState, Outbound, RsioDialect, Session
@@ -192,7 +192,7 @@ class Conversation:
         """A publisher failed while the peer read it; the peer is told less."""
         self._watch.failed(stream, error)
         if isinstance(error, Exception):
-            tell(self._on_violation, error)
+            tell(self._on_violation, located(error, stream))
 
     def warned(self, warning: PenstockError) -> None:
         """The peer does what it may, and somebody should know."""
@@ -314,6 +314,8 @@ class Conversation:
             return PluginError(f"the transport ({kind}) raised what no transport may, which ended its connection: {cause!r}")
         words = self._farewell()
         how = CUT if self.is_open.is_set() else CUT_EARLY
+        if not words and cause is not None and cause.__cause__ is not None:
+            words = f"the system says: {cause.__cause__}"
         return ConnectionLost(f"{how}{'.' if how is CUT else ''} {words[0].upper()}{words[1:]}" if words else how)
 
     def _farewell(self) -> str:

@@ -19,11 +19,7 @@ from penstock.core import CLEANUP_SECONDS, Report, Scope, tell, waits_for_demand
 from penstock.plugins import Peer, Registry, Serializer
 from penstock.runtime._service import Publication, Service
 from penstock.runtime._watch import Watch
-from penstock.session import Model, Outbound, Request, Session
-
-NO_SUCH = "no such publisher"
-FAILED = "the publisher failed"
-REFUSED = "refused"
+from penstock.session import NO_SUCH, PRIVATE, REFUSED, Model, Outbound, Request, Session
 
 
 class Exports:
@@ -144,8 +140,8 @@ class Exports:
             if publication is not None:
                 return publication, self._serializer(publication)
         except Exception as error:  # boundary: the user's function, called to make a publisher
-            tell(self._on_violation, error)
-            stream.refuse(str(error) if isinstance(error, PublicError) else FAILED)
+            tell(self._on_violation, located(error, stream))
+            stream.refuse(str(error) if isinstance(error, PublicError) else PRIVATE)
             return None
         stream.refuse(NO_SUCH)
         return None
@@ -158,6 +154,13 @@ class Exports:
 def _cleanup(session: Session) -> float:
     """How long a publisher's cleanup may take: a shutdown waits no longer."""
     return min(CLEANUP_SECONDS, session.limits.drain)
+
+
+def located(error: Exception, stream: Outbound) -> Exception:
+    """Add to an exception which publisher it was: a log without that is a riddle. Once: the same exception may be raised for many."""
+    if not getattr(error, "__notes__", ()):
+        error.add_note(f"This was raised while {str(stream.target)!a} was served to a peer.")
+    return error
 
 
 class _Tenant:

@@ -7,13 +7,14 @@ Rules of this file:
   the streams, not from the block.
 """
 
+import re
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
 import trio
 
-from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
+from penstock.api import ConnectionLost, Extension, Limits, PenstockError, PluginError, Role, UsageError
 from penstock.core import Report, log_violation
 from penstock.plugins import Connection, Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime._conversation import Conversation
@@ -46,8 +47,13 @@ def connect(
         raise UsageError(
             f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for the whole connection: use subscribe(), or leave it out"
         )
+    if service is not None and not isinstance(service, Service):
+        raise UsageError(f"connect() was given service={service!r}; give a penstock.Service: what the peer may subscribe to")
     registry = build_registry() if registry is None else registry
     limits = limits or Limits()
+    check_transport(registry, parsed)
+    if service is not None:
+        service.check(registry)
     return Connecting(
         parsed,
         service=service or Service(),
@@ -57,6 +63,16 @@ def connect(
         options=(options or TransportOptions()).within(limits),
         on_violation=on_violation,
     )
+
+
+def check_transport(registry: Registry, url: Url) -> None:
+    """Raise UsageError for a transport that is not there, before anything is opened."""
+    try:
+        registry.transport(url.transport)
+    except UsageError as error:
+        if url.host is None and re.match(r"[0-9]+(/|$)", url.path):  # localhost:7000 reads as a scheme and a path
+            raise UsageError(f"{str(url)!r} lacks the transport; write for example tcp://{url}") from None
+        raise UsageError(f"{str(url)!r} cannot be reached: {error} Plugins bring more; `penstock plugins` lists them") from None
 
 
 def offered(registry: Registry) -> tuple[Extension, ...]:
@@ -114,13 +130,20 @@ class Connecting(AbstractAsyncContextManager[Peer]):
 
     async def _reach(self, nursery: trio.Nursery) -> Connection:
         transport = self._registry.transport(self._url.transport)
-        connection = await transport.connect(self._url, options=self._options, nursery=nursery)
         try:
-            await connection.handshake(nursery)
-        except BaseException:
-            with trio.CancelScope(shield=True):
-                await connection.abort()
+            connection = await transport.connect(self._url, options=self._options, nursery=nursery)
+            try:
+                await connection.handshake(nursery)
+            except BaseException:
+                with trio.move_on_after(self._limits.goodbye_timeout, shield=True):
+                    await connection.abort()
+                raise
+        except (PenstockError, trio.TooSlowError):
             raise
+        except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+            raise PluginError(
+                f"the transport {self._url.transport!r} raised, where only UsageError and ConnectionLost are due: {error!r}"
+            ) from error
         return connection
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

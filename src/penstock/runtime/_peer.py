@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from penstock.api import Subscriber, Subscription, UsageError
+from penstock.api import PenstockError, PluginError, ProtocolError, Subscriber, Subscription, UsageError
 from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import Peer as Identity
 from penstock.plugins import Registry, Serializer
@@ -110,6 +110,18 @@ class _RemoteOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
         await trio.lowlevel.cancel_shielded_checkpoint()
 
 
+def _blamed(error: Exception, serializer: str) -> Exception:
+    """Say who must act where an element cannot be read: most often it is whoever named another serializer than the publisher's."""
+    if isinstance(error, ProtocolError):
+        told = ProtocolError(f"{error}; is serializer={serializer!r} what the publisher has, too?", reason=error.reason)
+    elif isinstance(error, PenstockError):
+        return error
+    else:
+        return PluginError(f"the serializer {serializer!r} raised {error!r}, where only ProtocolError and UsageError are due")
+    told.__cause__ = error
+    return told
+
+
 class _Decoder(Subscriber[bytes], Subscription):
     """Turns bytes into elements on their way from the peer."""
 
@@ -134,7 +146,7 @@ class _Decoder(Subscriber[bytes], Subscription):
             loaded = self._serializer.loads(element)
         except Exception as error:  # boundary: a serializer, perhaps somebody's plugin
             self.cancel()
-            subscriber.on_error(error)
+            subscriber.on_error(_blamed(error, self._serializer.name))
             return
         subscriber.on_next(loaded)
 

@@ -26,7 +26,7 @@ from penstock.api import (
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
-from penstock.runtime._opening import Connecting, offered
+from penstock.runtime._opening import Connecting, check_transport, offered
 from penstock.runtime._peer import Peer
 from penstock.runtime._reconnect import Reconnect
 from penstock.runtime._remote_stream import RemoteStream
@@ -52,11 +52,13 @@ def remote(
     Raises UsageError for a URL that makes no sense.
     """
     parsed = parse_url(url)
+    registry = build_registry() if registry is None else registry
+    check_transport(registry, parsed)
     name = parsed.publisher if publisher is None else publisher
     if not name:
         raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
-    registry = build_registry() if registry is None else registry
-    registry.transport(parsed.transport)  # say now what is not there
+    if serializer != "bytes":
+        registry.serializer(serializer)
     extensions = offered(registry) if extensions is None else extensions
     limits = limits or Limits()
     within = (options or TransportOptions()).within(limits)

@@ -19,11 +19,11 @@ import trio
 
 from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
 from penstock.core import Report, log_violation, tell
-from penstock.plugins import Connection, Listener, Registry, TransportOptions, build_registry, parse_url
+from penstock.plugins import Connection, Listener, Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime._budget import Budget
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._exports import Exports
-from penstock.runtime._opening import converse, offered
+from penstock.runtime._opening import check_transport, converse, offered
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
 from penstock.runtime._watch import Watch
@@ -55,8 +55,13 @@ def serve(
     """
     if not urls:
         raise UsageError("serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000")
+    if not isinstance(service, Service):
+        raise UsageError(f"serve() was given {service!r} to serve; give a penstock.Service first, then the URLs")
     registry = build_registry() if registry is None else registry
     limits = limits or Limits()
+    service.check(registry)
+    for url in urls:
+        check_transport(registry, parse_url(url))
     return Server(
         service,
         urls,
@@ -83,7 +88,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         on_violation: Report,
     ) -> None:
         self._service = service
-        self._urls = [parse_url(url) for url in urls]
+        self._urls = [_place(url) for url in urls]
         self._limits = limits
         self._extensions = extensions
         self._registry = registry
@@ -244,6 +249,14 @@ def places(limits: Limits) -> int:
         return limits.max_connections
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return limits.max_connections if files == resource.RLIM_INFINITY else max(1, min(limits.max_connections, files - SPARE_FILES))
+
+
+def _place(url: str) -> Url:
+    """Return where to listen. A name in the URL would be ignored, and somebody would wonder."""
+    parsed = parse_url(url)
+    if parsed.publisher is not None:
+        raise UsageError(f"{url!r} names a publisher ({parsed.publisher!r}); a server offers all of its service: leave it out")
+    return parsed
 
 
 class Pace:

@@ -15,7 +15,7 @@ import attrs
 
 from penstock.api import UsageError
 from penstock.core import Source, Streamable, as_source, generate
-from penstock.plugins import Peer
+from penstock.plugins import Peer, Registry
 from penstock.runtime._router import NoMatch, Pattern, Route, Router
 from penstock.session import Model, Request
 
@@ -120,6 +120,14 @@ class Service:
     def names(self) -> list[str]:
         """Return the names and patterns that are offered, sorted."""
         return self._router.names()
+
+    def check(self, registry: Registry) -> None:
+        """Raise UsageError for a publisher whose serializer is not there: better now than when somebody subscribes."""
+        for route, (serializer, _) in self._options.items():
+            try:
+                registry.serializer(serializer)
+            except UsageError as error:
+                raise UsageError(f"the publisher {route.pattern.text!r} wants serializer={serializer!r}: {error}") from None
 
     def find(self, name: str, peer: Peer) -> Publication | None:
         """Return what `name` leads to, for `peer`, or None. Raises what the publisher's own function raises."""

@@ -3,6 +3,7 @@
 One core for every protocol; what belongs to one alone is its dialect. May import `penstock.wire` and `penstock.api`.
 """
 
+from penstock.session._advice import NO_SUCH, PRIVATE, REFUSED
 from penstock.session._dialect import Dialect
 from penstock.session._inbound import Inbound
 from penstock.session._outbound import Outbound
@@ -16,6 +17,9 @@ from penstock.session._words import CUT, CUT_EARLY
 __all__ = [
     "CUT",
     "CUT_EARLY",
+    "NO_SUCH",
+    "PRIVATE",
+    "REFUSED",
     "ConnectionState",
     "Dialect",
     "Inbound",

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.api import PublicError, Subscriber, Subscription, UsageError
+from penstock.session._advice import PRIVATE
 from penstock.session._ledger import Ledger
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = -1
 """The mean size of elements before the first one was seen: until then one is asked for, and no more can come than there is room for."""
-
-PRIVATE_TEXT: Final = "the publisher failed"
-"""What crosses the wire of an exception that was not raised as PublicError."""
 
 
 class Outbound(Ledger, Subscriber[bytes]):
@@ -162,7 +160,7 @@ class Outbound(Ledger, Subscriber[bytes]):
 
     def on_error(self, error: BaseException, /) -> None:
         self._session.publisher_failed(self, error)
-        self._end_with_text(str(error) if isinstance(error, PublicError) else PRIVATE_TEXT)
+        self._end_with_text(str(error) if isinstance(error, PublicError) else PRIVATE)
 
     def on_complete(self, /) -> None:
         if self._held or self._surplus:

@@ -23,6 +23,7 @@ from penstock.api import (
     Role,
     UsageError,
 )
+from penstock.session._advice import advised
 from penstock.session._extensions import ExtensionHost
 from penstock.session._request import Model
 from penstock.session._states import ConnectionState
@@ -30,6 +31,9 @@ from penstock.wire import rsio
 
 if TYPE_CHECKING:
     from penstock.session._session import Session
+
+SHOWN = 16
+"""Bytes of what is no hello that a message repeats: enough to see what it is instead."""
 
 
 class RsioDialect:
@@ -76,7 +80,8 @@ class RsioDialect:
 
     def overdue(self) -> None:
         """Without a hello there is nothing."""
-        self._session.break_off(ProtocolError("the peer did not say hello in time", reason="limit:handshake"))
+        seconds = self._session.limits.handshake_timeout
+        self._session.break_off(ProtocolError(f"the peer did not say hello within {seconds:g} s", reason="limit:handshake"))
 
     def next_id(self) -> int:
         """Ids count up and are never used again: an old element must find the size of the stream it belongs to."""
@@ -147,7 +152,7 @@ class RsioDialect:
         if data:
             if not self._has_begun:
                 self._has_begun = True
-                self._check_first(data[0])
+                self._check_first(data)
             self._extensions.heard()
         return self._decoder.feed(data, most=most)
 
@@ -178,7 +183,7 @@ class RsioDialect:
             case rsio.OnComplete():
                 self._session.peer_ended(message.subscriber, None)
             case rsio.OnError():
-                self._session.peer_ended(message.subscriber, PublisherFailed(message.error))
+                self._session.peer_ended(message.subscriber, PublisherFailed(advised(message.error)))
             case rsio.ExtensionMessage():
                 self._extension_message(message)
             case rsio.Goodbye():
@@ -201,10 +206,12 @@ class RsioDialect:
 
     # --- the handshake
 
-    def _check_first(self, code: int) -> None:
+    def _check_first(self, data: bytes) -> None:
         due = rsio.SERVER_HELLO if self._session.role is Role.CLIENT else rsio.CLIENT_HELLO
-        if code not in (due, rsio.GOODBYE):
-            raise ProtocolError(f"the peer's first byte is {code:#04x}, which begins no hello of its side", reason="protocol:hello")
+        if data[0] not in (due, rsio.GOODBYE):
+            # ascii() and not the bytes themselves: a terminal obeys what it is told to print.
+            shown = ascii(data[:SHOWN].decode("latin-1"))
+            raise ProtocolError(f"it begins with {shown}, which is no hello of RS.io: something else is there", reason="protocol:hello")
 
     def _greet(self) -> None:
         kind = rsio.ClientHello if self._session.role is Role.CLIENT else rsio.ServerHello

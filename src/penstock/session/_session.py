@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, PublisherFailed, Rejected, Role, Subscriber
+from penstock.session._advice import DRAINING, REFUSED
 from penstock.session._bucket import TokenBucket
 from penstock.session._dialect import Dialect
 from penstock.session._idle import Idleness
@@ -27,8 +28,6 @@ from penstock.session._retirement import Retirement
 from penstock.session._states import NEXT_STATE, ConnectionState, Move
 from penstock.session._words import CUT, CUT_EARLY, shown
 
-DRAINING = "draining"
-REFUSED = "refused"
 CHURN_SECONDS = 1.0
 
 
