@@ -219,9 +219,9 @@ async def test_a_url_that_is_misspelt(url: str, says: str) -> None:
 
 MISTAKES: list[tuple[str, Callable[[], object], str]] = [
     ("connect to nothing", lambda: connect(None), "None is not a URL; write a text"),  # type: ignore[arg-type]  # the point: mistakes
-    ("a function for a service", lambda: connect("tcp://h:1", service=print), "give a penstock.Service: what the peer may"),  # type: ignore[arg-type]
-    ("serve a function", lambda: serve(print, "tcp://h:1"), "give a penstock.Service first, then the URLs"),  # type: ignore[arg-type]
-    ("serve at a list", lambda: serve(Service(), ["tcp://h:1"]), "is not a URL; write a text"),  # type: ignore[arg-type]
+    ("a function for a service", lambda: connect("tcp://h:1", service=print), "give a penstock.Service: what the peer may"),  # type: ignore[arg-type]  # the same
+    ("serve a function", lambda: serve(print, "tcp://h:1"), "give a penstock.Service first, then the URLs"),  # type: ignore[arg-type]  # the same
+    ("serve at a list", lambda: serve(Service(), ["tcp://h:1"]), "is not a URL; write a text"),  # type: ignore[arg-type]  # the same
     ("serve one publisher", lambda: serve(Service(), "tcp://h:1/x"), "a server offers all of its service: leave it out"),
     ("serve over nothing", lambda: serve(Service(), "tpc://h:1"), "Did you mean 'tcp'?"),
     ("no such serializer", lambda: subscribe("tcp://h:1/x", serializer="jsn"), "there is no serializer 'jsn'; there is: "),
