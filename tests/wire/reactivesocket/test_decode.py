@@ -1,6 +1,7 @@
 """The decoder: every frame whole, cut anywhere, and with bytes to spare; refusals on the header; linear in its input."""
 
 import random
+import tracemalloc
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -561,3 +562,19 @@ def test_random_streams_and_sizes_cost_no_more_than_their_frames(monkeypatch: py
     decode.feed(b"".join(frames))
     assert len(heard.frames) == len(frames)
     assert 0 < sum(windows) <= 4 * len(frames)
+
+
+def test_a_frame_that_is_dripped_costs_no_more_than_its_size() -> None:
+    """Kept piece by piece, three bytes at a time, it would cost more than ten times as much in objects."""
+    _, decode = decoder()
+    size = 200_000
+    decode.feed(rs.encode(rs.Response(stream_id=1, data=bytes(size)))[:100])
+    tracemalloc.start()
+    try:
+        for _ in range(size // 3 - 40):
+            decode.feed(bytes(bytearray(3)))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert decode.held > size - 200
+    assert held < 1.2 * size

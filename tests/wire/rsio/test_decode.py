@@ -1,5 +1,7 @@
 """The decoder: every message whole, cut anywhere, and with bytes to spare; refusals on the header; linear in its input."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -207,3 +209,19 @@ def test_ids_and_lengths_of_several_bytes_wait_for_their_end() -> None:
     for byte in rsio.next_header(300, 200) + bytes(200):
         decode.feed(bytes([byte]))
     assert heard.messages == [rsio.OnNext(subscriber=300, element=bytes(200))]
+
+
+def test_a_message_that_is_dripped_costs_no_more_than_its_size() -> None:
+    """Kept piece by piece, three bytes at a time, it would cost more than ten times as much in objects."""
+    _, decode = decoder()
+    size = 200_000
+    decode.feed(rsio.next_header(0, size))
+    tracemalloc.start()
+    try:
+        for _ in range(size // 3):
+            decode.feed(bytes(bytearray(3)))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert decode.held > size - 3
+    assert held < 1.2 * size

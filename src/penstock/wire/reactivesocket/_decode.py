@@ -23,6 +23,9 @@ from penstock.wire.reactivesocket._sink import ReactiveSocketSink, WireStream
 SHORTEST_RUN: Final = 4
 """Frames that must be there before it pays to look for a run of them."""
 
+SMALL: Final = 4096
+"""Pieces below this are joined while they wait, so that none is much smaller than what it costs to keep it."""
+
 _read_header: Final = layout.HEADER.unpack_from
 _read_number: Final = layout.NUMBER.unpack_from
 
@@ -81,7 +84,10 @@ class ReactiveSocketDecoder:
         if self._failed is not None:
             raise self._failed
         if data:
-            self._pieces.append(data)
+            if len(data) < SMALL and self._pieces and len(self._pieces[-1]) < SMALL:
+                self._pieces[-1] += data  # byte by byte, a message would cost forty times its size in objects
+            else:
+                self._pieces.append(data)
             self._waiting += len(data)
         if self.held < self._need:
             return False
