@@ -2,8 +2,10 @@
 
 import ast
 import inspect
+import re
 from dataclasses import FrozenInstanceError, fields, replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +50,108 @@ def test_a_limit_that_makes_no_sense_is_refused(name: str) -> None:
 def test_the_bound_on_idle_subscriptions_may_be_left_out() -> None:
     """None says that there is none."""
     assert Limits(idle_subscription_age=None).idle_subscription_age is None
+
+
+ROOT = Path(__file__).parents[2]
+IN_SESSION, IN_RUNTIME = "tests/session/test_limits.py", "tests/runtime/test_limits.py"
+TOO_LONG, RATE = "test_what_is_too_long_is_refused_on_its_length", "test_a_rate_may_be_kept_up_for_ever_and_not_exceeded"
+
+REACHED: dict[str, tuple[str, str]] = {
+    "handshake_timeout": (IN_RUNTIME, "test_a_hello_has_its_time"),
+    "tls_timeout": (IN_RUNTIME, "test_a_transports_own_handshake_has_its_time"),
+    "preauth_bytes": ("tests/session/test_session.py", "test_too_much_before_the_hello_ends_the_connection"),
+    "hello_extensions": (IN_SESSION, "test_a_hello_lists_only_so_many_extensions"),
+    "max_pending_handshakes": ("tests/runtime/test_serve.py", "test_what_says_no_hello_is_bounded_in_number"),
+    "max_frame": (IN_SESSION, TOO_LONG),
+    "max_element": ("tests/session/test_inbound.py", "test_a_publisher_that_breaks_its_contract_loses_the_stream"),
+    "split_outbound_at": ("tests/session/test_outbound.py", "test_large_elements_are_split_and_others_get_their_turn"),
+    "max_partials": (IN_SESSION, "test_elements_under_way_in_parts_are_bounded_over_a_stream"),
+    "max_partials_in_all": ("tests/session/test_inbound.py", "test_unfinished_elements_are_bounded_in_number_over_the_connection"),
+    "partial_bytes": ("tests/session/test_inbound.py", "test_unfinished_elements_are_bounded_in_bytes_over_the_connection"),
+    "max_parts": ("tests/session/test_inbound.py", "test_parts_of_one_element_are_bounded_in_number"),
+    "partial_age": (IN_SESSION, "test_an_unfinished_element_has_its_time"),
+    "tiny_part": (IN_SESSION, "test_what_is_a_tiny_part_can_be_said"),
+    "max_name": (IN_SESSION, TOO_LONG),
+    "max_error_text": (IN_SESSION, TOO_LONG),
+    "max_reason": (IN_SESSION, TOO_LONG),
+    "max_subscriptions": ("tests/session/test_session.py", "test_streams_are_bounded_in_number_and_the_dying_count"),
+    "retired_ids": ("tests/session/test_session.py", "test_cancelled_ids_without_an_end_are_bounded"),
+    "churn_burst": ("tests/session/test_session.py", "test_streams_that_end_as_soon_as_they_begin_have_a_rate"),
+    "churn_rate": (IN_SESSION, RATE),
+    "idle_subscription_age": ("tests/session/test_idle.py", "test_a_stream_without_demand_and_traffic_ends_after_its_time"),
+    "idle_connection": ("tests/session/test_idle.py", "test_a_connection_without_streams_ends_after_its_time"),
+    "glitch_burst": ("tests/session/test_session.py", "test_races_are_tolerated_until_the_budget_is_spent"),
+    "glitch_rate": (IN_SESSION, RATE),
+    "control_burst": ("tests/session/test_session.py", "test_control_messages_have_a_rate"),
+    "control_rate": (IN_SESSION, RATE),
+    "outbound_high": ("tests/session/test_outbound.py", "test_a_peer_that_never_reads_costs_a_fixed_number_of_bytes"),
+    "outbound_control": ("tests/session/test_session.py", "test_answers_that_nobody_reads_are_bounded"),
+    "outbound_control_count": ("tests/session/test_session.py", "test_answers_that_nobody_reads_are_bounded"),
+    "write_stall": ("tests/runtime/test_patience.py", "test_a_peer_that_takes_a_byte_now_and_then_is_given_up"),
+    "min_drain": ("tests/runtime/test_patience.py", "test_a_slow_peer_that_takes_enough_is_kept"),
+    "receive_chunk": (IN_RUNTIME, "test_no_more_is_taken_from_the_transport_at_a_time"),
+    "turn": (IN_RUNTIME, "test_neighbours_get_a_turn_while_a_chunk_is_decoded"),
+    "goodbye_timeout": (IN_RUNTIME, "test_a_goodbye_that_nobody_answers_is_waited_for_for_so_long"),
+    "linger": (IN_RUNTIME, "test_who_answers_a_goodbye_waits_for_the_other_to_close_and_not_for_ever"),
+    "drain": (IN_RUNTIME, "test_a_shutdown_takes_no_longer_than_its_drain"),
+    "keepalive": ("tests/builtin/test_keepalive.py", "test_a_silent_peer_is_asked_and_then_given_up"),
+    "keepalive_timeout": ("tests/builtin/test_keepalive.py", "test_the_answer_has_its_time"),
+    "keepalive_least": ("tests/builtin/test_keepalive.py", "test_pings_that_come_too_soon_are_strikes_and_only_so_many_are_forgiven"),
+    "keepalive_strikes": ("tests/builtin/test_keepalive.py", "test_pings_that_come_too_soon_are_strikes_and_only_so_many_are_forgiven"),
+    "max_connections": ("tests/runtime/test_serve.py", "test_connections_are_bounded_in_number"),
+    "max_connections_per_address": ("tests/runtime/test_serve.py", "test_connections_from_one_address_are_bounded"),
+    "accept_rate": (IN_RUNTIME, "test_accepting_keeps_its_pace"),
+    "memory_budget": ("tests/runtime/test_budget.py", "test_the_connection_that_holds_most_is_cut_and_the_others_go_on"),
+}
+"""Each field, and the test that reaches it with a smaller one."""
+
+
+def test_each_limit_has_a_test_that_reaches_it() -> None:
+    """A field that is new, or gone, is new or gone here too: a bound that nothing reaches may bound nothing."""
+    assert list(REACHED) == [field.name for field in fields(Limits)]
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_the_test_that_reaches_a_limit_is_there_and_speaks_of_it(name: str) -> None:
+    """The function exists, and it, its parameters, or what stands beside it in its file gives the field a value of its own."""
+    path, function = REACHED[name]
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert f"def {function}(" in text
+    by_prefix = name.rsplit("_", 1)[0] if function == RATE else name
+    assert re.search(rf"""\b{name}=|"{by_prefix}\"""", text), f"{path} never says {name}="
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
+def test_each_limit_is_asked_for_somewhere(name: str) -> None:
+    """A field that no code reads is a promise that nobody keeps."""
+    places = [path for path in (ROOT / "src/penstock").rglob("*.py") if path.name != "_limits.py"]
+    assert any(re.search(rf"limits\.{name}\b", path.read_text(encoding="utf-8")) for path in places)
+
+
+PAGE = ROOT / "docs/reference/limits.md"
+ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
+
+
+def _number(told: str) -> float | None:
+    """What a default on the page says."""
+    if told == "none":
+        return None
+    number, _, unit = told.removesuffix("/s").replace(",", "").partition(" ")
+    return float(number) * UNITS.get(unit, 1)
+
+
+def test_the_page_of_limits_shows_each_field_and_its_default() -> None:
+    """In the order of the record; what happens, and why, are told for each."""
+    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    assert [(name, _number(default)) for name, default, *_ in rows] == [(field.name, field.default) for field in fields(Limits)]
+
+
+def test_the_reasons_on_the_page_of_limits_are_those_that_peers_are_told() -> None:
+    """Each token stands in the code, and on the page of the protocol; and each limit's token in the code stands on the page."""
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/penstock").rglob("*.py"))
+    protocol = (ROOT / "docs/reference/rsio.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    told = set(re.findall(r"`(limit:\w+)`", page))
+    assert told == set(re.findall(r'"(limit:\w+)"', sources))
+    assert sorted(token for token in told if token not in protocol) == []

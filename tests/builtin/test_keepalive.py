@@ -94,3 +94,13 @@ def test_a_ping_that_is_too_long_ends_the_connection() -> None:
     assert raw.reason() == "protocol:ping"
     raw.session.end_of_input()
     assert isinstance(raw.owner.ended[0], ConnectionLost)
+
+
+def test_the_answer_has_its_time() -> None:
+    """Three seconds here, from the ping on."""
+    raw = _kept_alive(keepalive=20, keepalive_timeout=3)
+    assert raw.session.tick(20.0) == 23.0
+    raw.session.tick(22.9)
+    assert raw.session.state is ConnectionState.OPEN
+    raw.session.tick(23.0)
+    assert raw.session.state is ConnectionState.LEAVING
