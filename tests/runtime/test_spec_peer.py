@@ -110,8 +110,8 @@ async def test_a_client_written_from_the_page_joins_large_elements() -> None:
     """They come in parts, and what follows them comes behind."""
     async with serve(service(), LOCAL) as server:
         peer = await call(server.addresses[0])
-        await peer.say(("subscribe", "large", 0, 2))
-        elements, kinds, _ = await elements_of(peer, 0, 2)
+        await peer.say(("subscribe", "large", 0, 3))
+        elements, kinds, _ = await elements_of(peer, 0, 3)
         assert elements == [LARGE, b"small"]
         assert kinds.count("onNextPart") > 1
         assert kinds.count("onNextLastPart") == 1
@@ -163,9 +163,11 @@ async def test_a_client_written_from_the_page_that_errs_is_told_what_was_wrong()
     """A goodbye with the page's token; and the transport ends."""
     async with serve(service(), LOCAL) as server:
         peer = await call(server.addresses[0])
-        await peer.say(("subscribe", "words", 0, 0), ("subscribe", "words", 0, 0))
-        heard = [message async for message in peer]
-        assert heard[-1] == ("goodbye", "protocol:subscribe 0")
+        await peer.say(("subscribe", "words", 0, 0))
+        await hears(peer, ("onSubscribe", 0, 0))
+        await peer.say(("subscribe", "words", 0, 0))
+        await hears(peer, ("goodbye", "protocol:subscribe 0"))
+        await peer.answer_goodbye()
 
 
 # ---- a server from the page, a client of penstock's

@@ -92,6 +92,38 @@ def test_elements_of_fixed_size_go_packed() -> None:
     assert reader.elements == [b"aaaa", b"bbbb", b"cccc"]
 
 
+def test_a_piece_of_several_behind_single_elements_takes_what_those_had_reserved() -> None:
+    """The peer asked once, for all of it: nothing may wait for a request that will never come."""
+    pair = Pair()
+    source, reader = streaming(pair, 9, element_size=2)
+    source.emit(b"aa")
+    assert source.demand == 9
+    source.emit(b"bbccdd", b"ee", b"ffgg")
+    source.complete()
+    pair.settle()
+    assert reader.elements == [b"aa", b"bb", b"cc", b"dd", b"ee", b"ff", b"gg"]
+    assert reader.ends == ["complete"]
+
+
+def test_pieces_behind_single_elements_keep_to_demand() -> None:
+    """What was pulled before waits for demand, in order, and nothing is pulled meanwhile."""
+    pair = Pair()
+    source, reader = streaming(pair, 4, element_size=2)
+    source.emit(b"aa")
+    source.emit(b"bbccdd", b"eeff", b"gg")
+    pair.settle()
+    assert reader.elements == [b"aa", b"bb", b"cc", b"dd"]
+    assert source.demand == 4
+    reader.request(2)
+    pair.settle()
+    assert reader.elements[4:] == [b"ee", b"ff"]
+    assert source.demand == 4
+    reader.request(2)
+    pair.settle()
+    assert reader.elements[6:] == [b"gg"]
+    assert source.demand == 5
+
+
 def test_a_piece_of_more_than_was_asked_for_waits_for_demand() -> None:
     """The surplus is kept, nothing is pulled meanwhile, and completion comes after it."""
     pair = Pair()

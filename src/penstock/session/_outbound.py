@@ -36,6 +36,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         "_mean",
         "_offset",
         "_outbox",
+        "_owed",
         "_part",
         "_session",
         "_surplus",
@@ -79,6 +80,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._surplus: memoryview | None = None
         self._ending = False
         self._comes_in_pieces = False
+        self._owed = 0  # elements that were pulled, with nothing reserved for them any more
 
     @property
     def is_idle(self) -> bool:
@@ -176,7 +178,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         if self._surplus is not None:
             self._send_surplus()
             return
-        if self.reserved or not self.available or self._upstream is None or self._held:
+        if self.reserved or self._owed or not self.available or self._upstream is None or self._held:
             return
         room = self._outbox.room()
         if room <= 0:
@@ -291,13 +293,24 @@ class Outbound(Ledger, Subscriber[bytes]):
         if rest or not count:
             self._fault(f"an element of {len(element)} bytes on a stream whose elements have {size}; give one or more of them, whole")
             return
-        self.roll_back(1)  # what was reserved for the pull is counted with the rest
-        self._session.proportion.asked -= 1
+        if self._owed:
+            self._owed -= 1
+        else:
+            self._unreserve(1)  # what was reserved for the pull is counted with the rest
         # A piece of several takes more than its pull has reserved: so while they come, one is pulled at a time.
         self._comes_in_pieces = count > 1
+        if count > 1 and self.reserved:
+            # More was pulled when single elements came. What that has reserved is this piece's as well: the peer has asked for it, and
+            # may ask for no more before it has come.
+            self._owed += self.reserved
+            self._unreserve(self.reserved)
         self._session.holding[self] = None
         self._surplus = memoryview(element if self._surplus is None else bytes(self._surplus) + element)
         self._send_surplus()
+
+    def _unreserve(self, n: int) -> None:
+        self.roll_back(n)
+        self._session.proportion.asked -= n
 
     def _send_surplus(self) -> None:
         """Send as much of the last piece as was asked for and finds room; what is left waits, and nothing is pulled meanwhile."""
