@@ -2,8 +2,8 @@
 
 import gc
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import trio
 import trustme
 
+from penstock.api import Limits
 from penstock.plugins import Tls, TransportOptions, build_registry
 from penstock.runtime import Server, Service, connect, serve
 from tests.hostile._attacker import PROBE, VICTIM, Attacker, companion, open_stream
@@ -147,6 +148,11 @@ async def wait_until(condition: Callable[[], object]) -> None:
         await trio.sleep(0.002)
 
 
+async def wait_alone(server: Server) -> None:
+    """Return when nobody but the canary is connected."""
+    await wait_until(lambda: len(server._connections) == 1)
+
+
 async def wait_forgotten(before: "Counter[str]") -> dict[str, int]:
     """Return what is more than before: nothing, as soon as what is still on its way out has gone."""
     with trio.move_on_after(1):
@@ -155,24 +161,49 @@ async def wait_forgotten(before: "Counter[str]") -> dict[str, int]:
     return dict(census() - before)
 
 
-async def attack_server(row: Row, scheme: str, files: Certificates) -> Outcome:
-    """Let one attacker do to a server what `row` says, beside a canary."""
+@dataclass
+class Peace:
+    """What a canary, the hooks and the census say after something was done to a server."""
+
+    gap: float
+    left: dict[str, int]
+    told: list[Exception]
+
+
+async def beside_a_canary(limits: Limits, scheme: str, files: Certificates, act: Callable[[Server, OwnTime], Awaitable[None]]) -> Peace:
+    """Do something to a server, beside a canary on a connection of its own, and look what is left of it."""
     told: list[Exception] = []
     clock = OwnTime()
-    serving = serve(service(), files.url(scheme), limits=row.limits, registry=REGISTRY, options=files.serving, on_violation=told.append)
-    async with serving as server, connect(server.addresses[0], registry=REGISTRY, options=files.calling) as peer:
+    serving = serve(service(), files.url(scheme), limits=limits, registry=REGISTRY, options=files.serving, on_violation=told.append)
+    own = replace(Limits(), keepalive_least=limits.keepalive_least)  # a server with scaled limits asks more often than is polite
+    async with serving as server, connect(server.addresses[0], limits=own, registry=REGISTRY, options=files.calling) as peer:
         async with peer.subscribe("ticks") as ticks, trio.open_nursery() as nursery:
             canary = Canary(clock)
             nursery.start_soon(canary.watch, ticks)
             await canary.wait_ticks()
             before = census()
             canary.begin()
-            outcome = await _attack(row, server, files, clock)
+            with trio.fail_after(PATIENCE):
+                await act(server, clock)
+                await wait_alone(server)
             await canary.wait_ticks()
-            outcome.gap, outcome.told = canary.longest, told
-            outcome.left = await wait_forgotten(before)
+            peace = Peace(canary.longest, {}, told)
+            peace.left = await wait_forgotten(before)
             nursery.cancel_scope.cancel()
     clock.close()
+    return peace
+
+
+async def attack_server(row: Row, scheme: str, files: Certificates) -> Outcome:
+    """Let one attacker do to a server what `row` says, beside a canary."""
+    outcomes: list[Outcome] = []
+
+    async def act(server: Server, clock: OwnTime) -> None:
+        outcomes.append(await _attack(row, server, files, clock))
+
+    peace = await beside_a_canary(row.limits, scheme, files, act)
+    [outcome] = outcomes
+    outcome.gap, outcome.left, outcome.told = peace.gap, peace.left, peace.told
     return outcome
 
 
@@ -180,21 +211,20 @@ async def _attack(row: Row, server: Server, files: Certificates, clock: OwnTime)
     stream = await open_stream(server.addresses[0], files.authority, plain=row.plain, small=not row.hears)
     attacker = Attacker(stream, clock)
     outcome = Outcome(attacker)
-    with trio.fail_after(PATIENCE):
-        async with trio.open_nursery() as nursery:
-            await _greet(row, attacker, nursery)
-            began, began_by_the_wall = clock.now(), trio.current_time()
-            nursery.start_soon(_act, row, attacker)
-            await _wait_answer(row, attacker, server)
-            outcome.answered = clock.now() - began
-            outcome.waited = trio.current_time() - began_by_the_wall
-            if row.answer is not C:
-                await attacker.close()
-            await wait_until(lambda: len(server._connections) == 1)
-            outcome.gone = clock.now() - began
-            nursery.cancel_scope.cancel()
-        await attacker.close()
-        del attacker.stream  # what it consists of is none of the server's
+    async with trio.open_nursery() as nursery:
+        await _greet(row, attacker, nursery)
+        began, began_by_the_wall = clock.now(), trio.current_time()
+        nursery.start_soon(_act, row, attacker)
+        await _wait_answer(row, attacker, server)
+        outcome.answered = clock.now() - began
+        outcome.waited = trio.current_time() - began_by_the_wall
+        if row.answer is not C:
+            await attacker.close()
+        await wait_alone(server)
+        outcome.gone = clock.now() - began
+        nursery.cancel_scope.cancel()
+    await attacker.close()
+    del attacker.stream  # what it consists of is none of the server's
     outcome.companion_gap = max((later - one for one, later in pairwise(attacker.times)), default=0.0)
     return outcome
 
@@ -225,7 +255,7 @@ async def _act(row: Row, attacker: Attacker) -> None:
 
 async def _wait_answer(row: Row, attacker: Attacker, server: Server) -> None:
     if row.answer is C and not row.hears:
-        await wait_until(lambda: len(server._connections) == 1)
+        await wait_alone(server)
     elif row.answer is C:
         await attacker.wait(lambda: row.says != SILENCE and attacker.goodbyes)
     elif row.answer is S:

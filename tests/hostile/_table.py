@@ -2,6 +2,7 @@
 
 from tests.hostile._row import Row, To
 from tests.hostile._rows_before import BEFORE
+from tests.hostile._rows_connections import CONNECTIONS
 from tests.hostile._rows_floods import FLOODS
 from tests.hostile._rows_messages import MESSAGES
 from tests.hostile._rows_publishers import PUBLISHERS
@@ -12,6 +13,7 @@ CHAPTERS: dict[str, list[Row]] = {
     "Messages": MESSAGES,
     "Streams": STREAMS,
     "Publishers, and the servers they are at": PUBLISHERS,
+    "Connections": CONNECTIONS,
     "Floods, and peers that do not read or are gone": FLOODS,
 }
 ROWS = [row for rows in CHAPTERS.values() for row in rows]
