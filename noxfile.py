@@ -157,6 +157,13 @@ def sweep(session: nox.Session) -> None:
 
 
 @nox.session(python=MAIN)
+def cuts(session: nox.Session) -> None:
+    """Cut connections after every byte, cancel each side before every step; nothing may be left. `-- --seeds 5` for longer."""
+    _prepare(session, "tests")
+    session.run("python", "tests/cuts", *session.posargs)
+
+
+@nox.session(python=MAIN)
 def tck(session: nox.Session) -> None:
     """The test kit: its own tests (a saboteur for each check), then the kit over every source, operator and adapter of ours."""
     _prepare(session, "tests")
@@ -247,6 +254,7 @@ def _default_sessions() -> list[str]:
         *(f"tests-{version}" for version in OTHERS),
         "minimums",
         "sweep",
+        "cuts",
         "tck",
         "plugins",
         "examples",

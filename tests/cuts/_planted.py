@@ -1,0 +1,84 @@
+"""Faults that are planted on purpose: methods to put in the place of others. The sweep must find each."""
+
+from typing import Any
+
+import trio
+
+from penstock.runtime._conversation import Conversation
+from penstock.runtime._serve import Server
+from penstock.session import Session
+from penstock.session._inbound import Inbound
+
+KEPT: list[Any] = []
+
+
+def nothing(*_: Any) -> None:
+    """A planted fault: what was to be done is not done."""
+
+
+def twice(self: Inbound, error: Exception) -> None:
+    """A planted fault: an end that is told twice."""
+    subscriber = self._forget()
+    if subscriber is not None:
+        subscriber.on_error(error)
+        subscriber.on_error(error)
+
+
+def as_completed(self: Inbound, error: Exception) -> None:
+    """A planted fault: a lost connection that looks like the end of the stream."""
+    self._partials = None
+    self.completed()
+
+
+def in_part(self: Inbound, error: Exception) -> None:
+    """A planted fault: what there is of an unfinished element is delivered."""
+    for partial in (self._partials or {}).values():
+        self._subscriber.on_next(b"".join(partial.pieces))
+    subscriber = self._forget()
+    if subscriber is not None:
+        subscriber.on_error(error)
+
+
+def bare(self: Inbound, error: Exception) -> None:
+    """A planted fault: an exception that nobody documents."""
+    subscriber = self._forget()
+    if subscriber is not None:
+        subscriber.on_error(KeyError("streams"))
+
+
+async def keeps_itself(self: Conversation) -> None:
+    """A planted fault: a connection that somebody refers to when it is over."""
+    KEPT.append(self)
+    await _RUN(self)
+
+
+async def leaves_a_task(self: Server, *arguments: Any) -> None:
+    """A planted fault: a task that outlives its connection, with the server."""
+    self._nursery.start_soon(trio.sleep_forever)
+    await _SERVE_ONE(self, *arguments)
+
+
+async def parts_late(self: Conversation) -> None:
+    """A planted fault: closing takes longer than its deadline."""
+    with trio.CancelScope(shield=True):
+        await trio.sleep(30)
+    await _PART(self)
+
+
+async def raises(self: Conversation) -> None:
+    """A planted fault: a task of a connection that raises."""
+    await _RUN(self)
+    raise ExceptionGroup("several", [KeyError("streams")])
+
+
+def mute(self: Session, reason: str, error: Exception | None = None) -> None:
+    """A planted fault: leaves without a goodbye."""
+    _LEAVE(self, reason, error)
+    self.outbox.clear()
+    self.end_of_input()
+
+
+_RUN = Conversation.run
+_PART = Conversation._part
+_SERVE_ONE = Server._serve_one
+_LEAVE = Session.leave
