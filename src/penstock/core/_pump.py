@@ -60,9 +60,11 @@ class Pump(Subscription, Generic[T]):
         "_position",
         "_pulling",
         "_scope",
+        "_spent",
         "_stopped",
         "_subscriber",
         "_task",
+        "_turn_began",
     )
 
     def __init__(
@@ -90,6 +92,8 @@ class Pump(Subscription, Generic[T]):
         self._budget = 0
         self._backlog = 0
         self._burst = FIRST_BURST
+        self._spent = 0  # of that, since the last checkpoint
+        self._turn_began = 0.0  # when that was
         self._position = 0
         self._iterator: AsyncIterator[T] | None = None
         self._held: list[T] | tuple[()] = ()  # what the iterator answered when it was not asked: see _hand_back
@@ -161,6 +165,7 @@ class Pump(Subscription, Generic[T]):
 
     async def _run(self) -> None:
         self._task = trio.lowlevel.current_task()
+        self._turn_began = monotonic()
         try:
             await self._open_and_pull()
         except Exception as error:  # boundary: the user's factory and generator; rule 1.4
@@ -197,7 +202,7 @@ class Pump(Subscription, Generic[T]):
                 except StopAsyncIteration:
                     break
                 continue
-            started, granted = monotonic(), self._budget
+            granted = self._budget
             self._pulling = True
             if self._held:
                 held, self._held = self._held[0], ()
@@ -209,7 +214,7 @@ class Pump(Subscription, Generic[T]):
                 return
             self._position += granted
             self._left -= granted
-            self._burst = next_burst(self._burst, monotonic() - started)
+            self._spent += granted
         # rule 1.5; a source that knows its length completes with the last element, not with the pull after it
         done = self._let_go()
         if done is not None:
@@ -237,15 +242,26 @@ class Pump(Subscription, Generic[T]):
     async def _next_budget(self) -> bool:
         """Wait for demand, and cut from it what this burst may signal; return False where there will be none."""
         if self._backlog:
-            await trio.lowlevel.checkpoint()
+            await self._end_turn()
         while not self._backlog and not self._stopped:
             self._parked = self._task
             await trio.lowlevel.wait_task_rescheduled(self._unpark)
-        budget = min(self._backlog, self._burst, self._left)
+            self._spent, self._turn_began = 0, monotonic()
+        budget = min(self._backlog, self._burst - self._spent, self._left)
         if self._backlog < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
             self._backlog -= budget
         self._budget = budget
         return not self._stopped
+
+    async def _end_turn(self) -> None:
+        """Checkpoint where it is time to: after a whole burst, however small the portions were in which it was asked for."""
+        seconds = monotonic() - self._turn_began
+        if self._spent >= self._burst or seconds > BURST_SECONDS:
+            self._burst = next_burst(self._burst, seconds)
+            await trio.lowlevel.checkpoint()
+            self._spent, self._turn_began = 0, monotonic()
+        else:
+            await trio.lowlevel.checkpoint_if_cancelled()
 
     def _unpark(self, _: Any) -> trio.lowlevel.Abort:
         self._parked = None

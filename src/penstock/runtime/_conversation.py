@@ -88,6 +88,8 @@ class Conversation:
         self._hosting = trio.CancelScope(shield=True)
         self._communication = trio.CancelScope()
         self._writer: trio.lowlevel.Task | None = None
+        self._has_begun = False
+        """A publisher has begun since something was last sent."""
         self._timer = trio.CancelScope()
         watch.begin(lambda: self.session.is_deaf)
         self.session.start(began)  # here, so that our hello comes before whatever is asked for next
@@ -178,6 +180,7 @@ class Conversation:
 
     def attach(self, stream: Outbound) -> None:
         """A stream that was accepted begins."""
+        self._has_begun = True
         self._exports.attach(stream, self.connection.peer)
 
     def introduced(self, data: bytes) -> None:
@@ -264,6 +267,10 @@ class Conversation:
                     self._said.set()
                 self._writer = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._unpark)
+                if self._has_begun:
+                    # A publisher has its first turn in the same moment as we: what it says then goes out with the answer to its subscriber.
+                    self._has_begun = False
+                    await trio.lowlevel.cancel_shielded_checkpoint()
             elif data := session.take():
                 if session.is_deaf:
                     self._retime()  # our goodbye is among it, whoever's call that was: from now on its answer has a deadline
@@ -335,7 +342,9 @@ class Conversation:
 
     def _retime(self) -> None:
         due = self.session.tick(trio.current_time())
-        self._timer.deadline = float("inf") if due is None else due
+        # A deadline that moves away is left where it is: waking too early costs one look, moving it costs something with every message.
+        if due is not None and due < self._timer.deadline:
+            self._timer.deadline = due
 
     async def _linger(self) -> bool:
         """Let the last word out, and give the peer time to read it; return whether it is out.

@@ -42,5 +42,7 @@ class Patience:
         self._is_brisk = is_quick and (self._is_brisk or len(data) > least)
 
     async def _send(self, data: bytearray | memoryview) -> None:
-        with trio.fail_after(self._limits.write_stall):
+        with trio.CancelScope(deadline=trio.current_time() + self._limits.write_stall) as stall:
             await self._connection.send(data)
+        if stall.cancelled_caught:
+            raise trio.TooSlowError

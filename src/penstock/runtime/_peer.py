@@ -98,11 +98,12 @@ class _RemoteOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
         self._stream: RemoteStream[Any] = RemoteStream(demand=demand)
 
     async def __aenter__(self) -> RemoteStream[Any]:
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         source, self._source = self._source, None
         if source is None:
             raise UsageError("this subscription was opened before; call subscribe() again for another one")
         source.attach(self._stream)
+        await trio.lowlevel.cancel_shielded_checkpoint()  # behind it: the writer has its turn now, and not one later
         return self._stream
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
