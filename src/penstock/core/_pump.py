@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from math import inf
 from time import monotonic
+from types import AsyncGeneratorType
 from typing import Any, Final, Generic, TypeVar, cast
 
 import trio
@@ -297,7 +298,8 @@ class Pump(Subscription, Generic[T]):
     async def _close(self) -> None:
         """Close the iterator in the task that pulled it, within a deadline of its own."""
         iterator, self._iterator = self._iterator, None
-        aclose = None if self._borrowed else getattr(iterator, "aclose", None)
+        is_over = isinstance(iterator, AsyncGeneratorType) and iterator.ag_frame is None  # ran to its end: nothing is left to close
+        aclose = None if self._borrowed or is_over else getattr(iterator, "aclose", None)
         if aclose is None:
             return
         own = self._own_scope

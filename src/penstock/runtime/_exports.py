@@ -48,7 +48,7 @@ class Exports:
             return
         publication, _ = found
         idle = waits_for_demand(publication.source)
-        if not idle:
+        if not idle or stream.available:
             self._made[stream] = found  # what the user's function has made is not made twice
         if self._watch is not None:
             self._watch.serving(stream)

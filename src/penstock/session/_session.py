@@ -56,6 +56,8 @@ class Session:
         self.proportion: Proportion = Proportion()
         self.dying: int = 0
         """Streams whose id is free already, and whose publisher has not stopped yet: the owner counts them down."""
+        self.is_deaf: bool = False
+        """Nothing may be sent any more, and what arrives is discarded."""
         self.is_draining: bool = False
         self.is_parted: bool = False
         """Both sides have said goodbye."""
@@ -393,13 +395,9 @@ class Session:
             raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
         return stream
 
-    @property
-    def is_deaf(self) -> bool:
-        """Nothing may be sent any more, and what arrives is discarded."""
-        return self.state in (ConnectionState.LEAVING, ConnectionState.OVER)
-
     def _move(self, move: Move) -> None:
         self.state = NEXT_STATE[self.state, move]
+        self.is_deaf = self.state in (ConnectionState.LEAVING, ConnectionState.OVER)
 
     def _end_streams(self, error: Exception) -> None:
         serving, self.serving = self.serving, {}
@@ -429,6 +427,8 @@ class Session:
 
     def _tick_partials(self, now: float) -> float | None:
         earliest: float | None = None
+        if not self._with_partials:
+            return None
         for stream in tuple(self._with_partials):
             began = stream.oldest_partial()
             if began is None:
