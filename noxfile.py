@@ -183,7 +183,7 @@ def plugins(session: nox.Session) -> None:
 
 @nox.session(python=MAIN)
 def examples(session: nox.Session) -> None:
-    """Run each example on virtual time and compare what it printed with the .out file beside it."""
+    """Run each example, on virtual time where it can be, and compare what it printed with the .out file beside it."""
     _prepare(session, "tests")
     session.run("pytest", *STOP_WHEN_HANGING, "tests/examples", *session.posargs)
 

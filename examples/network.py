@@ -1,4 +1,4 @@
-"""A service and its client over a network: both directions on one connection. Here it is memory; make it tcp://host:port, and it is TCP."""
+"""A service and its client, over a network. Here the network is memory; make it tcp://127.0.0.1:7000, and it is TCP."""
 
 from collections.abc import AsyncIterator
 
@@ -7,47 +7,40 @@ import trio
 import penstock
 
 exchange = penstock.Service()
-trader = penstock.Service()
 
 
 @exchange.publisher("ticks/{symbol}", serializer="json")
 async def ticks(symbol: str, step: int = 1) -> AsyncIterator[dict[str, object]]:
-    """Prices, for ever; `step` may be given behind a '?'."""
-    price = 100
+    """Prices of a symbol, for ever; a subscriber may say `?step=5`."""
+    made = 0
     try:
         while True:
-            yield {"symbol": symbol, "price": price}
-            price += step
+            made += 1
+            yield {"symbol": symbol, "price": 100 + made * step}
     finally:
-        print(f"exchange: {symbol} closed")
-
-
-@trader.publisher("orders", serializer="text")
-async def orders() -> AsyncIterator[str]:
-    """What the client publishes to the server, over the connection that the client has opened."""
-    yield "buy 5"
-    await trio.sleep(1)
-    yield "sell 5"
+        print(f"exchange: {symbol} closed, made {made}")
 
 
 async def main() -> None:
-    async with penstock.serve(exchange, "memory://exchange") as server, penstock.connect(server.addresses[0], service=trader) as peer:
-        async with peer.subscribe("ticks/EURUSD?step=5", serializer="json", demand=1) as stream:
+    async with penstock.serve(exchange, "memory://exchange") as server:
+        (url,) = server.addresses
+
+        # One stream, and nothing else: the connection comes and goes with it. Demand crosses the network: a tick at a time.
+        async with penstock.subscribe(f"{url}/ticks/EURUSD?step=5", serializer="json", demand=1) as stream:
             async for tick in stream:
                 print("trader:", tick)
-                if tick["price"] == 110:
+                if tick["price"] == 120:
                     break
 
-        (client,) = server.peers
-        async with client.subscribe("orders", serializer="text") as stream:
-            async for order in stream:
-                print("exchange:", order)
-
-        try:
-            async with peer.subscribe("tocks/EURUSD") as stream:
-                await anext(stream)
-        except penstock.Rejected as refusal:
-            print("trader:", refusal)
+        # As many streams as you like, over one connection.
+        async with penstock.connect(url) as peer:
+            async with peer.subscribe("ticks/GBPUSD", serializer="json", demand=1) as stream:
+                print("trader:", await anext(stream))
+            try:
+                async with peer.subscribe("tocks/EURUSD") as stream:
+                    await anext(stream)
+            except penstock.Rejected as refusal:
+                print("trader:", refusal)
 
 
 if __name__ == "__main__":

@@ -52,3 +52,10 @@ def test_a_signal_shuts_it_down_in_good_order(number: signal.Signals) -> None:
         assert line_of(server) == "shutting down\n"
         reader.stdout.close()
         assert server.wait(20) == 0
+
+
+def test_with_standard_input_and_output_it_ends_with_their_one_connection() -> None:
+    """Whoever started it has hung up, so nobody can come any more; without a word, and with status 0."""
+    with penstock("serve", "--quiet", "tests.cli._service:service", "pipe:") as server:
+        _, err = server.communicate(timeout=20)  # closes its input
+    assert (server.returncode, err) == (0, b"")

@@ -59,7 +59,7 @@ def test_who_is_trusted_and_who_is_asked_for_a_certificate(files: tuple[str, str
         for arguments, says in (
             (("--tls-cert", client), b"its certificate does not hold"),
             (("--tls-ca", ca, "--tls-cert", client), b"its certificate does not hold"),  # it is not for 127.0.0.1
-            (trusting, b""),  # it shows none
+            (trusting, b"asks its clients for a certificate"),
             ((*trusting, "--tls-cert", "nowhere.pem"), b"nowhere.pem"),
         ):
             status, out, err = _cat(url, *arguments)

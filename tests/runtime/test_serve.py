@@ -41,6 +41,67 @@ async def test_a_server_that_leaves_says_goodbye(url: str) -> None:
             await left.wait()
 
 
+async def test_a_shutdown_is_no_fault_of_the_publishers_that_it_stops(autojump_clock: trio.testing.MockClock) -> None:
+    """They are stopped because the server leaves; nothing is reported, whatever the order in which tasks are cancelled."""
+    told: list[BaseException] = []
+    async with trio.open_nursery() as nursery:
+
+        async def read(address: str) -> None:
+            with pytest.raises(ConnectionLost):
+                async with subscribe(f"{address}/endless", demand=2) as stream:
+                    async for _ in stream:
+                        await trio.sleep(1)
+
+        for _ in range(20):
+            async with serve(numbers_service(), "memory://test", on_violation=told.append) as server:
+                nursery.start_soon(read, server.addresses[0])
+                await trio.sleep(3)
+    assert told == []
+
+
+class OneGuest(Listener):
+    """Accepts one connection, and says that no other can come."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.addresses = listener.addresses
+        self._listener: Listener = listener
+        self._is_full = False
+
+    async def accept(self) -> Connection:
+        if self._is_full:
+            await trio.lowlevel.checkpoint()
+            raise trio.EndOfChannel
+        self._is_full = True
+        return await self._listener.accept()
+
+    async def aclose(self) -> None:
+        await self._listener.aclose()
+
+
+async def test_it_is_over_when_nobody_is_there_and_nobody_can_come(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where anybody may come at any time; not while the only guest is there."""
+    listen = MemoryTransport.listen
+
+    async def listen_for_one(*arguments: Any, **named: Any) -> Listener:
+        return OneGuest(await listen(*arguments, **named))
+
+    async with serve(numbers_service(), "memory://test") as server:
+        with trio.move_on_after(10) as patience:
+            await server.wait_over()
+        assert patience.cancelled_caught
+    monkeypatch.setattr(MemoryTransport, "listen", listen_for_one)
+    async with serve(numbers_service(), "memory://test") as server:
+        async with connect("memory://test") as peer:
+            await peer.wait_accepted()
+            with trio.move_on_after(10) as patience:
+                await server.wait_over()
+            assert patience.cancelled_caught
+        await server.wait_over()
+        assert server.peers == ()
+
+
 async def test_a_cancelled_server_ends_within_its_deadline(autojump_clock: trio.testing.MockClock) -> None:
     """Even where a peer never answers its goodbye: in virtual time, to the second."""
     census = Census()

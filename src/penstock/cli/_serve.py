@@ -14,7 +14,7 @@ import trio
 
 from penstock.api import UsageError
 from penstock.cli._tls import tls_arguments, transport_options
-from penstock.runtime import Service, serve
+from penstock.runtime import Server, Service, serve
 
 HELP = "serve the publishers of a Python module"
 
@@ -51,14 +51,21 @@ async def run(options: argparse.Namespace) -> int:
     service = load(options.service)
     how = transport_options(options, listen_at=options.urls)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with serve(service, *options.urls, options=how) as server:
+        async with serve(service, *options.urls, options=how) as server, trio.open_nursery() as nursery:
             if not options.quiet:
                 _say(*(f"serving {', '.join(service.names())} at {address}" for address in server.addresses))
+            nursery.start_soon(_end_with, server, nursery.cancel_scope)
             async for _ in signals:
-                break
-            if not options.quiet:
-                _say("shutting down")
+                if not options.quiet:
+                    _say("shutting down")
+                nursery.cancel_scope.cancel()
     return 0
+
+
+async def _end_with(server: Server, scope: trio.CancelScope) -> None:
+    """What serves ``pipe:`` alone ends with its one connection: nobody else can come."""
+    await server.wait_over()
+    scope.cancel()
 
 
 def _say(*lines: str) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PluginError, Role, Subscriber
+from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PluginError, PublisherStopped, Role, Subscriber
 from penstock.core import CLEANUP_SECONDS, Report, tell
 from penstock.plugins import Connection
 from penstock.runtime._budget import Budget
@@ -192,9 +192,10 @@ class Conversation:
         self._exports.fired(target, self.connection.peer)
 
     def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
-        """A publisher failed while the peer read it; the peer is told less."""
+        """A publisher failed while the peer read it; the peer is told less. One that was stopped because all this ends has not failed."""
         self._watch.failed(stream, error)
-        if isinstance(error, Exception):
+        is_ours = isinstance(error, PublisherStopped) and trio.current_effective_deadline() == float("-inf")
+        if isinstance(error, Exception) and not is_ours:
             tell(self._on_violation, located(error, stream))
 
     def warned(self, warning: PenstockError) -> None:

@@ -100,6 +100,9 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._pace = Pace(limits.accept_rate)
         self._connections: set[trio.CancelScope] = set()
         self._accepting = trio.CancelScope()
+        self._all_came = trio.Event()
+        """No listener can give another connection."""
+        self._one_left = trio.lowlevel.ParkingLot()
         self._peers: dict[Peer, None] = {}
         self._budget = Budget(limits.memory_budget)
         self._places = places(limits)
@@ -113,6 +116,15 @@ class Server(AbstractAsyncContextManager["Server"]):
     def peers(self) -> tuple[Peer, ...]:
         """Who is connected now: subscribe to what they offer."""
         return tuple(self._peers)
+
+    async def wait_over(self) -> None:
+        """Return when nobody is connected and nobody can come any more. Checkpoints.
+
+        That is so after the one connection of ``pipe:``; where anybody may come at any time, this waits for ever.
+        """
+        await self._all_came.wait()
+        while self._connections:
+            await self._one_left.park()
 
     async def __aenter__(self) -> Self:
         await trio.lowlevel.checkpoint()
@@ -143,10 +155,12 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     async def _accept_all(self) -> None:
         with self._accepting:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._budget.watch)
-                for listener in self._listeners:
-                    nursery.start_soon(self._accept, listener)
+            async with trio.open_nursery() as watching:
+                watching.start_soon(self._budget.watch)
+                async with trio.open_nursery() as nursery:
+                    for listener in self._listeners:
+                        nursery.start_soon(self._accept, listener)
+                self._all_came.set()
 
     async def _accept(self, listener: Listener) -> None:
         """Take connections until the listener is closed; a pause where the system has nothing left to give."""
@@ -189,6 +203,7 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     def _dismiss(self, connection: Connection, scope: trio.CancelScope, host: str | None) -> None:
         self._connections.discard(scope)
+        self._one_left.unpark_all()
         self._strangers.discard(connection)
         if host is not None:
             self._per_host[host] -= 1

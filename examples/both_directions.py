@@ -1,0 +1,57 @@
+"""Both directions on one connection: the client has opened it, and the server reads what the client publishes over it."""
+
+from collections.abc import AsyncIterator
+
+import trio
+
+import penstock
+
+exchange = penstock.Service()
+trader = penstock.Service()
+
+
+@exchange.publisher("prices", serializer="json")
+async def prices() -> AsyncIterator[int]:
+    """What the server publishes."""
+    for price in (101, 99, 97, 103):
+        yield price
+        await trio.sleep(1)
+
+
+orders = penstock.Topic[str]()
+trader.publish("orders", orders, serializer="text")  # what the client publishes
+
+
+async def trade(peer: penstock.Peer) -> None:
+    """The client: watch the prices, and buy what is cheap."""
+    await orders.wait_subscribers()
+    async with peer.subscribe("prices", serializer="json", demand=1) as stream:
+        async for price in stream:
+            print("trader:   price", price)
+            if price < 100:
+                await orders.publish(f"buy at {price}")
+    orders.complete()
+
+
+async def take_orders(server: penstock.Server) -> None:
+    """The server: subscribe to each client's orders; here there is one."""
+    (client,) = server.peers
+    async with client.subscribe("orders", serializer="text") as stream:
+        async for order in stream:
+            print("exchange: order,", order)
+    print("exchange: no more orders")
+
+
+async def main() -> None:
+    async with (
+        penstock.serve(exchange, "memory://exchange") as server,
+        penstock.connect(server.addresses[0], service=trader) as peer,
+        trio.open_nursery() as nursery,
+    ):
+        await peer.wait_accepted()
+        nursery.start_soon(trade, peer)
+        nursery.start_soon(take_orders, server)
+
+
+if __name__ == "__main__":
+    trio.run(main)
