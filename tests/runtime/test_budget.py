@@ -1,15 +1,17 @@
 """The memory budget of a server: who waits, who is refused, who is cut."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 import trio
 
-from penstock.api import Limits
+from penstock.api import ConnectionLost, Limits
 from penstock.plugins import Connection
-from penstock.runtime import Service, connect, serve
+from penstock.runtime import Peer, Service, connect, serve
 from penstock.runtime._budget import Budget
+from penstock.wire import rsio
 from tests.runtime._services import numbers_service, raw_connection
 
 HELLO = bytes.fromhex("010000")
@@ -171,3 +173,39 @@ async def test_while_memory_is_full_nobody_is_accepted(autojump_clock: trio.test
         assert (await welcome.receive() or b"")[:1] == b"\x02"
         for each in (refused, welcome):
             await each.abort()
+
+
+async def test_however_many_connections_hold_what_they_may_the_budget_holds(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirty peers send elements that never end, and never read what they asked for: at no moment more than the budget is held."""
+    limits = replace(Limits(), memory_budget=1_000_000, max_element=200_000, partial_age=1e9, write_stall=1e9)
+    part = rsio.encode(rsio.OnNextPart(subscriber=0, element=0, data=bytes(5000)))
+    held: list[int] = []
+
+    async def attack(raw: Connection, peer: Peer) -> None:
+        async with peer.subscribe("parts", demand=5) as parts:
+            with suppress(trio.BrokenResourceError), trio.move_on_after(20):
+                await raw.send(rsio.encode(rsio.OnSubscribe(subscriber=0)) + b"\x10\x05large\x00\x64")
+                for _ in range(39):
+                    await raw.send(part)
+                    held.append(sum(holder.held() for holder in server._budget._holders))
+            await raw.abort()
+            with suppress(ConnectionLost):
+                await anext(parts)
+
+    async with (
+        trio.open_nursery() as nursery,
+        serve(_reading_service(), "memory://test", limits=limits, on_violation=lambda _: None) as server,
+    ):
+        hogs = []
+        for each in range(30):
+            raw = await _hog(nursery)
+            while len(server.peers) <= each:
+                await trio.lowlevel.checkpoint()
+            hogs.append((raw, server.peers[-1]))
+        for raw, peer in hogs:
+            nursery.start_soon(attack, raw, peer)
+        await trio.sleep(30)
+        assert server._budget.is_tight is server._budget.is_full is False
+    assert 800_000 < max(held) < 1_000_000

@@ -58,7 +58,7 @@ class Budget:
         self._cut.discard(holder)
 
     def moved(self, size: int) -> None:
-        """Note that `size` bytes came in or go out: nothing can come to be held in any other way."""
+        """Note that `size` bytes came in, or were asked for from publishers: nothing can come to be held in any other way."""
         self._moved += size
         if self._moved >= self._slack:
             self.survey()

@@ -99,6 +99,7 @@ class Conversation:
     async def run(self) -> None:
         """Talk until the conversation is over; cancelled, say goodbye first. Returns, whatever the peer does."""
         self.budget.join(self)
+        self.session.grew = self.budget.moved
         try:
             async with trio.open_nursery() as nursery:
                 self._retime()
@@ -284,7 +285,6 @@ class Conversation:
 
     async def _send(self, data: bytearray) -> bool:
         self._in_flight = len(data)
-        self.budget.moved(len(data))
         try:
             await self._patience.send(data)
         except Exception as error:  # boundary: a transport, perhaps somebody's plugin

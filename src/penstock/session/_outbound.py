@@ -188,6 +188,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         most = 1 if self._comes_in_pieces or size < 0 else room // (size + 8) or 1
         n = self.reserve(most)
         self._session.proportion.asked += n
+        self._session.grew(n * max(size, 0))
         self._upstream.request(n)
 
     def write_part(self, into: bytearray, /) -> bool:
@@ -284,6 +285,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             self._outbox.enqueue_large(self)
         self._held.append(element)
         self._outbox.large += len(element)
+        self._session.grew(len(element))
         self._mean = max(self._mean, len(element))
 
     def _on_fixed(self, element: bytes) -> None:
@@ -304,6 +306,8 @@ class Outbound(Ledger, Subscriber[bytes]):
             # may ask for no more before it has come.
             self._owed += self.reserved
             self._unreserve(self.reserved)
+        if count > 1:
+            self._session.grew(len(element))
         self._session.holding[self] = None
         self._surplus = memoryview(element if self._surplus is None else bytes(self._surplus) + element)
         self._send_surplus()

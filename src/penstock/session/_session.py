@@ -74,6 +74,8 @@ class Session:
         self.incoming: Callable[[bytes], bytes] | None = None
         self.whole: int = limits.split_outbound_at
         self.outbox: Outbox = Outbox(limits, owner.wake)
+        self.grew: Callable[[int], object] = lambda _: None
+        """Told of bytes that are about to wait here: with a whole helping of elements, not with each."""
         self.dialect: Dialect = make_dialect(self)
         self._with_partials: dict[Inbound, None] = {}
         self._glitches = TokenBucket(limits.glitch_burst, limits.glitch_rate)
