@@ -67,7 +67,8 @@ def penstock_encodings() -> Iterable[Offer]:  # type: ignore[empty-body]  # a sp
 def penstock_extensions() -> Iterable[Offer]:  # type: ignore[empty-body]  # a specification
     """Extensions of RS.io; `Offer.id` is what both hellos must list. Since 0.1.
 
-    Called when a registry is built. `Offer.make` is called for each connection, whether the peer will list the id or not.
+    Called when a registry is built. `Offer.make` is called for each `connect` and `serve`, and returns an `Extension`; one that raises, or
+    shares a code with another, is reported and left out. `Extension.open` is called for each connection on which both sides have it.
     """
 
 

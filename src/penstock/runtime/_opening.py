@@ -19,6 +19,7 @@ from penstock.core import Report, log_violation
 from penstock.plugins import Connection, Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._exports import Exports
+from penstock.runtime._offered import chosen, offered
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
 from penstock.runtime._watch import Watch
@@ -58,7 +59,7 @@ def connect(
         parsed,
         service=service or Service(),
         limits=limits,
-        extensions=offered(registry) if extensions is None else extensions,
+        extensions=offered(registry, on_violation) if extensions is None else chosen(extensions),
         registry=registry,
         options=(options or TransportOptions()).within(limits),
         on_violation=on_violation,
@@ -73,12 +74,6 @@ def check_transport(registry: Registry, url: Url) -> None:
         if url.host is None and re.match(r"[0-9]+(/|$)", url.path):  # localhost:7000 reads as a scheme and a path
             raise UsageError(f"{str(url)!r} lacks the transport; write for example tcp://{url}") from None
         raise UsageError(f"{str(url)!r} cannot be reached: {error} Plugins bring more; `penstock plugins` lists them") from None
-
-
-def offered(registry: Registry) -> tuple[Extension, ...]:
-    """Return every extension that plugins offer: what a connection negotiates unless it is told otherwise."""
-    made = (offer.make() for offer in registry.extensions.values())
-    return tuple(extension for extension in made if isinstance(extension, Extension))
 
 
 class Connecting(AbstractAsyncContextManager[Peer]):

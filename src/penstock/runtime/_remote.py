@@ -26,7 +26,8 @@ from penstock.api import (
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
-from penstock.runtime._opening import Connecting, check_transport, offered
+from penstock.runtime._offered import chosen, offered
+from penstock.runtime._opening import Connecting, check_transport
 from penstock.runtime._peer import Peer
 from penstock.runtime._reconnect import Reconnect
 from penstock.runtime._remote_stream import RemoteStream
@@ -59,7 +60,7 @@ def remote(
         raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
     if serializer != "bytes":
         registry.serializer(serializer)
-    extensions = offered(registry) if extensions is None else extensions
+    extensions = offered(registry, log_violation) if extensions is None else chosen(extensions)
     limits = limits or Limits()
     within = (options or TransportOptions()).within(limits)
     return _RemoteUrl(parsed, name, serializer, reconnect, limits, extensions, registry, within)

@@ -23,7 +23,8 @@ from penstock.plugins import Connection, Listener, Registry, TransportOptions, U
 from penstock.runtime._budget import Budget
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._exports import Exports
-from penstock.runtime._opening import check_transport, converse, offered
+from penstock.runtime._offered import chosen, offered
+from penstock.runtime._opening import check_transport, converse
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
 from penstock.runtime._watch import Watch
@@ -66,7 +67,7 @@ def serve(
         service,
         urls,
         limits=limits,
-        extensions=offered(registry) if extensions is None else extensions,
+        extensions=offered(registry, on_violation) if extensions is None else chosen(extensions),
         registry=registry,
         options=(options or TransportOptions()).within(limits),
         on_violation=on_violation,

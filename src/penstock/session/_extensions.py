@@ -104,6 +104,21 @@ class _Link:
     ) -> None:
         """Change what elements mean from here on."""
         if outgoing is not None:
-            self._session.change_outgoing(outgoing)
+            self._session.change_outgoing(self._guarded(outgoing))
         if incoming is not None:
-            self._session.incoming = incoming
+            self._session.incoming = self._guarded(incoming)
+
+    def _guarded(self, change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+        """Return `change`, ending the connection where it raises; nobody is left then to take what is returned instead."""
+
+        def guarded(element: bytes) -> bytes:
+            try:
+                return change(element)
+            except ProtocolError as error:
+                self._session.break_off(error)
+            except Exception as error:  # boundary: an extension, perhaps somebody's plugin
+                name = self._extension.name
+                self._session.give_up(PluginError(f"the extension {name!r} raised on an element, which ends its connection: {error!r}"))
+            return b""
+
+        return guarded

@@ -82,7 +82,8 @@ class Inbound(Subscription):
                 self.outstanding -= 1
             if self._session.incoming is not None:
                 element = self._session.incoming(element)
-            self._subscriber.on_next(element)
+            if self._subscriber is not None:  # the change may have ended it
+                self._subscriber.on_next(element)
 
     def arrived_run(self, elements: Sequence[bytes], /) -> None:
         """Deliver elements that came one right behind the other."""
@@ -203,7 +204,10 @@ class Inbound(Subscription):
             self.fault(f"an element of {partial.size} bytes on a stream whose elements have {self.element_size}")
         elif self._subscriber is not None:
             joined = b"".join(partial.pieces)
-            self._subscriber.on_next(joined if self._session.incoming is None else self._session.incoming(joined))
+            if self._session.incoming is not None:
+                joined = self._session.incoming(joined)
+            if self._subscriber is not None:  # the change may have ended it
+                self._subscriber.on_next(joined)
 
     def _overrun(self) -> None:
         self.fault("an element arrived that was not asked for")

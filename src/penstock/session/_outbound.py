@@ -255,6 +255,8 @@ class Outbound(Ledger, Subscriber[bytes]):
             self.keep(data)
         if session.outgoing is not None:
             data = session.outgoing(data)
+            if session.is_deaf:
+                return  # the change has ended the connection
         if len(data) > session.limits.max_element and not self.element_size:
             self._fault(f"an element of {len(data)} bytes; the most that a peer takes is {session.limits.max_element}")
         elif self.element_size:
