@@ -51,8 +51,8 @@ async def main() -> None:
                 print([number async for number in stream])
             async with peer.subscribe("numbers", serializer="json", demand=1) as stream:
                 print(await anext(stream), "and no more")
+            await trio.sleep(1)  # until the other side has heard of it
             print("open:", dict(meter.now))
-        await trio.sleep(1)
     print("open:", dict(meter.now), "ended:", dict(meter.ended))
 
 
