@@ -45,14 +45,14 @@ service.publish("numbers", range(5), serializer="json")
 
 async def main() -> None:
     meter = Meter()
-    async with penstock.serve(service, "memory://numbers", registry=build_registry([meter])):
-        async with penstock.connect("memory://numbers") as peer:
-            async with peer.subscribe("numbers", serializer="json") as stream:
-                print([number async for number in stream])
-            async with peer.subscribe("numbers", serializer="json", demand=1) as stream:
-                print(await anext(stream), "and no more")
-            await trio.sleep(1)  # until the other side has heard of it
-            print("open:", dict(meter.now))
+    registry = build_registry([meter])
+    async with penstock.serve(service, "memory://numbers", registry=registry), penstock.connect("memory://numbers") as peer:
+        async with peer.subscribe("numbers", serializer="json") as stream:
+            print([number async for number in stream])
+        async with peer.subscribe("numbers", serializer="json", demand=1) as stream:
+            print(await anext(stream), "and no more")
+        await trio.sleep(1)  # until the other side has heard of it
+        print("open:", dict(meter.now))
     print("open:", dict(meter.now), "ended:", dict(meter.ended))
 
 
