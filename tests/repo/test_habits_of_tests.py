@@ -11,7 +11,8 @@ from tests.repo._tree import files_with_tests, functions_of, python_files, text_
 TESTS = files_with_tests()
 # These measure real time, or run programs whose time is real; all else runs on trio's mock clock. Attackers come over real sockets, and
 # a canary beside them says how long anybody was kept waiting.
-REAL_TIME = ("tests/bench", "tests/hostile")
+# The system's sockets know no virtual time either: a proxy that cuts them bounds its patience by the real clock.
+REAL_TIME = ("tests/bench", "tests/hostile", "tests/cuts/test_sockets.py")
 SLEEPS = {"time.sleep", "asyncio.sleep", "anyio.sleep"}
 TIMED = {"trio.sleep", "trio.sleep_until", "trio.move_on_after", "trio.fail_after", "trio.move_on_at", "trio.fail_at"}
 VIRTUAL = re.compile(r"\b(autojump_clock|mock_clock|MockClock|run_virtual|run_check)\b")
