@@ -57,7 +57,7 @@ class Limits:
     """Parts of one element. The answer to HTTP/2's CONTINUATION flood."""
 
     partial_age: float = 30.0
-    """How long an element may stay unfinished."""
+    """How long an element may stay unfinished, and so may a single message."""
 
     tiny_part: int = 64
     """Smaller parts that are not the last are legal, and cost a glitch each: rsocket-java was flooded with them, and chose this bound."""

@@ -10,6 +10,7 @@ Rules of this file:
 from typing import TYPE_CHECKING, Final
 
 from penstock.api import LimitExceeded
+from penstock.session._states import ConnectionState
 
 if TYPE_CHECKING:
     from penstock.session._session import Session
@@ -31,21 +32,26 @@ class Idleness:
         self._quiet_since: float | None = None
         self._look_at: float | None = None
 
-    def tick_connection(self, now: float, *, is_quiet: bool) -> float | None:
-        """End a connection that has had no stream for too long; return when to look again."""
-        if not is_quiet:
+    def tick(self, now: float) -> tuple[float | None, float | None]:
+        """Do what is due, and return when to look again: at the connection, and at its streams."""
+        return self._tick_connection(now), self._tick_streams(now)
+
+    def _tick_connection(self, now: float) -> float | None:
+        """End a connection that has had no stream for too long."""
+        session = self._session
+        if session.state is not ConnectionState.OPEN or session.serving or len(session.streams) > session.retirement.count:
             self._quiet_since = None
             return None
         if self._quiet_since is None:
             self._quiet_since = now
-        due = self._quiet_since + self._session.limits.idle_connection
+        due = self._quiet_since + session.limits.idle_connection
         if now >= due:
-            self._session.leave(IDLE)
+            session.leave(IDLE)
             return None
         return due
 
-    def tick_streams(self, now: float) -> float | None:
-        """End streams that have been idle for too long, or warn of them; return when to look again."""
+    def _tick_streams(self, now: float) -> float | None:
+        """End streams that have been idle for too long, or warn of them."""
         if not self._session.serving:
             self._look_at = None
             return None

@@ -18,6 +18,7 @@ from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, P
 from penstock.session._advice import DRAINING, REFUSED
 from penstock.session._bucket import TokenBucket
 from penstock.session._dialect import Dialect
+from penstock.session._drip import Drip
 from penstock.session._idle import Idleness
 from penstock.session._inbound import Inbound, Retired
 from penstock.session._outbound import Outbound
@@ -86,6 +87,7 @@ class Session:
         self._began = 0.0
         self._left_at: float | None = None
         self._idleness = Idleness(self)
+        self._drip = Drip(self)
         self._is_hearing = False
 
     # --- for the owner: bytes and time
@@ -102,7 +104,7 @@ class Session:
             return False
         if self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
             self._before_hello += len(data)
-        self._is_hearing = True
+        self._is_hearing, offered = True, self.dialect.held() + len(data)
         try:
             more = self.dialect.feed(data, most)
         except ProtocolError as error:
@@ -110,6 +112,7 @@ class Session:
             return False
         finally:
             self._is_hearing = False
+        self._drip.fed(offered, self.dialect.held())
         if self._before_hello > self.dialect.preauth_bytes and self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
             self.break_off(ProtocolError("the peer sent too much before its hello was complete", reason="limit:hello"))
             return False
@@ -150,7 +153,7 @@ class Session:
             return due
         if self.state is not ConnectionState.OPEN:
             return None if self.state is ConnectionState.OVER else self._tick_handshake(now)
-        dues = (self._tick_partials(now), self._tick_idle(now), self._idleness.tick_streams(now), self.dialect.tick(now))
+        dues = (self._tick_partials(now), self._drip.tick(now), *self._idleness.tick(now), self.dialect.tick(now))
         if self.is_deaf:
             return self.tick(now)  # what was due has ended the conversation: now the goodbye has a deadline
         return min((each for each in dues if each is not None), default=None)
@@ -441,7 +444,3 @@ class Session:
                 due = began + self.limits.partial_age
                 earliest = due if earliest is None else min(earliest, due)
         return earliest
-
-    def _tick_idle(self, now: float) -> float | None:
-        is_quiet = self.state is ConnectionState.OPEN and not self.serving and len(self.streams) == self.retirement.count
-        return self._idleness.tick_connection(now, is_quiet=is_quiet)
