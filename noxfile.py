@@ -165,7 +165,7 @@ def cuts(session: nox.Session) -> None:
 
 @nox.session(python=MAIN)
 def tck(session: nox.Session) -> None:
-    """The test kit: its own tests (a saboteur for each check), then the kit over every source, operator and adapter of ours."""
+    """The test kit: its own tests (a saboteur for each check), then the kit over all of ours: sources, operators, adapters, remotes."""
     _prepare(session, "tests")
     session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *session.posargs)  # pytest fails when it collects nothing
     session.run("pytest", *STOP_WHEN_HANGING, "tests/tck", *session.posargs)

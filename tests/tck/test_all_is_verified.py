@@ -6,8 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from penstock import Source, core, ops
-from tests.tck import _ours, test_operators_as_publishers, test_publishers, test_topics
+from penstock import Source, core, ops, runtime
+from tests.tck import _ours, test_operators_as_publishers, test_publishers, test_remote_publishers, test_topics
 
 
 def _verified(*modules: ModuleType) -> set[str]:
@@ -49,6 +49,11 @@ def test_every_source_is_verified() -> None:
     sources = _sources(core)
     assert {"from_iterable", "generate", "interval", "Topic"} <= sources
     assert sorted(sources - _verified(test_publishers, test_topics)) == []
+
+
+def test_every_source_of_a_peer_is_verified() -> None:
+    """What comes over a connection is a publisher, too; test_remote_publishers.py has one over each transport."""
+    assert _sources(runtime) == _verified(test_remote_publishers) == {"remote"}
 
 
 def test_every_operator_is_verified() -> None:
