@@ -6,7 +6,7 @@ import pytest
 import trio
 
 import penstock
-from penstock.api import ConnectionLost, Rejected
+from penstock.api import UNBOUNDED, ConnectionLost, Rejected, Subscriber, Subscription
 from penstock.runtime import Reconnect, remote, serve, subscribe
 from penstock.testing import ManualSubscriber
 from tests.runtime._services import numbers_service
@@ -84,3 +84,112 @@ async def test_demand_before_the_peer_is_there_is_kept() -> None:
         async with subscribe(f"{server.addresses[0]}/endless"):
             pass
         assert server.peers == ()
+
+
+async def test_the_waits_between_attempts_are_left_to_chance_and_bounded_by_the_policy(autojump_clock: trio.testing.MockClock) -> None:
+    """Full jitter, to the millisecond: each wait is its chance of a bound that doubles up to the most."""
+    chances = iter([0.5, 0.25, 1.0, 0.5])
+    policy = Reconnect(attempts=5, first=1.0, most=3.0, chance=lambda: next(chances))
+    with pytest.raises(ConnectionLost, match="nobody listens"):
+        async with subscribe("memory://nobody/x", reconnect=policy) as stream:
+            await anext(stream)
+    assert trio.current_time() == pytest.approx(0.5 * 1 + 0.25 * 2 + 1.0 * 3 + 0.5 * 3)
+    assert next(chances, None) is None
+
+
+async def test_packed_elements_come_as_memory_over_a_connection_of_their_own() -> None:
+    """What a URL leads to is no lesser stream than a peer's."""
+    service = numbers_service()
+    service.publish("ints", [b"aabb", b"cc"], element_size=2)
+    async with serve(service, "memory://test") as server:
+        async with subscribe(f"{server.addresses[0]}/ints", demand=2) as stream:
+            assert b"".join([piece async for piece in stream.buffers()]) == b"aabbcc"
+        assert stream.element_size == 2
+
+
+async def test_demand_without_bound_stays_so() -> None:
+    """It is not counted down."""
+    async with serve(numbers_service(), "memory://test") as server, trio.open_nursery() as nursery:
+        subscriber = ManualSubscriber()
+        remote(f"{server.addresses[0]}/numbers/300").publisher(nursery).subscribe(subscriber)
+        subscriber.request(UNBOUNDED)
+        assert len(await subscriber.expect_elements(300)) == 300
+        await subscriber.expect_complete()
+
+
+class Changing(Subscriber[Any]):
+    """Cancels as soon as it is greeted, and asks for more all the same."""
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        subscription.cancel()
+        subscription.request(1)
+        self.seen: list[object] = []
+
+    def on_next(self, element: Any, /) -> None:
+        self.seen.append(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self.seen.append(error)
+
+    def on_complete(self, /) -> None:
+        self.seen.append(None)
+
+
+async def test_who_cancels_when_greeted_connects_to_nobody() -> None:
+    """Nobody is there, and nobody is told."""
+    changing = Changing()
+    async with trio.open_nursery() as nursery:
+        remote("memory://nobody/x").publisher(nursery).subscribe(changing)
+        await trio.testing.wait_all_tasks_blocked()
+    assert changing.seen == []
+
+
+async def test_a_nursery_that_is_cancelled_ends_the_stream_with_the_reason(autojump_clock: trio.testing.MockClock) -> None:
+    """While it is connected, and while it waits to try again; and says goodbye over there."""
+    async with serve(numbers_service(), "memory://test") as server:
+        for url in ("memory://test/numbers/9", "memory://nobody/x"):
+            subscriber = ManualSubscriber()
+            async with trio.open_nursery() as nursery:
+                remote(url, reconnect=Reconnect(attempts=99)).publisher(nursery).subscribe(subscriber)
+                await trio.testing.wait_all_tasks_blocked()
+                nursery.cancel_scope.cancel()
+            error = await subscriber.expect_error(ConnectionLost)
+            assert "was stopped: the nursery that ran its connection was cancelled" in str(error)
+        await trio.sleep(5)
+        assert server.peers == ()
+
+
+async def test_a_server_that_is_cancelled_says_goodbye_and_is_gone(autojump_clock: trio.testing.MockClock) -> None:
+    """Its readers learn that it was a shutdown; its name is free again at once."""
+    told: list[str] = []
+
+    async def read() -> None:
+        try:
+            async with subscribe("memory://test/endless", demand=1) as stream:
+                async for _ in stream:
+                    reading.set()
+        except ConnectionLost as lost:
+            told.append(str(lost))
+
+    reading = trio.Event()
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as scope:
+            async with serve(numbers_service(), "memory://test"):
+                nursery.start_soon(read)
+                await reading.wait()
+                scope.cancel()
+                await trio.sleep_forever()
+        async with serve(numbers_service(), "memory://test"):
+            pass
+    assert told == ["the peer closed the connection: 'shutdown'"]
+
+
+async def test_a_free_port_is_told_for_each_address() -> None:
+    """Port 0 is a different one each time, and the address leads there."""
+    async with serve(numbers_service(), "tcp://127.0.0.1:0", "tcp://127.0.0.1:0") as server:
+        one, other = server.addresses
+        assert one != other
+        assert not one.endswith(":0")
+        for address in (one, other):
+            async with subscribe(f"{address}/numbers/2", serializer="json") as stream:
+                assert [number async for number in stream] == [0, 1]

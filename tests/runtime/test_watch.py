@@ -8,8 +8,9 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, Subscriber, Subscription
-from penstock.plugins import ConnectionOpened, Outcome, StreamEnded, build_registry, hookimpl
+from penstock.plugins import ConnectionOpened, Outcome, Peer, StreamEnded, build_registry, hookimpl
 from penstock.runtime import Service, connect, serve, subscribe
+from penstock.runtime._watch import Watch
 from tests.runtime._observer import Observer
 from tests.runtime._services import Census, named, numbers_service, raw_connection
 
@@ -299,3 +300,42 @@ async def test_an_observer_that_raises_harms_no_connection(url: str, caplog: pyt
         str(record.exc_info[1]) for record in caplog.records if record.exc_info
     }
     assert len(caplog.records) == 4
+
+
+def test_after_its_end_a_watched_subscriber_hears_nothing() -> None:
+    """Whatever still arrives, in whatever form, and whoever cancels again; the end is told once."""
+    here = Observer()
+    watch = Watch(here.registry().events, address="memory://test", dialect="rsio", accepted=False)
+    watch.opened(Peer(address="memory://test"))
+    plain, upstream = Plain(), Upstream()
+    subscribed = watch.subscribing(plain)
+    subscribed.on_subscribe(upstream)
+    subscribed.began(7, "numbers")
+    subscribed.on_element_size(2)
+    subscribed.on_next_packed(2, b"aabb")
+    subscribed.cancel()
+    subscribed.cancel()
+    subscribed.on_next(b"cc")
+    subscribed.on_next_many([b"cc"])
+    subscribed.on_next_packed(1, b"cc")
+    subscribed.on_subscribe(upstream)
+    subscribed.on_complete()
+    subscribed.on_error(ValueError())
+    subscribed.began(8, "numbers")
+    assert plain.got == [b"aa", b"bb"]
+    assert upstream.calls == [99, "cancel"]
+    assert [(each.stream, each.outcome, each.elements) for each in here.ended] == [(7, Outcome.CANCELLED, 2)]
+    assert len(here.begun) == 1
+
+
+class Upstream(Subscription):
+    """Writes down what is asked of it."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def request(self, n: int, /) -> None:
+        self.calls.append(n)
+
+    def cancel(self, /) -> None:
+        self.calls.append("cancel")
