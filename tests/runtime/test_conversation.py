@@ -283,15 +283,18 @@ async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
             with pytest.raises((PluginError, PublisherFailed, ConnectionLost)) as caught:
                 async with peer.subscribe("failing" if fault in ("send_eof", "aclose") else "endless", demand=1) as stream:
                     async for _ in stream:
-                        if fault in ("abort", "farewell"):
-                            for scope in tuple(server._connections):
-                                scope.cancel()
+                        over_there = server.peers[0]._conversation.connection
+                        if fault == "farewell":
+                            await over_there.abort()  # nobody says goodbye: it is asked how that was
+                        elif fault == "abort":
+                            await over_there.send(b"\x7f\x00")  # a bad message ends it badly
             ending = caught.value
         async with connect("faulty://test", registry=registry, on_violation=told.append):
             pass
     if fault in ("send", "receive"):
         assert str(ending) == f"the transport (Faulty) raised what no transport may, which ended its connection: KeyError('{fault}')"
     assert all(isinstance(each, KeyError) for each in told)
+    assert bool(told) is (fault in ("aclose", "abort", "farewell"))
 
 
 async def test_a_writer_that_gets_nothing_out_ends_the_connection_and_says_so(autojump_clock: trio.testing.MockClock) -> None:

@@ -3,8 +3,11 @@
 import pytest
 
 import penstock
-from penstock.api import ConnectionLost, ProtocolError, UsageError
+from penstock.api import ConnectionLost, ProtocolError, Subscription, UsageError
+from penstock.builtin import JsonSerializer
 from penstock.runtime import Service, connect, serve
+from penstock.runtime._peer import _Decoder
+from penstock.testing import ManualSubscriber
 from tests.runtime._services import numbers_service
 
 
@@ -72,3 +75,32 @@ async def test_a_decoder_that_fails_cancels_over_there_and_is_heard_once() -> No
                 await anext(stream)
             with pytest.raises(StopAsyncIteration):
                 await anext(stream)
+
+
+def test_after_a_cancel_a_decoder_lets_nothing_through() -> None:
+    """Not even bytes that it could not read; and it is cancelled once."""
+    subscriber, upstream = ManualSubscriber(), Counting()
+    decoder = _Decoder(subscriber, JsonSerializer())
+    decoder.on_subscribe(upstream)
+    decoder.on_next(b"1")
+    decoder.cancel()
+    decoder.cancel()
+    decoder.on_next(b"no json")
+    decoder.on_error(ValueError())
+    decoder.on_complete()
+    decoder.on_subscribe(upstream)
+    assert upstream.cancels == 1
+    assert subscriber.elements == [1]
+
+
+class Counting(Subscription):
+    """Counts cancels."""
+
+    def __init__(self) -> None:
+        self.cancels = 0
+
+    def request(self, n: int, /) -> None:
+        pass
+
+    def cancel(self, /) -> None:
+        self.cancels += 1
