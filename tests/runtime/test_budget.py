@@ -94,18 +94,22 @@ async def test_only_who_holds_more_than_its_share_waits(autojump_clock: trio.tes
         nursery.cancel_scope.cancel()
 
 
-async def test_a_server_without_connections_surveys_nothing(autojump_clock: trio.testing.MockClock) -> None:
-    """And with some that hold little, once a second."""
+async def test_nobody_is_asked_while_memory_is_not_tight(autojump_clock: trio.testing.MockClock) -> None:
+    """For hours; while it is, twenty times a second."""
     budget = Budget(1000)
-    holder = Fake(budget)
-    budget.leave(holder)
-    with trio.move_on_after(10.5):
-        await budget.watch()
-    assert holder.asked == 0
-    budget.join(holder)
-    with trio.move_on_after(10.5):
-        await budget.watch()
-    assert holder.asked == 10
+    holder = Fake(budget, 700)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(budget.watch)
+        await trio.sleep(10_000)
+        assert holder.asked == 0
+        holder.size = 850
+        budget.moved(200)
+        await trio.sleep(1.01)
+        assert holder.asked == 1 + 20
+        holder.size = 700
+        await trio.sleep(10_000)
+        assert holder.asked == 1 + 20 + 1
+        nursery.cancel_scope.cancel()
 
 
 # --- over a server

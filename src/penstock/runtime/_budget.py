@@ -3,7 +3,7 @@
 Rules of this file:
 
 * Nothing is counted with an element. The connections are asked what they hold when so many bytes have moved that the answer may matter,
-  once a second besides, and twenty times a second while memory is tight.
+  and twenty times a second while memory is tight. While it is not, no timer runs.
 * At 80 % a connection that holds more than an equal share is not read from; who holds little goes on, so those who use up the budget
   do not stop the others. At 90 % nobody is accepted. At 95 % the connection that holds most is cut, and the next, until it is less.
 """
@@ -16,8 +16,8 @@ TIGHT: Final = 0.80
 FULL: Final = 0.90
 OVER: Final = 0.95
 
-CALM_SECONDS: Final = 1.0
-TIGHT_SECONDS: Final = 0.05
+LOOK_SECONDS: Final = 0.05
+"""Between two looks while memory is tight."""
 
 
 class Holder(Protocol):
@@ -33,7 +33,7 @@ class Holder(Protocol):
 class Budget:
     """Counts the memory of the connections of one server."""
 
-    __slots__ = ("_cut", "_holders", "_most", "_moved", "_relief", "_share", "_slack", "is_full", "is_tight")
+    __slots__ = ("_cut", "_holders", "_most", "_moved", "_relief", "_share", "_slack", "_tension", "is_full", "is_tight")
 
     def __init__(self, most: int) -> None:
         self.is_tight: bool = False
@@ -47,6 +47,7 @@ class Budget:
         self._slack = most * TIGHT / 4
         self._share = float("inf")
         self._relief = trio.Event()
+        self._tension = trio.Event()
 
     def join(self, holder: Holder) -> None:
         """Count `holder` from now on."""
@@ -58,7 +59,7 @@ class Budget:
         self._cut.discard(holder)
 
     def moved(self, size: int) -> None:
-        """Note that `size` bytes came in, or were asked for from publishers: nothing can come to be held in any other way."""
+        """Note that `size` bytes came in, were asked for from publishers, or went out and turned out to be more than that."""
         self._moved += size
         if self._moved >= self._slack:
             self.survey()
@@ -79,6 +80,8 @@ class Budget:
         self._moved = 0
         # What is held cannot have become too much before a good part of what is left has moved.
         self._slack = max(self._most / 64, (self._most * TIGHT - total) / 4)
+        if self.is_tight:
+            self._tension.set()
         relief, self._relief = self._relief, trio.Event()
         relief.set()
 
@@ -89,8 +92,10 @@ class Budget:
         await trio.lowlevel.checkpoint()
 
     async def watch(self) -> None:
-        """Survey now and then, until cancelled: for what moved without being noticed, and for relief."""
+        """While memory is tight, look whether it still is; until cancelled."""
         while True:
-            await trio.sleep(TIGHT_SECONDS if self.is_tight else CALM_SECONDS)
-            if self._holders or self.is_tight:
+            await self._tension.wait()
+            while self.is_tight:
+                await trio.sleep(LOOK_SECONDS)
                 self.survey()
+            self._tension = trio.Event()

@@ -285,6 +285,7 @@ class Conversation:
 
     async def _send(self, data: bytearray) -> bool:
         self._in_flight = len(data)
+        self.budget.moved(len(data))
         try:
             await self._patience.send(data)
         except Exception as error:  # boundary: a transport, perhaps somebody's plugin
