@@ -19,6 +19,7 @@ from penstock.core import Report, log_violation
 from penstock.plugins import Connection, Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._exports import Exports
+from penstock.runtime._leaving import leave_nursery
 from penstock.runtime._offered import chosen, offered
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
@@ -107,7 +108,7 @@ class Connecting(AbstractAsyncContextManager[Peer]):
                 connection = await self._reach(nursery)
         except BaseException as error:
             nursery.cancel_scope.cancel()
-            await self._nursery.__aexit__(None, None, None)
+            await leave_nursery(self._nursery, error, on_violation=self._on_violation)
             if isinstance(error, trio.TooSlowError):
                 raise ConnectionLost(f"{self._url} did not answer within {self._limits.handshake_timeout} s") from None
             raise
@@ -143,7 +144,7 @@ class Connecting(AbstractAsyncContextManager[Peer]):
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._conversation.leave("")
-        await self._nursery.__aexit__(None, None, None)
+        await leave_nursery(self._nursery, error, on_violation=self._on_violation)
 
 
 def converse(

@@ -23,6 +23,7 @@ from penstock.plugins import Connection, Listener, Registry, TransportOptions, U
 from penstock.runtime._budget import Budget
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._exports import Exports
+from penstock.runtime._leaving import leave_nursery
 from penstock.runtime._offered import chosen, offered
 from penstock.runtime._opening import check_transport, converse
 from penstock.runtime._peer import Peer
@@ -135,16 +136,16 @@ class Server(AbstractAsyncContextManager["Server"]):
             for url in self._urls:
                 transport = self._registry.transport(url.transport)
                 self._listeners.append(await transport.listen(url, options=self._options, nursery=self._nursery))
-        except BaseException:
-            await self._stop()
+        except BaseException as error:
+            await self._stop(error)
             raise
         self._nursery.start_soon(self._accept_all)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self._stop()
+        await self._stop(error)
 
-    async def _stop(self) -> None:
+    async def _stop(self, error: BaseException | None) -> None:
         self._accepting.cancel()
         with trio.move_on_after(self._limits.goodbye_timeout, shield=True):
             for listener in self._listeners:
@@ -152,7 +153,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         for connection in tuple(self._connections):
             connection.cancel()
         self._nursery.cancel_scope.deadline = trio.current_time() + self._limits.drain
-        await self._nursery_manager.__aexit__(None, None, None)
+        await leave_nursery(self._nursery_manager, error, on_violation=self._on_violation)
 
     async def _accept_all(self) -> None:
         with self._accepting:
