@@ -1,4 +1,7 @@
-"""Memory under attack: a fixed number of bytes for each peer, whatever it asks for, and all of them given back."""
+"""Memory under attack: a fixed number of bytes for each peer, whatever it asks for, and all of them given back.
+
+No gap is asked for here: counting every allocation takes longer than a canary may wait. The same attacks have their rows, with canaries.
+"""
 
 import gc
 import tracemalloc
@@ -9,7 +12,7 @@ import pytest
 import trio
 
 from penstock.runtime import Server
-from tests.hostile._arena import GAP, Certificates, beside_a_canary, wait_alone
+from tests.hostile._arena import Certificates, beside_a_canary, wait_alone, wait_until
 from tests.hostile._attacker import Attacker, open_stream
 from tests.hostile._own_time import OwnTime
 from tests.hostile._row import KIB, SCALED, Answer, To
@@ -48,11 +51,6 @@ def _held() -> int:
     return sum(each.size for each in traces.statistics("filename"))
 
 
-async def _wait_stalled() -> None:
-    """Until whoever can still send has sent all that it can: half of the time that a stall is given."""
-    await trio.sleep(SCALED.write_stall / 2)
-
-
 async def test_peers_that_ask_for_everything_and_read_nothing_cost_a_fixed_number_of_bytes(files: Certificates) -> None:
     """What waits for one peer, what is on its way to it, and one element of each stream, in the worst case the largest; then nothing."""
     peers, streams = 10, 4
@@ -66,9 +64,12 @@ async def test_peers_that_ask_for_everything_and_read_nothing_cost_a_fixed_numbe
             wants = b"".join(subscribe("large" if stream % 2 else "endless", stream, UNBOUNDED) for stream in range(streams))
             await attacker.send(hello() + wants)
             attackers.append(attacker)
-        await _wait_stalled()
-        assert len(server._connections) == 1 + peers
-        found["each"] = (_allocated() - before_all) // peers
+        await wait_until(lambda: len(server._connections) == 1 + peers)
+        most = 0
+        while len(server._connections) == 1 + peers:  # until the first one's time is over
+            most = max(most, _allocated() - before_all)
+            await trio.sleep(0.02)
+        found["each"] = most // peers
         await wait_alone(server)
         for attacker in attackers:
             await attacker.close()
@@ -76,10 +77,9 @@ async def test_peers_that_ask_for_everything_and_read_nothing_cost_a_fixed_numbe
         del attacker
         found["left"] = _held() - before
 
-    peace = await beside_a_canary(SCALED, "tcp", files, act)
+    peace = await beside_a_canary(replace(SCALED, write_stall=0.8), "tcp", files, act)
     assert found["each"] <= 2 * SCALED.outbound_high + streams * SCALED.max_element + SLACK
     assert found["left"] <= SLACK
-    assert peace.gap <= GAP
     assert peace.left == {}
 
 
@@ -100,6 +100,5 @@ async def test_a_hundred_attacks_leave_as_much_as_none(files: Certificates) -> N
     peace = await beside_a_canary(replace(SCALED, goodbye_timeout=0.01, linger=0.01), "tcp", files, act)
     assert len(AT_ONCE) >= 34
     assert after[2] - after[1] <= SLACK
-    assert peace.gap <= GAP
     assert peace.left == {}
     assert peace.told == []
