@@ -13,7 +13,7 @@ Rules of this file:
 from collections.abc import AsyncIterator, Iterator, Sequence
 from operator import length_hint
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import trio
 
@@ -31,6 +31,8 @@ TURN_SECONDS: Final = 0.005
 _now = monotonic
 
 _NOTHING: Final[Iterator[Any]] = iter(())
+
+_NONE: Final = cast("list[Any]", ())
 
 
 class Stream(Subscriber[T], AsyncIterator[T]):
@@ -69,7 +71,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._live = True  # the state is OPEN: asked for each element, and an enum's member costs more to look up than all the rest
         self._subscription: Subscription | None = None
         self._error: BaseException | None = None
-        self._arrived: list[T] = []
+        self._arrived: list[T] = _NONE  # a list when the first element comes: idle streams are many
         self._reading: Iterator[T] = _NOTHING
         self._counted = 0
         self._dropped = 0
@@ -248,14 +250,20 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         if element is None:
             raise TypeError("on_next(None): None is never an element (rule 2.13)")
         if self._live:  # rule 2.8: what comes after the end is nothing
-            self._arrived.append(element)
+            try:
+                self._arrived.append(element)
+            except AttributeError:
+                self._arrived = [element]
             if self._waiting is not None:
                 self._wake()
 
     def on_next_many(self, elements: Sequence[T], /) -> None:
         """Take elements that arrived together, from an upstream that has counted them and that sends no None."""
         if self._live:
-            self._arrived += elements
+            try:
+                self._arrived.extend(elements)
+            except AttributeError:
+                self._arrived = [*elements]
             if self._waiting is not None:
                 self._wake()
 

@@ -88,8 +88,8 @@ class RemoteSource(Source[Any]):
         return f"<source {self._publisher} of {self._conversation.connection.peer}>"
 
 
-class _RemoteOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
-    """The block around one remote stream. No nursery: nothing of it runs on this side."""
+class _RemoteOpening:
+    """The block around one remote stream. No nursery: nothing of it runs on this side. (No base class: its dictionary would cost more.)"""
 
     __slots__ = ("_source", "_stream")
 
