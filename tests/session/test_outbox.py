@@ -19,8 +19,8 @@ class Fake:
         self.parts -= 1
         return self.parts > 0
 
-    def flush(self, into: bytearray, /) -> None:
-        into += self.name.upper()
+    def flush(self) -> bytearray:
+        return bytearray(self.name.upper())
 
     def pull(self) -> None:
         self.pulls += 1

@@ -23,6 +23,9 @@ UNKNOWN: Final = -1
 """The mean size of elements before the first one was seen: until then one is asked for, and no more can come than there is room for."""
 
 
+_NO_HEAD: Final = bytearray()
+
+
 class Outbound(Ledger, Subscriber[bytes]):
     """A stream that the peer has opened."""
 
@@ -38,10 +41,12 @@ class Outbound(Ledger, Subscriber[bytes]):
         "_outbox",
         "_owed",
         "_part",
+        "_run",
         "_session",
         "_surplus",
         "_upstream",
         "_waits",
+        "_weighed",
         "began",
         "element_size",
         "id",
@@ -71,7 +76,9 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._waits = False
         self._upstream: Subscription | None = None
         self._length = -1
-        self._head = b""
+        self._head = _NO_HEAD
+        self._run: list[bytes] | None = None  # elements of one length, which go out together
+        self._weighed = 0  # what of all that is gathered the outbox knows of
         self._mean = UNKNOWN
         self._held: deque[bytes] | None = None
         self._offset = 0
@@ -91,7 +98,7 @@ class Outbound(Ledger, Subscriber[bytes]):
     def weight(self) -> int:
         """Bytes that wait here, outside of the outbox."""
         held = sum(map(len, self._held)) - self._offset if self._held else 0
-        return held + len(self._gathered or b"") + len(self._surplus or b"")
+        return held + sum(map(len, self._run or ())) + len(self._gathered or b"") + len(self._surplus or b"")
 
     # --- for the owner, who knows the publisher
 
@@ -150,13 +157,11 @@ class Outbound(Ledger, Subscriber[bytes]):
             self._on_other(element)
             return
         # The path of most elements: as long as the last one, whose header serves again.
+        run = self._run
+        if not run:
+            run = self._begin_run()
+        run.append(element)
         reserved = self.reserved = self.reserved - 1
-        outbox = self._outbox
-        buffer = outbox.buffer
-        if not buffer:
-            outbox.wake()
-        buffer += self._head
-        buffer += element
         if not reserved:
             self.pull()
 
@@ -178,6 +183,8 @@ class Outbound(Ledger, Subscriber[bytes]):
         if self._surplus is not None:
             self._send_surplus()
             return
+        if self._run:
+            self._weigh(len(self._run) * (len(self._run[0]) + len(self._head)))
         if self.reserved or self._owed or not self.available or self._upstream is None or self._held:
             return
         room = self._outbox.room()
@@ -223,14 +230,18 @@ class Outbound(Ledger, Subscriber[bytes]):
             self.pull()
         return False
 
-    def flush(self, into: bytearray, /) -> None:
-        """Write what was gathered as one packed message, or as few as its size allows."""
+    def flush(self) -> bytearray:
+        """Return the messages of what was gathered: a run of elements of one length, or packed ones."""
+        self._weigh(0)
+        run, self._run = self._run, None
+        if run:
+            run.insert(0, b"")  # so that there is a header before the first one, too
+            return self._head.join(run)
         gathered, self._gathered = self._gathered, None
-        if gathered is None:
-            return
-        self._outbox.gathered -= len(gathered)
-        if self.is_live:
-            self._session.dialect.write_packed(into, self.id, self.element_size, gathered)
+        messages = bytearray()
+        if gathered and self.is_live:
+            self._session.dialect.write_packed(messages, self.id, self.element_size, gathered)
+        return messages
 
     # --- inside
 
@@ -238,6 +249,19 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._waits = False
         if self.is_live:
             self._session.owner.attach(self)
+
+    def _begin_run(self) -> list[bytes]:
+        """Gather elements from now on; the outbox will ask for them when the writer comes, or before any other message."""
+        run: list[bytes] = []
+        self._run = run
+        self._session.holding[self] = None
+        self._outbox.gather(self)
+        return run
+
+    def _weigh(self, gathered: int) -> None:
+        """Tell the outbox how much is gathered here."""
+        self._outbox.gathered += gathered - self._weighed
+        self._weighed = gathered
 
     def _on_other(self, element: object) -> None:
         """An element that differs from the last one, in whatever way."""
@@ -275,7 +299,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             self._outbox.put(head)
             self._outbox.buffer += element
             if self.keep is None and self._session.outgoing is None:
-                self._length, self._head = length, head
+                self._length, self._head = length, bytearray(head)
         if not self.reserved:
             self.pull()
 
@@ -335,7 +359,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             self._gathered = bytearray()
             self._outbox.gather(self)
         self._gathered += surplus[:sent]
-        self._outbox.gathered += sent
+        self._weigh(len(self._gathered))
         self._mean = sent if self._mean < 0 else (self._mean + sent) // 2
         if sent < len(surplus):
             self._surplus = surplus[sent:]
@@ -362,8 +386,8 @@ class Outbound(Ledger, Subscriber[bytes]):
         """End: forget the publisher and what waits, and free the id."""
         upstream, self._upstream = self._upstream, None
         if self.is_live:
-            if self._gathered:
-                self.flush(self._outbox.buffer)
+            if self._run or self._gathered:
+                self._outbox.buffer += self.flush()
             self.is_live = False
             self._length = -1  # whatever may still come takes the long way, and is dropped there
             self._session.proportion.asked -= self.reserved

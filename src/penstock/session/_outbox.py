@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* Small messages are bytes already, in order. Large elements are not copied in: their streams stand in a queue, and each turn writes
+* Small messages are bytes already, in order. Elements that can go out together are gathered by their streams, and are written before
+  any message that comes after them. Large elements are not copied in: their streams stand in a queue, and each turn writes
   one part, so that a large element delays nobody by more than a part of each other one.
 * Above the high-water mark no publisher is asked for anything. A stream that would have asked stands in a queue, and goes on in turn
   when the writer has taken what waited. The writer takes all of it, so there is no low mark: what waits falls to nothing at once.
@@ -21,8 +22,8 @@ class Sender(Protocol):
     def write_part(self, into: bytearray, /) -> bool:
         """Write the next part of what is held; return whether more is held."""
 
-    def flush(self, into: bytearray, /) -> None:
-        """Write what was gathered for one packed message."""
+    def flush(self) -> bytearray:
+        """Return the messages of what was gathered."""
 
     def pull(self) -> None:
         """Ask the publisher for what may be sent, if there is room."""
@@ -41,7 +42,7 @@ class Outbox:
         self._blocked: dict[Sender, None] = {}  # in turn, each once, however often it is asked
         self._gathering: list[Sender] = []
         self.gathered: int = 0
-        """Bytes that streams have gathered for packed messages and not written yet; they keep count."""
+        """Bytes that streams have gathered and not written yet; they keep count."""
         self._held = False
         self.answers: int = 0
         """Messages that the peer has caused, and that wait."""
@@ -91,7 +92,7 @@ class Outbox:
         self.wake()
 
     def gather(self, sender: Sender) -> None:
-        """Let `sender` write a packed message when the writer comes, or before anything else of it."""
+        """Let `sender` write what it gathers when the writer comes, or before any other message."""
         self._gathering.append(sender)
         self.wake()
 
@@ -135,7 +136,11 @@ class Outbox:
     def _flush(self) -> None:
         gathering, self._gathering = self._gathering, []
         for sender in gathering:
-            sender.flush(self.buffer)
+            messages = sender.flush()
+            if self.buffer:
+                self.buffer += messages
+            else:
+                self.buffer = messages  # most of the time there is one alone, and nothing is copied
 
     def _unblock(self) -> None:
         for _ in range(len(self._blocked)):
