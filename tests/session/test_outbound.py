@@ -162,6 +162,35 @@ def test_pieces_beyond_the_high_water_mark_wait_for_the_writer() -> None:
     assert source.demand == asked
 
 
+def test_elements_of_one_length_go_out_together_and_in_order() -> None:
+    """They are gathered until the writer comes; what differs in length, and the end, comes behind them; and they count as what waits."""
+    pair = Pair()
+    source, reader = streaming(pair, UNBOUNDED)
+    source.emit(b"1")
+    pair.settle()
+    source.emit(b"4", b"5", b"66", b"7")
+    source.complete()
+    pair.settle()
+    assert reader.elements == [b"1", b"4", b"5", b"66", b"7"]
+    assert reader.ends == ["complete"]
+    assert pair.server.session.outbox.gathered == 0
+
+
+def test_a_run_of_elements_uses_up_the_room_of_others() -> None:
+    """What is gathered will be sent as surely as what was written: another publisher is not asked for more than still fits."""
+    pair = Pair(limits=limited(outbound_high=200))
+    source, _ = streaming(pair, UNBOUNDED)
+    source.emit(bytes(10))
+    pair.settle()
+    emitted = 1
+    while source.demand > emitted:
+        source.emit(bytes(10))
+        emitted += 1
+        assert emitted < 100
+    assert pair.server.session.outbox.room() <= 0
+    assert pair.server.session.held() >= 100
+
+
 def test_no_packed_message_is_longer_than_a_peer_takes() -> None:
     """What was gathered beyond that goes as several messages, none of which ends the connection over there."""
     pair = Pair(limits=limited(outbound_high=1000, max_frame=100))
