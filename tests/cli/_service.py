@@ -23,4 +23,8 @@ def make() -> Service:
     return service
 
 
+def needy(database: str) -> Service:
+    return service
+
+
 nothing = 5

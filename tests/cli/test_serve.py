@@ -25,13 +25,22 @@ def test_a_service_or_a_function_that_makes_one_will_do(name: str) -> None:
         ("tests.cli._service:", "MODULE:NAME"),
         ("no_such_module_here:service", "no module 'no_such_module_here'"),
         ("tests.cli._service:nothing", "must be a penstock.Service"),
-        ("tests.cli._service:missing", "must be a penstock.Service"),
+        ("tests.cli._service:missing", "no 'missing' in 'tests.cli._service'; services there: service"),
+        ("tests.cli._service:needy", "cannot be called without arguments"),
     ],
 )
 def test_what_is_no_service_is_refused_with_what_is_missing(text: str, says: str) -> None:
     """In words that say what to write."""
     with pytest.raises(UsageError, match=says):
         load(text)
+
+
+def test_a_module_that_lacks_another_is_told_apart_from_one_that_is_not_there(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name was right; what it imports is not installed."""
+    (tmp_path / "needs_more.py").write_text("import no_such_module_here\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with pytest.raises(UsageError, match="'needs_more' imports 'no_such_module_here', which is not installed"):
+        load("needs_more:service")
 
 
 def test_modules_are_found_from_here(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,17 @@ def test_the_stream_on_the_first_screen_is_an_example_that_runs() -> None:
 
 def test_the_two_commands_are_there() -> None:
     """One runs the main job, one runs every check; nothing has to be installed before."""
-    commands = _blocks("sh")[0]
+    commands = "\n".join(_blocks("sh"))
     assert "python3 -m pip install nox && nox -s demo" in commands
     assert re.search(r"^python3 -m pip install nox && nox\s+(#|$)", commands, re.MULTILINE)
+
+
+def test_the_publisher_that_is_read_over_a_network_is_an_example() -> None:
+    """To the letter; and the commands serve that very module, and read a name that it has."""
+    generator, commands = _blocks("python")[1], _blocks("sh")[0]
+    assert generator in text_of(Path("examples/live_service.py"))
+    assert "penstock serve examples.live_service:service tcp://127.0.0.1:7000\n" in commands
+    assert "penstock cat tcp://127.0.0.1:7000/ticks/EURUSD " in commands
 
 
 def test_each_link_leads_somewhere() -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from time import perf_counter
 
+from penstock.api import UsageError
 from penstock.runtime import Service, connect, serve
 
 HELP = "measure elements per second on this machine"
@@ -23,6 +24,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 async def run(options: argparse.Namespace) -> int:
     """Measure, and print a table."""
+    for name in ("size", "count", "demand"):
+        if getattr(options, name) < 1:
+            raise UsageError(f"--{name} {getattr(options, name)}: give at least 1")
     service = Service()
 
     @service.publisher("elements")

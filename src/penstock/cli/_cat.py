@@ -5,6 +5,7 @@ As text (the default) an element is a line; as json it is a line of JSON; raw it
 
 import argparse
 import json
+import os
 import sys
 from typing import Any
 
@@ -50,6 +51,8 @@ def shown(element: Any, style: str) -> bytes:
 
 async def run(options: argparse.Namespace) -> int:
     """Copy until the stream ends."""
+    if sys.stdout is None:
+        raise UsageError("standard output is closed; there is nowhere to write to")
     if options.demand < 1:
         raise UsageError(f"--demand {options.demand}: ask for at least one element at a time")
     if options.count is not None and options.count < 1:
@@ -63,7 +66,7 @@ async def run(options: argparse.Namespace) -> int:
         async for batch in stream.batches():
             part = batch if left is None else batch[:left]
             data = b"".join(shown(element, options.format) for element in part)
-            await trio.to_thread.run_sync(_write, data)  # standard output may block, and then nothing more is asked for
+            await trio.to_thread.run_sync(_write, data, abandon_on_cancel=True)  # it may block, and then nothing more is asked for
             if left is not None:
                 left -= len(part)
                 if not left:
@@ -75,5 +78,6 @@ async def run(options: argparse.Namespace) -> int:
 
 
 def _write(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    left, file = memoryview(data), sys.stdout.fileno()  # not the buffer above it: a thread that is left behind would hold its lock
+    while left:
+        left = left[os.write(file, left) :]

@@ -2,9 +2,9 @@
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import trio
@@ -15,7 +15,7 @@ from penstock.cli import _bench, _cat, _plugins, _pub, _serve
 DESCRIPTION = """\
 Streams between programs, at the pace of the one who consumes them.
 
-  penstock serve examples.ticker:service tcp://127.0.0.1:7000
+  penstock serve examples.live_service:service tcp://127.0.0.1:7000
   penstock cat tcp://127.0.0.1:7000/ticks/EURUSD
   tail -f log | penstock pub tcp://127.0.0.1:7001/lines
 
@@ -42,9 +42,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     run: Callable[[argparse.Namespace], Any] = options.run
     try:
-        return int(trio.run(partial(run, options), strict_exception_groups=True) or 0)
+        return trio.run(_until_terminated, run, options, strict_exception_groups=True)
     except BaseException as raised:  # sifted: what is not the user's affair goes on
         return _status(raised)
+
+
+async def _until_terminated(run: Callable[[argparse.Namespace], Any], options: argparse.Namespace) -> int:
+    """Run a command; SIGTERM ends it in good order: peers hear a goodbye, children and sockets are cleared away."""
+    status = 128 + signal.SIGTERM  # what a shell says of a program that was terminated
+    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+
+            async def obey() -> None:
+                await anext(signals)
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(obey)
+            status = int(await run(options) or 0)
+            nursery.cancel_scope.cancel()
+    return status
 
 
 def _status(raised: BaseException) -> int:

@@ -38,6 +38,8 @@ def _read(size: int) -> bytes:
 
 async def run(options: argparse.Namespace) -> int:
     """Publish until the input ends."""
+    if sys.stdin is None:
+        raise UsageError("standard input is closed; there is nothing to publish")
     url = parse_url(options.url)
     if not url.publisher:
         raise UsageError(f"{options.url!r} names no publisher; write it behind the authority: tcp://127.0.0.1:7001/lines")

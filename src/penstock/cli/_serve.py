@@ -6,8 +6,10 @@ returns one. SIGINT and SIGTERM shut down in good order: no new connections, goo
 
 import argparse
 import importlib
+import inspect
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import trio
@@ -21,7 +23,7 @@ HELP = "serve the publishers of a Python module"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Say what can be given."""
-    command.add_argument("service", metavar="SERVICE", help="MODULE:NAME, for example examples.ticker:service")
+    command.add_argument("service", metavar="SERVICE", help="MODULE:NAME, for example examples.live_service:service")
     command.add_argument("urls", metavar="URL", nargs="+", help="where to listen: tcp://127.0.0.1:7000, unix:///run/p.sock, …")
     command.add_argument("--quiet", action="store_true", help="say nothing on standard error but what goes wrong")
     tls_arguments(command, listens=True)
@@ -31,19 +33,32 @@ def load(text: str) -> Service:
     """Import what MODULE:NAME means. Raises UsageError that says what is missing."""
     module_name, colon, name = text.partition(":")
     if not colon or not module_name or not name:
-        raise UsageError(f"{text!r} is no service; write MODULE:NAME, for example examples.ticker:service")
+        raise UsageError(f"{text!r} is no service; write MODULE:NAME, for example examples.live_service:service")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as missing:
-        raise UsageError(f"there is no module {missing.name!r} to be found from {here}; run this where it can be imported") from None
-    found = getattr(module, name, None)
-    service = found() if callable(found) and not isinstance(found, Service) else found
+        if missing.name is not None and f"{module_name}.".startswith(f"{missing.name}."):
+            raise UsageError(f"there is no module {missing.name!r} to be found from {here}; run this where it can be imported") from None
+        raise UsageError(f"{module_name!r} imports {missing.name!r}, which is not installed where this runs") from None
+    if not hasattr(module, name):
+        services = ", ".join(key for key, value in vars(module).items() if isinstance(value, Service)) or "none"
+        raise UsageError(f"there is no {name!r} in {module_name!r}; services there: {services}")
+    found = getattr(module, name)
+    service = _made(found, name) if callable(found) and not isinstance(found, Service) else found
     if not isinstance(service, Service):
         raise UsageError(f"{name!r} in {module_name!r} is {type(service).__name__!r}, and must be a penstock.Service")
     return service
+
+
+def _made(function: Callable[[], object], name: str) -> object:
+    try:
+        inspect.signature(function).bind()
+    except (TypeError, ValueError):
+        raise UsageError(f"{name!r} cannot be called without arguments; a function that makes a service takes none") from None
+    return function()
 
 
 async def run(options: argparse.Namespace) -> int:
