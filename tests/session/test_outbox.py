@@ -11,10 +11,12 @@ class Fake:
         self.name = name
         self.parts = parts
         self.pulls = 0
+        self.mosts: list[int] = []
         self.box = box
         self.size = size
 
-    def write_part(self, into: bytearray, /) -> bool:
+    def write_part(self, into: bytearray, /, most: int) -> bool:
+        self.mosts.append(most)
         into += self.name
         self.parts -= 1
         return self.parts > 0
@@ -57,6 +59,20 @@ def test_a_turn_of_the_writer_takes_no_more_parts_than_the_high_water_mark() -> 
     out, _ = box(outbound_high=2)
     out.enqueue_large(Fake(b"a", 5))
     assert [bytes(out.take()) for _ in range(4)] == [b"aa", b"aa", b"a", b""]
+
+
+def test_parts_are_larger_while_nobody_waits_for_a_turn() -> None:
+    """Four in one for who is alone, if that still fits under the high-water mark; one as soon as there is another."""
+    out, _ = box(outbound_high=1000, split_outbound_at=100)
+    first, second = Fake(b"a", 3), Fake(b"b", 1)
+    out.enqueue_large(first)
+    out.enqueue_large(second)
+    out.put(bytes(800))
+    out.take()
+    assert (first.mosts, second.mosts) == ([100, 198, 197], [100])
+    out.enqueue_large(alone := Fake(b"a"))
+    out.take()
+    assert alone.mosts == [400]
 
 
 def test_what_was_gathered_goes_before_what_comes_after_it() -> None:

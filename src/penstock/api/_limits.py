@@ -42,7 +42,8 @@ class Limits:
     """An element, joined from its parts. gRPC's 4 MiB."""
 
     split_outbound_at: int = 16 << 10
-    """Larger elements are sent in parts of this size, so that other streams get their turn in between. HTTP/2's frame size."""
+    """Larger elements are sent in parts of this size, so that other streams get their turn in between; of four times that while no other
+    stream has one. HTTP/2's frame size."""
 
     max_partials: int = 4
     """Elements of one stream that may be under way in parts at a time. Penstock itself never sends more than 1."""

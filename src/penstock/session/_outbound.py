@@ -198,20 +198,19 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._session.grew(n * max(size, 0))
         self._upstream.request(n)
 
-    def write_part(self, into: bytearray, /) -> bool:
+    def write_part(self, into: bytearray, /, most: int) -> bool:
         """Write a part of the element that is being sent, or the next small one behind it; return whether more waits."""
         held, session = self._held, self._session
         if not held:
             return False
         element, before = held[0], self._offset
-        size, whole = session.limits.split_outbound_at, session.whole
-        if not self._offset and len(element) <= whole:
+        if not self._offset and len(element) <= session.whole:
             into += session.dialect.header(self.id, len(element)) if not self.element_size else session.dialect.header(self.id, -1)
             into += element
             held.popleft()
             self._outbox.large -= len(element)
         else:
-            end = min(len(element), self._offset + size)
+            end = min(len(element), self._offset + most)
             last = end == len(element)
             into += session.dialect.part(self.id, self._part, end - self._offset, not self._offset, last)
             into += memoryview(element)[self._offset : end]

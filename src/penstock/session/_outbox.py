@@ -11,16 +11,19 @@ Rules of this file:
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from penstock.api import Limits
+
+ALONE: Final = 4
+"""How many parts go as one while no other stream has a large element."""
 
 
 class Sender(Protocol):
     """A stream as the outbox sees it."""
 
-    def write_part(self, into: bytearray, /) -> bool:
-        """Write the next part of what is held; return whether more is held."""
+    def write_part(self, into: bytearray, /, most: int) -> bool:
+        """Write the next part of what is held, of at most so many bytes; return whether more is held."""
 
     def flush(self) -> bytearray:
         """Return the messages of what was gathered."""
@@ -111,9 +114,12 @@ class Outbox:
             self._flush()
         data, self.buffer = self.buffer, bytearray()
         self.answers = self._answered = 0
-        while self._large and len(data) < self._limits.outbound_high:
+        high, part = self._limits.outbound_high, self._limits.split_outbound_at
+        while self._large and len(data) < high:
             sender = self._large.popleft()
-            if sender.write_part(data):
+            # Parts are for taking turns. Who is alone takes several in one: as much goes out at a time, and it is much less work.
+            most = part if self._large else max(part, min(ALONE * part, high - len(data)))
+            if sender.write_part(data, most):
                 self._large.append(sender)
         self._unblock()
         return data
