@@ -192,7 +192,7 @@ class Inbound(Subscription):
                 self.outstanding -= 1
             session.partials += 1
             partial = partials[element] = Partial(session.now)
-            session.note_partial(self)
+            session.unfinished.note(self)
         return partial
 
     def _join(self, element: int, partial: Partial) -> None:

@@ -12,7 +12,7 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.api import (
     ActiveExtension,
@@ -27,6 +27,7 @@ from penstock.session._advice import advised
 from penstock.session._extensions import ExtensionHost
 from penstock.session._request import Model
 from penstock.session._states import ConnectionState
+from penstock.session._settings import DialectSettings
 from penstock.wire import rsio
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 SHOWN = 16
 """Bytes of what is no hello that a message repeats: enough to see what it is instead."""
+DEFAULT: Final = DialectSettings()
 
 
 class RsioDialect:
@@ -43,10 +45,11 @@ class RsioDialect:
     models: frozenset[Model] = frozenset({Model.NAMED})
     delimits_cancelled: bool = True
     answers_goodbye: bool = True
+    takes_extensions: bool = True
 
-    def __init__(self, session: "Session", extensions: Sequence[Extension] = ()) -> None:
+    def __init__(self, session: "Session", settings: DialectSettings = DEFAULT) -> None:
         self._session = session
-        self._extensions = ExtensionHost(session, extensions, _extension_message)
+        self._extensions = ExtensionHost(session, settings.extensions, _extension_message)
         self._active: dict[int, ActiveExtension] = {}  # by the type codes of their messages
         self._next_id = 0
         self.active: tuple[int, ...] = ()

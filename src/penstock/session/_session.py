@@ -27,6 +27,7 @@ from penstock.session._owner import SessionOwner
 from penstock.session._proportion import Proportion
 from penstock.session._retirement import Retirement
 from penstock.session._states import NEXT_STATE, ConnectionState, Move
+from penstock.session._unfinished import Unfinished
 from penstock.session._words import CUT, CUT_EARLY, shown
 
 CHURN_SECONDS = 1.0
@@ -43,7 +44,9 @@ class Session:
         role: Role,
         limits: Limits,
         chance: Callable[[], float],
+        choose: "Callable[[Session, bytes], Dialect | None] | None" = None,
     ) -> None:
+        """With `choose`, what the peer says first chooses the dialect: it gets the first bytes until it returns one, or raises."""
         self.owner: SessionOwner = owner
         self.role: Role = role
         self.limits: Limits = limits
@@ -78,7 +81,11 @@ class Session:
         self.grew: Callable[[int], object] = lambda _: None
         """Told of bytes that are about to wait here: with a whole helping of elements, not with each."""
         self.dialect: Dialect = make_dialect(self)
-        self._with_partials: dict[Inbound, None] = {}
+        self.unfinished: Unfinished = Unfinished(limits)
+        self.last_words: bytes = b""
+        """What to say instead of a goodbye to a peer that speaks no protocol of ours."""
+        self._first = b""
+        self._choose = choose
         self._glitches = TokenBucket(limits.glitch_burst, limits.glitch_rate)
         self._controls = TokenBucket(limits.control_burst, limits.control_rate)
         self._churn = TokenBucket(limits.churn_burst, limits.churn_rate)
@@ -106,7 +113,7 @@ class Session:
             self._before_hello += len(data)
         self._is_hearing, offered = True, self.dialect.held() + len(data)
         try:
-            more = self.dialect.feed(data, most)
+            more = self.dialect.feed(data if self._choose is None else self._chosen(data, self._choose), most)
         except ProtocolError as error:
             self.break_off(error)
             return False
@@ -153,7 +160,7 @@ class Session:
             return due
         if self.state is not ConnectionState.OPEN:
             return None if self.state is ConnectionState.OVER else self._tick_handshake(now)
-        dues = (self._tick_partials(now), self._drip.tick(now), *self._idleness.tick(now), self.dialect.tick(now))
+        dues = (self.unfinished.tick(now), self._drip.tick(now), *self._idleness.tick(now), self.dialect.tick(now))
         if self.is_deaf:
             return self.tick(now)  # what was due has ended the conversation: now the goodbye has a deadline
         return min((each for each in dues if each is not None), default=None)
@@ -190,7 +197,7 @@ class Session:
         self._left_at = None
         self._end_streams(self._reason)
         self.outbox.clear()
-        self.outbox.put(self.dialect.goodbye(reason))
+        self.outbox.put(self.last_words or self.dialect.goodbye(reason))
 
     def break_off(self, error: ProtocolError) -> None:
         """End the connection because of what the peer sent."""
@@ -251,14 +258,10 @@ class Session:
         if self.streams.get(stream.id) is not stream:
             return  # the peer never heard of it
         self.retirement.take(stream)
-        self._with_partials.pop(stream, None)
+        self.unfinished.forget(stream)
         self.send(self.dialect.cancel(stream.id))
         if self.retirement.count > self.limits.retired_ids:
             self.break_off(ProtocolError("too many cancelled streams whose end the peer never told", reason="limit:ids"))
-
-    def note_partial(self, stream: Inbound) -> None:
-        """Watch the age of a stream's unfinished elements."""
-        self._with_partials[stream] = None
 
     def change_outgoing(self, change: Callable[[bytes], bytes]) -> None:
         """From here on send `change(element)`."""
@@ -373,7 +376,7 @@ class Session:
         if not isinstance(stream, Inbound):
             self.retirement.count -= 1
             return
-        self._with_partials.pop(stream, None)
+        self.unfinished.forget(stream)
         if error is None:
             stream.completed()
         elif stream.element_size < 0 and isinstance(error, PublisherFailed):
@@ -399,6 +402,16 @@ class Session:
         if stream is None:
             raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
         return stream
+
+    def _chosen(self, data: bytes, choose: "Callable[[Session, bytes], Dialect | None]") -> bytes:
+        """Let what the peer says first choose the dialect; return what is for that, so far nothing perhaps."""
+        self._first += data
+        dialect = choose(self, self._first)
+        if dialect is None:
+            return b""
+        self.dialect, self._choose = dialect, None
+        first, self._first = self._first, b""
+        return first
 
     def _move(self, move: Move) -> None:
         self.state = NEXT_STATE[self.state, move]
@@ -430,17 +443,3 @@ class Session:
         self.dialect.overdue()
         return self.tick(now)
 
-    def _tick_partials(self, now: float) -> float | None:
-        earliest: float | None = None
-        if not self._with_partials:
-            return None
-        for stream in tuple(self._with_partials):
-            began = stream.oldest_partial()
-            if began is None:
-                del self._with_partials[stream]
-            elif now >= began + self.limits.partial_age:
-                stream.stale()
-            else:
-                due = began + self.limits.partial_age
-                earliest = due if earliest is None else min(earliest, due)
-        return earliest

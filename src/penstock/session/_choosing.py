@@ -1,0 +1,76 @@
+"""One port for all protocols: what a client says first tells which it speaks. What is not served here gets an answer it understands.
+
+Rules of this file:
+
+* No more than `ENOUGH` bytes are looked at, and nothing is said before they are in.
+* Who speaks nothing that is known is left to the first of the dialects that are served, to be refused in its manner.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from penstock.api import ProtocolError
+from penstock.session._dialect import Dialect
+from penstock.session._settings import DialectKind, DialectSettings
+from penstock.wire import reactivesocket, rsio
+
+if TYPE_CHECKING:
+    from penstock.session._session import Session
+
+ENOUGH: Final = 8
+"""Bytes after which every protocol that is known here can be told."""
+
+TLS_ALERT: Final = bytes.fromhex("15 0303 0002 02 46")
+"""A fatal alert, protocol_version: what a TLS client takes for a refusal, and reports as one."""
+
+WHAT_TO_DO: Final = "this port speaks RS.io and ReactiveSocket; connect with a client of one of these"
+
+
+def chooser(kinds: Sequence[DialectKind], settings: DialectSettings) -> "Callable[[Session, bytes], Dialect | None]":
+    """Return what chooses among `kinds` by a client's first bytes; what it raises says what the client spoke instead."""
+
+    def choose(session: "Session", first: bytes) -> Dialect | None:
+        verdicts = [kind.recognises(first, settings.framed) for kind in kinds]
+        if True in verdicts:
+            return kinds[verdicts.index(True)](session, settings)
+        if not settings.framed and len(first) < ENOUGH and (None in verdicts or _may_be_known(first)):
+            return None
+        stranger = _stranger(first, framed=settings.framed)
+        if stranger is not None:
+            what, token, session.last_words = stranger
+            raise ProtocolError(f"the client speaks {what}, which is not served here", reason=f"protocol:{token}")
+        return kinds[0](session, settings)
+
+    return choose
+
+
+def _may_be_known(first: bytes) -> bool:
+    """More bytes may show a protocol that is not served, but has an answer."""
+    return first[:1] == b"\0" or first[:1].isalpha()
+
+
+def _stranger(first: bytes, *, framed: bool) -> tuple[str, str, bytes] | None:
+    """What else a client may speak: its name, a token for it, and the refusal in its own words."""
+    if first[:1] == bytes([rsio.CLIENT_HELLO]):
+        return "RS.io", "not-served", rsio.encode(rsio.Goodbye(reason="protocol:not-served"))
+    if first[4:8][2:] == b"\0\1" and not first[0] and not framed:
+        return "ReactiveSocket", "not-served", reactivesocket.encode(reactivesocket.Error(stream_id=0, data=b"protocol:not-served"))
+    if first[:2] == b"\x16\x03":
+        return "TLS", "tls", TLS_ALERT
+    if first[:4].isalpha() and first[:3].isupper() and first[:3].isascii():
+        return "HTTP", "http", _http_refusal()
+    if len(first) == ENOUGH and first[3:7] == bytes(4) and first[7] >> 2 in (1, 13):
+        return "RSocket 1.0", "rsocket", _rsocket_refusal()
+    return None
+
+
+def _http_refusal() -> bytes:
+    text = f"No HTTP here: {WHAT_TO_DO}.\n".encode()
+    head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + text
+
+
+def _rsocket_refusal() -> bytes:
+    """An ERROR on stream 0 with the code REJECTED_SETUP: 24 bits of length, stream, type and flags, code, text."""
+    body = bytes(4) + (0x0B << 10).to_bytes(2) + (3).to_bytes(4) + WHAT_TO_DO.encode()
+    return len(body).to_bytes(3) + body

@@ -1,0 +1,38 @@
+"""What a connection tells its dialect, and what a kind of dialect is to whoever offers it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.api import Extension
+from penstock.session._dialect import Dialect
+
+if TYPE_CHECKING:
+    from penstock.session._session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialectSettings:
+    """What a connection tells its dialect. Each takes what concerns it, and leaves the rest."""
+
+    extensions: Sequence[Extension] = ()
+    """What this side has; used as far as the peer has it too."""
+
+    setup: bytes = b""
+    """What a client introduces itself with, in a dialect in which it does."""
+
+    framed: bool = False
+    """The transport carries whole messages."""
+
+
+class DialectKind(Protocol):
+    """What makes a dialect for each connection: its class, as a rule. It is what `Offer.make` must be in ``penstock_dialects``."""
+
+    takes_extensions: bool
+    """Extensions are on unless they are switched off."""
+
+    def __call__(self, session: "Session", settings: DialectSettings, /) -> Dialect:
+        """Make one."""
+
+    def recognises(self, first: bytes, framed: bool, /) -> bool | None:  # noqa: FBT001  # a fact about the transport, nothing else fits
+        """Whether a client that begins with these bytes speaks it; None where it takes more of them to tell."""
