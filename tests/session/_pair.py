@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.api import Extension, Limits, PenstockError, Role, Subscriber, Subscription
-from penstock.session import Outbound, RsioDialect, Session
+from penstock.session import DialectSettings, Outbound, RsioDialect, Session
 from penstock.wire import rsio
 
 LIMITS = Limits()
@@ -24,7 +24,9 @@ class Owner:
         self.ended: list[Exception] = []
         self.warnings: list[PenstockError] = []
         self.wakes = 0
-        self.session = Session(self, lambda session: RsioDialect(session, extensions), role=role, limits=limits, chance=lambda: 0.5)
+        self.session = Session(
+            self, lambda session: RsioDialect(session, DialectSettings(extensions=extensions)), role=role, limits=limits, chance=lambda: 0.5
+        )
         self.session.start(0.0)
 
     def wake(self) -> None:

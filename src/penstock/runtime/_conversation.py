@@ -15,21 +15,20 @@ Rules of this file:
 * When `run` returns, nothing of the connection runs any more, and its transport is closed.
 """
 
-import random
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PluginError, PublisherStopped, Role, Subscriber
+from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PluginError, PublisherStopped, Subscriber
 from penstock.core import CLEANUP_SECONDS, Report, tell
 from penstock.plugins import Connection
 from penstock.runtime._budget import Budget
 from penstock.runtime._exports import Exports, located
 from penstock.runtime._patience import Patience
 from penstock.runtime._watch import Watch
-from penstock.session import CUT, CUT_EARLY, ConnectionState, Outbound, RsioDialect, Session
+from penstock.session import CUT, CUT_EARLY, ConnectionState, Outbound, Session, SessionOwner
 
 MESSAGES_A_TURN = 64
 """Messages that are decoded between two looks at the clock."""
@@ -52,15 +51,14 @@ class Conversation:
         connection: Connection,
         exports: Exports,
         *,
-        role: Role,
+        make_session: Callable[[SessionOwner], Session],
         limits: Limits,
-        make_dialect: Callable[[Session], RsioDialect],
         on_violation: Report,
         watch: Watch,
         began: float,
     ) -> None:
         self.connection: Connection = connection
-        self.session: Session = Session(self, make_dialect, role=role, limits=limits, chance=random.random)
+        self.session: Session = make_session(self)
         self.is_open: trio.Event = trio.Event()
         """Both sides have said hello, or never will."""
         self.reason: Exception | None = None
@@ -83,6 +81,8 @@ class Conversation:
         """Nothing more comes from the peer."""
         self._said: trio.Event | None = None
         """Set when nothing waits to be sent, or nothing can be; made when somebody waits for that."""
+        self._roomy: trio.Event | None = None
+        """Set when what waited has been taken by the writer, or never will be; made when somebody waits for that."""
         self._is_mute = False
         """Nothing can be sent any more."""
         self._hosting = trio.CancelScope(shield=True)
@@ -118,11 +118,12 @@ class Conversation:
         """Wait for the end of the goodbyes, let the last word out, and close: all within the deadlines, whatever the peer does."""
         limits, is_out = self._limits, False
         with trio.move_on_after(limits.goodbye_timeout + limits.linger, shield=True):
-            await self._over.wait()
+            if self.session.expects_answer:
+                await self._over.wait()
             is_out = await self._linger()
         self._end(ConnectionLost("the peer did not answer the goodbye in time"))
         self._communication.cancel()
-        await self._close(in_good_order=is_out and self.session.is_parted)
+        await self._close(in_good_order=is_out and (self.session.is_parted or not self.session.expects_answer))
 
     async def _close(self, *, in_good_order: bool) -> None:
         """Close: in good order, so that the peer knows that it has heard everything, or else at once."""
@@ -158,9 +159,17 @@ class Conversation:
         """Open a stream to a publisher of the peer's."""
         if self._watch.wants_streams:
             subscribed = self._watch.subscribing(subscriber)
-            subscribed.began(self.session.subscribe(target, subscribed).id, target)
+            subscribed.began(self.session.subscribe(target, subscribed).id, str(target))
         else:
             self.session.subscribe(target, subscriber)
+
+    async def wait_room(self) -> None:
+        """Return when a request of any size may be sent: what is asked for is bounded by who takes it. Checkpoints."""
+        await trio.lowlevel.checkpoint()
+        while self.session.outbox.room() <= 0 and not self.session.is_deaf:
+            if self._roomy is None:
+                self._roomy = trio.Event()
+            await self._roomy.wait()
 
     # --- what the session tells
 
@@ -172,7 +181,7 @@ class Conversation:
 
     def opened(self) -> None:
         """Both sides have said hello."""
-        self._watch.opened(self.connection.peer)
+        self._watch.opened(self.connection.peer, self.session.dialect.name)
         self.is_open.set()
 
     def serve(self, stream: Outbound) -> None:
@@ -213,6 +222,9 @@ class Conversation:
             self._exports.close()
         self.is_open.set()
         self._over.set()
+        if self._roomy is not None:
+            self._roomy.set()
+            self._roomy = None
 
     # --- the tasks
 
@@ -274,6 +286,9 @@ class Conversation:
                     self._has_begun = False
                     await trio.lowlevel.cancel_shielded_checkpoint()
             elif data := session.take():
+                if self._roomy is not None:
+                    self._roomy.set()
+                    self._roomy = None
                 if session.is_deaf:
                     self._retime()  # our goodbye is among it, whoever's call that was: from now on its answer has a deadline
                 if not await self._send(data):
@@ -287,7 +302,8 @@ class Conversation:
         self._in_flight = len(data)
         self.budget.moved(len(data))
         try:
-            await self._patience.send(data)
+            for message in self.session.split(data) if self.connection.framed else (data,):
+                await self._patience.send(message)
         except Exception as error:  # boundary: a transport, perhaps somebody's plugin
             self._is_mute = True  # what was cut short cannot be gone on with
             self._cut_by(error)
@@ -364,7 +380,8 @@ class Conversation:
             except Exception as error:  # boundary: a transport, perhaps somebody's plugin
                 self._cut_by(error)
                 return False
-            if not self.session.was_answered:
+            # Where no goodbye is answered, the peer's end is the answer; it can only come where half of a connection can end.
+            if not self.session.was_answered and (self.session.expects_answer or self.connection.facts.half_close):
                 await self._silent.wait()
         return True
 

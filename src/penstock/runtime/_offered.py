@@ -9,6 +9,7 @@ Rules of this file:
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from penstock.api import Extension, PluginError, UsageError
@@ -18,6 +19,27 @@ from penstock.plugins import Offer, Registry
 FIRST_ID: Final = 128
 OURS: Final = range(0x40, 0x60)
 ANYBODYS: Final = range(0x60, 0x7F)
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """What a connection may negotiate: what the program gave, or else what plugins offer, to a dialect that wants those."""
+
+    given: tuple[Extension, ...] | None
+    offered: tuple[Extension, ...]
+
+    def of(self, *, takes: bool) -> tuple[Extension, ...]:
+        """Return what a dialect gets; `takes` says whether it has extensions unless they are switched off."""
+        if self.given is not None:
+            return self.given
+        return self.offered if takes else ()
+
+
+def negotiable(registry: Registry, extensions: Sequence[Extension] | None, on_violation: Report) -> Extensions:
+    """Return what a connection may negotiate. Raises UsageError for what the program gave and cannot be negotiated."""
+    if extensions is None:
+        return Extensions(None, offered(registry, on_violation))
+    return Extensions(chosen(extensions), ())
 
 
 def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:

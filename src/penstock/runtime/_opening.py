@@ -4,33 +4,39 @@ Rules of this file:
 
 * The connection's tasks run in the block's own nursery, visibly; leaving the block says goodbye within its deadline and closes.
 * An exception from the body leaves the block as it is. A connection that is lost meanwhile is raised where somebody waits for it: from
-  the streams, not from the block.
+  the streams, not from the block. Only that the peer has refused the connection is raised from the block as well: nobody may have asked.
 """
 
+import random
 import re
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
+from typing import Final, cast
 
 import trio
 
-from penstock.api import ConnectionLost, Extension, Limits, PenstockError, PluginError, Role, UsageError
+from penstock.api import ConnectionLost, Extension, Limits, PenstockError, PluginError, Rejected, Role, UsageError
 from penstock.core import Report, log_violation
 from penstock.plugins import Connection, Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._exports import Exports
 from penstock.runtime._leaving import leave_nursery
-from penstock.runtime._offered import chosen, offered
+from penstock.runtime._offered import Extensions, negotiable
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
 from penstock.runtime._watch import Watch
-from penstock.session import RsioDialect, Session
+from penstock.session import DialectKind, DialectSettings, Session, SessionOwner, chooser
+
+DEFAULT_DIALECT: Final = "rsio"
+"""What a URL without a '+' means to a client; a server speaks all."""
 
 
 def connect(
     url: str,
     *,
     service: Service | None = None,
+    setup: bytes = b"",
     limits: Limits | None = None,
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
@@ -39,9 +45,12 @@ def connect(
 ) -> AbstractAsyncContextManager[Peer]:
     """Connect to a peer for the length of an ``async with`` block.
 
-    `url` says how and where: ``tcp://host:port``, ``tls://…``, ``unix:///path``, ``exec:command``, ``pipe:``, ``memory://name``.
-    `service` is what the peer may subscribe to; either side publishes.
-    `extensions` are negotiated with the peer; by default all that plugins offer, with ``()`` none: strict version 0.
+    `url` says how and where: ``tcp://host:port``, ``tls://…``, ``unix:///path``, ``exec:command``, ``pipe:``, ``memory://name``;
+    a protocol other than RS.io stands before a ``+``: ``reactivesocket+tcp://…``.
+    `setup` is what a ReactiveSocket client introduces itself with; a server that refuses it is `Rejected`, from what was asked for and
+    at the end of the block. `service` is what the peer may subscribe to; either side publishes.
+    `extensions` are negotiated with the peer; by default RS.io has all that plugins offer, with ``()`` none: strict version 0;
+    ReactiveSocket has none by default.
     Raises UsageError for a URL that makes no sense, and ConnectionLost where nobody is there. Entering and leaving checkpoint.
     """
     parsed = parse_url(url)
@@ -59,8 +68,9 @@ def connect(
     return Connecting(
         parsed,
         service=service or Service(),
+        setup=setup,
         limits=limits,
-        extensions=offered(registry, on_violation) if extensions is None else chosen(extensions),
+        extensions=negotiable(registry, extensions, on_violation),
         registry=registry,
         options=(options or TransportOptions()).within(limits),
         on_violation=on_violation,
@@ -77,6 +87,26 @@ def check_transport(registry: Registry, url: Url) -> None:
         raise UsageError(f"{str(url)!r} cannot be reached: {error} Plugins bring more; `penstock plugins` lists them") from None
 
 
+def dialect_kind(registry: Registry, name: str) -> DialectKind:
+    """Return what makes the dialect of that name. Raises UsageError where nobody offers it."""
+    return cast("DialectKind", registry.dialect(name).make)
+
+
+def dialects_at(registry: Registry, url: Url) -> list[DialectKind]:
+    """Return what is spoken where a server listens: the dialect that the URL names, or every one. Raises UsageError as above."""
+    if url.dialect is not None:
+        return [dialect_kind(registry, url.dialect)]
+    names = sorted(registry.dialects, key=lambda name: (name != DEFAULT_DIALECT, name))
+    return [dialect_kind(registry, name) for name in names or [DEFAULT_DIALECT]]
+
+
+def settings_for(
+    kind: DialectKind, connection: Connection, extensions: Extensions, setup: bytes = b""
+) -> DialectSettings:
+    """Return what a connection tells its dialect."""
+    return DialectSettings(extensions=extensions.of(takes=kind.takes_extensions), setup=setup, framed=connection.framed)
+
+
 class Connecting(AbstractAsyncContextManager[Peer]):
     """The block around a connection that this side opens."""
 
@@ -85,14 +115,17 @@ class Connecting(AbstractAsyncContextManager[Peer]):
         url: Url,
         *,
         service: Service,
+        setup: bytes = b"",
         limits: Limits,
-        extensions: Sequence[Extension],
+        extensions: Extensions,
         registry: Registry,
         options: TransportOptions,
         on_violation: Report,
     ) -> None:
         self._url = url
         self._service = service
+        self._dialect = dialect_kind(registry, url.dialect or DEFAULT_DIALECT)
+        self._setup = setup
         self._limits = limits
         self._extensions = extensions
         self._registry = registry
@@ -116,9 +149,9 @@ class Connecting(AbstractAsyncContextManager[Peer]):
             connection,
             role=Role.CLIENT,
             exports=Exports(self._service, self._registry, on_violation=self._on_violation),
-            watch=Watch(self._registry.events, address=str(self._url), dialect="rsio", accepted=False),
+            watch=Watch(self._registry.events, address=str(self._url), accepted=False),
             limits=self._limits,
-            extensions=self._extensions,
+            offers=[(self._dialect, settings_for(self._dialect, connection, self._extensions, self._setup))],
             on_violation=self._on_violation,
         )
         nursery.start_soon(self._conversation.run)
@@ -145,6 +178,8 @@ class Connecting(AbstractAsyncContextManager[Peer]):
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._conversation.leave("")
         await leave_nursery(self._nursery, error, on_violation=self._on_violation)
+        if error is None and isinstance(self._conversation.reason, Rejected):
+            raise self._conversation.reason
 
 
 def converse(
@@ -154,21 +189,25 @@ def converse(
     exports: Exports,
     watch: Watch,
     limits: Limits,
-    extensions: Sequence[Extension],
+    offers: Sequence[tuple[DialectKind, DialectSettings]],
     on_violation: Report,
     began: float | None = None,
 ) -> Conversation:
-    """Return the conversation for a connection; `began` is when the time for its handshake started to run, now if it is not given."""
+    """Return the conversation for a connection, in the one of the dialects in `offers` that the client begins to speak.
 
-    def make_dialect(session: Session) -> RsioDialect:
-        return RsioDialect(session, extensions)
+    `began` is when the time for its handshake started to run, now if it is not given.
+    """
+    kind, settings = offers[0]
+
+    def make_session(owner: SessionOwner) -> Session:
+        choose = chooser(offers, framed=connection.framed) if role is Role.SERVER else None
+        return Session(owner, lambda session: kind(session, settings), role=role, limits=limits, chance=random.random, choose=choose)
 
     return Conversation(
         connection,
         exports,
-        role=role,
+        make_session=make_session,
         limits=limits,
-        make_dialect=make_dialect,
         on_violation=on_violation,
         watch=watch,
         began=trio.current_time() if began is None else began,

@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from penstock.api import Limits
-from penstock.plugins import Connection
+from penstock.plugins import Bytes, Connection
 
 BRISK: Final = 1.0
 """Seconds in which a brisk peer takes what is sent at a time."""
@@ -28,7 +28,7 @@ class Patience:
         self._limits = limits
         self._is_brisk = False
 
-    async def send(self, data: bytearray) -> None:
+    async def send(self, data: Bytes) -> None:
         """Send all of `data`, as long as the peer takes it fast enough. Checkpoints."""
         least = self._limits.min_drain
         began = trio.current_time()
@@ -41,7 +41,7 @@ class Patience:
         is_quick = trio.current_time() - began < BRISK
         self._is_brisk = is_quick and (self._is_brisk or len(data) > least)
 
-    async def _send(self, data: bytearray | memoryview) -> None:
+    async def _send(self, data: Bytes) -> None:
         with trio.CancelScope(deadline=trio.current_time() + self._limits.write_stall) as stall:
             await self._connection.send(data)
         if stall.cancelled_caught:

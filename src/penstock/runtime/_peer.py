@@ -10,8 +10,10 @@ from penstock.api import PenstockError, PluginError, ProtocolError, Subscriber, 
 from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import Peer as Identity
 from penstock.plugins import Registry, Serializer
+from penstock.runtime._answer import Answer
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._remote_stream import RemoteStream
+from penstock.session import Model, Request
 
 
 class Peer:
@@ -51,6 +53,58 @@ class Peer:
         """
         return _RemoteOpening(RemoteSource(self._conversation, publisher, self._loader(serializer)), demand)
 
+    # --- requests that carry data
+
+    async def request_response(self, data: bytes | str, *, serializer: str = "bytes") -> Any:
+        """Ask for one value, and return it.
+
+        `data` says what for, in the peer's own terms; a publisher's name leads to its first element. Cancelled, it cancels there.
+        Raises Rejected, PublisherFailed and ConnectionLost as streams do, and UsageError for data that is too long, and where the
+        connection speaks a protocol without such requests (RS.io). Checkpoints.
+        """
+        source = self._requesting(Model.RESPONSE, data, serializer)
+        await self._conversation.wait_room()
+        return await Answer().receive(source)
+
+    async def fire_and_forget(self, data: bytes | str) -> None:
+        """Tell the peer something that has no answer: it may take it or not. Returns when it is on its way.
+
+        Raises as `request_response` does. Checkpoints.
+        """
+        request = self._request(Model.FIRE_AND_FORGET, data)
+        await self._conversation.wait_room()
+        self._conversation.session.fire(request)
+
+    def request_stream(
+        self, data: bytes | str, *, demand: int = DEFAULT_DEMAND, serializer: str = "bytes"
+    ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
+        """Ask for a stream, for the length of an ``async with`` block, as `subscribe` does.
+
+        `data` is as for `request_response`, and so is what it raises.
+        """
+        return _RemoteOpening(self._requesting(Model.STREAM, data, serializer), demand)
+
+    def request_subscription(
+        self, data: bytes | str, *, demand: int = DEFAULT_DEMAND, serializer: str = "bytes"
+    ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
+        """Ask for a stream that has no end of its own: if its publisher ends, it fails. Otherwise as `request_stream`."""
+        return _RemoteOpening(self._requesting(Model.SUBSCRIPTION, data, serializer), demand)
+
+    def _requesting(self, model: Model, data: bytes | str, serializer: str) -> "RemoteSource":
+        return RemoteSource(self._conversation, self._request(model, data), self._loader(serializer))
+
+    def _request(self, model: Model, data: bytes | str) -> Request:
+        session = self._conversation.session
+        if model not in session.dialect.models:
+            raise UsageError(
+                f"this connection speaks {session.dialect.name}, which has no {model.value}: use subscribe(), "
+                "or connect with reactivesocket+…://"
+            )
+        said = data.encode() if isinstance(data, str) else bytes(data)
+        if len(said) > session.limits.max_frame:
+            raise UsageError(f"request data of {len(said)} bytes; {session.limits.max_frame} is the most, for requests are not split")
+        return Request(model, said)
+
     def _loader(self, serializer: str) -> Serializer | None:
         return None if serializer == "bytes" else self._registry.serializer(serializer)
 
@@ -75,8 +129,9 @@ class RemoteSource(Source[Any]):
 
     __slots__ = ("_conversation", "_publisher", "_serializer")
 
-    def __init__(self, conversation: Conversation, publisher: str, serializer: Serializer | None) -> None:
-        _check_name(publisher, conversation.session.limits.max_name)
+    def __init__(self, conversation: Conversation, publisher: str | Request, serializer: Serializer | None) -> None:
+        if isinstance(publisher, str):
+            _check_name(publisher, conversation.session.limits.max_name)
         self._conversation = conversation
         self._publisher = publisher
         self._serializer = serializer

@@ -26,8 +26,8 @@ from penstock.api import (
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
-from penstock.runtime._offered import chosen, offered
-from penstock.runtime._opening import Connecting, check_transport
+from penstock.runtime._offered import negotiable
+from penstock.runtime._opening import DEFAULT_DIALECT, Connecting, check_transport, dialect_kind
 from penstock.runtime._peer import Peer
 from penstock.runtime._reconnect import Reconnect
 from penstock.runtime._remote_stream import RemoteStream
@@ -36,12 +36,13 @@ from penstock.runtime._service import Service
 T = TypeVar("T")
 
 
-def remote(
+def remote(  # noqa: PLR0913  # what may be said of a connection, each with a default
     url: str,
     *,
     publisher: str | None = None,
     serializer: str = "bytes",
     reconnect: Reconnect | None = None,
+    setup: bytes = b"",
     limits: Limits | None = None,
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
@@ -49,7 +50,8 @@ def remote(
 ) -> Source[Any]:
     """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes a connection of its own.
 
-    The publisher's name is what follows the authority, or the ``#`` where the path is taken; or give it as `publisher`.
+    The publisher's name is what follows the authority, or the ``#`` where the path is taken; or give it as `publisher`. `setup` is
+    as for `connect`.
     Raises UsageError for a URL that makes no sense.
     """
     parsed = parse_url(url)
@@ -60,10 +62,11 @@ def remote(
         raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
     if serializer != "bytes":
         registry.serializer(serializer)
-    extensions = offered(registry, log_violation) if extensions is None else chosen(extensions)
+    dialect_kind(registry, parsed.dialect or DEFAULT_DIALECT)
     limits = limits or Limits()
     within = (options or TransportOptions()).within(limits)
-    return _RemoteUrl(parsed, name, serializer, reconnect, limits, extensions, registry, within)
+    connecting = {"limits": limits, "setup": setup, "extensions": negotiable(registry, extensions, log_violation), "registry": registry, "options": within}
+    return _RemoteUrl(parsed, name, serializer, reconnect, connecting)
 
 
 @overload
@@ -74,6 +77,7 @@ def subscribe(
     publisher: str | None = ...,
     serializer: str = ...,
     reconnect: Reconnect | None = ...,
+    setup: bytes = ...,
     limits: Limits | None = ...,
     extensions: Sequence[Extension] | None = ...,
     registry: Registry | None = ...,
@@ -123,21 +127,17 @@ class _RemoteUrl(Source[Any]):
         name: str,
         serializer: str,
         reconnect: Reconnect | None,
-        limits: Limits,
-        extensions: Sequence[Extension],
-        registry: Registry,
-        options: TransportOptions,
+        connecting: dict[str, Any],
     ) -> None:
         self._url = url
         self._name = name
         self._serializer = serializer
         self._reconnect = reconnect
-        self._connecting = {"limits": limits, "extensions": extensions, "registry": registry, "options": options}
+        self._connecting = connecting
 
     def connecting(self, on_violation: Report) -> Connecting:
         """Return the block of a new connection."""
-        arguments: dict[str, Any] = self._connecting
-        return Connecting(self._url.address, service=Service(), on_violation=on_violation, **arguments)
+        return Connecting(self._url.address, service=Service(), on_violation=on_violation, **self._connecting)
 
     def open(self, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
         """Subscribe over a connection that is there."""

@@ -24,11 +24,12 @@ from penstock.runtime._budget import Budget
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._exports import Exports
 from penstock.runtime._leaving import leave_nursery
-from penstock.runtime._offered import chosen, offered
-from penstock.runtime._opening import check_transport, converse
+from penstock.runtime._offered import Extensions, negotiable
+from penstock.runtime._opening import check_transport, converse, dialects_at, settings_for
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
 from penstock.runtime._watch import Watch
+from penstock.session import DialectKind
 
 if sys.platform != "win32":
     import resource
@@ -51,8 +52,9 @@ def serve(
 ) -> AbstractAsyncContextManager["Server"]:
     """Serve `service` at each of `urls` for the length of an ``async with`` block.
 
-    Port 0 takes a free one; `Server.addresses` says which. Leaving the block stops accepting, says goodbye to every peer, and waits for
-    what runs to end, for at most `Limits.drain` seconds.
+    A URL without a ``+`` speaks every protocol there is: what a client says first tells which. ``rsio+tcp://…`` and
+    ``reactivesocket+tcp://…`` speak one. Port 0 takes a free one; `Server.addresses` says which.
+    Leaving the block stops accepting, says goodbye to every peer, and waits for what runs to end, for at most `Limits.drain` seconds.
     Raises UsageError for a URL that cannot be listened at. Entering and leaving checkpoint.
     """
     if not urls:
@@ -68,7 +70,7 @@ def serve(
         service,
         urls,
         limits=limits,
-        extensions=offered(registry, on_violation) if extensions is None else chosen(extensions),
+        extensions=negotiable(registry, extensions, on_violation),
         registry=registry,
         options=(options or TransportOptions()).within(limits),
         on_violation=on_violation,
@@ -84,7 +86,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         urls: Sequence[str],
         *,
         limits: Limits,
-        extensions: Sequence[Extension],
+        extensions: Extensions,
         registry: Registry,
         options: TransportOptions,
         on_violation: Report,
@@ -97,6 +99,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._options = options
         self._on_violation = on_violation
         self._listeners: list[Listener] = []
+        self._dialects = [dialects_at(registry, url) for url in self._urls]
         self._per_host: Counter[str] = Counter()
         self._strangers: set[Connection] = set()  # have not said hello
         self._pace = Pace(limits.accept_rate)
@@ -105,7 +108,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._all_came = trio.Event()
         """No listener can give another connection."""
         self._one_left = trio.lowlevel.ParkingLot()
-        self._peers: dict[Peer, None] = {}
+        self._peers: dict[Conversation, Peer] = {}  # who has said hello
         self._budget = Budget(limits.memory_budget)
         self._places = places(limits)
 
@@ -116,8 +119,8 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     @property
     def peers(self) -> tuple[Peer, ...]:
-        """Who is connected now: subscribe to what they offer."""
-        return tuple(self._peers)
+        """Who is connected now, and has said hello: subscribe to what they offer."""
+        return tuple(self._peers.values())
 
     async def wait_over(self) -> None:
         """Return when nobody is connected and nobody can come any more. Checkpoints.
@@ -160,16 +163,16 @@ class Server(AbstractAsyncContextManager["Server"]):
             async with trio.open_nursery() as watching:
                 watching.start_soon(self._budget.watch)
                 async with trio.open_nursery() as nursery:
-                    for listener in self._listeners:
-                        nursery.start_soon(self._accept, listener)
+                    for listener, dialects in zip(self._listeners, self._dialects, strict=True):
+                        nursery.start_soon(self._accept, listener, dialects)
                 self._all_came.set()
 
-    async def _accept(self, listener: Listener) -> None:
+    async def _accept(self, listener: Listener, dialects: Sequence[DialectKind]) -> None:
         """Take connections until the listener is closed; a pause where the system has nothing left to give."""
         while True:
             try:
                 # In one expression: a name for the connection would hold on to it, long gone, until the next one comes.
-                await self._take(await listener.accept(), str(listener.addresses[0]))
+                await self._take(await listener.accept(), str(listener.addresses[0]), dialects)
             except (trio.ClosedResourceError, trio.EndOfChannel):
                 return
             except OSError as error:
@@ -178,10 +181,10 @@ class Server(AbstractAsyncContextManager["Server"]):
             else:
                 await trio.sleep(self._pace.count(trio.current_time()))
 
-    async def _take(self, connection: Connection, address: str) -> None:
+    async def _take(self, connection: Connection, address: str, dialects: Sequence[DialectKind]) -> None:
         """Begin to serve a connection, or turn it away."""
         if self._has_room(connection):
-            self._nursery.start_soon(self._serve_one, connection, self._admit(connection), address)
+            self._nursery.start_soon(self._serve_one, connection, self._admit(connection), address, dialects)
         else:
             await connection.abort()
 
@@ -212,11 +215,11 @@ class Server(AbstractAsyncContextManager["Server"]):
             if not self._per_host[host]:
                 del self._per_host[host]
 
-    async def _serve_one(self, connection: Connection, scope: trio.CancelScope, address: str) -> None:
+    async def _serve_one(self, connection: Connection, scope: trio.CancelScope, address: str, dialects: Sequence[DialectKind]) -> None:
         host = connection.peer.host  # a handshake may tell more of the peer
         try:
             with scope:
-                await self._talk(connection, address)
+                await self._talk(connection, address, dialects)
         except Exception as error:  # boundary: one connection; the server and the others go on
             tell(self._on_violation, error)
         finally:
@@ -224,7 +227,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             with trio.move_on_after(self._limits.goodbye_timeout, shield=True):
                 await connection.abort()
 
-    async def _talk(self, connection: Connection, address: str) -> None:
+    async def _talk(self, connection: Connection, address: str, dialects: Sequence[DialectKind]) -> None:
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
             try:
@@ -236,25 +239,25 @@ class Server(AbstractAsyncContextManager["Server"]):
                 connection,
                 role=Role.SERVER,
                 exports=Exports(self._service, self._registry, on_violation=self._on_violation),
-                watch=Watch(self._registry.events, address=address, dialect="rsio", accepted=True),
+                watch=Watch(self._registry.events, address=address, accepted=True),
                 limits=self._limits,
-                extensions=self._extensions,
+                offers=[(kind, settings_for(kind, connection, self._extensions)) for kind in dialects],
                 on_violation=self._on_violation,
                 began=began,
             )
             conversation.budget = self._budget
             nursery.start_soon(self._wait_greeted, connection, conversation)
-            peer = Peer(conversation, self._registry)
-            self._peers[peer] = None
             try:
                 await conversation.run()
             finally:
-                del self._peers[peer]
+                self._peers.pop(conversation, None)
             nursery.cancel_scope.cancel()
 
     async def _wait_greeted(self, connection: Connection, conversation: Conversation) -> None:
         await conversation.is_open.wait()
         self._strangers.discard(connection)
+        if conversation.reason is None:
+            self._peers[conversation] = Peer(conversation, self._registry)
 
     def __repr__(self) -> str:
         return f"<server of {self._service!r} at {', '.join(self.addresses)}: {len(self._connections)} connections>"

@@ -22,10 +22,9 @@ _numbers = count(1)
 class Watch:
     """One connection, as observers see it."""
 
-    def __init__(self, events: Events, *, address: str, dialect: str, accepted: bool) -> None:
+    def __init__(self, events: Events, *, address: str, accepted: bool) -> None:
         self._events = events
         self._address = address
-        self._dialect = dialect
         self._accepted = accepted
         self._number = 0  # until it is open
         self._early: dict[tuple[int, bool], str] = {}  # streams that began before that; bounded by what this side subscribed to
@@ -43,11 +42,11 @@ class Watch:
         """`is_lost` tells, when a stream ends, whether its connection has ended it."""
         self._is_lost = is_lost
 
-    def opened(self, peer: Peer) -> None:
+    def opened(self, peer: Peer, dialect: str) -> None:
         """Both sides have said hello."""
         self._number = next(_numbers)
         self._events.connection_opened(
-            ConnectionOpened(connection=self._number, address=self._address, dialect=self._dialect, accepted=self._accepted, peer=peer)
+            ConnectionOpened(connection=self._number, address=self._address, dialect=dialect, accepted=self._accepted, peer=peer)
         )
         early, self._early = self._early, {}
         for (stream, outbound), publisher in early.items():
@@ -69,7 +68,7 @@ class Watch:
         if self.wants_streams:
             served = self._served[stream] = Served(self, stream)
             stream.when_over = served.over
-            self._began(stream.id, stream.target, outbound=True)
+            self._began(stream.id, str(stream.target), outbound=True)
 
     def counted(self, stream: Outbound, subscriber: Subscriber[Any]) -> Subscriber[Any]:
         """Return what its publisher shall signal to, so that elements are counted."""

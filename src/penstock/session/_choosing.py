@@ -26,20 +26,22 @@ TLS_ALERT: Final = bytes.fromhex("15 0303 0002 02 46")
 WHAT_TO_DO: Final = "this port speaks RS.io and ReactiveSocket; connect with a client of one of these"
 
 
-def chooser(kinds: Sequence[DialectKind], settings: DialectSettings) -> "Callable[[Session, bytes], Dialect | None]":
-    """Return what chooses among `kinds` by a client's first bytes; what it raises says what the client spoke instead."""
+def chooser(offers: Sequence[tuple[DialectKind, DialectSettings]], *, framed: bool) -> "Callable[[Session, bytes], Dialect | None]":
+    """Return what chooses among `offers` by a client's first bytes; what it raises says what the client spoke instead."""
 
     def choose(session: "Session", first: bytes) -> Dialect | None:
-        verdicts = [kind.recognises(first, settings.framed) for kind in kinds]
+        verdicts = [kind.recognises(first, framed) for kind, _ in offers]
         if True in verdicts:
-            return kinds[verdicts.index(True)](session, settings)
-        if not settings.framed and len(first) < ENOUGH and (None in verdicts or _may_be_known(first)):
+            kind, settings = offers[verdicts.index(True)]
+            return kind(session, settings)
+        if not framed and len(first) < ENOUGH and (None in verdicts or _may_be_known(first)):
             return None
-        stranger = _stranger(first, framed=settings.framed)
+        stranger = _stranger(first, framed=framed)
         if stranger is not None:
             what, token, session.last_words = stranger
             raise ProtocolError(f"the client speaks {what}, which is not served here", reason=f"protocol:{token}")
-        return kinds[0](session, settings)
+        kind, settings = offers[0]
+        return kind(session, settings)
 
     return choose
 
@@ -57,9 +59,9 @@ def _stranger(first: bytes, *, framed: bool) -> tuple[str, str, bytes] | None:
         return "ReactiveSocket", "not-served", reactivesocket.encode(reactivesocket.Error(stream_id=0, data=b"protocol:not-served"))
     if first[:2] == b"\x16\x03":
         return "TLS", "tls", TLS_ALERT
-    if first[:4].isalpha() and first[:3].isupper() and first[:3].isascii():
+    if len(first) >= ENOUGH and first[:3].isalpha() and first[:3].isupper():
         return "HTTP", "http", _http_refusal()
-    if len(first) == ENOUGH and first[3:7] == bytes(4) and first[7] >> 2 in (1, 13):
+    if len(first) >= ENOUGH and first[3:7] == bytes(4) and first[7] >> 2 in (1, 13):
         return "RSocket 1.0", "rsocket", _rsocket_refusal()
     return None
 

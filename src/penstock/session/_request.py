@@ -21,3 +21,7 @@ class Request:
     model: Model
     data: bytes
     """What identifies the thing that is asked for, and its parameters."""
+
+    def __str__(self) -> str:
+        # For people, and for observers: a publisher's name, most of the time.
+        return self.data[:200].decode(errors="backslashreplace")

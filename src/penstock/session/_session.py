@@ -113,7 +113,9 @@ class Session:
             self._before_hello += len(data)
         self._is_hearing, offered = True, self.dialect.held() + len(data)
         try:
-            more = self.dialect.feed(data if self._choose is None else self._chosen(data, self._choose), most)
+            if self._choose is not None:
+                data = self._chosen(data, self._choose)
+            more = self.dialect.feed(data, most)
         except ProtocolError as error:
             self.break_off(error)
             return False
@@ -145,7 +147,7 @@ class Session:
 
     def split(self, data: bytearray) -> Iterable[bytes | bytearray | memoryview]:
         """Cut what was taken into the messages that a framed transport carries."""
-        return self.dialect.split(data)
+        return (data,) if self.last_words else self.dialect.split(data)
 
     def tick(self, now: float) -> float | None:
         """Do what is due, and return when to be called again, if at all."""

@@ -1,0 +1,63 @@
+"""One value from the peer, waited for."""
+
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from penstock.api import NoElement, Subscriber, Subscription
+
+if TYPE_CHECKING:
+    from penstock.runtime._peer import RemoteSource
+
+
+class Answer(Subscriber[Any]):
+    """Asks for one element, and wakes the task that waits for it."""
+
+    __slots__ = ("_error", "_is_over", "_subscription", "_task", "_value")
+
+    _subscription: Subscription
+
+    def __init__(self) -> None:
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._is_over = False
+        self._task: trio.lowlevel.Task | None = None
+
+    async def receive(self, source: "RemoteSource") -> Any:
+        """Return the value. Cancelled, the peer is told. Raises what the stream ends with. Checkpoints."""
+        source.attach(self)
+        if self._is_over:
+            await trio.lowlevel.checkpoint()
+        else:
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._give_up)
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._subscription = subscription
+        subscription.request(1)
+
+    def on_next(self, element: Any, /) -> None:
+        self._value = element
+        self._end()
+
+    def on_error(self, error: BaseException, /) -> None:
+        if not self._is_over:
+            self._error = error
+            self._end()
+
+    def on_complete(self, /) -> None:
+        if not self._is_over:
+            self.on_error(NoElement("the peer ended the request without a value"))
+
+    def _end(self) -> None:
+        self._is_over = True
+        if self._task is not None:
+            trio.lowlevel.reschedule(self._task)
+
+    def _give_up(self, _: Any) -> trio.lowlevel.Abort:
+        self._is_over = True
+        self._subscription.cancel()
+        return trio.lowlevel.Abort.SUCCEEDED
