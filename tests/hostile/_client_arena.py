@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from penstock.api import ConnectionLost, Subscriber, Subscription
+from penstock.api import ConnectionLost, Rejected, Subscriber, Subscription
 from penstock.plugins import TransportOptions
 from penstock.runtime import Peer, connect, serve
 from tests.hostile._arena import PATIENCE, REGISTRY, TICK, Canary, Certificates, census, service, wait_forgotten
@@ -112,6 +112,8 @@ class _Fight:
                 ) as peer:
                     self._read(peer)
                     await self.over.wait()
+            except Rejected:
+                pass  # told by the streams as well
             except ConnectionLost as error:
                 outcome.refused = str(error)
                 self._note_answer()

@@ -6,7 +6,6 @@ from tests.hostile._wire import cancel, goodbye, hello, on_next, on_subscribe, p
 
 EVERYWHERE = ("tcp", "tls", "unix")
 HTTP = b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: nobody\r\n\r\n"
-RSOCKET_SETUP = bytes.fromhex("000000000400 0000010000 00004e20 00015f90".replace(" ", ""))
 
 
 async def nothing(attacker: Attacker) -> None:
@@ -32,9 +31,6 @@ BEFORE = [
         greets=False,
         over=EVERYWHERE,
     ),
-    Row(what="HTTP", act=HTTP, answer=C, says="protocol:hello", greets=False, over=EVERYWHERE),
-    Row(what="TLS, where none is spoken", act=client_hello_of_tls(), answer=C, says="protocol:hello", greets=False, over=("tcp", "unix")),
-    Row(what="another protocol, whose messages begin with zero", act=RSOCKET_SETUP, answer=C, says="protocol:hello", greets=False),
     Row(what="subscribe before the hello", act=subscribe("ticks", 0, 1), answer=C, says="protocol:hello", greets=False, over=EVERYWHERE),
     Row(what="request before the hello", act=request(0, 1), answer=C, says="protocol:hello", greets=False),
     Row(what="cancel before the hello", act=cancel(0), answer=C, says="protocol:hello", greets=False),

@@ -77,6 +77,11 @@ FAULTS = [
     Fault("src/penstock/builtin/_new.py", "import pluggy", "What we ship uses the plugin surface only"),
     Fault("src/penstock/builtin/_new.py", "from penstock.core import subscribe", "What we ship uses the plugin surface only"),
     Fault("src/penstock/builtin/_new.py", "from penstock.plugins._url import Url", "plugins is entered by its front door"),
+    Fault("src/penstock/dialects/_new.py", "from penstock.runtime import Service", "Layers point one way"),
+    Fault("src/penstock/dialects/_new.py", "from penstock.wire import rsio", "Dialects are offered with what an outsider has"),
+    Fault(
+        "src/penstock/testing/_new.py", "from penstock.dialects._hooks import penstock_dialects", "dialects is entered by its front door"
+    ),
     Fault("src/penstock/testing/_new.py", "from penstock.builtin._tcp import TcpTransport", "builtin is entered by its front door"),
     Fault("src/penstock/core/_new.py", "from penstock.api._demand import add_demand", "api is entered by its front door"),
     Fault("src/penstock/operators/_new.py", "from penstock.core._source import Source", "core is entered by its front door"),

@@ -23,11 +23,12 @@ def test_ours_comes_first_and_the_others_by_name(shelf: Shelf) -> None:
     found = find_plugins().plugins
     assert [(each.name, each.distribution) for each in found] == [
         ("builtin", "penstock"),
+        ("dialects", "penstock"),
         ("aaa", "zzz"),
         ("mmm", "aaa"),
         ("mmm", "bbb"),
     ]
-    assert [each.is_ours for each in found] == [True, False, False, False]
+    assert [each.is_ours for each in found] == [True, True, False, False, False]
     assert found[-1].version == "2.5"
 
 
@@ -57,7 +58,7 @@ def test_entry_points_that_cannot_be_read_hide_nobody_else_s(shelf: Shelf, conte
     shelf.install("broken", "")
     (shelf.folder / "broken-1.0.dist-info/entry_points.txt").write_bytes(content)
     finding = find_plugins()
-    assert [each.name for each in finding.plugins] == ["builtin", "acme"]
+    assert [each.name for each in finding.plugins] == ["builtin", "dialects", "acme"]
     [(distribution, reason)] = finding.unreadable
     assert distribution == "broken"
     assert reason.startswith(why)
@@ -81,7 +82,7 @@ def test_metadata_of_others_may_be_as_broken_as_it_likes(shelf: Shelf) -> None:
     shelf.install("acme", "")
     (shelf.folder / "acme-1.0.dist-info/entry_points.txt").write_text("[console_scripts]\ngarbage\n", encoding="utf-8")
     finding = find_plugins()
-    assert [each.name for each in finding.plugins] == ["builtin"]
+    assert [each.name for each in finding.plugins] == ["builtin", "dialects"]
     assert finding.unreadable == ()
 
 

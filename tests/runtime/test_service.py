@@ -1,13 +1,17 @@
 """A service: publishers by name, and what a name leads to."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import pytest
+import trio
+import trio.testing
 
 import penstock
-from penstock.api import UsageError
+from penstock.api import Limits, PublicError, Rejected, UsageError
 from penstock.plugins import Peer
-from penstock.runtime import Service
+from penstock.plugins import Peer as Identity
+from penstock.runtime import Service, connect, serve
 
 PEER = Peer(address="memory://test")
 
@@ -91,3 +95,96 @@ def test_a_service_says_what_it_offers() -> None:
     service.publisher("a/{x}")(lambda x: [x])
     assert service.names() == ["a/{x}", "b"]
     assert repr(service) == "<service of a/{x}, b>"
+
+
+# --- who is let in, and handlers
+
+
+async def refusal_by(setup: object) -> str:
+    async with serve(Service(setup=setup), "memory://s", on_violation=lambda _: None) as server:  # type: ignore[arg-type]  # what is tried
+        with pytest.raises(Rejected) as refused:
+            async with connect("reactivesocket+" + server.addresses[0], setup=b"me"):
+                pass
+    return str(refused.value)
+
+
+async def async_false(data: bytes) -> bool:
+    await trio.lowlevel.checkpoint()
+    return data != b"me"
+
+
+def raising(error: Exception) -> Callable[[bytes], None]:
+    def setup(data: bytes) -> None:
+        raise error
+
+    return setup
+
+
+@pytest.mark.parametrize(
+    ("setup", "says"),
+    [
+        (raising(PublicError("who are you")), "'who are you'"),
+        (raising(Rejected("not you")), "'not you'"),
+        (raising(ValueError("a secret")), "'refused'"),
+        (lambda data: False, "'refused'"),
+        (async_false, "'refused'"),
+    ],
+    ids=["public-error", "rejected", "any-other", "false", "async"],
+)
+async def test_a_setup_function_refuses_and_the_client_hears_why(setup: object, says: str) -> None:
+    """From the block of the connection, for nobody may have asked for anything."""
+    assert says in await refusal_by(setup)
+
+
+async def test_a_setup_function_lets_in_and_sees_what_the_client_says() -> None:
+    """It may be async, and may ask who it is; what was asked for meanwhile waits."""
+    seen: list[object] = []
+
+    async def setup(data: bytes, peer: Identity) -> None:
+        await trio.lowlevel.checkpoint()
+        seen.extend((data, peer.address))
+
+    service = Service(setup=setup)
+    service.publish("one", [b"1"])
+    async with serve(service, "memory://s") as server, connect("reactivesocket+" + server.addresses[0], setup=b"me") as peer:
+        assert await peer.request_response("one") == b"1"
+        await peer.wait_accepted()
+    assert seen == [b"me", "reactivesocket+memory://s"]
+
+
+async def test_a_setup_function_that_takes_too_long_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+    """Its time is that of the handshake."""
+    ended = []
+
+    async def setup(data: bytes) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.append(data)
+
+    async with serve(Service(setup=setup), "memory://s", limits=replace(Limits(), handshake_timeout=5)) as server:
+        with pytest.raises(Rejected, match="limit:handshake"):
+            async with connect("reactivesocket+" + server.addresses[0], setup=b"me") as peer:
+                await peer.request_response(b"x")
+    assert ended == [b"me"]
+
+
+def test_a_handler_is_one_of_its_kind_and_of_the_right_shape() -> None:
+    """Each mistake says what to write."""
+    service = Service()
+
+    async def answer(data: bytes) -> bytes:
+        return data
+
+    service.request_response(answer)
+    service.fire_and_forget(answer)
+    with pytest.raises(UsageError, match="there is a handler for a request and response already"):
+        service.request_response(answer)
+    with pytest.raises(UsageError, match="make it an `async def`"):
+        Service().request_response(lambda data: data)
+    with pytest.raises(UsageError, match="make it an `async def`"):
+        Service().fire_and_forget(lambda data: None)
+    with pytest.raises(UsageError, match="give it one parameter for the data"):
+        Service().request_stream(lambda: [b""])
+    with pytest.raises(UsageError, match="give it one parameter for the data"):
+        Service(setup=lambda: True)

@@ -19,6 +19,7 @@ from penstock.builtin._tcp_sockets import bind_tcp, is_loopback, open_tcp, peer_
 from penstock.plugins import ByteConnection, Connection, Facts, Listener, Peer, Tls, Transport, TransportOptions, Url, certificate_of
 
 # OpenSSL's words for bytes that cannot be the beginning of a handshake.
+_REFUSED_VERSION: Final = "TLSV1_ALERT_PROTOCOL_VERSION"
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"})
 
 
@@ -115,5 +116,7 @@ def _reason(error: BaseException) -> str:
         return f"its certificate does not hold: {cause.verify_message.rstrip('.')}. {_REMEDIES.get(cause.verify_code, _UNKNOWN)}"
     if isinstance(cause, ssl.SSLError):
         reason = getattr(cause, "reason", None)
+        if reason == _REFUSED_VERSION:
+            return "it speaks no version of TLS that we do, or none at all; is it a server in the clear (tcp://)?"
         return "what it sent is not TLS; is it a server in the clear (tcp://)?" if reason in _NOT_TLS else str(reason or cause)
     return str(cause or error) or type(error).__name__

@@ -134,6 +134,10 @@ class Outbox:
     def clear(self) -> None:
         """Drop everything: the connection is over."""
         self.buffer = bytearray()
+        self.close()
+
+    def close(self) -> None:
+        """Take nothing more from streams; what was said already, and comes before the goodbye, goes out."""
         self._large.clear()
         self._blocked.clear()
         self._gathering.clear()

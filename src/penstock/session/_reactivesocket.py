@@ -22,6 +22,7 @@ from penstock.session._extensions import ExtensionHost
 from penstock.session._reactivesocket_hearing import PART, Hearing
 from penstock.session._request import Model, Request
 from penstock.session._settings import DialectSettings
+from penstock.session._states import ConnectionState
 from penstock.wire import reactivesocket as wire
 
 if TYPE_CHECKING:
@@ -185,7 +186,8 @@ class ReactiveSocketDialect:
             self._decoder.feed(data, most=0)
             return False
         more = self._decoder.feed(data, most=1)
-        return more and not session.is_paused
+        is_open = session.state is ConnectionState.OPEN  # or the introduction is still examined, or was refused
+        return more and is_open and self._decoder.feed(b"", most=most)
 
     def held(self) -> int:
         """What the decoder has kept, of a frame that is not whole."""

@@ -26,8 +26,8 @@ from penstock.api import (
 from penstock.session._advice import advised
 from penstock.session._extensions import ExtensionHost
 from penstock.session._request import Model
-from penstock.session._states import ConnectionState
 from penstock.session._settings import DialectSettings
+from penstock.session._states import ConnectionState
 from penstock.wire import rsio
 
 if TYPE_CHECKING:

@@ -198,7 +198,7 @@ class Session:
         self.is_paused = False
         self._left_at = None
         self._end_streams(self._reason)
-        self.outbox.clear()
+        self.outbox.close()
         self.outbox.put(self.last_words or self.dialect.goodbye(reason))
 
     def break_off(self, error: ProtocolError) -> None:
@@ -236,12 +236,14 @@ class Session:
         self.outbox.put(message)
         limits = self.limits
         if self.outbox.waiting > limits.outbound_high + limits.max_element + limits.outbound_control:
+            self.outbox.clear()
             self.break_off(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
 
     def answer(self, message: bytes) -> None:
         """Queue a message; one that the peer has caused may not wait beside too many others."""
         self.send(message)
         if self._is_hearing and not self.is_deaf and not self.outbox.count_answer(len(message)):
+            self.outbox.clear()
             self.break_off(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
 
     def held(self) -> int:

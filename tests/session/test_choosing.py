@@ -1,0 +1,80 @@
+"""One port for all protocols: the first bytes tell."""
+
+import pytest
+
+from penstock.api import Limits, Role
+from penstock.session import ConnectionState, DialectSettings, ReactiveSocketDialect, RsioDialect, Session, chooser
+from penstock.wire import reactivesocket, rsio
+from tests.session._pair import Owner
+
+RSIO, REACTIVESOCKET = (RsioDialect, DialectSettings()), (ReactiveSocketDialect, DialectSettings())
+BOTH = [RSIO, REACTIVESOCKET]
+
+
+def server(offers: list[tuple[type, DialectSettings]] = BOTH, *, framed: bool = False) -> Session:  # type: ignore[assignment]  # lists of tuples of classes
+    kind, settings = offers[0]
+    session = Session(
+        Owner(Role.SERVER),
+        lambda session: kind(session, settings),
+        role=Role.SERVER,
+        limits=Limits(),
+        chance=lambda: 0.5,
+        choose=chooser(offers, framed=framed),
+    )
+    session.start(0.0)
+    return session
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+@pytest.mark.parametrize(
+    ("hello", "name"),
+    [(rsio.encode(rsio.ClientHello()), "rsio"), (reactivesocket.encode(reactivesocket.Setup()), "reactivesocket")],
+    ids=["rsio", "reactivesocket"],
+)
+def test_the_first_bytes_choose_the_dialect_however_they_are_cut(hello: bytes, name: str, size: int) -> None:
+    """Nothing of them is lost for the one that was chosen."""
+    session = server()
+    for start in range(0, len(hello), size):
+        session.receive(hello[start : start + size], 0.0)
+    assert session.dialect.name == name
+    assert session.state in (ConnectionState.OPEN, ConnectionState.GREETING)
+
+
+def test_a_framed_transport_carries_frames_without_their_length() -> None:
+    """They are told by what stands where."""
+    session = server(framed=True)
+    session.receive(reactivesocket.encode(reactivesocket.Setup(), framed=True), 0.0)
+    assert session.dialect.name == "reactivesocket"
+
+
+@pytest.mark.parametrize("offers", [[RSIO], [REACTIVESOCKET], BOTH], ids=["rsio", "reactivesocket", "both"])
+@pytest.mark.parametrize("first", [b"\xff" * 8, b"\x00" * 8, b"get / ht", b"\x00\x00\x00\x10\x00\x00\x00\x02"], ids=bytes.hex)
+def test_who_speaks_nothing_that_is_known_is_refused_by_the_first(offers: list[tuple[type, DialectSettings]], first: bytes) -> None:
+    """In its manner."""
+    session = server(offers)
+    session.receive(first.ljust(16, b"\0"), 0.0)
+    assert session.state is ConnectionState.LEAVING
+    assert session.dialect.name == offers[0][0].name
+
+
+def test_nothing_is_said_before_it_is_known_who_is_there() -> None:
+    """Four bytes of a SETUP might be RSocket 1.0's as well."""
+    session = server()
+    session.receive(b"\x00\x00\x00\x10", 0.0)
+    assert not session.take()
+    assert session.state is ConnectionState.FRESH
+
+
+def test_who_never_says_enough_is_refused_when_its_time_is_over() -> None:
+    """By the first of those that are served."""
+    session = server()
+    session.receive(b"\x00\x00", 0.0)
+    session.tick(Limits().handshake_timeout + 1)
+    assert rsio.encode(rsio.Goodbye(reason="limit:handshake")) in bytes(session.take())
+
+
+def test_a_refusal_in_other_words_is_no_frame_of_the_dialects() -> None:
+    """A transport that carries messages gets it in one piece."""
+    session = server([REACTIVESOCKET], framed=True)
+    session.receive(rsio.encode(rsio.ClientHello()), 0.0)
+    assert [bytes(each) for each in session.split(session.take())] == [rsio.encode(rsio.Goodbye(reason="protocol:not-served"))]
