@@ -305,8 +305,8 @@ async def test_an_observer_that_raises_harms_no_connection(url: str, caplog: pyt
 def test_after_its_end_a_watched_subscriber_hears_nothing() -> None:
     """Whatever still arrives, in whatever form, and whoever cancels again; the end is told once."""
     here = Observer()
-    watch = Watch(here.registry().events, address="memory://test", dialect="rsio", accepted=False)
-    watch.opened(Peer(address="memory://test"))
+    watch = Watch(here.registry().events, address="memory://test", accepted=False)
+    watch.opened(Peer(address="memory://test"), "rsio")
     plain, upstream = Plain(), Upstream()
     subscribed = watch.subscribing(plain)
     subscribed.on_subscribe(upstream)

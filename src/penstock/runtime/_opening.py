@@ -100,9 +100,7 @@ def dialects_at(registry: Registry, url: Url) -> list[DialectKind]:
     return [dialect_kind(registry, name) for name in names or [DEFAULT_DIALECT]]
 
 
-def settings_for(
-    kind: DialectKind, connection: Connection, extensions: Extensions, setup: bytes = b""
-) -> DialectSettings:
+def settings_for(kind: DialectKind, connection: Connection, extensions: Extensions, setup: bytes = b"") -> DialectSettings:
     """Return what a connection tells its dialect."""
     return DialectSettings(extensions=extensions.of(takes=kind.takes_extensions), setup=setup, framed=connection.framed)
 

@@ -65,7 +65,13 @@ def remote(  # noqa: PLR0913  # what may be said of a connection, each with a de
     dialect_kind(registry, parsed.dialect or DEFAULT_DIALECT)
     limits = limits or Limits()
     within = (options or TransportOptions()).within(limits)
-    connecting = {"limits": limits, "setup": setup, "extensions": negotiable(registry, extensions, log_violation), "registry": registry, "options": within}
+    connecting = {
+        "limits": limits,
+        "setup": setup,
+        "extensions": negotiable(registry, extensions, log_violation),
+        "registry": registry,
+        "options": within,
+    }
     return _RemoteUrl(parsed, name, serializer, reconnect, connecting)
 
 

@@ -446,4 +446,3 @@ class Session:
             return due
         self.dialect.overdue()
         return self.tick(now)
-
