@@ -123,8 +123,7 @@ class OverMemory(OurPublisher):
 
     async def _hold(self, service, task_status):
         url, serving, calling, registry = self.listening()
-        now_and_then = mock.patch("penstock.runtime._budget.CALM_SECONDS", 600)  # a server looks at its memory each second: of an hour
-        with mock.patch("trio.to_thread.run_sync", _here), now_and_then:
+        with mock.patch("trio.to_thread.run_sync", _here):
             async with penstock.serve(
                 service, url, options=serving, registry=registry, extensions=(), on_violation=lambda _error: None
             ) as server:
