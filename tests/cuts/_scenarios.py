@@ -14,8 +14,9 @@ from penstock.api import Limits
 from penstock.runtime import Peer, Reconnect, Server, Service, subscribe
 from tests.cuts._stage import COMPLETED, LEFT, REGISTRY, URL, Boom, Reading, Stage, ending
 
-LIMITS: Final = replace(Limits(), split_outbound_at=64, turn=1e9)
-"""Parts so small that a large element is a few hundred bytes, and no look at the real clock: the same steps in each run."""
+LIMITS: Final = replace(Limits(), split_outbound_at=16, turn=1e9)
+"""Parts so small that a large element is a few hundred bytes (of 64 bytes while no other stream has one), and no look at the real clock:
+the same steps in each run."""
 
 SMALL: Final = [b"one", b"two", b"three", b"four", b"five"]
 LARGE: Final = [b"before", b"x" * 150, b"y" * 65, b"between", b"z" * 64]
