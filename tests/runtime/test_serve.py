@@ -279,3 +279,17 @@ async def test_a_server_holds_on_to_nothing_of_a_connection_that_is_over(autojum
         await trio.sleep(5)
         assert server.peers == ()
         assert is_dropped(connection)
+
+
+async def test_a_stranger_is_no_peer_yet(autojump_clock: trio.testing.MockClock) -> None:
+    """A server speaks to nobody who has said no hello: a subscribe before that would end the connection, and by the server's fault."""
+    async with trio.open_nursery() as nursery, serve(Service(), "memory://test") as server:
+        raw = await raw_connection(nursery)
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.peers == ()
+        await raw.send(bytes.fromhex("010000"))
+        assert await raw.receive() == bytes.fromhex("02000101")
+        (peer,) = server.peers
+        async with peer.subscribe("x", demand=1):
+            assert await raw.receive() == bytes.fromhex("1001780001")
+        await raw.abort()
