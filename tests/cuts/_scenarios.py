@@ -18,6 +18,9 @@ LIMITS: Final = replace(Limits(), split_outbound_at=16, turn=1e9)
 """Parts so small that a large element is a few hundred bytes (of 64 bytes while no other stream has one), and no look at the real clock:
 the same steps in each run."""
 
+NARROW: Final = replace(LIMITS, outbound_high=80)
+"""Room for one such part at a time: with more, an element that is alone goes in fewer parts."""
+
 SMALL: Final = [b"one", b"two", b"three", b"four", b"five"]
 LARGE: Final = [b"before", b"x" * 150, b"y" * 65, b"between", b"z" * 64]
 FIXED: Final = [bytes([65 + number]) * 4 for number in range(7)]
@@ -310,8 +313,8 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "an unknown name": Scenario(client=ask_for_nobody, ends=("Rejected", COMPLETED)),
     "small elements by element": Scenario(client=read_by_element, ends=(COMPLETED,)),
     "small elements by batch": Scenario(client=read_by_batch, ends=(COMPLETED,)),
-    "large elements in parts": Scenario(client=read_large, ends=(COMPLETED,)),
-    "large elements, a narrow wire": Scenario(client=read_large, ends=(COMPLETED,), capacity=32),
+    "large elements in parts": Scenario(client=read_large, ends=(COMPLETED,), limits=NARROW),
+    "large elements, a narrow wire": Scenario(client=read_large, ends=(COMPLETED,), capacity=32, limits=NARROW),
     "elements of fixed size": Scenario(client=read_fixed, ends=(COMPLETED,)),
     "elements of fixed size as buffers": Scenario(client=read_buffers, ends=(COMPLETED,)),
     "json": Scenario(client=read_objects, ends=(COMPLETED,)),
