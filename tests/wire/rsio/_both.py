@@ -22,7 +22,7 @@ from penstock.api import (
     Subscriber,
     Subscription,
 )
-from penstock.session import Outbound, RsioDialect, Session
+from penstock.session import DialectSettings, Outbound, RsioDialect, Session
 from penstock.wire import rsio
 from tests.wire.rsio import _spec as spec
 
@@ -217,7 +217,7 @@ class _Dialect(RsioDialect):
     """The dialect, with an ear at its door."""
 
     def __init__(self, session: Session, ours: "Ours") -> None:
-        super().__init__(session, [_Extension()])
+        super().__init__(session, DialectSettings(extensions=[_Extension()]))
         ours.session = session
         self._ours = ours
         limits = rsio.WireLimits(frame=64, name=16, text=20, reason=20, extensions=4)

@@ -17,6 +17,7 @@ from typing import Final
 from penstock.api import ProtocolError
 from penstock.wire.rsio import _layout as layout
 from penstock.wire.rsio import _messages as messages
+from penstock.wire.rsio._runs import run_length
 from penstock.wire.rsio._sink import RsioSink, WireStream
 from penstock.wire.rsio._varint import NEED_MORE, decode_varint
 
@@ -157,13 +158,13 @@ class RsioDecoder:
         return end
 
     def _run(self, data: bytes, start: int, head: int, size: int, stream: WireStream) -> int:
-        """Cut out a run of elements that share a header, comparing the header's bytes a column at a time."""
+        """Cut out a run of elements that share a header; it may be of one."""
         stride = head + size
-        count = (len(data) - start) // stride
-        for place in range(start, start + head):
-            column = data[place : place + (count - 1) * stride + 1 : stride]
-            count = len(column) - len(column.lstrip(column[:1]))
+        count = run_length(data, start, head, stride)
         end = start + count * stride
+        if count == 1:
+            stream.arrived(data[start + head : end])
+            return end
         elements = [element for (element,) in iter_unpack(f"{head}x{size}s", memoryview(data)[start:end])]
         stream.arrived_run(elements)
         return end
