@@ -17,6 +17,7 @@ from typing import Any
 from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, PublisherFailed, Rejected, Role, Subscriber
 from penstock.session._advice import DRAINING, REFUSED
 from penstock.session._bucket import TokenBucket
+from penstock.session._churn import Churn
 from penstock.session._dialect import Dialect
 from penstock.session._drip import Drip
 from penstock.session._idle import Idleness
@@ -29,8 +30,6 @@ from penstock.session._retirement import Retirement
 from penstock.session._states import NEXT_STATE, ConnectionState, Move
 from penstock.session._unfinished import Unfinished
 from penstock.session._words import CUT, CUT_EARLY, shown
-
-CHURN_SECONDS = 1.0
 
 
 class Session:
@@ -88,7 +87,7 @@ class Session:
         self._choose = choose
         self._glitches = TokenBucket(limits.glitch_burst, limits.glitch_rate)
         self._controls = TokenBucket(limits.control_burst, limits.control_rate)
-        self._churn = TokenBucket(limits.churn_burst, limits.churn_rate)
+        self._churn = Churn(limits)
         self._before_hello = 0
         self._reason: Exception | None = None
         self._began = 0.0
@@ -121,6 +120,9 @@ class Session:
             return False
         finally:
             self._is_hearing = False
+        if self._churn.is_too_much(now):
+            self.break_off(ProtocolError("streams are opened and ended faster than is taken here", reason="limit:churn"))
+            return False
         self._drip.fed(offered, self.dialect.held())
         if self._before_hello > self.dialect.preauth_bytes and self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
             self.break_off(ProtocolError("the peer sent too much before its hello was complete", reason="limit:hello"))
@@ -277,8 +279,7 @@ class Session:
         """Free the id of a stream that the peer had opened."""
         if self.serving.get(stream.id) is stream:
             del self.serving[stream.id]
-            if self.now - stream.began < CHURN_SECONDS and not self._churn.spend(1, self.now):
-                self.break_off(ProtocolError("streams are opened and ended faster than is taken here", reason="limit:churn"))
+            self._churn.ended(stream.began)
 
     def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
         """Tell the owner what the peer is not told."""

@@ -334,11 +334,12 @@ class Ours(Subscription):
 
 
 def _reason(said: bytes) -> str:
-    """The reason of a goodbye, which is all that was said."""
-    length = said[1]
-    assert said[0] == spec.TYPES["goodbye"]
-    assert len(said) == 2 + length < 130
-    return said[2:].decode()
+    """The reason of the goodbye, which is the last that was said."""
+    heard = rsio.MessageList()
+    rsio.RsioDecoder(heard, heard.streams).feed(said)
+    last = heard.messages[-1]
+    assert isinstance(last, rsio.Goodbye)
+    return last.reason
 
 
 def by_penstock(data: bytes, *, is_server: bool, pieces: Sequence[int] = (1 << 20,)) -> Outcome:

@@ -327,6 +327,7 @@ def test_each_reason_that_bytes_alone_can_earn_is_tried() -> None:
         "limit:requests",
         "limit:pings",
         "limit:memory",
+        "limit:partial",
         "protocol:ping",
     }
     assert {reason.split()[0] for _, reason in REFUSED.values()} == listed - over_time
