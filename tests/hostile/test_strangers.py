@@ -14,8 +14,8 @@ STRANGERS = {
     "http": (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 400 Bad Request\r\n"),
     "http-2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"HTTP/1.1 400 Bad Request\r\n"),
     "tls": (client_hello_of_tls(), bytes.fromhex("15030300020246")),
-    "rsocket": (RSOCKET_SETUP, bytes.fromhex("00005a 00000000 2c00 00000003".replace(" ", "")) + b"this port speaks"),
-    "rsocket-resume": (RSOCKET_RESUME, bytes.fromhex("00005a 00000000 2c00 00000003".replace(" ", ""))),
+    "rsocket": (RSOCKET_SETUP, bytes.fromhex("000059 00000000 2c00 00000003".replace(" ", "")) + b"this port speaks"),
+    "rsocket-resume": (RSOCKET_RESUME, bytes.fromhex("000059 00000000 2c00 00000003".replace(" ", ""))),
 }
 
 

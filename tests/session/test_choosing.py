@@ -1,5 +1,7 @@
 """One port for all protocols: the first bytes tell."""
 
+from typing import ClassVar
+
 import pytest
 
 from penstock.api import Limits, Role
@@ -78,3 +80,32 @@ def test_a_refusal_in_other_words_is_no_frame_of_the_dialects() -> None:
     session = server([REACTIVESOCKET], framed=True)
     session.receive(rsio.encode(rsio.ClientHello()), 0.0)
     assert [bytes(each) for each in session.split(session.take())] == [rsio.encode(rsio.Goodbye(reason="protocol:not-served"))]
+
+
+class Eager(RsioDialect):
+    """Notes when it is started."""
+
+    begun: ClassVar[list[str]] = []
+
+    def start(self, now: float) -> None:
+        self.begun.append("eager")
+        super().start(now)
+
+
+def test_the_one_that_is_chosen_is_started_and_no_other() -> None:
+    """Whatever it says then, the client has begun to speak it."""
+    Eager.begun.clear()
+    session = server([(Eager, DialectSettings()), REACTIVESOCKET])
+    session.receive(reactivesocket.encode(reactivesocket.Setup()), 0.0)
+    assert Eager.begun == []
+    session = server([REACTIVESOCKET, (Eager, DialectSettings())])
+    session.receive(rsio.encode(rsio.ClientHello()), 0.0)
+    assert Eager.begun == ["eager"]
+
+
+@pytest.mark.parametrize(("offers", "says"), [(BOTH, b"speaks rsio and reactivesocket; connect"), ([RSIO], b"speaks rsio; connect")])
+def test_a_stranger_is_told_what_is_served_here(offers: list[tuple[type, DialectSettings]], says: bytes) -> None:
+    """And nothing that is not."""
+    session = server(offers)
+    session.receive(b"GET / HTTP/1.1\r\n\r\n", 0.0)
+    assert says in bytes(session.take())

@@ -3,24 +3,29 @@
 import ast
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.session import Dialect, RsioDialect
+from penstock.api import Limits, PublicError, Role
+from penstock.session import Dialect, Fault, ReactiveSocketDialect, RsioDialect, Session
 from penstock.session import _dialect as module
+from penstock.wire import rsio
+from tests.session._pair import Owner, Reader, Script
 
 FOLDER = Path(module.__file__).parent
-CORE = ["_session.py", "_outbound.py", "_inbound.py", "_outbox.py", "_ledger.py", "_retirement.py"]
+CORE = ["_session.py", "_outbound.py", "_inbound.py", "_outbox.py", "_ledger.py", "_retirement.py", "_states.py", "_unfinished.py"]
 METHODS = {name for name, value in vars(Dialect).items() if inspect.isfunction(value) and not name.startswith("_")}
 OFFERED = METHODS | {name for name in [*vars(Dialect), *Dialect.__annotations__] if not name.startswith("_")}
 FOR_THE_OWNER = {"name", "models"}
 
 
-def test_rsio_offers_all_that_a_dialect_must() -> None:
+@pytest.mark.parametrize("kind", [RsioDialect, ReactiveSocketDialect])
+def test_each_dialect_offers_all_that_one_must(kind: type) -> None:
     """With the same parameters, in the same order."""
     for name in METHODS:
         asked = list(inspect.signature(getattr(Dialect, name)).parameters)
-        assert list(inspect.signature(getattr(RsioDialect, name)).parameters) == asked, name
+        assert list(inspect.signature(getattr(kind, name)).parameters) == asked, name
 
 
 @pytest.mark.parametrize("file", CORE)
@@ -42,3 +47,63 @@ def test_everything_that_is_offered_is_asked_for() -> None:
     """A method that nobody calls would be a burden to the next protocol."""
     text = "".join((FOLDER / file).read_text(encoding="utf-8") for file in CORE)
     assert {name for name in OFFERED if f"dialect.{name}" not in text} == FOR_THE_OWNER
+
+
+class Noting(RsioDialect):
+    """Notes what the core says and why."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.whole = 10
+        self.faults: list[tuple[str, Fault]] = []
+        self.targets: list[Any] = []
+
+    def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
+        self.faults.append((text, fault))
+        return super().error(stream_id, text, fault)
+
+    def next_id(self, target: Any) -> int:
+        self.targets.append(target)
+        return super().next_id(target)
+
+
+def noting(role: Role = Role.SERVER) -> tuple[Owner, Noting]:
+    owner = Owner(role)
+    session = owner.session = Session(owner, Noting, role=role, limits=Limits(split_outbound_at=4), chance=lambda: 0.5)
+    session.start(0.0)
+    session.receive(rsio.encode(rsio.ClientHello() if role is Role.SERVER else rsio.ServerHello()), 0.0)
+    assert isinstance(session.dialect, Noting)
+    return owner, session.dialect
+
+
+def ask(owner: Owner, stream_id: int) -> Script:
+    source = owner.publishers["s"] = Script()
+    owner.session.receive(rsio.encode(rsio.Subscribe(publisher="s", subscriber=stream_id, demand=3)), 0.0)
+    return source
+
+
+def test_a_dialect_is_told_why_a_stream_ends_with_an_error() -> None:
+    """It never began, its publisher failed, or the peer broke its contract: a text alone could be anybody's."""
+    owner, dialect = noting()
+    owner.session.receive(rsio.encode(rsio.Subscribe(publisher="nobody", subscriber=0)), 0.0)
+    ask(owner, 1).fail(PublicError("refused"))
+    ask(owner, 2)
+    owner.session.receive(rsio.encode(rsio.Request(subscriber=2, demand=0)), 0.0)
+    assert dialect.faults == [("no such publisher", Fault.REFUSED), ("refused", Fault.FAILED), ("illegal demand", Fault.INVALID)]
+
+
+def test_a_dialect_says_up_to_what_length_an_element_goes_as_a_whole() -> None:
+    """One byte more, and it goes in parts; here in one that is the last one, too."""
+    owner, _ = noting()
+    source = ask(owner, 0)
+    owner.session.take()
+    source.emit(bytes(10), bytes(11))
+    said = bytes(owner.session.take())
+    assert said.startswith(rsio.next_header(0, 10) + bytes(10) + b"\x24")
+
+
+def test_a_dialect_knows_what_it_is_asked_an_id_for() -> None:
+    """An answer to a stream of the peer's may have the id of that."""
+    owner, dialect = noting(Role.CLIENT)
+    owner.session.subscribe("s", Reader(1))
+    assert dialect.targets == ["s"]

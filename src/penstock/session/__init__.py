@@ -5,7 +5,7 @@ One core for every protocol; what belongs to one alone is its dialect. May impor
 
 from penstock.session._advice import NO_SUCH, PRIVATE, REFUSED
 from penstock.session._choosing import chooser
-from penstock.session._dialect import Dialect
+from penstock.session._dialect import Dialect, Fault
 from penstock.session._inbound import Inbound
 from penstock.session._outbound import Outbound
 from penstock.session._owner import SessionOwner
@@ -27,6 +27,7 @@ __all__ = [
     "Dialect",
     "DialectKind",
     "DialectSettings",
+    "Fault",
     "Inbound",
     "Model",
     "Outbound",

@@ -23,8 +23,6 @@ ENOUGH: Final = 8
 TLS_ALERT: Final = bytes.fromhex("15 0303 0002 02 46")
 """A fatal alert, protocol_version: what a TLS client takes for a refusal, and reports as one."""
 
-WHAT_TO_DO: Final = "this port speaks RS.io and ReactiveSocket; connect with a client of one of these"
-
 
 def chooser(offers: Sequence[tuple[DialectKind, DialectSettings]], *, framed: bool) -> "Callable[[Session, bytes], Dialect | None]":
     """Return what chooses among `offers` by a client's first bytes; what it raises says what the client spoke instead."""
@@ -36,7 +34,7 @@ def chooser(offers: Sequence[tuple[DialectKind, DialectSettings]], *, framed: bo
             return kind(session, settings)
         if not framed and len(first) < ENOUGH and (None in verdicts or _may_be_known(first)):
             return None
-        stranger = _stranger(first, framed=framed)
+        stranger = _stranger(first, _what_to_do([kind.name for kind, _ in offers]), framed=framed)
         if stranger is not None:
             what, token, session.last_words = stranger
             raise ProtocolError(f"the client speaks {what}, which is not served here", reason=f"protocol:{token}")
@@ -51,7 +49,11 @@ def _may_be_known(first: bytes) -> bool:
     return first[:1] == b"\0" or first[:1].isalpha()
 
 
-def _stranger(first: bytes, *, framed: bool) -> tuple[str, str, bytes] | None:
+def _what_to_do(names: Sequence[str]) -> str:
+    return f"this port speaks {' and '.join(names)}; connect with a client of {'one of these' if names[1:] else 'that'}"
+
+
+def _stranger(first: bytes, advice: str, *, framed: bool) -> tuple[str, str, bytes] | None:
     """What else a client may speak: its name, a token for it, and the refusal in its own words."""
     if first[:1] == bytes([rsio.CLIENT_HELLO]):
         return "RS.io", "not-served", rsio.encode(rsio.Goodbye(reason="protocol:not-served"))
@@ -60,19 +62,19 @@ def _stranger(first: bytes, *, framed: bool) -> tuple[str, str, bytes] | None:
     if first[:2] == b"\x16\x03":
         return "TLS", "tls", TLS_ALERT
     if len(first) >= ENOUGH and first[:3].isalpha() and first[:3].isupper():
-        return "HTTP", "http", _http_refusal()
+        return "HTTP", "http", _http_refusal(advice)
     if len(first) >= ENOUGH and first[3:7] == bytes(4) and first[7] >> 2 in (1, 13):
-        return "RSocket 1.0", "rsocket", _rsocket_refusal()
+        return "RSocket 1.0", "rsocket", _rsocket_refusal(advice)
     return None
 
 
-def _http_refusal() -> bytes:
-    text = f"No HTTP here: {WHAT_TO_DO}.\n".encode()
+def _http_refusal(advice: str) -> bytes:
+    text = f"No HTTP here: {advice}.\n".encode()
     head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
     return head.encode() + text
 
 
-def _rsocket_refusal() -> bytes:
+def _rsocket_refusal(advice: str) -> bytes:
     """An ERROR on stream 0 with the code REJECTED_SETUP: 24 bits of length, stream, type and flags, code, text."""
-    body = bytes(4) + (0x0B << 10).to_bytes(2) + (3).to_bytes(4) + WHAT_TO_DO.encode()
+    body = bytes(4) + (0x0B << 10).to_bytes(2) + (3).to_bytes(4) + advice.encode()
     return len(body).to_bytes(3) + body

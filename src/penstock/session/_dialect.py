@@ -1,13 +1,26 @@
 """What a dialect is to the session: how its protocol says things, and the rules that are its own.
 
 The session core knows streams, demand, splitting, and the end; a dialect knows bytes, ids, the handshake, and what its protocol calls
-an error. Decoding, a dialect calls the core's `peer_…` methods; sending, the core calls the dialect's methods below.
+an error. Decoding, a dialect calls the core's `peer_…` methods; sending, the core calls the dialect's methods below. Those that return
+bytes only say: what they return is queued as it is, and ``b""`` says nothing.
 """
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import Any, Protocol
 
 from penstock.session._request import Model
+
+
+class Fault(Enum):
+    """Why a stream of this side's ends with an error: for a dialect that has a code for each."""
+
+    REFUSED = "refused"
+    """It never began: nothing was done."""
+    FAILED = "failed"
+    """Its publisher failed."""
+    INVALID = "invalid"
+    """The peer has broken its contract."""
 
 
 class Dialect(Protocol):
@@ -25,12 +38,15 @@ class Dialect(Protocol):
     answers_goodbye: bool
     """A goodbye is answered by one; where it is not, the transport's end is the answer."""
 
+    whole: int
+    """The longest element that goes as a whole. A longer one goes in parts of `Limits.split_outbound_at`, in turn with other streams'."""
+
     @property
     def preauth_bytes(self) -> int:
         """How much the peer may send before its hello is complete."""
 
     def start(self, now: float, /) -> None:
-        """Say hello, where this side does so unasked."""
+        """Begin: a client says hello, where one is due. Where a client's first bytes choose the dialect, they are fed right after."""
 
     def feed(self, data: bytes, most: int, /) -> bool:
         """Decode `data`, at most `most` messages of it; return whether some may be left. Raises ProtocolError."""
@@ -44,8 +60,8 @@ class Dialect(Protocol):
     def overdue(self) -> None:
         """The time for the handshake is over, and the session is not open."""
 
-    def next_id(self) -> int:
-        """Return the id for a stream that this side opens."""
+    def next_id(self, target: Any, /) -> int:
+        """Return the id for what this side asks for. Who asked may change its mind before `subscribe` is called."""
 
     def subscribe(self, stream_id: int, target: Any, demand: int, /) -> bytes:
         """Open a stream."""
@@ -63,7 +79,7 @@ class Dialect(Protocol):
         """Accept a stream that the peer opened."""
 
     def header(self, stream_id: int, length: int, /) -> bytes:
-        """What stands before an element that goes as a whole; ``length`` is -1 where the size is fixed."""
+        """What stands before an element that goes as a whole. It may serve for all that follow, as long as they have this length."""
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray, /) -> None:
         """Write elements of fixed size, which lie one behind the other in `elements`."""
@@ -74,7 +90,7 @@ class Dialect(Protocol):
     def complete(self, stream_id: int, /) -> bytes:
         """End a stream well."""
 
-    def error(self, stream_id: int, text: str, /) -> bytes:
+    def error(self, stream_id: int, text: str, fault: Fault, /) -> bytes:
         """End a stream with an error."""
 
     def goodbye(self, reason: str, /) -> bytes:

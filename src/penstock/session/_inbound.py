@@ -66,7 +66,7 @@ class Inbound(Subscription):
     def begun(self, element_size: int) -> None:
         """The publisher has accepted."""
         if self.element_size >= 0:
-            raise ProtocolError(f"a second onSubscribe on stream {self.id}", reason=f"protocol:stream {self.id}")
+            raise ProtocolError(f"stream {self.id} was accepted twice", reason=f"protocol:stream {self.id}")
         self.element_size = element_size
         subscriber = self._subscriber
         told = getattr(subscriber, "on_element_size", None) if element_size else None

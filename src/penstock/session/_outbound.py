@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.api import PublicError, Subscriber, Subscription, UsageError
 from penstock.session._advice import PRIVATE
+from penstock.session._dialect import Fault
 from penstock.session._ledger import Ledger
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Outbound(Ledger, Subscriber[bytes]):
 
     def refuse(self, text: str) -> None:
         """End before it began."""
-        self._end_with_text(text)
+        self._end_with_text(text, Fault.REFUSED)
 
     # --- for the peer
 
@@ -135,7 +136,7 @@ class Outbound(Ledger, Subscriber[bytes]):
     def cancelled_with(self, text: str) -> None:
         """The peer broke this stream's contract: let the publisher go, and say so."""
         upstream = self._upstream
-        self._end_with_text(text)
+        self._end_with_text(text, Fault.INVALID)
         if upstream is not None:
             upstream.cancel()
 
@@ -167,7 +168,7 @@ class Outbound(Ledger, Subscriber[bytes]):
 
     def on_error(self, error: BaseException, /) -> None:
         self._session.publisher_failed(self, error)
-        self._end_with_text(str(error) if isinstance(error, PublicError) else PRIVATE)
+        self._end_with_text(str(error) if isinstance(error, PublicError) else PRIVATE, Fault.FAILED)
 
     def on_complete(self, /) -> None:
         if self._held or self._surplus:
@@ -205,7 +206,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             return False
         element, before = held[0], self._offset
         if not self._offset and len(element) <= session.whole:
-            into += session.dialect.header(self.id, len(element)) if not self.element_size else session.dialect.header(self.id, -1)
+            into += session.dialect.header(self.id, len(element))
             into += element
             held.popleft()
             self._outbox.large -= len(element)
@@ -376,10 +377,10 @@ class Outbound(Ledger, Subscriber[bytes]):
         if upstream is not None:
             upstream.cancel()
 
-    def _end_with_text(self, text: str) -> None:
+    def _end_with_text(self, text: str, fault: Fault) -> None:
         if self.is_live:
             self._let_go()
-            self._session.answer(self._session.dialect.error(self.id, text[: self._session.limits.max_error_text // 4]))
+            self._session.answer(self._session.dialect.error(self.id, text[: self._session.limits.max_error_text // 4], fault))
 
     def _let_go(self) -> Subscription | None:
         """End: forget the publisher and what waits, and free the id."""

@@ -18,6 +18,7 @@ from penstock.api import (
     ProtocolError,
     Role,
 )
+from penstock.session._dialect import Fault
 from penstock.session._extensions import ExtensionHost
 from penstock.session._reactivesocket_hearing import PART, Hearing
 from penstock.session._request import Model, Request
@@ -51,6 +52,7 @@ class ReactiveSocketDialect:
     def __init__(self, session: "Session", settings: DialectSettings = DEFAULT) -> None:
         self._session = session
         self._setup = settings.setup
+        self.whole: int = session.limits.split_outbound_at
         self.extensions = ExtensionHost(session, settings.extensions, _extension_message)
         # Odd ids from the client and even ones from the server: a dump reads better. The two spaces are apart in any case.
         self._next_id = -1 if session.role is Role.CLIENT else 0
@@ -85,7 +87,7 @@ class ReactiveSocketDialect:
         else:
             self._session.break_off(ProtocolError("no SETUP came, or it was not accepted, in time", reason="limit:handshake"))
 
-    def next_id(self) -> int:
+    def next_id(self, target: Any) -> int:
         """Ids count up by two and are never used again: a late response is told from another by its id."""
         self._next_id += 2
         return self._next_id
@@ -128,7 +130,7 @@ class ReactiveSocketDialect:
         """Each element in a frame of its own, or several where it is large."""
         view = memoryview(elements)
         for start in range(0, len(elements), size):
-            if size <= self._session.whole:
+            if size <= self.whole:
                 into += self.header(stream_id, size)
                 into += view[start : start + size]
             else:
@@ -146,10 +148,10 @@ class ReactiveSocketDialect:
             return b""
         if model is Model.STREAM:
             return wire.response_header(stream_id, 0, wire.COMPLETE)
-        return self.error(stream_id, NO_VALUE if model is Model.RESPONSE else SUBSCRIPTION_ENDED)
+        return self.error(stream_id, NO_VALUE if model is Model.RESPONSE else SUBSCRIPTION_ENDED, Fault.FAILED)
 
-    def error(self, stream_id: int, text: str) -> bytes:
-        """End a stream with an error."""
+    def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
+        """End a stream with an error. The draft has a text for it, and no code."""
         self.answering.pop(stream_id, None)
         return wire.encode(wire.Error(stream_id=stream_id, data=text.encode(errors="replace")))
 

@@ -128,8 +128,6 @@ class Hearing:
         if not isinstance(stream, Inbound):
             session.glitch()
             return
-        if stream.element_size < 0:
-            stream.begun(0)
         refused = text in REFUSALS
         self._ended(stream_id, Rejected(f"the peer refused this request: {text}", processed=False) if refused else PublisherFailed(text))
 

@@ -24,7 +24,9 @@ from penstock.api import (
     UsageError,
 )
 from penstock.session._advice import advised
+from penstock.session._dialect import Fault
 from penstock.session._extensions import ExtensionHost
+from penstock.session._inbound import Inbound
 from penstock.session._request import Model
 from penstock.session._settings import DialectSettings
 from penstock.session._states import ConnectionState
@@ -56,6 +58,7 @@ class RsioDialect:
         """The ids of the extensions that both sides have."""
         self._has_begun = False  # the peer's first byte is in
         limits = session.limits
+        self.whole: int = limits.split_outbound_at
         self._decoder = rsio.RsioDecoder(
             self,
             session.streams,
@@ -86,7 +89,7 @@ class RsioDialect:
         seconds = self._session.limits.handshake_timeout
         self._session.break_off(ProtocolError(f"the peer did not say hello within {seconds:g} s", reason="limit:handshake"))
 
-    def next_id(self) -> int:
+    def next_id(self, target: Any) -> int:
         """Ids count up and are never used again: an old element must find the size of the stream it belongs to."""
         self._next_id += 1
         return self._next_id - 1
@@ -112,8 +115,8 @@ class RsioDialect:
         return rsio.encode(rsio.OnSubscribe(subscriber=stream_id, element_size=element_size))
 
     def header(self, stream_id: int, length: int) -> bytes:
-        """Say which stream an element is for, and its length unless that is fixed."""
-        return rsio.fixed_header(stream_id) if length < 0 else rsio.next_header(stream_id, length)
+        """Say which stream an element is for, and its length."""
+        return rsio.next_header(stream_id, length)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """All of them as one message; as several where that would be longer than a peer takes."""
@@ -131,8 +134,8 @@ class RsioDialect:
         """End a stream well."""
         return rsio.encode(rsio.OnComplete(subscriber=stream_id))
 
-    def error(self, stream_id: int, text: str) -> bytes:
-        """End a stream with an error."""
+    def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
+        """End a stream with an error. That it was refused is told by when that comes: before onSubscribe."""
         return rsio.encode(rsio.OnError(subscriber=stream_id, error=text))
 
     def goodbye(self, reason: str) -> bytes:
@@ -186,7 +189,7 @@ class RsioDialect:
             case rsio.OnComplete():
                 self._session.peer_ended(message.subscriber, None)
             case rsio.OnError():
-                self._session.peer_ended(message.subscriber, PublisherFailed(advised(message.error)))
+                self._session.peer_ended(message.subscriber, self._failure(message))
             case rsio.ExtensionMessage():
                 self._extension_message(message)
             case rsio.Goodbye():
@@ -200,6 +203,13 @@ class RsioDialect:
         name = message.publisher
         bad = not name.isprintable() and any("\udc80" <= letter <= "\udcff" for letter in name)
         self._session.peer_subscribed(message.subscriber, name, message.demand, "the publisher's name is no UTF-8" if bad else None)
+
+    def _failure(self, message: rsio.OnError) -> Exception:
+        """An error before onSubscribe is a refusal."""
+        stream, text = self._session.streams.get(message.subscriber), advised(message.error)
+        if isinstance(stream, Inbound) and stream.element_size < 0:
+            return Rejected(f"the peer refused this stream: {text}")
+        return PublisherFailed(text)
 
     def _extension_message(self, message: rsio.ExtensionMessage) -> None:
         extension = self._active.get(message.type)

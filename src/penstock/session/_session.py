@@ -7,14 +7,15 @@ Rules of this file:
 
 * Three answers to bad input, and no fourth. *Fatal*: goodbye with a fixed reason, everything ends. *One stream*: an error or a cancel
   on that id. *Tolerated*: ignored, for a token of the glitch budget; when that is empty it is fatal.
-* What the peer opened is in `serving`, what this side opened in `streams`. The two id spaces have nothing to do with each other.
+* What the peer opened is in `serving`, what this side opened in `streams`. An id may be in both,
+  where the dialect's ids are shared.
 * After the session is over nothing is sent and nobody is told of anything more.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, PublisherFailed, Rejected, Role, Subscriber
+from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, Role, Subscriber
 from penstock.session._advice import DRAINING, REFUSED
 from penstock.session._bucket import TokenBucket
 from penstock.session._churn import Churn
@@ -75,11 +76,11 @@ class Session:
         self.partial_bytes: int = 0
         self.outgoing: Callable[[bytes], bytes] | None = None
         self.incoming: Callable[[bytes], bytes] | None = None
-        self.whole: int = limits.split_outbound_at
         self.outbox: Outbox = Outbox(limits, owner.wake)
         self.grew: Callable[[int], object] = lambda _: None
         """Told of bytes that are about to wait here: with a whole helping of elements, not with each."""
         self.dialect: Dialect = make_dialect(self)
+        self.whole: int = self.dialect.whole
         self.unfinished: Unfinished = Unfinished(limits)
         self.last_words: bytes = b""
         """What to say instead of a goodbye to a peer that speaks no protocol of ours."""
@@ -99,9 +100,10 @@ class Session:
     # --- for the owner: bytes and time
 
     def start(self, now: float) -> None:
-        """Begin to talk."""
+        """Begin to talk; where the peer's first bytes choose the dialect, later."""
         self.now = self._began = now
-        self.dialect.start(now)
+        if self._choose is None:
+            self.dialect.start(now)
 
     def receive(self, data: bytes, now: float, *, most: int = 1 << 62) -> bool:
         """Take what arrived and act on it; return whether there is more to do, for which call again with no data."""
@@ -173,7 +175,7 @@ class Session:
 
     def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> Inbound:
         """Open a stream to the peer's publisher `target` and give `subscriber` its subscription."""
-        stream = Inbound(self, self.dialect.next_id(), subscriber)
+        stream = Inbound(self, self.dialect.next_id(target), subscriber)
         subscriber.on_subscribe(stream)
         if not stream.is_wanted:  # cancelled inside on_subscribe: the peer need not hear of it
             return stream
@@ -188,7 +190,7 @@ class Session:
         """Say something that has no answer. Raises why nothing can be said any more."""
         if self.is_deaf:
             raise self._reason or ConnectionLost("this connection is closing; connect again")
-        self.send(self.dialect.fire(self.dialect.next_id(), target))
+        self.send(self.dialect.fire(self.dialect.next_id(target), target))
 
     def leave(self, reason: str, error: Exception | None = None) -> None:
         """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it."""
@@ -372,7 +374,7 @@ class Session:
         elif stream.element_size < 0:
             self.retirement.resize(stream_id, element_size)
         else:
-            raise ProtocolError(f"a second onSubscribe on stream {stream_id}", reason=f"protocol:stream {stream_id}")
+            raise ProtocolError(f"stream {stream_id} was accepted twice", reason=f"protocol:stream {stream_id}")
 
     def peer_ended(self, stream_id: int, error: Exception | None) -> None:
         """The peer ended a stream that this side opened."""
@@ -384,8 +386,6 @@ class Session:
         self.unfinished.forget(stream)
         if error is None:
             stream.completed()
-        elif stream.element_size < 0 and isinstance(error, PublisherFailed):
-            stream.failed(Rejected(f"the peer refused this stream: {error}"))  # an error before the stream began
         else:
             stream.failed(error)
 
@@ -414,7 +414,8 @@ class Session:
         dialect = choose(self, self._first)
         if dialect is None:
             return b""
-        self.dialect, self._choose = dialect, None
+        self.dialect, self.whole, self._choose = dialect, dialect.whole, None
+        dialect.start(self.now)
         first, self._first = self._first, b""
         return first
 

@@ -28,6 +28,9 @@ class DialectSettings:
 class DialectKind(Protocol):
     """What makes a dialect for each connection: its class, as a rule. It is what `Offer.make` must be in ``penstock_dialects``."""
 
+    name: str
+    """The dialect's, as in a URL."""
+
     takes_extensions: bool
     """Extensions are on unless they are switched off."""
 
