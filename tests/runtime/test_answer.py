@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import ConnectionLost, NoElement, PublisherFailed, Rejected, UsageError
+from penstock.api import ConnectionLost, Limits, NoElement, PublisherFailed, Rejected, UsageError
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime._answer import Answer
 from tests.runtime._requests import Handlers
@@ -183,3 +183,56 @@ async def test_a_stream_that_ends_without_a_value_says_so() -> None:
         answer.on_error(ValueError("late"))
         with pytest.raises(NoElement):
             await answer.receive(peer.source("x"))  # type: ignore[arg-type]  # a source of the peer's
+
+
+async def test_a_thousand_requests_and_more_are_use_and_no_abuse() -> None:
+    """Each ends as soon as it has begun, as it should; and after the end of the connection its reason is told."""
+    handlers = Handlers()
+    async with serve(handlers.service, "memory://r") as server:
+        async with connect("reactivesocket+" + server.addresses[0]) as peer:
+            for _ in range(1200):
+                assert await peer.request_response(b"ab") == b"ba"
+
+
+async def test_whoever_asks_after_the_end_is_told_why_it_ended() -> None:
+    """In a request, and where nothing is answered."""
+    async with trio.open_nursery() as nursery:
+        server = await nursery.start(_served, "memory://r")
+        async with connect("reactivesocket+memory://r") as peer:
+            assert await peer.request_response(b"ab") == b"ba"
+            server.cancel()
+            while peer.is_connected:
+                await trio.testing.wait_all_tasks_blocked()
+            for ask in (peer.request_response, peer.fire_and_forget):
+                with pytest.raises(ConnectionLost, match="shutdown"):
+                    await ask(b"late")
+
+
+async def _served(url: str, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
+    with trio.CancelScope() as scope:
+        async with serve(Handlers().service, url):
+            task_status.started(scope)
+            await trio.sleep_forever()
+
+
+async def test_request_data_fits_into_the_frame_of_its_request() -> None:
+    """The demand of a stream takes eight bytes of it; what a peer with the same limits would refuse is refused here."""
+    limits = Limits(max_frame=3000)
+    async with serve(Handlers().service, "memory://r", limits=limits) as server:
+        async with connect("reactivesocket+" + server.addresses[0], limits=limits) as peer:
+            assert len(await peer.request_response(bytes(3000))) == 3000
+            async with peer.request_stream(bytes(2992)) as stream:
+                assert len([element async for element in stream]) == 3
+            with pytest.raises(UsageError, match="3000 is the most"):
+                await peer.request_response(bytes(3001))
+            with pytest.raises(UsageError, match="2992 is the most"):
+                peer.request_stream(bytes(2993))
+
+
+async def test_a_setup_that_a_peer_with_the_same_limits_refuses_is_refused_here() -> None:
+    """And the largest one is taken."""
+    with pytest.raises(UsageError, match="4080 is the most"):
+        connect("reactivesocket+memory://r", setup=bytes(4081))
+    async with serve(Handlers().service, "memory://r") as server:
+        async with connect("reactivesocket+" + server.addresses[0], setup=bytes(4080)) as peer:
+            assert await peer.request_response(b"ab") == b"ba"

@@ -94,6 +94,21 @@ def test_a_subscription_has_no_good_end() -> None:
     assert str(end) == "subscription terminated"
 
 
+def test_requests_for_one_value_that_are_answered_are_no_churn() -> None:
+    """However many; those that are cancelled or refused are."""
+    raw = RawSocket(limits=limited(churn_burst=1, churn_rate=1e-9)).greet()
+    for number in range(1, 21):
+        source = raw.serve("RESPONSE s")
+        raw.say(wire.RequestResponse(stream_id=number, data=b"s"))
+        source.emit(b"value")
+        source.complete()
+    assert raw.session.state is ConnectionState.OPEN
+    raw.hear()
+    raw.say(wire.RequestResponse(stream_id=21, data=b"s"), wire.Cancel(stream_id=21))
+    raw.say(wire.RequestResponse(stream_id=22, data=b"nowhere"))
+    assert [each.data for each in raw.hear() if isinstance(each, wire.Error) and not each.stream_id] == [b"limit:churn"]
+
+
 def test_what_needs_no_answer_arrives_and_leaves_nothing() -> None:
     """No stream on either side."""
     pair = RsPair()

@@ -221,6 +221,28 @@ def test_a_second_value_of_a_request_for_one_is_nothing_and_costs_nothing() -> N
     assert raw.session.state is OPEN
 
 
+def test_a_bare_end_that_no_value_has_earned_is_a_glitch() -> None:
+    """One for each value that came without the end, and no more."""
+    raw = RawSocket(Role.CLIENT, limits=limited(glitch_burst=2, glitch_rate=1e-6))
+    raw.ask(Model.RESPONSE, 1)
+    end = wire.Response(stream_id=1, complete=True, data=b"")
+    raw.say(wire.Response(stream_id=1, data=b"x"), end, end, end)
+    assert raw.session.state is OPEN
+    raw.say(end)
+    assert refused(raw) == "limit:glitches"
+
+
+@pytest.mark.parametrize("cut", [1 << 20, 16, 100])
+def test_a_setup_has_its_limit_however_it_is_cut(cut: int) -> None:
+    """A whole one is no larger than one that comes in pieces."""
+    fits, large = (wire.encode(wire.Setup(data=bytes(size))) for size in (84, 85))
+    limits = limited(preauth_bytes=100)
+    for said, reasons in ((fits, []), (large, ["limit:hello"])):
+        raw = RawSocket(limits=limits)
+        raw.say(*(said[start : start + cut] for start in range(0, len(said), cut)))
+        assert [each.data.decode() for each in raw.hear() if isinstance(each, wire.Error)] == reasons
+
+
 def test_an_error_of_the_connection_ends_everything() -> None:
     """After something was answered it is no refusal."""
     raw, reader = asking()

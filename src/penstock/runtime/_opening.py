@@ -32,6 +32,10 @@ DEFAULT_DIALECT: Final = "rsio"
 """What a URL without a '+' means to a client; a server speaks all."""
 
 
+LARGEST_HEADER: Final = 16
+"""What stands before the data of a SETUP."""
+
+
 def connect(
     url: str,
     *,
@@ -62,6 +66,9 @@ def connect(
         raise UsageError(f"connect() was given service={service!r}; give a penstock.Service: what the peer may subscribe to")
     registry = build_registry() if registry is None else registry
     limits = limits or Limits()
+    if len(setup) > limits.preauth_bytes - LARGEST_HEADER:
+        most = limits.preauth_bytes - LARGEST_HEADER
+        raise UsageError(f"a setup of {len(setup)} bytes; {most} is the most that a peer with the same limits takes (Limits.preauth_bytes)")
     check_transport(registry, parsed)
     if service is not None:
         service.check(registry)

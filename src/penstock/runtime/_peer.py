@@ -2,7 +2,7 @@
 
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -14,6 +14,9 @@ from penstock.runtime._answer import Answer
 from penstock.runtime._conversation import Conversation
 from penstock.runtime._remote_stream import RemoteStream
 from penstock.session import Model, Request
+
+DEMAND_SIZE: Final = 8
+"""Bytes that the initial demand of a stream takes of its request's frame."""
 
 
 class Peer:
@@ -101,8 +104,9 @@ class Peer:
                 "or connect with reactivesocket+…://"
             )
         said = data.encode() if isinstance(data, str) else bytes(data)
-        if len(said) > session.limits.max_frame:
-            raise UsageError(f"request data of {len(said)} bytes; {session.limits.max_frame} is the most, for requests are not split")
+        most = session.limits.max_frame - (DEMAND_SIZE if model in (Model.STREAM, Model.SUBSCRIPTION) else 0)
+        if len(said) > most:
+            raise UsageError(f"request data of {len(said)} bytes; {most} is the most, for requests are not split (Limits.max_frame)")
         return Request(model, said)
 
     def _loader(self, serializer: str) -> Serializer | None:

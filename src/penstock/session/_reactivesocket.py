@@ -92,10 +92,6 @@ class ReactiveSocketDialect:
         self._next_id += 2
         return self._next_id
 
-    def was_ours(self, stream_id: int) -> bool:
-        """Whether this side has ever opened a stream of that id."""
-        return 0 < stream_id <= self._next_id and stream_id % 2 == self._next_id % 2
-
     def subscribe(self, stream_id: int, target: Any, demand: int) -> bytes:
         """Send a request: for the publisher of that name, where `target` is a text."""
         request = target if isinstance(target, Request) else Request(Model.STREAM, target.encode())
@@ -149,6 +145,10 @@ class ReactiveSocketDialect:
         if model is Model.STREAM:
             return wire.response_header(stream_id, 0, wire.COMPLETE)
         return self.error(stream_id, NO_VALUE if model is Model.RESPONSE else SUBSCRIPTION_ENDED, Fault.FAILED)
+
+    def is_answered(self, stream_id: int) -> bool:
+        """The value of a request for one has been said. Ten thousand such requests in a second are use, and no abuse."""
+        return self.answering.get(stream_id) is Model.NAMED
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """End a stream with an error. The draft has a text for it, and no code."""

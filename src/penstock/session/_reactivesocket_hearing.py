@@ -10,6 +10,7 @@ Rules of this file:
 from typing import TYPE_CHECKING, Final
 
 from penstock.api import UNBOUNDED, ProtocolError, PublisherFailed, Rejected, Role
+from penstock.session._advice import DRAINING, NO_SUCH, REFUSED, advised
 from penstock.session._inbound import Inbound
 from penstock.session._request import Model, Request
 from penstock.session._states import ConnectionState
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.session._reactivesocket import ReactiveSocketDialect
     from penstock.session._session import Session
 
-REFUSALS: Final = frozenset({"refused", "draining", "no such publisher"})
+REFUSALS: Final = frozenset({REFUSED, DRAINING, NO_SUCH})
 """Errors of a stream that mean: nothing was done. They are what this side says itself; other peers may say what they like."""
 
 PART: Final = 0
@@ -42,6 +43,8 @@ class Hearing:
         self.is_greeted: bool = session.role is Role.CLIENT
         """A server: the SETUP is in."""
         self._is_accepted = session.role is Role.SERVER  # a client: the server has answered something
+        self._ends_due = 0
+        """Values that came without the end, which some peers send in a frame of its own."""
 
     def setup(self, version: int, stream_id: int, data: bytes) -> None:
         """The client introduces itself."""
@@ -53,6 +56,8 @@ class Hearing:
             raise ProtocolError(f"the client speaks version {version}, and this side version 0", reason=f"version {wire.VERSION}")
         if stream_id:
             raise ProtocolError(f"a SETUP on stream {stream_id}, which belongs on 0", reason="protocol:setup")
+        if len(wire.encode(wire.Setup(data=data))) > session.limits.preauth_bytes:  # however it was cut on its way
+            raise ProtocolError(f"a SETUP with {len(data)} bytes of data", reason="limit:hello")
         self.is_greeted = True
         session.greeted()
         session.introduced(data)
@@ -100,7 +105,7 @@ class Hearing:
         session = self._session
         stream = session.streams.get(stream_id)
         if not isinstance(stream, Inbound):
-            self._late(stream_id, bare_end=complete and not data)
+            self._late(bare_end=complete and not data)
             return
         if stream.element_size < 0:
             stream.begun(0)  # from now on elements come the short way
@@ -113,6 +118,7 @@ class Hearing:
         else:
             stream.arrived_part(PART, data, end)
             if end and (complete or stream_id in self._dialect.single):
+                self._ends_due += not complete
                 self._ended(stream_id, None)
 
     def error(self, stream_id: int, data: bytes) -> None:
@@ -129,7 +135,8 @@ class Hearing:
             session.glitch()
             return
         refused = text in REFUSALS
-        self._ended(stream_id, Rejected(f"the peer refused this request: {text}", processed=False) if refused else PublisherFailed(text))
+        told = advised(text)
+        self._ended(stream_id, Rejected(f"the peer refused this request: {told}", processed=False) if refused else PublisherFailed(told))
 
     def extended(self, stream_id: int, ignore: bool, ext_type: int, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
         """The peer sends something of an extension's. Without a body it says that it has the extension."""
@@ -176,6 +183,7 @@ class Hearing:
         if data or single or not complete:
             stream.arrived(data)
         if (complete or single) and stream.id in self._session.streams:
+            self._ends_due += not complete
             self._ended(stream.id, None)
 
     def _ended(self, stream_id: int, error: Exception | None) -> None:
@@ -186,7 +194,9 @@ class Hearing:
     def _forget(self, stream_id: int) -> None:
         self._dialect.single.discard(stream_id)
 
-    def _late(self, stream_id: int, *, bare_end: bool) -> None:
+    def _late(self, *, bare_end: bool) -> None:
         """A response to a request that is over: it was on its way, or ends what one value has ended."""
-        if not (bare_end and self._dialect.was_ours(stream_id)):
+        if bare_end and self._ends_due:
+            self._ends_due -= 1
+        else:
             self._session.retirement.late_elements(1)

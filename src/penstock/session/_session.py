@@ -281,7 +281,8 @@ class Session:
         """Free the id of a stream that the peer had opened."""
         if self.serving.get(stream.id) is stream:
             del self.serving[stream.id]
-            self._churn.ended(stream.began)
+            if not self.dialect.is_answered(stream.id):
+                self._churn.ended(stream.began)
 
     def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
         """Tell the owner what the peer is not told."""
@@ -435,6 +436,7 @@ class Session:
 
     def _end(self, move: Move, error: Exception, *, farewell: bytes = b"") -> None:
         self._move(move)
+        self._reason = error  # for whoever asks for something after the end
         self.is_paused = False
         self._end_streams(error)
         self.outbox.clear()
