@@ -20,6 +20,7 @@ import trustme
 import penstock
 from penstock.builtin import PipeTransport
 from penstock.plugins import Tls, TransportOptions, build_registry, hookimpl
+from penstock.session import Model
 from tests.tck._ours import OurPublisher, numbers, numbers_and_an_error, numbers_slowly
 
 COUNTER = itertools.count()  # a check may make several publishers, and a name in memory can be taken once
@@ -116,6 +117,10 @@ class OverMemory(OurPublisher):
     def connecting(self, address):
         return address
 
+    def asking(self, peer):
+        """The peer's publisher, as a source."""
+        return peer.source("numbers", serializer=self.serializer)
+
     async def _remote(self, function):
         service = penstock.Service()
         service.publisher("numbers", serializer=self.serializer)(function)
@@ -132,7 +137,7 @@ class OverMemory(OurPublisher):
     async def _connect(self, address, options, registry, task_status):
         async with penstock.connect(address, options=options, registry=registry, extensions=()) as peer:
             await peer.wait_accepted()
-            task_status.started(self.bound(peer.source("numbers", serializer=self.serializer)))
+            task_status.started(self.bound(self.asking(peer)))
             await trio.sleep_forever()
 
 
@@ -146,7 +151,7 @@ class AnUrl(OverMemory):
     """Each subscription makes a connection of its own, and ends it."""
 
     async def _connect(self, address, options, registry, task_status):
-        named = f"{address}{'/' if address.startswith('memory') else '#'}numbers"
+        named = f"{address}{'/' if '://kit' in address else '#'}numbers"
         source = penstock.remote(named, serializer=self.serializer, options=options, registry=registry, extensions=())
         task_status.started(self.bound(source))
         await trio.sleep_forever()
@@ -197,3 +202,59 @@ class OverPipes(OverMemory):
         finally:
             for number in (to_child, from_parent, to_parent, from_child):
                 os.close(number)
+
+
+class _ThroughReactiveSocket:
+    """A mixin: the same publisher at the same place, asked for in the other protocol."""
+
+    def listening(self):
+        url, *others = super().listening()
+        return f"reactivesocket+{url}", *others
+
+    async def _connect(self, address, options, registry, task_status):
+        # Nothing is waited for: an accepted client is not told so, and need not know.
+        async with penstock.connect(address, options=options, registry=registry) as peer:
+            task_status.started(self.bound(self.asking(peer)))
+            await trio.sleep_forever()
+
+
+class RequestedOverMemory(_ThroughReactiveSocket, OverMemory):
+    """Frames with their lengths."""
+
+
+class RequestedOverFramedMemory(_ThroughReactiveSocket, OverFramedMemory):
+    """Frames without them."""
+
+
+class RequestedOverTcp(_ThroughReactiveSocket, OverTcp):
+    """Sockets of the system."""
+
+
+class RequestedOverTls(_ThroughReactiveSocket, OverTls):
+    """Encrypted."""
+
+
+class RequestedOverUnix(_ThroughReactiveSocket, OverUnix):
+    """A socket with a name in a folder."""
+
+
+class RequestedOverPipes(_ThroughReactiveSocket, OverPipes):
+    """Two pipes, such as a parent has with its child."""
+
+    def connecting(self, address):
+        return "reactivesocket+parent:"
+
+
+class ARequestsUrl(AnUrl):
+    """Each subscription makes a connection of its own, in this protocol, too."""
+
+    url = "reactivesocket+memory://kit{}"
+
+
+class ASubscriptionRequested(_ThroughReactiveSocket, OverMemory):
+    """A stream without an end of its own: nothing of the kit that needs a completion applies."""
+
+    completes = False
+
+    def asking(self, peer):
+        return peer._requesting(Model.SUBSCRIPTION, b"numbers", self.serializer)
