@@ -60,7 +60,7 @@ def test_one_value_and_the_end_go_in_one_frame() -> None:
 
 def test_a_large_value_ends_with_its_last_fragment() -> None:
     """And only with that. (Nobody else waits for a turn, so a fragment is four parts.)"""
-    raw = RawSocket(limits=limited(split_outbound_at=1)).greet()
+    raw = RawSocket(limits=limited(split_outbound_at=4)).greet()
     source = raw.serve("RESPONSE s")
     raw.say(wire.RequestResponse(stream_id=1, data=b"s"))
     source.emit(b"0" * 36)

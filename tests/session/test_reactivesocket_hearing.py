@@ -281,3 +281,13 @@ def test_a_setup_is_bounded_by_what_anybody_may_say_before_it_is_accepted() -> N
     quick.say(wire.encode(wire.Setup()) + wire.encode(REQUEST) + wire.encode(wire.RequestFnf(stream_id=3, data=b"x" * 10_000)))
     assert source.requests
     assert quick.session.state is OPEN
+
+
+def test_an_error_text_is_made_safe_to_print_and_ours_say_what_to_try() -> None:
+    """What a terminal would obey is escaped."""
+    for text, told in ((b"\x1b[2J", r"\x1b[2J"), (b"the publisher failed", "only the text of a PublicError is sent")):
+        raw, reader = asking()
+        raw.say(wire.Error(stream_id=1, data=text))
+        (end,) = reader.ends
+        assert told in str(end)
+        assert str(end).isprintable()

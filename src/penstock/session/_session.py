@@ -281,8 +281,7 @@ class Session:
         """Free the id of a stream that the peer had opened."""
         if self.serving.get(stream.id) is stream:
             del self.serving[stream.id]
-            if not self.dialect.is_answered(stream.id):
-                self._churn.ended(stream.began)
+            self._churn.ended(stream.began, is_due=self.dialect.is_answered(stream.id))
 
     def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
         """Tell the owner what the peer is not told."""
