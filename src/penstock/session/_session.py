@@ -196,12 +196,11 @@ class Session:
         """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it."""
         if self.is_deaf:
             return
-        self._reason = error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}")
         self.epitaph = reason or "closed", error
         self._move(Move.LEFT)
         self.is_paused = False
         self._left_at = None
-        self._end_streams(self._reason)
+        self._end_streams(error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}"))
         self.outbox.close()
         self.outbox.put(self.last_words or self.dialect.goodbye(reason))
 
@@ -424,6 +423,7 @@ class Session:
         self.is_deaf = self.state in (ConnectionState.LEAVING, ConnectionState.OVER)
 
     def _end_streams(self, error: Exception) -> None:
+        self._reason = error  # for whoever asks for something from now on
         serving, self.serving = self.serving, {}
         self.holding.clear()
         for served in serving.values():
@@ -435,7 +435,6 @@ class Session:
 
     def _end(self, move: Move, error: Exception, *, farewell: bytes = b"") -> None:
         self._move(move)
-        self._reason = error  # for whoever asks for something after the end
         self.is_paused = False
         self._end_streams(error)
         self.outbox.clear()
