@@ -38,15 +38,6 @@ async def refusals(attacker: Attacker) -> None:
     await flood(attacker, subscribe("nowhere", VICTIM, 5))
 
 
-async def short_streams(attacker: Attacker) -> None:
-    """Each in its time, none too many at once, no id twice: nothing is wrong but how many there are."""
-    for start in range(10, 500, 10):
-        await attacker.send(b"".join(subscribe("one", stream, 2) for stream in range(start, start + 10)))
-        await attacker.wait(lambda: attacker.goodbyes or ("onComplete", start + 9) in attacker.heard)  # noqa: B023 (waited for at once)
-        if attacker.goodbyes:
-            return
-
-
 async def pings(attacker: Attacker) -> None:
     await flood(attacker, ping(bytes(125)))
 
@@ -101,7 +92,6 @@ FLOODS = [
         changes=ROOM,
     ),
     Row(what="subscribes that are refused, without end", act=refusals, answer=C, says="limit:churn"),
-    Row(what="streams of one element, without end", act=short_streams, answer=C, says="limit:churn"),
     Row(what="pings without end", act=pings, answer=C, says="limit:pings", extensions=(1,), over=EVERYWHERE),
     Row(what="pongs without end", act=pongs, answer=C, says="limit:control", extensions=(1,)),
     Row(what="a ping of 126 bytes", act=ping(bytes(126)), answer=C, says="protocol:ping", extensions=(1,)),

@@ -1,29 +1,61 @@
-"""Requests in proportion to elements: 5 + 2 · (streams opened + 10 · elements sent), and a glitch for each one more."""
+"""Requests in proportion to elements: one for each is earned, twenty are tolerated, and each one more is a glitch."""
 
 import pytest
 
 from penstock.session import ConnectionState
 from penstock.session._ledger import Ledger
-from penstock.session._proportion import Proportion
+from penstock.session._proportion import Proportion, Weight
 from penstock.wire import rsio
 from tests.session._pair import RawPeer, Script, limited
 
 
 def test_the_formula() -> None:
-    """Five, two for each stream, twenty for each element; what publishers were asked for and have not sent does not count."""
+    """Five, two for each stream, one or twenty for each element; what publishers were asked for and have not sent does not count."""
     proportion = Proportion()
     proportion.streams = 3
     proportion.asked = 10
     live = Ledger()
     live.reserved = 8
-    assert sum(proportion.count([live]) for _ in range(200)) == 5 + 2 * 3 + 20 * 2
-    live.reserved = 7
-    assert not proportion.count([live])  # 201 requests are still more than 71
+    weights = [proportion.weigh([live]) for _ in range(200)]
+    assert weights.count(Weight.EARNED) == 5 + 2 * 3 + 2
+    assert weights.count(Weight.EARNED) + weights.count(Weight.TOLERATED) == 5 + 2 * 3 + 20 * 2
+    proportion.asked = 11
+    assert proportion.weigh([live]) is Weight.ODD  # 201 requests are still more than 71
 
 
-def _asking(glitch_burst: int = 3, **script: int) -> tuple[RawPeer, Script]:
-    raw = RawPeer(limits=limited(glitch_burst=glitch_burst, glitch_rate=1e-9)).greet()
-    source = raw.owner.publishers["s"] = Script(**script)
+def test_two_messages_for_each_stream_may_cross_its_end() -> None:
+    """More come from nowhere."""
+    proportion = Proportion()
+    proportion.streams = 3
+    assert [proportion.crosses() for _ in range(8)] == [True] * 6 + [False] * 2
+
+
+def test_a_subscriber_may_ask_for_each_element_by_itself_as_fast_as_they_come() -> None:
+    """However many, and in however short a time."""
+    raw, source = _asking(control_burst=10, control_rate=1e-9)
+    for _ in range(200):
+        raw.say(rsio.Request(subscriber=1, demand=1))
+        source.emit(b"a")
+        raw.hear()
+    assert raw.session.state is ConnectionState.OPEN
+
+
+def test_short_streams_may_come_as_fast_as_they_are_served() -> None:
+    """Each ends by itself, and a cancel for it, and a request, cross its end."""
+    raw = RawPeer(limits=limited(control_burst=10, control_rate=1e-9, glitch_burst=1, churn_burst=1, churn_rate=1e-9)).greet()
+    for stream_id in range(200):
+        source = raw.owner.publishers["s"] = Script()
+        raw.say(rsio.Subscribe(publisher="s", subscriber=stream_id, demand=1))
+        source.emit(b"a")
+        source.complete()
+        raw.say(rsio.Request(subscriber=stream_id, demand=1), rsio.Cancel(subscriber=stream_id))
+        raw.hear()
+    assert raw.session.state is ConnectionState.OPEN
+
+
+def _asking(glitch_burst: int = 3, element_size: int = 0, **limits: float) -> tuple[RawPeer, Script]:
+    raw = RawPeer(limits=limited(glitch_burst=glitch_burst, glitch_rate=1e-9, **limits)).greet()
+    source = raw.owner.publishers["s"] = Script(element_size=element_size)
     raw.say(rsio.Subscribe(publisher="s", subscriber=1))
     raw.hear()
     return raw, source

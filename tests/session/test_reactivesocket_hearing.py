@@ -88,7 +88,7 @@ def test_what_is_out_of_place_is_ignored_for_a_glitch(said: wire.Frame | bytes) 
     source.emit(b"still here")
     assert [each.data for each in raw.hear() if isinstance(each, wire.Response)] == [b"still here"]
     assert raw.session.state is OPEN
-    raw.say(*[said] * 3)
+    raw.say(*[said] * 7)  # four requests and cancels might have crossed the ends of two streams
     assert refused(raw) == "limit:glitches"
 
 

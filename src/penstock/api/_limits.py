@@ -81,7 +81,7 @@ class Limits:
     """Ids of ours whose end was not yet heard of after a cancel. They cannot be forgotten: a message for one must still be delimited."""
 
     churn_burst: int = 1000
-    """Subscriptions that may end within a second of their beginning, at once."""
+    """Subscriptions that may be refused, or cancelled within a second of their beginning, at once. What publishers end does not count."""
 
     churn_rate: float = 33.0
     """And per second. nghttp2's answer to the rapid reset attack."""
@@ -104,7 +104,7 @@ class Limits:
     """And per second. A tenth of nghttp2's, because Python is about ten times as slow."""
 
     control_burst: int = 10_000
-    """Requests, cancels and pings at once. Go's 10,000."""
+    """At once: requests that no element has earned, requests and cancels for nothing, pings. Go's 10,000."""
 
     control_rate: float = 2000.0
     """And per second. Envoy's 1,000, doubled."""

@@ -1,4 +1,4 @@
-"""Streams that are ended soon after they were opened: each costs both sides something, and a peer may do that only so often.
+"""Streams that are refused, or cancelled soon after they were opened: they cost something, and a peer may do that only so often.
 
 Rules of this file:
 
@@ -22,10 +22,9 @@ class Churn:
         self._bucket = TokenBucket(limits.churn_burst, limits.churn_rate)
         self._ended: list[float] = []  # when they began; bounded by the streams that can be open between two arrivals
 
-    def ended(self, began: float, *, is_due: bool = False) -> None:
-        """A stream has ended that began then; one whose end was due is no matter, however short it was."""
-        if not is_due:
-            self._ended.append(began)
+    def ended(self, began: float) -> None:
+        """A stream has ended that began then."""
+        self._ended.append(began)
 
     def is_too_much(self, now: float) -> bool:
         """Judge those that have ended, by a clock that has just been read."""

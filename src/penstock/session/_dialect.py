@@ -90,9 +90,6 @@ class Dialect(Protocol):
     def complete(self, stream_id: int, /) -> bytes:
         """End a stream well."""
 
-    def is_answered(self, stream_id: int, /) -> bool:
-        """A stream of the peer's was for one value, which has been said: it ends in no time because it should."""
-
     def error(self, stream_id: int, text: str, fault: Fault, /) -> bytes:
         """End a stream with an error."""
 

@@ -114,6 +114,7 @@ class Outbound(Ledger, Subscriber[bytes]):
 
     def refuse(self, text: str) -> None:
         """End before it began."""
+        self._session.churned(self)
         self._end_with_text(text, Fault.REFUSED)
 
     # --- for the peer

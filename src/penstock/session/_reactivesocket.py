@@ -146,10 +146,6 @@ class ReactiveSocketDialect:
             return wire.response_header(stream_id, 0, wire.COMPLETE)
         return self.error(stream_id, NO_VALUE if model is Model.RESPONSE else SUBSCRIPTION_ENDED, Fault.FAILED)
 
-    def is_answered(self, stream_id: int) -> bool:
-        """The value of a request for one has been said. Ten thousand such requests in a second are use, and no abuse."""
-        return self.answering.get(stream_id) is Model.NAMED
-
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """End a stream with an error. The draft has a text for it, and no code."""
         self.answering.pop(stream_id, None)

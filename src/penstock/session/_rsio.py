@@ -134,10 +134,6 @@ class RsioDialect:
         """End a stream well."""
         return rsio.encode(rsio.OnComplete(subscriber=stream_id))
 
-    def is_answered(self, stream_id: int) -> bool:
-        """There are no requests for one value."""
-        return False
-
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """End a stream with an error. That it was refused is told by when that comes: before onSubscribe."""
         return rsio.encode(rsio.OnError(subscriber=stream_id, error=text))

@@ -26,7 +26,7 @@ from penstock.session._inbound import Inbound, Retired
 from penstock.session._outbound import Outbound
 from penstock.session._outbox import Outbox
 from penstock.session._owner import SessionOwner
-from penstock.session._proportion import Proportion
+from penstock.session._proportion import Proportion, Weight
 from penstock.session._retirement import Retirement
 from penstock.session._states import NEXT_STATE, ConnectionState, Move
 from penstock.session._unfinished import Unfinished
@@ -212,10 +212,6 @@ class Session:
         """End the connection because of a fault on this side; the peer learns no more than that."""
         self.leave("internal", error)
 
-    def drain(self) -> None:
-        """Refuse new streams from now on."""
-        self.is_draining = True
-
     def admit(self) -> None:
         """Accept the peer that has introduced itself."""
         self.is_paused = False
@@ -223,11 +219,11 @@ class Session:
             self.welcomed()
 
     def stopping(self) -> None:
-        """The publisher of an ended stream still runs: its place stays taken."""
+        """The publisher of an ended stream still runs: its place stays taken, until `stopped`."""
         self.dying += 1
 
     def stopped(self) -> None:
-        """The publisher of an ended stream has really stopped: its place is free."""
+        """It has stopped."""
         self.dying -= 1
 
     # --- for streams
@@ -280,7 +276,10 @@ class Session:
         """Free the id of a stream that the peer had opened."""
         if self.serving.get(stream.id) is stream:
             del self.serving[stream.id]
-            self._churn.ended(stream.began, is_due=self.dialect.is_answered(stream.id))
+
+    def churned(self, stream: Outbound) -> None:
+        """A stream was refused, or the peer has cancelled it. What a publisher of ours ends is its own affair."""
+        self._churn.ended(stream.began)
 
     def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
         """Tell the owner what the peer is not told."""
@@ -320,18 +319,15 @@ class Session:
             stream.refuse(DRAINING)
         elif len(self.serving) + self.dying > self.limits.max_subscriptions:
             stream.refuse(REFUSED)
-            self.glitch()
         else:
             self.owner.serve(stream)
 
     def peer_fired(self, target: Any) -> None:
         """The peer says something that has no answer. There is no way to refuse it but to drop it."""
-        if not self.peer_controls():
-            return
-        if self.is_draining or len(self.serving) + self.dying >= self.limits.max_subscriptions:
-            self.glitch()
-        else:
+        if not self.is_draining and len(self.serving) + self.dying < self.limits.max_subscriptions:
             self.owner.fired(target)
+        else:
+            self.peer_controls()
 
     def peer_controls(self) -> bool:
         """Count a message that costs the peer little and us some work; return whether it may still be acted on."""
@@ -342,28 +338,27 @@ class Session:
 
     def peer_requested(self, stream_id: int, n: int) -> None:
         """The peer grants demand."""
-        if not self.peer_controls():
-            return
         stream = self.serving.get(stream_id)
         if stream is None:
-            self.glitch()  # it has just ended
+            self._too_late()
         elif n <= 0:
             # rule 3.9
             stream.cancelled_with("illegal demand")
         else:
-            if not self.proportion.count(self.serving.values()):
+            weight = self.proportion.weigh(self.serving.values())
+            if weight is Weight.ODD:
                 self.glitch(reason="limit:requests")
-            stream.granted(n)
+            if weight is Weight.EARNED or self.peer_controls():
+                stream.granted(n)
 
     def peer_cancelled(self, stream_id: int) -> None:
         """The peer wants no more of a stream."""
-        if not self.peer_controls():
-            return
         stream = self.serving.get(stream_id)
         if stream is None:
-            self.glitch()
+            self._too_late()
         else:
             stream.cancelled()
+            self.churned(stream)
 
     def peer_began(self, stream_id: int, element_size: int) -> None:
         """The peer accepts a stream that this side opened."""
@@ -400,6 +395,11 @@ class Session:
         self._end(Move.TOLD_TO_LEAVE, error, farewell=self.dialect.goodbye("") if answer else b"")
 
     # --- inside
+
+    def _too_late(self) -> None:
+        """The peer says something of a stream that has just ended, or never was."""
+        if not self.proportion.crosses() and self.peer_controls():
+            self.glitch()
 
     def _known(self, stream_id: int) -> Inbound | Retired:
         stream = self.streams.get(stream_id)
