@@ -1,0 +1,56 @@
+"""Introductions: a ReactiveSocket client says who it is, is let in or refused, and is asked by the server in turn."""
+
+from collections.abc import AsyncIterator
+
+import trio
+
+import penstock
+
+
+async def welcome(data: bytes) -> None:
+    """Called with what each client introduces itself with, before anything it asks for is looked at."""
+    await trio.sleep(0.1)  # a look into a database, say
+    if data != b"ticket 7":
+        raise penstock.PublicError("a ticket is needed")
+
+
+theatre = penstock.Service(setup=welcome)
+guest = penstock.Service()
+
+
+@theatre.publisher("acts", serializer="text")
+async def acts() -> AsyncIterator[str]:
+    """What the server publishes."""
+    yield "the first act"
+    yield "the last act"
+
+
+@guest.request_response
+async def asked(data: bytes) -> bytes:
+    """What the client answers: requests go in both directions."""
+    return b"very much" if data == b"did you like it?" else b"pardon?"
+
+
+async def visit(address: str, ticket: bytes) -> None:
+    async with penstock.connect(address, setup=ticket, service=guest) as peer:
+        async with peer.request_stream("acts", serializer="text") as stream:  # need not wait to be let in
+            async for act in stream:
+                print("the guest sees", act)
+        await trio.sleep(1)
+
+
+async def main() -> None:
+    async with penstock.serve(theatre, "reactivesocket+memory://theatre") as server, trio.open_nursery() as nursery:
+        try:
+            await visit(server.addresses[0], b"")
+        except penstock.Rejected as refused:
+            print("refused:", refused)
+
+        nursery.start_soon(visit, server.addresses[0], b"ticket 7")
+        await trio.sleep(0.5)
+        for peer in server.peers:
+            print("the guest liked it", (await peer.request_response("did you like it?")).decode())
+
+
+if __name__ == "__main__":
+    trio.run(main)
