@@ -1,6 +1,7 @@
 """Subscribe to a publisher and write its elements to standard output, as fast as whoever reads that takes them.
 
 As text (the default) an element is a line; as json it is a line of JSON; raw it is its bytes and nothing else.
+A URL speaks RS.io; one that begins with reactivesocket+ speaks ReactiveSocket, and asks for the stream of that name.
 """
 
 import argparse
@@ -23,9 +24,10 @@ SERIALIZERS = {"text": "bytes", "json": "json", "raw": "bytes"}
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Say what can be given."""
-    command.add_argument("url", metavar="URL", help="the publisher: tcp://127.0.0.1:7000/ticks/EURUSD, unix:///run/p.sock#ticks, …")
+    command.add_argument("url", metavar="URL", help="the publisher: tcp://127.0.0.1:7000/ticks/EURUSD, reactivesocket+tcp://…, unix:///run/p.sock#ticks, …")
     command.add_argument("--format", choices=sorted(SERIALIZERS), default="text", help="how to write an element (default: text)")
     command.add_argument("--serializer", help="how the publisher puts elements into bytes (default: what the format suggests)")
+    command.add_argument("--setup", metavar="TEXT", default="", help="what to introduce this client with, over reactivesocket+…")
     command.add_argument("--demand", type=int, default=DEFAULT_DEMAND, help=f"elements under way at a time (default: {DEFAULT_DEMAND})")
     command.add_argument("--count", type=int, help="stop after so many elements")
     command.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -59,8 +61,9 @@ async def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--count {options.count}: stop after at least one element, or leave it out")
     serializer = options.serializer or SERIALIZERS[options.format]
     left = options.count
-    how = transport_options(options)
-    async with subscribe(options.url, demand=options.demand, serializer=serializer, options=how) as stream, trio.open_nursery() as nursery:
+    how, setup = transport_options(options), os.fsencode(options.setup)
+    opening = subscribe(options.url, demand=options.demand, serializer=serializer, setup=setup, options=how)
+    async with opening as stream, trio.open_nursery() as nursery:
         progress = Progress(stream, quiet=options.quiet)
         nursery.start_soon(progress.show)
         async for batch in stream.batches():

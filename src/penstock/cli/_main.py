@@ -17,6 +17,7 @@ Streams between programs, at the pace of the one who consumes them.
 
   penstock serve examples.live_service:service tcp://127.0.0.1:7000
   penstock cat tcp://127.0.0.1:7000/ticks/EURUSD
+  penstock cat reactivesocket+tcp://127.0.0.1:7000/ticks/EURUSD
   tail -f log | penstock pub tcp://127.0.0.1:7001/lines
 
 Elements go to standard output, everything that is meant for you to standard error.

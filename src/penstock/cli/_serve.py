@@ -2,6 +2,7 @@
 
 SERVICE is MODULE:NAME; the module is imported from here, as Python would, and NAME is a penstock.Service in it, or a function that
 returns one. SIGINT and SIGTERM shut down in good order: no new connections, goodbye to each peer, an end within the deadline.
+Each URL speaks RS.io and ReactiveSocket; one that begins with rsio+ or reactivesocket+ speaks that one alone.
 """
 
 import argparse
@@ -24,7 +25,7 @@ HELP = "serve the publishers of a Python module"
 def arguments(command: argparse.ArgumentParser) -> None:
     """Say what can be given."""
     command.add_argument("service", metavar="SERVICE", help="MODULE:NAME, for example examples.live_service:service")
-    command.add_argument("urls", metavar="URL", nargs="+", help="where to listen: tcp://127.0.0.1:7000, unix:///run/p.sock, …")
+    command.add_argument("urls", metavar="URL", nargs="+", help="where to listen: tcp://127.0.0.1:7000, reactivesocket+tcp://…, unix:///run/p.sock, …")
     command.add_argument("--quiet", action="store_true", help="say nothing on standard error but what goes wrong")
     tls_arguments(command, listens=True)
 

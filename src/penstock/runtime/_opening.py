@@ -35,6 +35,9 @@ DEFAULT_DIALECT: Final = "rsio"
 LARGEST_HEADER: Final = 16
 """What stands before the data of a SETUP."""
 
+HEADER: Final = 16
+"""Bytes of a message that stand before an introduction."""
+
 
 def connect(
     url: str,
@@ -70,12 +73,13 @@ def connect(
         most = limits.preauth_bytes - LARGEST_HEADER
         raise UsageError(f"a setup of {len(setup)} bytes; {most} is the most that a peer with the same limits takes (Limits.preauth_bytes)")
     check_transport(registry, parsed)
+    check_setup(parsed, setup, limits)
     if service is not None:
         service.check(registry)
     return Connecting(
         parsed,
         service=service or Service(),
-        setup=setup,
+        setup=bytes(setup),
         limits=limits,
         extensions=negotiable(registry, extensions, on_violation),
         registry=registry,
@@ -92,6 +96,17 @@ def check_transport(registry: Registry, url: Url) -> None:
         if url.host is None and re.match(r"[0-9]+(/|$)", url.path):  # localhost:7000 reads as a scheme and a path
             raise UsageError(f"{str(url)!r} lacks the transport; write for example tcp://{url}") from None
         raise UsageError(f"{str(url)!r} cannot be reached: {error} Plugins bring more; `penstock plugins` lists them") from None
+
+
+def check_setup(url: Url, setup: object, limits: Limits) -> None:
+    """Raise UsageError for an introduction that could not arrive. It is not repeated: often it is a secret."""
+    if not isinstance(setup, bytes | bytearray | memoryview):
+        raise UsageError(f"setup is what a client introduces itself with, as bytes; this is {type(setup).__name__!r}: encode it")
+    if setup and (url.dialect or DEFAULT_DIALECT) == DEFAULT_DIALECT:
+        raise UsageError(f"setup= was given for {str(url)!r}, and RS.io has no introductions; ReactiveSocket does: reactivesocket+{url.transport}:…")
+    most = limits.preauth_bytes - HEADER
+    if len(setup) > most:
+        raise UsageError(f"setup has {len(setup):,} bytes; {most:,} is the most, and a server takes no more, unless Limits.preauth_bytes says so")
 
 
 def dialect_kind(registry: Registry, name: str) -> DialectKind:

@@ -103,7 +103,7 @@ class Peer:
                 f"this connection speaks {session.dialect.name}, which has no {model.value}: use subscribe(), "
                 "or connect with reactivesocket+…://"
             )
-        said = data.encode() if isinstance(data, str) else bytes(data)
+        said = _request_data(data)
         most = session.limits.max_frame - (DEMAND_SIZE if model in (Model.STREAM, Model.SUBSCRIPTION) else 0)
         if len(said) > most:
             raise UsageError(f"request data of {len(said)} bytes; {most} is the most, for requests are not split (Limits.max_frame)")
@@ -114,6 +114,17 @@ class Peer:
 
     def __repr__(self) -> str:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
+
+
+def _request_data(data: object) -> bytes:
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    if not isinstance(data, str):
+        raise UsageError(f"a request's data is {type(data).__name__!r}; give bytes, or a text, which goes as UTF-8")
+    try:
+        return data.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{data[:200]!a} cannot be a request's data: it holds half a character, which has no UTF-8") from None
 
 
 def _check_name(publisher: str, most: int) -> None:

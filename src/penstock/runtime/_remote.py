@@ -27,7 +27,7 @@ from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source
 from penstock.core import subscribe as subscribe_here
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime._offered import negotiable
-from penstock.runtime._opening import DEFAULT_DIALECT, Connecting, check_transport, dialect_kind
+from penstock.runtime._opening import DEFAULT_DIALECT, Connecting, check_setup, check_transport, dialect_kind
 from penstock.runtime._peer import Peer
 from penstock.runtime._reconnect import Reconnect
 from penstock.runtime._remote_stream import RemoteStream
@@ -64,10 +64,11 @@ def remote(  # noqa: PLR0913  # what may be said of a connection, each with a de
         registry.serializer(serializer)
     dialect_kind(registry, parsed.dialect or DEFAULT_DIALECT)
     limits = limits or Limits()
+    check_setup(parsed, setup, limits)
     within = (options or TransportOptions()).within(limits)
     connecting = {
         "limits": limits,
-        "setup": setup,
+        "setup": bytes(setup),
         "extensions": negotiable(registry, extensions, log_violation),
         "registry": registry,
         "options": within,
