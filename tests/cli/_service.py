@@ -19,6 +19,10 @@ async def endless() -> AsyncIterator[bytes]:
         yield b"again"
 
 
+guarded = Service(setup=lambda data: data == b"ticket")
+guarded.publisher("numbers/{count}", serializer="json")(numbers)
+
+
 def make() -> Service:
     return service
 

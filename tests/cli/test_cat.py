@@ -4,7 +4,7 @@ import pytest
 
 from penstock.api import UsageError
 from penstock.cli._cat import shown
-from tests.cli._programs import penstock, served
+from tests.cli._programs import line_of, penstock, served
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,34 @@ def test_a_refusal_is_a_line_and_status_1() -> None:
     assert (program.returncode, out) == (1, b"")
     assert err.startswith(b"penstock: the peer refused")
     assert err.count(b"\n") == 1
+
+
+def test_it_speaks_reactivesocket_and_introduces_itself() -> None:
+    """To the same port; who is not welcome gets a line and status 1."""
+    with penstock("serve", "tests.cli._service:guarded", "tcp://127.0.0.1:0") as server:
+        url = f"reactivesocket+{line_of(server).split()[-1]}/numbers/2"
+        for setup, status, out, says in (("ticket", 0, b"0\n1\n", b""), ("", 1, b"", b"penstock: the server refused this client's setup")):
+            with penstock("cat", url, "--format", "json", "--quiet", "--setup", setup) as program:
+                said, err = program.communicate(timeout=20)
+            assert (program.returncode, said) == (status, out)
+            assert err.startswith(says)
+            assert err.count(b"\n") == status
+
+
+@pytest.mark.parametrize(("here", "there"), [("rsio+", "reactivesocket+"), ("reactivesocket+", "")])
+def test_a_port_that_speaks_another_protocol_says_which_url_to_write(here: str, there: str) -> None:
+    """One of the two is served, and the other one asked for."""
+    with penstock("serve", "tests.cli._service:service", f"{here}tcp://127.0.0.1:0") as server:
+        address = line_of(server).split()[-1].removeprefix(here)
+        with penstock("cat", f"{there}{address}/endless", "--quiet") as program:
+            out, err = program.communicate(timeout=20)
+    assert (program.returncode, out) == (1, b"")
+    assert b"another protocol is served there: a URL with tcp:// speaks RS.io" in err
+
+
+def test_an_introduction_over_rs_io_is_a_mistake() -> None:
+    """It would not be sent, and somebody would wonder."""
+    with penstock("cat", "tcp://127.0.0.1:1/name", "--setup", "x") as program:
+        out, err = program.communicate(timeout=20)
+    assert (program.returncode, out) == (1, b"")
+    assert b"RS.io has no introductions" in err

@@ -6,9 +6,10 @@ from penstock.cli import _pub, main
 from tests.cli._programs import line_of, penstock
 
 
-def test_lines_reach_a_subscriber_and_the_end_does_too() -> None:
-    """The last one as well, though nothing ends it."""
-    with penstock("pub", "tcp://127.0.0.1:0/lines") as publisher:
+@pytest.mark.parametrize("protocol", ["", "reactivesocket+"])
+def test_lines_reach_a_subscriber_and_the_end_does_too(protocol: str) -> None:
+    """The last one as well, though nothing ends it; in the protocol that the URL names."""
+    with penstock("pub", f"{protocol}tcp://127.0.0.1:0/lines") as publisher:
         address = line_of(publisher).split(";", maxsplit=1)[0].split()[-1]
         with penstock("cat", f"{address}/lines", "--quiet") as reader:
             assert publisher.stdin is not None

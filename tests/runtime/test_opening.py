@@ -91,3 +91,31 @@ async def test_a_peer_that_never_finishes_its_handshake_is_given_up(
             async with connect("memory://test"):
                 pass
         assert trio.current_time() == pytest.approx(10, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("url", "setup", "says"),
+    [
+        ("tcp://127.0.0.1:1", b"secret", "RS.io has no introductions; ReactiveSocket does: reactivesocket"),
+        ("rsio+tcp://127.0.0.1:1", b"secret", "RS.io has no introductions"),
+        ("reactivesocket+tcp://127.0.0.1:1", "secret", "as bytes; this is 'str'"),
+        ("reactivesocket+tcp://127.0.0.1:1", None, "as bytes; this is 'NoneType'"),
+        ("reactivesocket+tcp://127.0.0.1:1", b"secret" * 1000, "a setup of 6,000 bytes; 4,080 is the most"),
+    ],
+)
+def test_an_introduction_that_could_not_arrive_is_told_at_the_call_and_not_repeated(url: str, setup: Any, says: str) -> None:
+    """Whoever thinks that it guards something must not find out later; and it may be a secret."""
+    for call in (lambda: connect(url, setup=setup), lambda: subscribe(f"{url}/name", setup=setup)):
+        with pytest.raises(UsageError, match=says) as told:
+            call()
+        assert "secret" not in str(told.value)
+
+
+async def test_an_introduction_of_the_greatest_size_arrives() -> None:
+    """What this side takes to be the bound is the other side's."""
+    heard: list[bytes] = []
+    service = Service(setup=heard.append)
+    async with serve(service, "memory://long") as server:
+        async with connect(f"reactivesocket+{server.addresses[0]}", setup=bytearray(4080)):
+            pass
+    assert heard == [bytes(4080)]

@@ -1,5 +1,7 @@
 """The peer as a program sees it."""
 
+from typing import Any
+
 import pytest
 
 import penstock
@@ -104,3 +106,15 @@ class Counting(Subscription):
 
     def cancel(self, /) -> None:
         self.cancels += 1
+
+
+@pytest.mark.parametrize(("data", "says"), [(5, "is 'int'; give bytes"), (None, "is 'NoneType'"), ("\ud800", r"'\\ud800' cannot be")])
+async def test_what_is_no_data_is_refused_before_anything_is_sent(data: Any, says: str) -> None:
+    """Five is not five zero bytes."""
+    async with serve(Service(), "memory://test") as server, connect(f"reactivesocket+{server.addresses[0]}") as peer:
+        with pytest.raises(UsageError, match=says):
+            await peer.request_response(data)
+        with pytest.raises(UsageError, match=says):
+            await peer.fire_and_forget(data)
+        with pytest.raises(UsageError, match=says):
+            peer.request_stream(data)

@@ -24,7 +24,9 @@ SERIALIZERS = {"text": "bytes", "json": "json", "raw": "bytes"}
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Say what can be given."""
-    command.add_argument("url", metavar="URL", help="the publisher: tcp://127.0.0.1:7000/ticks/EURUSD, reactivesocket+tcp://…, unix:///run/p.sock#ticks, …")
+    command.add_argument(
+        "url", metavar="URL", help="the publisher: tcp://127.0.0.1:7000/ticks/EURUSD, reactivesocket+tcp://…, unix:///run/p.sock#ticks, …"
+    )
     command.add_argument("--format", choices=sorted(SERIALIZERS), default="text", help="how to write an element (default: text)")
     command.add_argument("--serializer", help="how the publisher puts elements into bytes (default: what the format suggests)")
     command.add_argument("--setup", metavar="TEXT", default="", help="what to introduce this client with, over reactivesocket+…")

@@ -1,8 +1,9 @@
 """Publish the lines of standard input to whoever subscribes.
 
 URL says where to listen and under which name: tcp://127.0.0.1:7001/lines. It speaks RS.io
-and ReactiveSocket; one that begins with rsio+ or reactivesocket+ speaks that one alone. Lines are read no faster than the slowest subscriber takes
-them, and not at all before there is one. When the input ends, every subscriber gets what is left, and the program ends.
+and ReactiveSocket; one that begins with rsio+ or reactivesocket+ speaks that one alone. Lines are read no faster than the
+slowest subscriber takes them, and not at all before there is one. When the input ends, every subscriber gets what is left, and
+the program ends.
 """
 
 import argparse

@@ -25,7 +25,9 @@ HELP = "serve the publishers of a Python module"
 def arguments(command: argparse.ArgumentParser) -> None:
     """Say what can be given."""
     command.add_argument("service", metavar="SERVICE", help="MODULE:NAME, for example examples.live_service:service")
-    command.add_argument("urls", metavar="URL", nargs="+", help="where to listen: tcp://127.0.0.1:7000, reactivesocket+tcp://…, unix:///run/p.sock, …")
+    command.add_argument(
+        "urls", metavar="URL", nargs="+", help="where to listen: tcp://127.0.0.1:7000, reactivesocket+tcp://…, unix:///run/p.sock, …"
+    )
     command.add_argument("--quiet", action="store_true", help="say nothing on standard error but what goes wrong")
     tls_arguments(command, listens=True)
 

@@ -31,12 +31,8 @@ from penstock.session import DialectKind, DialectSettings, Session, SessionOwner
 DEFAULT_DIALECT: Final = "rsio"
 """What a URL without a '+' means to a client; a server speaks all."""
 
-
 LARGEST_HEADER: Final = 16
 """What stands before the data of a SETUP."""
-
-HEADER: Final = 16
-"""Bytes of a message that stand before an introduction."""
 
 
 def connect(
@@ -69,9 +65,6 @@ def connect(
         raise UsageError(f"connect() was given service={service!r}; give a penstock.Service: what the peer may subscribe to")
     registry = build_registry() if registry is None else registry
     limits = limits or Limits()
-    if len(setup) > limits.preauth_bytes - LARGEST_HEADER:
-        most = limits.preauth_bytes - LARGEST_HEADER
-        raise UsageError(f"a setup of {len(setup)} bytes; {most} is the most that a peer with the same limits takes (Limits.preauth_bytes)")
     check_transport(registry, parsed)
     check_setup(parsed, setup, limits)
     if service is not None:
@@ -103,10 +96,14 @@ def check_setup(url: Url, setup: object, limits: Limits) -> None:
     if not isinstance(setup, bytes | bytearray | memoryview):
         raise UsageError(f"setup is what a client introduces itself with, as bytes; this is {type(setup).__name__!r}: encode it")
     if setup and (url.dialect or DEFAULT_DIALECT) == DEFAULT_DIALECT:
-        raise UsageError(f"setup= was given for {str(url)!r}, and RS.io has no introductions; ReactiveSocket does: reactivesocket+{url.transport}:…")
-    most = limits.preauth_bytes - HEADER
+        raise UsageError(
+            f"setup= was given for {str(url)!r}, and RS.io has no introductions; ReactiveSocket does: reactivesocket+{url.transport}:…"
+        )
+    most = limits.preauth_bytes - LARGEST_HEADER
     if len(setup) > most:
-        raise UsageError(f"setup has {len(setup):,} bytes; {most:,} is the most, and a server takes no more, unless Limits.preauth_bytes says so")
+        raise UsageError(
+            f"a setup of {len(setup):,} bytes; {most:,} is the most that a peer with the same limits takes (Limits.preauth_bytes)"
+        )
 
 
 def dialect_kind(registry: Registry, name: str) -> DialectKind:

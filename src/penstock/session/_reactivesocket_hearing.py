@@ -14,6 +14,7 @@ from penstock.session._advice import DRAINING, NO_SUCH, REFUSED, advised
 from penstock.session._inbound import Inbound
 from penstock.session._request import Model, Request
 from penstock.session._states import ConnectionState
+from penstock.session._words import shown
 from penstock.wire import reactivesocket as wire
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Hearing:
         """An error of the connection before anything was answered is a refusal; later it is what it is."""
         if self._is_accepted:
             return None
-        return Rejected(f"the server refused this client's setup: {text[:200]!a}. Nothing of what was asked was done", processed=False)
+        return Rejected(f"the server refused this client's setup: {shown(text)}. Nothing of what was asked was done", processed=False)
 
     def _whole(self, stream: Inbound, data: bytes, complete: bool) -> None:  # noqa: FBT001  # as in the protocol
         """An element in one piece, the end, or both."""
