@@ -66,6 +66,24 @@ async def _enter_server() -> None:
         await server.__aexit__(None, None, None)
 
 
+async def _wait_over() -> None:
+    server = penstock.Server.__new__(penstock.Server)  # as one to which nobody can come, and nobody did
+    server._all_came, server._connections = trio.Event(), set()
+    server._all_came.set()
+    with assert_checkpoints():
+        await server.wait_over()
+
+
+async def _request() -> None:
+    service = penstock.Service()
+    service.publish("one", [b"1"])
+    async with penstock.serve(service, "memory://checkpoints"), penstock.connect("reactivesocket+memory://checkpoints") as peer:
+        with assert_checkpoints():
+            assert await peer.request_response("one") == b"1"
+        with assert_checkpoints():
+            await peer.fire_and_forget("one")
+
+
 async def _next_buffer() -> None:
     service = penstock.Service()
     service.publish("ints", [b"aabb"], element_size=2)
@@ -96,6 +114,9 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Topic.wait_subscribers": _wait_subscribers,
     "Topic.wait_alone": _wait_alone,
     "Peer.wait_accepted": _wait_accepted,
+    "Peer.request_response": _request,
+    "Peer.fire_and_forget": _request,
+    "Server.wait_over": _wait_over,
     "Server.__aenter__": _enter_server,
     "Server.__aexit__": _enter_server,
     "RemoteStream.next_buffer": _next_buffer,

@@ -53,7 +53,7 @@ class ReactiveSocketDialect:
         self._session = session
         self._setup = settings.setup
         self.whole: int = session.limits.split_outbound_at
-        self.extensions = ExtensionHost(session, settings.extensions, _extension_message)
+        self.extensions: ExtensionHost = ExtensionHost(session, settings.extensions, _extension_message)
         # Odd ids from the client and even ones from the server: a dump reads better. The two spaces are apart in any case.
         self._next_id = -1 if session.role is Role.CLIENT else 0
         self.single: set[int] = set()
