@@ -128,9 +128,13 @@ def tests(session: nox.Session) -> None:
 OUR_TESTS = ("tests", "--ignore=tests/tck", "--ignore=tests/examples", "--ignore=tests/imports", "--ignore=tests/distributions")
 
 
+# What these show depends on neither the Python nor the versions of what we use: once is enough.
+ELSEWHERE = (*OUR_TESTS, "--ignore=tests/repo", "--ignore=tests/bench", "--ignore=tests/cuts")
+
+
 def _tests_elsewhere(session: nox.Session) -> None:
     _prepare(session, "tests")
-    session.run("pytest", *STOP_WHEN_HANGING, *(session.posargs or OUR_TESTS))
+    session.run("pytest", *STOP_WHEN_HANGING, *(session.posargs or ELSEWHERE))
 
 
 for _version, _path in OTHERS.items():
@@ -146,7 +150,7 @@ def minimums(session: nox.Session) -> None:
     lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
     lowest.pop("penstock")  # ours, from here
     _prepare(session, ours=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())))
-    session.run("pytest", *(session.posargs or (*OUR_TESTS, "tck/tests")))
+    session.run("pytest", *(session.posargs or (*ELSEWHERE, "--ignore=tests/hostile", "tck/tests")))
 
 
 @nox.session(python=MAIN)
@@ -217,7 +221,7 @@ def build(session: nox.Session) -> None:
     _copy_tests(away)
     session.chdir(away)
     session.run("python", "tests/repo/check_wheel.py", str(HERE))
-    session.run("pytest", *STOP_WHEN_HANGING, *OUR_TESTS, "--ignore=tests/repo", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, *ELSEWHERE, "--ignore=tests/hostile", *session.posargs)
     session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *session.posargs)
 
 
