@@ -231,7 +231,7 @@ async def test_request_data_fits_into_the_frame_of_its_request() -> None:
 
 async def test_a_setup_that_a_peer_with_the_same_limits_refuses_is_refused_here() -> None:
     """And the largest one is taken."""
-    with pytest.raises(UsageError, match="4080 is the most"):
+    with pytest.raises(UsageError, match="4,080 is the most"):
         connect("reactivesocket+memory://r", setup=bytes(4081))
     async with serve(Handlers().service, "memory://r") as server:
         async with connect("reactivesocket+" + server.addresses[0], setup=bytes(4080)) as peer:

@@ -109,13 +109,3 @@ def test_an_introduction_that_could_not_arrive_is_told_at_the_call_and_not_repea
         with pytest.raises(UsageError, match=says) as told:
             call()
         assert "secret" not in str(told.value)
-
-
-async def test_an_introduction_of_the_greatest_size_arrives() -> None:
-    """What this side takes to be the bound is the other side's."""
-    heard: list[bytes] = []
-    service = Service(setup=heard.append)
-    async with serve(service, "memory://long") as server:
-        async with connect(f"reactivesocket+{server.addresses[0]}", setup=bytearray(4080)):
-            pass
-    assert heard == [bytes(4080)]
