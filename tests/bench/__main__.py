@@ -9,10 +9,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # so that `python tests/bench` finds its own parts
 
-from tests.bench import _amounts, _inprocess, _network, _pages, _report
+from tests.bench import _amounts, _inprocess, _network, _pages, _reactivesocket, _report
 from tests.bench._measure import Group, measure, progress
 
-GROUPS = (_inprocess.GROUP, *_network.GROUPS)
+GROUPS = (_inprocess.GROUP, *_network.GROUPS, *_reactivesocket.GROUPS)
 AMOUNTS = "amounts"
 
 
@@ -22,7 +22,9 @@ def _options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--full", action="store_true", help="the default: all rounds, at the full bars")
     parser.add_argument("--rounds", type=int, help="how many rounds, where it shall be another number")
     parser.add_argument("--only", metavar="KEYS", help=f"measure these parts alone: {','.join([*(each.key for each in GROUPS), AMOUNTS])}")
-    parser.add_argument("--docs", type=Path, metavar="FOLDER", help="keep the figures there, and make the pages and the plot from them")
+    parser.add_argument(
+        "--docs", type=Path, metavar="FOLDER", help="keep the figures there, beside those of other parts, and make the pages"
+    )
     parser.add_argument("--render", type=Path, metavar="FOLDER", help="measure nothing: make the pages again from the figures kept there")
     return parser.parse_args(argv)
 
@@ -43,7 +45,7 @@ def main(argv: list[str]) -> int:
         missed += _measure_amounts(run, short=options.short)
     print(run.where)
     if options.docs:
-        (options.docs / _pages.FIGURES).write_text(run.to_json(), encoding="utf-8")
+        _pages.keep(run, options.docs)
         _pages.write(options.docs, GROUPS)
     for bar in missed:
         print(f"bar missed: {bar}", file=sys.stderr)

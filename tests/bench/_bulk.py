@@ -106,8 +106,13 @@ async def read_elements(port: int, size: int, count: int) -> float:
 
 async def by_element(remote: Any, size: int, count: int) -> float:
     """Read one stream of a connection by the element."""
+    return await by_element_of(remote.subscribe("elements", demand=demand_for(size)), count)
+
+
+async def by_element_of(opening: Any, count: int) -> float:
+    """Open a stream, and read it by the element."""
     began, got = perf_counter(), 0
-    async with remote.subscribe("elements", demand=demand_for(size)) as stream:
+    async with opening as stream:
         async for _ in stream:
             got += 1
         assert got == count

@@ -14,6 +14,7 @@ from tests.bench import _amounts, _plot, _report
 from tests.bench._measure import Group, Measured
 
 FIGURES = "_speed_measured.json"
+PLOTTED = {"small", "middling", "large", "requested", "responses"}
 
 
 class Run(NamedTuple):
@@ -41,6 +42,15 @@ class Run(NamedTuple):
         return cls(kept["command"], kept["where"], measured, kept["amounts"])
 
 
+def keep(run: Run, folder: Path) -> None:
+    """Keep the figures of a run in `folder`, beside what is kept there of parts that it has not measured."""
+    path = folder / FIGURES
+    if path.exists():
+        before = Run.from_json(path.read_text(encoding="utf-8"))
+        run = run._replace(measured={**before.measured, **run.measured}, amounts={**before.amounts, **run.amounts})
+    path.write_text(run.to_json(), encoding="utf-8")
+
+
 def pages(run: Run, groups: Sequence[Group]) -> dict[str, str]:
     """Return the files of the documentation, by name."""
     inside = [group for group in groups if group.key == "inprocess"]
@@ -48,7 +58,7 @@ def pages(run: Run, groups: Sequence[Group]) -> dict[str, str]:
     network = _page(run, outside)
     if run.amounts:
         network += "\n" + _report.markdown_of_amounts(run.amounts, _amounts.CEILINGS)
-    bulk = [(group, run.measured[group.key]) for group in outside if group.key in {"small", "middling", "large"} & run.measured.keys()]
+    bulk = [(group, run.measured[group.key]) for group in outside if group.key in PLOTTED & run.measured.keys()]
     return {"_speed_measured.md": _page(run, inside), "_speed_network.md": network, "speed.svg": _plot.svg(bulk)}
 
 

@@ -146,6 +146,15 @@ def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None 
     async def one() -> AsyncIterator[bytes]:
         yield element
 
+    @service.request_stream
+    async def requested(data: bytes) -> AsyncIterator[bytes]:
+        for _ in range(count):
+            yield element
+
+    @service.request_response
+    async def answer(data: bytes) -> bytes:
+        return data
+
     @service.publisher("memory", serializer="json")
     async def memory() -> AsyncIterator[dict[str, int]]:
         yield {"allocated": allocated(), "resident": resident()}
@@ -179,7 +188,7 @@ def zeromq(size: int, count: int) -> None:
 
 
 def rsocket(size: int, count: int) -> None:
-    """rsocket-py, request_stream from a generator."""
+    """rsocket-py: request_stream from a generator, and request_response with what was asked."""
     from rsocket.payload import Payload
     from rsocket.request_handler import BaseRequestHandler
     from rsocket.rsocket_server import RSocketServer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import __main__ as bench
-from tests.bench import _amounts, _bulk, _idle, _inprocess, _network, _pages, _plot, _report, _round_trips
+from tests.bench import _amounts, _bulk, _idle, _inprocess, _network, _pages, _plot, _reactivesocket, _report, _round_trips
 from tests.bench._measure import Bar, Group, Measured, Opening, Timer, measure
 
 MEASURED = Measured(3, {"ours": [30.0, 40.0, 20.0], "theirs": [10.0, 10.0, 10.0]})
@@ -73,11 +73,11 @@ def test_contenders_run_in_turn_and_one_whose_package_is_missing_is_left_out() -
     assert measure(_group(), short=True, rounds=2).ratio("ours", "theirs") == 3
 
 
-@pytest.mark.parametrize("key", ["inprocess", "small"])
+@pytest.mark.parametrize("key", ["inprocess", "small", "requested", "responses"])
 def test_a_missed_bar_ends_the_run_with_1_and_is_named(
     key: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever reads the log sees which promise broke, and CI fails: inside one process and over the network."""
+    """Whoever reads the log sees which promise broke, and CI fails: inside one process and over the network, in whichever protocol."""
     monkeypatch.setattr(bench, "GROUPS", (_group(EASY, IMPOSSIBLE, key=key),))
     assert bench.main(["--short", "--only", key]) == 1
     said = capsys.readouterr()
@@ -108,6 +108,27 @@ def test_kept_bars_end_the_run_with_0_and_the_pages_can_be_made_again(
     assert bench.main(["--render", str(tmp_path)]) == 0
     assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == written
     assert "the easy" in capsys.readouterr().out
+
+
+def test_a_run_of_some_parts_keeps_the_figures_of_the_others(tmp_path: Path) -> None:
+    """One part can be measured again alone, and the pages still show all of them."""
+    _pages.keep(_pages.Run("before", "where", {"small": MEASURED, "large": MEASURED}, {"a stream": 400.0}), tmp_path)
+    again = MEASURED._replace(rounds=9)
+    _pages.keep(_pages.Run("after", "where", {"small": again}, {}), tmp_path)
+    kept = _pages.Run.from_json((tmp_path / _pages.FIGURES).read_text(encoding="utf-8"))
+    assert kept == _pages.Run("after", "where", {"small": again, "large": MEASURED}, {"a stream": 400.0})
+
+
+def test_the_bars_of_requests_are_those_that_were_promised() -> None:
+    """A stream 20 times as fast as rsocket-py's, an answer three times, however many are in flight; a short run asks for half."""
+    bars = {bar.name: bar for group in _reactivesocket.GROUPS for bar in group.bars}
+    assert {name: bar.at_least for name, bar in bars.items()} == {
+        "64 B by request_stream, beside rsocket-py": 20,
+        "1 in flight, beside rsocket-py": 3,
+        "16 in flight, beside rsocket-py": 3,
+        "256 in flight, beside rsocket-py": 3,
+    }
+    assert bars["16 in flight, beside rsocket-py"].relaxed(2).at_least == 1.5
 
 
 def test_the_table_shows_each_contender_with_a_bar() -> None:
@@ -150,6 +171,9 @@ OVER_THE_NETWORK: dict[str, Opening] = {
     "raw TLS": partial(_bulk.over_tls, "raw", _bulk.read_raw, 4096, 100),
     "echo": partial(_bulk.over_trio, "echo", _round_trips.echo, 64, 20),
     "streams of one": partial(_bulk.over_trio, "penstock_raised", _round_trips.stream_of_one, 64, 20),
+    "requested stream": partial(_bulk.over_trio, "penstock", _reactivesocket.read_stream, 64, 3_000),
+    "one request at a time": partial(_bulk.over_trio, "penstock_raised", partial(_reactivesocket.ask, in_flight=1), 64, 20),
+    "16 requests in flight": partial(_bulk.over_trio, "penstock_raised", partial(_reactivesocket.ask, in_flight=16), 64, 64),
     "beside idle streams": partial(_idle.beside_idle, 50, 3_000),
 }
 
