@@ -19,6 +19,7 @@ from penstock.plugins import (
     hookimpl,
     parse_url,
 )
+from penstock.session import DialectKind, ReactiveSocketDialect, RsioDialect
 
 
 class Upper(Serializer):
@@ -72,3 +73,6 @@ async def use(registry: Registry, nursery: trio.Nursery) -> None:
 
 
 assert_type(build_registry([Loop()]), Registry)
+
+kinds: list[DialectKind] = [RsioDialect, ReactiveSocketDialect]
+"""The class of a dialect is its kind."""

@@ -24,22 +24,27 @@ class Fault(Enum):
 
 
 class Dialect(Protocol):
-    """One protocol on one connection."""
+    """One protocol on one connection. What is a property here may be an attribute, of the class or of each."""
 
-    name: str
-    """What stands for it in a URL, before the '+'."""
+    @property
+    def name(self) -> str:
+        """What stands for it in a URL, before the '+'."""
 
-    models: frozenset[Model]
-    """What this side may ask a peer for."""
+    @property
+    def models(self) -> frozenset[Model]:
+        """What this side may ask a peer for."""
 
-    delimits_cancelled: bool
-    """What still arrives for a stream that this side has cancelled cannot be delimited unless the stream is remembered."""
+    @property
+    def delimits_cancelled(self) -> bool:
+        """What still arrives for a stream that this side has cancelled cannot be delimited unless the stream is remembered."""
 
-    answers_goodbye: bool
-    """A goodbye is answered by one; where it is not, the transport's end is the answer."""
+    @property
+    def answers_goodbye(self) -> bool:
+        """A goodbye is answered by one; where it is not, the transport's end is the answer."""
 
-    whole: int
-    """The longest element that goes as a whole. A longer one goes in parts of `Limits.split_outbound_at`, in turn with other streams'."""
+    @property
+    def whole(self) -> int:
+        """The longest element that goes as a whole. A longer one goes in parts of `Limits.split_outbound_at`, in turn with others."""
 
     @property
     def preauth_bytes(self) -> int:

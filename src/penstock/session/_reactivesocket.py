@@ -11,7 +11,7 @@ Rules of this file:
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.api import (
     Extension,
@@ -43,11 +43,11 @@ BEFORE_HELLO: Final = 1 << 62
 class ReactiveSocketDialect:
     """ReactiveSocket version 0 on one connection."""
 
-    name: str = "reactivesocket"
-    models: frozenset[Model] = frozenset(Model)
-    delimits_cancelled: bool = False
-    answers_goodbye: bool = False
-    takes_extensions: bool = False
+    name: ClassVar[str] = "reactivesocket"
+    models: ClassVar[frozenset[Model]] = frozenset(Model)
+    delimits_cancelled: ClassVar[bool] = False
+    answers_goodbye: ClassVar[bool] = False
+    takes_extensions: ClassVar[bool] = False
 
     def __init__(self, session: "Session", settings: DialectSettings = DEFAULT) -> None:
         self._session = session

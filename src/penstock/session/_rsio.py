@@ -12,7 +12,7 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.api import (
     ActiveExtension,
@@ -43,11 +43,11 @@ DEFAULT: Final = DialectSettings()
 class RsioDialect:
     """RS.io version 0 on one connection."""
 
-    name: str = "rsio"
-    models: frozenset[Model] = frozenset({Model.NAMED})
-    delimits_cancelled: bool = True
-    answers_goodbye: bool = True
-    takes_extensions: bool = True
+    name: ClassVar[str] = "rsio"
+    models: ClassVar[frozenset[Model]] = frozenset({Model.NAMED})
+    delimits_cancelled: ClassVar[bool] = True
+    answers_goodbye: ClassVar[bool] = True
+    takes_extensions: ClassVar[bool] = True
 
     def __init__(self, session: "Session", settings: DialectSettings = DEFAULT) -> None:
         self._session = session
