@@ -330,3 +330,18 @@ def test_large_elements_of_a_stream_that_ends_hold_nothing() -> None:
     reader.cancel()
     pair.settle()
     assert pair.server.session.outbox.large == 0
+
+
+@pytest.mark.parametrize("bound", [{"max_partials_in_all": 2}, {"partial_bytes": 2000}])
+def test_no_more_is_begun_than_a_peer_with_the_same_limits_takes(bound: dict[str, int]) -> None:
+    """Ten streams with large elements at once: all arrive, and no stream is ended for what others have under way."""
+    pair = Pair(limits=limited(split_outbound_at=100, **bound))
+    for number in range(10):
+        pair.server.publishers[f"s{number}"] = Script()
+    readers = [pair.subscribe(f"s{number}", 5) for number in range(10)]
+    pair.settle()
+    for source in pair.server.publishers.values():
+        source.emit(bytes(900), bytes(200))
+        source.complete()
+    pair.settle()
+    assert [(reader.elements, reader.ends) for reader in readers] == [([bytes(900), bytes(200)], ["complete"])] * 10

@@ -14,6 +14,8 @@ class Fake:
         self.mosts: list[int] = []
         self.box = box
         self.size = size
+        self.begins = 0
+        self.is_within = False
 
     def write_part(self, into: bytearray, /, most: int) -> bool:
         self.mosts.append(most)

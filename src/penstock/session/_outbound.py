@@ -200,6 +200,17 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._session.grew(n * max(size, 0))
         self._upstream.request(n)
 
+    @property
+    def begins(self) -> int:
+        """Bytes of the element that the next part begins; 0 while one is under way, and for what goes in one message."""
+        size = len(self._held[0]) if self._held else 0
+        return 0 if self._offset or size <= self._session.whole else size
+
+    @property
+    def is_within(self) -> bool:
+        """Parts of an element have been written, and its last one has not."""
+        return self._offset > 0
+
     def write_part(self, into: bytearray, /, most: int) -> bool:
         """Write a part of the element that is being sent, or the next small one behind it; return whether more waits."""
         held, session = self._held, self._session

@@ -3,27 +3,21 @@
 Rules of this file:
 
 * Small messages are bytes already, in order. Elements that can go out together are gathered by their streams, and are written before
-  any message that comes after them. Large elements are not copied in: their streams stand in a queue, and each turn writes
-  one part, so that a large element delays nobody by more than a part of each other one.
+  any message that comes after them. Large elements are not copied in: their streams take turns, and each turn writes one part, so that
+  a large element delays nobody by more than a part of each other one that has begun.
 * Above the high-water mark no publisher is asked for anything. A stream that would have asked stands in a queue, and goes on in turn
   when the writer has taken what waited. The writer takes all of it, so there is no low mark: what waits falls to nothing at once.
 """
 
-from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 from penstock.api import Limits
-
-ALONE: Final = 4
-"""How many parts go as one while no other stream has a large element."""
+from penstock.session._turns import Turner, Turns
 
 
-class Sender(Protocol):
+class Sender(Turner, Protocol):
     """A stream as the outbox sees it."""
-
-    def write_part(self, into: bytearray, /, most: int) -> bool:
-        """Write the next part of what is held, of at most so many bytes; return whether more is held."""
 
     def flush(self) -> bytearray:
         """Return the messages of what was gathered."""
@@ -41,8 +35,8 @@ class Outbox:
         self.buffer: bytearray = bytearray()
         self._limits = limits
         self.wake: Callable[[], None] = wake
-        self._large: deque[Sender] = deque()  # bounded by the number of streams, like the two below
-        self._blocked: dict[Sender, None] = {}  # in turn, each once, however often it is asked
+        self._large = Turns(limits)
+        self._blocked: dict[Sender, None] = {}  # in turn, each once, however often it is asked; bounded by the number of streams, as below
         self._gathering: list[Sender] = []
         self.gathered: int = 0
         """Bytes that streams have gathered and not written yet; they keep count."""
@@ -91,7 +85,7 @@ class Outbox:
 
     def enqueue_large(self, sender: Sender) -> None:
         """Let `sender` write parts, in turn with others."""
-        self._large.append(sender)
+        self._large.join(sender)
         self.wake()
 
     def gather(self, sender: Sender) -> None:
@@ -114,22 +108,17 @@ class Outbox:
             self._flush()
         data, self.buffer = self.buffer, bytearray()
         self.answers = self._answered = 0
-        high, part = self._limits.outbound_high, self._limits.split_outbound_at
-        while self._large and len(data) < high:
-            sender = self._large.popleft()
-            # Parts are for taking turns. Who is alone takes several in one: as much goes out at a time, and it is much less work.
-            most = part if self._large else max(part, min(ALONE * part, high - len(data)))
-            if sender.write_part(data, most):
-                self._large.append(sender)
+        if self._large:
+            self._large.write(data, self._limits.outbound_high)
         self._unblock()
         return data
 
     def forget(self, sender: Sender) -> None:
         """Drop what stands here for a stream that has ended."""
         self._blocked.pop(sender, None)
-        for queue in (self._large, self._gathering):
-            if sender in queue:
-                queue.remove(sender)
+        self._large.leave(sender)
+        if sender in self._gathering:
+            self._gathering.remove(sender)
 
     def clear(self) -> None:
         """Drop everything: the connection is over."""
