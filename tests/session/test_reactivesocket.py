@@ -237,6 +237,30 @@ def test_a_goodbye_with_a_reason_is_an_error_of_the_connection_and_one_without_i
     assert quiet.hear() == []
 
 
+@pytest.mark.parametrize("reason", ["", "drain"])
+def test_what_has_no_answer_is_over_once_it_is_said(reason: str) -> None:
+    """Nobody waits for a time-out because a goodbye was not answered, where none ever is; but what was said before it goes out first."""
+    raw = RawSocket().greet()
+    raw.session.send(b"said before")
+    raw.session.leave(reason)
+    raw.session.tick(5.0)
+    assert raw.session.state is ConnectionState.LEAVING
+    raw.session.take()
+    raw.session.tick(5.0)
+    assert raw.session.state is ConnectionState.OVER
+
+
+def test_a_client_that_leaves_before_it_was_accepted_hears_a_refusal() -> None:
+    """It waits as long as for an answer to a goodbye, and no longer."""
+    raw = RawSocket(Role.CLIENT)
+    raw.hear()
+    raw.session.leave("")
+    raw.session.tick(5.0)
+    assert raw.session.state is ConnectionState.LEAVING
+    raw.session.tick(5.0 + raw.session.limits.goodbye_timeout)
+    assert raw.session.state is ConnectionState.OVER
+
+
 def test_demand_without_bound_crosses_as_it_is() -> None:
     """2^63-1."""
     raw = RawSocket(Role.CLIENT)

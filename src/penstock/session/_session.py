@@ -95,7 +95,7 @@ class Session:
         self._left_at: float | None = None
         self._idleness = Idleness(self)
         self._drip = Drip(self)
-        self._is_hearing = False
+        self._is_hearing = self._ends_by_itself = False
 
     # --- for the owner: bytes and time
 
@@ -159,7 +159,7 @@ class Session:
         if self.state is ConnectionState.LEAVING:
             # Counted from here: `leave` is called between two readings of the clock, and `self.now` may be hours ago.
             self._left_at = now if self._left_at is None else self._left_at
-            due = self._left_at + self.limits.goodbye_timeout
+            due = now if self._ends_by_itself and self.outbox.is_empty else self._left_at + self.limits.goodbye_timeout
             if now >= due:
                 self._end(Move.CUT, self._reason or ConnectionLost("the peer did not answer the goodbye in time"))
                 return None
@@ -197,9 +197,9 @@ class Session:
         if self.is_deaf:
             return
         self.epitaph = reason or "closed", error
+        self._ends_by_itself = self.state is ConnectionState.OPEN and not self.expects_answer  # before that a refusal may be on its way
         self._move(Move.LEFT)
         self.is_paused = False
-        self._left_at = None
         self._end_streams(error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}"))
         self.outbox.close()
         self.outbox.put(self.last_words or self.dialect.goodbye(reason))
