@@ -78,11 +78,13 @@ async def test_without_its_distribution_there_is_no_such_protocol() -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_one_port_speaks_all_three(registry: Registry, place: str) -> None:
-    """A client of each is told by what it says first."""
+    """A client of each is told by what it says first, and gets its elements whole or in parts as its protocol has it."""
     async with serve(words_service(*WORDS), place, registry=registry) as server:
         for protocol in ("rsio", "reactivesocket", "toy"):
             async with subscribe(f"{protocol}+{server.addresses[0]}/words", serializer="text", registry=registry) as stream:
                 assert [word async for word in stream] == WORDS, protocol
+            async with subscribe(f"{protocol}+{server.addresses[0]}/large", registry=registry) as stream:
+                assert [element async for element in stream] == [bytes(100_000), b"small"], protocol
 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
