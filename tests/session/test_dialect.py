@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,10 @@ def test_a_dialect_knows_what_it_is_asked_an_id_for() -> None:
     owner, dialect = noting(Role.CLIENT)
     owner.session.subscribe("s", Reader(1))
     assert dialect.targets == ["s"]
+
+
+@pytest.mark.parametrize("file", CORE)
+def test_the_core_names_no_protocol_and_none_of_its_messages(file: str) -> None:
+    """What has to be said with such a word is true of that protocol alone."""
+    text = (FOLDER / file).read_text(encoding="utf-8")
+    assert re.findall(r"RS\.io|ReactiveSocket|rsio|onSubscribe|onNext|SETUP|REQUEST_N", text) == []
