@@ -431,7 +431,7 @@ class Session:
         for stream in tuple(self.streams.values()):
             if isinstance(stream, Inbound):
                 self.retirement.replace(stream)
-                stream.failed(error)
+                stream.lost(error)
 
     def _end(self, move: Move, error: Exception, *, farewell: bytes = b"") -> None:
         self._move(move)
