@@ -75,7 +75,12 @@ class Route:
         self.pattern = pattern
         self.function = function
         signature = inspect.signature(function)
-        hints = get_type_hints(function)
+        hints = _hints(function)
+        for name, each in signature.parameters.items():
+            if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+                raise UsageError(
+                    f"{pattern.text!r}: the parameter {name!r} cannot be given by name, and no name would ever match; name each"
+                )
         self._takes_peer = [name for name in signature.parameters if hints.get(name) is peer_type]
         named = {name: each for name, each in signature.parameters.items() if name not in self._takes_peer}
         self._converters = {name: _converter(hints.get(name, str), name, pattern.text) for name in named}
@@ -144,6 +149,13 @@ def _with_query(route: Route, given: dict[str, str], query: str) -> tuple[Route,
     if len(dict(pairs)) < len(pairs) or dict(pairs).keys() & given.keys():
         raise NoMatch
     return route, given, dict(pairs)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function; of a partial's, and of an object's that is called like one."""
+    while isinstance(function, partial):
+        function = function.func
+    return get_type_hints(function if inspect.isroutine(function) or isinstance(function, type) else type(function).__call__)
 
 
 def _converter(kind: Any, name: str, pattern: str) -> Callable[[str], Any]:
