@@ -11,13 +11,13 @@ from typing import Any
 import trio
 import trustme
 
-from penstock.api import Limits
+from penstock.api import Limits, Rejected
 from penstock.plugins import Tls, TransportOptions, build_registry
 from penstock.runtime import Server, Service, connect, serve
 from tests.hostile._attacker import PROBE, VICTIM, Attacker, companion, open_stream
 from tests.hostile._own_time import OwnTime
 from tests.hostile._row import SILENCE, C, I, Row, S
-from tests.hostile._wire import hello, subscribe
+from tests.hostile._tongue import RSIO, Tongue
 
 GAP = 0.1
 """The longest that a canary may wait, in seconds of our own."""
@@ -42,8 +42,8 @@ class Certificates:
         authority.issue_cert("localhost", "127.0.0.1").private_key_and_cert_chain_pem.write_to_path(self.server)
         self.folder = folder
 
-    def url(self, scheme: str) -> str:
-        return f"unix://{self.folder}/s.sock" if scheme == "unix" else f"{scheme}://127.0.0.1:0"
+    def url(self, scheme: str, tongue: Tongue = RSIO) -> str:
+        return tongue.prefix + (f"unix://{self.folder}/s.sock" if scheme == "unix" else f"{scheme}://127.0.0.1:0")
 
     @property
     def serving(self) -> TransportOptions:
@@ -56,7 +56,7 @@ class Certificates:
 
 def service() -> Service:
     """What is published to friend and foe."""
-    made = Service()
+    made = Service(setup=doorkeeper)
 
     @made.publisher("ticks")
     async def ticks() -> AsyncIterator[bytes]:
@@ -82,7 +82,24 @@ def service() -> Service:
     async def one() -> AsyncIterator[bytes]:
         yield b"one"
 
+    @made.publisher("none")
+    async def none() -> AsyncIterator[bytes]:
+        for nothing in ():
+            yield nothing
+
+    @made.fire_and_forget
+    async def swallow(data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+
     return made
+
+
+async def doorkeeper(data: bytes) -> None:
+    """Lets everybody in but those who say that they would rather not."""
+    if data == b"keep me waiting":
+        await trio.sleep_forever()
+    if data == b"send me away":
+        raise Rejected("not you")
 
 
 class Canary:
@@ -170,11 +187,13 @@ class Peace:
     told: list[Exception]
 
 
-async def beside_a_canary(limits: Limits, scheme: str, files: Certificates, act: Callable[[Server, OwnTime], Awaitable[None]]) -> Peace:
+async def beside_a_canary(
+    limits: Limits, scheme: str, files: Certificates, act: Callable[[Server, OwnTime], Awaitable[None]], tongue: Tongue = RSIO
+) -> Peace:
     """Do something to a server, beside a canary on a connection of its own, and look what is left of it."""
     told: list[Exception] = []
     clock = OwnTime()
-    serving = serve(service(), files.url(scheme), limits=limits, registry=REGISTRY, options=files.serving, on_violation=told.append)
+    serving = serve(service(), files.url(scheme, tongue), limits=limits, registry=REGISTRY, options=files.serving, on_violation=told.append)
     own = replace(Limits(), keepalive_least=limits.keepalive_least)  # a server with scaled limits asks more often than is polite
     async with serving as server, connect(server.addresses[0], limits=own, registry=REGISTRY, options=files.calling) as peer:
         async with peer.subscribe("ticks") as ticks, trio.open_nursery() as nursery:
@@ -201,7 +220,7 @@ async def attack_server(row: Row, scheme: str, files: Certificates) -> Outcome:
     async def act(server: Server, clock: OwnTime) -> None:
         outcomes.append(await _attack(row, server, files, clock))
 
-    peace = await beside_a_canary(row.limits, scheme, files, act)
+    peace = await beside_a_canary(row.limits, scheme, files, act, row.tongue)
     [outcome] = outcomes
     outcome.gap, outcome.left, outcome.told = peace.gap, peace.left, peace.told
     return outcome
@@ -209,7 +228,7 @@ async def attack_server(row: Row, scheme: str, files: Certificates) -> Outcome:
 
 async def _attack(row: Row, server: Server, files: Certificates, clock: OwnTime) -> Outcome:
     stream = await open_stream(server.addresses[0], files.authority, plain=row.plain, small=not row.hears)
-    attacker = Attacker(stream, clock)
+    attacker = Attacker(stream, clock, row.tongue)
     outcome = Outcome(attacker)
     async with trio.open_nursery() as nursery:
         await _greet(row, attacker, nursery)
@@ -234,7 +253,7 @@ async def _greet(row: Row, attacker: Attacker, nursery: trio.Nursery) -> None:
     if row.hears:
         nursery.start_soon(attacker.listen)
     if row.greets:
-        await attacker.send(hello(*row.extensions))
+        await attacker.send(row.tongue.hello(*row.extensions))
         if row.hears:
             await attacker.wait(lambda: attacker.heard)
         else:
@@ -243,14 +262,14 @@ async def _greet(row: Row, attacker: Attacker, nursery: trio.Nursery) -> None:
 
 async def _act(row: Row, attacker: Attacker) -> None:
     if row.answer is not C:
-        await attacker.send(companion())
+        await attacker.send(companion(row.tongue))
         await attacker.wait_companion()
     if isinstance(row.act, bytes):
         await attacker.send(row.act)
     else:
         await row.act(attacker)
     if row.answer is I:
-        await attacker.send(subscribe("one", PROBE, 2))
+        await attacker.send(row.tongue.subscribe("one", PROBE, 2))
 
 
 async def _wait_answer(row: Row, attacker: Attacker, server: Server) -> None:

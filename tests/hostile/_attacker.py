@@ -10,10 +10,10 @@ from struct import pack
 import trio
 
 from tests.hostile._own_time import OwnTime
-from tests.hostile._wire import Message, Understanding, on_next, subscribe
+from tests.hostile._tongue import RSIO, Tongue
+from tests.hostile._wire import Message
 
-COMPANION = 0
-"""The id of the stream that runs beside the attack on the same connection."""
+COMPANION = RSIO.companion
 VICTIM = 1
 PROBE = 9
 
@@ -23,15 +23,16 @@ BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 class Attacker:
     """One hostile connection, from either side. It listens all the while, unless it is told not to."""
 
-    def __init__(self, stream: trio.abc.Stream, clock: OwnTime) -> None:
+    def __init__(self, stream: trio.abc.Stream, clock: OwnTime, tongue: Tongue = RSIO) -> None:
         self.stream = stream
+        self.tongue = tongue
         self.heard: list[Message] = []
         self.ending = ""
         """"end" in good order, "cut" else; nothing while it lasts."""
         self.times: list[float] = []
         """When the companion's elements came."""
         self._clock = clock
-        self._understanding = Understanding()
+        self._understanding = tongue.understanding()
         self._news = trio.Event()
         self._sending = trio.Lock()
 
@@ -57,7 +58,7 @@ class Attacker:
         self._tell()
 
     def _note(self, message: Message) -> None:
-        if message[:2] == ("onNext", COMPANION):
+        if message[:2] == ("onNext", self.tongue.companion):
             self.times.append(self._clock.now())
         else:
             self.heard.append(message)
@@ -116,7 +117,7 @@ class Attacker:
 
 async def open_stream(address: str, authorities: Path, *, plain: bool = False, small: bool = False) -> trio.abc.Stream:
     """Connect to a server at its URL; `plain` leaves TLS out where it should be, `small` takes a receive buffer that fills soon."""
-    scheme, _, place = address.partition("://")
+    scheme, _, place = address.rpartition("+")[2].partition("://")
     if scheme == "unix":
         return await trio.open_unix_socket(place)
     host, _, port = place.rpartition(":")
@@ -135,14 +136,14 @@ async def open_stream(address: str, authorities: Path, *, plain: bool = False, s
     return secured
 
 
-def companion() -> bytes:
+def companion(tongue: Tongue = RSIO) -> bytes:
     """What a hostile client says to have a well-behaved stream beside its attack."""
-    return subscribe("ticks", COMPANION, 1_000_000)
+    return tongue.subscribe("ticks", tongue.companion, 1_000_000)
 
 
-def steady() -> bytes:
+def steady(tongue: Tongue) -> bytes:
     """What a hostile server says on the companion."""
-    return on_next(COMPANION, b"tick")
+    return tongue.on_next(tongue.companion, b"tick")
 
 
 def client_hello_of_tls() -> bytes:

@@ -11,10 +11,10 @@ from penstock.api import ConnectionLost, Rejected, Subscriber, Subscription
 from penstock.plugins import TransportOptions
 from penstock.runtime import Peer, connect, serve
 from tests.hostile._arena import PATIENCE, REGISTRY, TICK, Canary, Certificates, census, service, wait_forgotten
-from tests.hostile._attacker import COMPANION, PROBE, VICTIM, Attacker, steady
+from tests.hostile._attacker import PROBE, VICTIM, Attacker, steady
 from tests.hostile._own_time import OwnTime
 from tests.hostile._row import SILENCE, C, Row, S
-from tests.hostile._wire import on_subscribe, server_hello, subscribe
+from tests.hostile._tongue import RSIO
 
 
 class Reader(Subscriber[Any]):
@@ -102,7 +102,7 @@ class _Fight:
         outcome.victim = Reader(row.demand)
         outcome.companion = Reader(10**6, lambda: self.times.append(self.clock.now()))
         [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        address = f"{self.scheme}://127.0.0.1:{listener.socket.getsockname()[1]}"
+        address = f"{row.tongue.prefix}{self.scheme}://127.0.0.1:{listener.socket.getsockname()[1]}"
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._attack, listener)
             options = TransportOptions(tls=self.files.calling.tls, handshake_timeout=row.limits.tls_timeout)
@@ -123,8 +123,14 @@ class _Fight:
         outcome.companion_gap = max((later - one for one, later in pairwise(self.times)), default=0.0)
 
     def _read(self, peer: Peer) -> None:
-        peer.source("steady").attach(self.outcome.companion)
-        peer.source("victim", serializer=self.row.serializer).attach(self.outcome.victim)
+        row, outcome = self.row, self.outcome
+        victim = peer.source("victim", serializer=row.serializer)
+        if row.tongue is RSIO:
+            peer.source("steady").attach(outcome.companion)
+            victim.attach(outcome.victim)
+        else:  # whose ids begin with 1
+            peer._requesting(row.asks, "victim", row.serializer).attach(outcome.victim)
+            peer.source("steady").attach(outcome.companion)
 
     def _note_answer(self) -> None:
         self.outcome.answered = self.clock.now() - self.began
@@ -134,9 +140,9 @@ class _Fight:
         row, stream = self.row, await listener.accept()
         self.began, self.began_by_the_wall = self.clock.now(), trio.current_time()
         if self.scheme == "tls" and not row.plain:
-            context = self.files.serving.tls.server_context(("rsio/0",))  # type: ignore[union-attr]  # it is given
+            context = self.files.serving.tls.server_context((row.tongue.alpn,))  # type: ignore[union-attr]  # it is given
             stream = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
-        attacker = Attacker(stream, self.clock)
+        attacker = Attacker(stream, self.clock, row.tongue)
         try:
             await self._fight(attacker)
         finally:
@@ -161,14 +167,15 @@ class _Fight:
     async def _greet(self, attacker: Attacker, nursery: trio.Nursery) -> None:
         if not self.row.greets:
             return
-        await attacker.send(server_hello(*self.row.extensions) + on_subscribe(COMPANION))
+        tongue = self.row.tongue
+        await attacker.send(tongue.server_hello(*self.row.extensions) + tongue.on_subscribe(tongue.companion))
         nursery.start_soon(self._tick, attacker)
         await attacker.wait(lambda: any(message[:2] == ("subscribe", "victim") for message in attacker.heard))
         if self.row.begins:
-            await attacker.send(on_subscribe(VICTIM, self.row.size))
+            await attacker.send(tongue.on_subscribe(VICTIM, self.row.size))
 
     async def _tick(self, attacker: Attacker) -> None:
-        while await attacker.send(steady()):  # noqa: ASYNC110 (it is the pace that counts)
+        while await attacker.send(steady(self.row.tongue)):  # noqa: ASYNC110 (it is the pace that counts)
             await trio.sleep(TICK)
 
     async def _act(self, attacker: Attacker) -> None:
@@ -177,7 +184,7 @@ class _Fight:
         else:
             await self.row.act(attacker)
         if self.row.answer is not C:
-            await attacker.send(subscribe("nothing", PROBE, 1))
+            await attacker.send(self.row.tongue.subscribe("nothing", PROBE, 1))
 
     async def _wait_answer(self, attacker: Attacker) -> None:
         row, victim = self.row, self.outcome.victim

@@ -1,14 +1,16 @@
-"""The table as the reference prints it: ``python -m tests.hostile`` from the root of the repository says what belongs on the page."""
+"""The tables as the reference prints them: ``python -m tests.hostile`` from the root of the repository says what belongs on the pages."""
+
+from collections.abc import Mapping, Sequence
 
 from tests.hostile._row import SILENCE, Answer, Row, To
-from tests.hostile._table import CHAPTERS
+from tests.hostile._tongue import RSIO
 
 HEAD = ["| what a peer does | answer | what it is told | by when |", "|---|---|---|---|"]
 
 
-def render() -> str:
+def render(chapters: Mapping[str, Sequence[Row]]) -> str:
     """Return all chapters with their tables."""
-    return "\n\n".join("\n".join((f"### {title}", "", *HEAD, *map(line, rows))) for title, rows in CHAPTERS.items()) + "\n"
+    return "\n\n".join("\n".join((f"### {title}", "", *HEAD, *map(line, rows))) for title, rows in chapters.items()) + "\n"
 
 
 def line(row: Row) -> str:
@@ -19,12 +21,19 @@ def line(row: Row) -> str:
 def told(row: Row) -> str:
     if row.answer is Answer.TOLERATED:
         return "nothing"
+    if row.answer is Answer.STREAM and row.to is To.CLIENT:
+        return f"{_cancel(row) if row.cancels else 'nothing'}; the program gets the error"
+    error, goodbye = ("onError", "goodbye") if row.tongue is RSIO else ("ERROR", "ERROR on stream 0")
     if row.answer is Answer.STREAM:
-        return f'onError "{row.says}"' if row.to is To.SERVER else f"{'cancel' if row.cancels else 'nothing'}; the program gets the error"
+        return f'{error} "{row.says}"'
     if row.says == SILENCE:
         return "nothing: closed"
-    return f"goodbye `{row.says}`" if row.says else "goodbye, without a reason"
+    return f"{goodbye} `{row.says}`" if row.says else "goodbye, without a reason"
 
 
 def deadline(row: Row) -> str:
     return " + ".join(f"`{name}`" for name in row.within) or "at once"
+
+
+def _cancel(row: Row) -> str:
+    return "cancel" if row.tongue is RSIO else "CANCEL"

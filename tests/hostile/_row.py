@@ -7,7 +7,9 @@ from enum import Enum
 from typing import Any
 
 from penstock.api import Limits
+from penstock.session import Model
 from tests.hostile._attacker import Attacker
+from tests.hostile._tongue import RSIO, Tongue
 
 KIB = 1024
 
@@ -76,6 +78,7 @@ class Row:
     within: tuple[str, ...] = ()
     """The limits that add up to the deadline; none is at once."""
     to: To = To.SERVER
+    tongue: Tongue = RSIO
     over: tuple[str, ...] = ("tcp",)
     changes: Mapping[str, Any] = field(default_factory=dict)
     """What differs from the scaled limits."""
@@ -92,6 +95,8 @@ class Row:
     """What the attacked subscriber asks for on the victim."""
     begins: bool = True
     """The victim's onSubscribe comes before what the attacker does."""
+    asks: Model = Model.STREAM
+    """What kind of request the attacked subscriber has made, where there are several."""
     serializer: str = "bytes"
     """What the attacked subscriber takes the elements for."""
     ends: str = "ConnectionLost"
@@ -110,7 +115,7 @@ class Row:
 
     @property
     def id(self) -> str:
-        return re.sub(r"[^a-z0-9]+", "-", self.what.lower()).strip("-")[:70]
+        return ("" if self.tongue is RSIO else "rs-") + re.sub(r"[^a-z0-9]+", "-", self.what.lower()).strip("-")[:70]
 
     def __str__(self) -> str:
         return self.id

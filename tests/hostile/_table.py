@@ -7,6 +7,10 @@ from tests.hostile._rows_floods import FLOODS
 from tests.hostile._rows_messages import MESSAGES
 from tests.hostile._rows_publishers import PUBLISHERS
 from tests.hostile._rows_streams import STREAMS
+from tests.hostile._rs_rows_connection import BEFORE_SETUP, FRAMES
+from tests.hostile._rs_rows_floods import FLOODS as RS_FLOODS
+from tests.hostile._rs_rows_requests import REQUESTS
+from tests.hostile._rs_rows_responses import RESPONSES
 
 CHAPTERS: dict[str, list[Row]] = {
     "Before the hello": BEFORE,
@@ -16,6 +20,13 @@ CHAPTERS: dict[str, list[Row]] = {
     "Connections": CONNECTIONS,
     "Floods, and peers that do not read or are gone": FLOODS,
 }
-ROWS = [row for rows in CHAPTERS.values() for row in rows]
+RS_CHAPTERS: dict[str, list[Row]] = {
+    "Before SETUP": BEFORE_SETUP,
+    "Frames": FRAMES,
+    "Requests": REQUESTS,
+    "Responses, and the servers that send them": RESPONSES,
+    "Floods, and peers that do not read or are gone": RS_FLOODS,
+}
+ROWS = [row for rows in (*CHAPTERS.values(), *RS_CHAPTERS.values()) for row in rows]
 AGAINST_SERVERS = [(row, scheme) for row in ROWS if row.to is To.SERVER for scheme in row.over]
 AGAINST_CLIENTS = [(row, scheme) for row in ROWS if row.to is To.CLIENT for scheme in row.over]

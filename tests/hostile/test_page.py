@@ -3,26 +3,36 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from penstock.api import Limits
 from tests.hostile._page import HEAD, render
-from tests.hostile._row import SCALED, SILENCE, Answer
-from tests.hostile._table import CHAPTERS, ROWS
+from tests.hostile._row import SCALED, SILENCE, Answer, Row
+from tests.hostile._table import CHAPTERS, ROWS, RS_CHAPTERS
 
+REFUSAL = "not you"
+"""What a setup function of the tests says."""
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
 
 
-def test_the_page_of_answers_is_the_table_that_is_tested() -> None:
-    """Line for line; `python -m tests.hostile` prints what belongs there."""
-    page = (REFERENCE / "answers.md").read_text(encoding="utf-8")
-    assert render() in page
-    assert page.count(HEAD[0]) == len(CHAPTERS)
+PAGES = [("answers.md", "rsio.md", CHAPTERS), ("reactivesocket.md", "reactivesocket.md", RS_CHAPTERS)]
 
 
-def test_each_reason_is_one_that_the_page_of_the_wire_explains() -> None:
-    """Who reads a goodbye's reason finds its token there."""
-    page = (REFERENCE / "rsio.md").read_text(encoding="utf-8")
-    explained = set(re.findall(r"`([a-z-]+(?::[a-z]+)?)[^`]*`", page))
-    given = {row.says.split()[0] for row in ROWS if row.answer is Answer.FATAL and row.says not in ("", SILENCE)}
+@pytest.mark.parametrize(("page", "_", "chapters"), PAGES)
+def test_the_page_of_answers_is_the_table_that_is_tested(page: str, _: str, chapters: dict[str, list[Row]]) -> None:
+    """Line for line; `python -m tests.hostile` prints what belongs there, with `reactivesocket` for the other protocol."""
+    text = (REFERENCE / page).read_text(encoding="utf-8")
+    assert render(chapters) in text
+    assert text.count(HEAD[0]) == len(chapters)
+
+
+@pytest.mark.parametrize(("_", "wire", "chapters"), PAGES)
+def test_each_reason_is_one_that_the_page_of_the_wire_explains(_: str, wire: str, chapters: dict[str, list[Row]]) -> None:
+    """Who reads a goodbye's reason finds its token there, outside of the tables of answers."""
+    text = (REFERENCE / wire).read_text(encoding="utf-8").replace(render(chapters), "")
+    explained = set(re.findall(r"`([a-z-]+(?::[a-z]+)?)[^`]*`", text))
+    rows = [row for rows in chapters.values() for row in rows]
+    given = {row.says.split()[0] for row in rows if row.answer is Answer.FATAL and row.says not in ("", SILENCE, REFUSAL)}
     assert given - explained == set()
 
 
@@ -34,7 +44,7 @@ def test_each_deadline_is_a_limit() -> None:
 
 def test_no_two_rows_of_a_table_are_the_same() -> None:
     """Each row has its name, by which a failure can be run again."""
-    for rows in CHAPTERS.values():
+    for rows in (*CHAPTERS.values(), *RS_CHAPTERS.values()):
         assert len({row.id for row in rows}) == len(rows)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.hostile._arena import GAP, Certificates, Outcome, attack_server
-from tests.hostile._attacker import COMPANION, PROBE, VICTIM
+from tests.hostile._attacker import PROBE, VICTIM
 from tests.hostile._row import SILENCE, Answer, Row
 from tests.hostile._table import AGAINST_SERVERS
 
@@ -38,5 +38,5 @@ def _check_answer(row: Row, outcome: Outcome) -> None:
     else:
         assert errors == []
         probed = [message for message in attacker.heard if message[1] == PROBE]
-        assert probed == [("onSubscribe", PROBE, 0), ("onNext", PROBE, b"one"), ("onComplete", PROBE)]
-    assert ("onSubscribe", COMPANION, 0) in attacker.heard
+        assert probed == [*row.tongue.began(PROBE), ("onNext", PROBE, b"one"), ("onComplete", PROBE)]
+    assert [message for message in row.tongue.began(row.tongue.companion) if message not in attacker.heard] == []

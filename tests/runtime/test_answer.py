@@ -236,3 +236,17 @@ async def test_a_setup_that_a_peer_with_the_same_limits_refuses_is_refused_here(
     async with serve(Handlers().service, "memory://r") as server:
         async with connect("reactivesocket+" + server.addresses[0], setup=bytes(4080)) as peer:
             assert await peer.request_response(b"ab") == b"ba"
+
+
+@pytest.mark.parametrize("url", ["reactivesocket+memory://r", "reactivesocket+memory-framed://r"])
+async def test_leaving_takes_no_time(url: str, autojump_clock: trio.testing.MockClock) -> None:
+    """A goodbye that is never answered is not waited for, on either side; nor is a refusal."""
+    service = Service(setup=lambda data: data != b"nobody")
+    service.publish("numbers", [b"one", b"two"])
+    async with serve(service, url) as server:
+        async with connect(server.addresses[0]) as peer:
+            assert await peer.request_response("numbers") == b"one"
+        with pytest.raises(Rejected):
+            async with connect(server.addresses[0], setup=b"nobody") as peer:
+                await peer.request_response("numbers")
+    assert trio.current_time() == 0

@@ -9,8 +9,7 @@ Rules of this file:
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.api import ActiveExtension, ConnectionLost, Extension, Limits, PluginError, ProtocolError, UsageError
-from penstock.session._words import explained
+from penstock.api import ActiveExtension, Extension, Limits, PluginError, ProtocolError, UsageError
 
 if TYPE_CHECKING:
     from penstock.session._session import Session
@@ -86,8 +85,7 @@ class _Link:
 
     def break_off(self, reason: str) -> None:
         """End the connection."""
-        told = ConnectionLost(f"the extension {self._extension.name!r} ended the connection: {explained(reason)}")
-        self._session.leave(reason, told)
+        self._session.break_off(ProtocolError(f"extension {self._extension.name!r}: {reason}", reason=reason))
 
     def glitch(self, weight: int = 1) -> None:
         """Spend some of the peer's budget."""

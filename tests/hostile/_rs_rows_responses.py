@@ -1,0 +1,165 @@
+"""ReactiveSocket: what a responder may do wrong: a hostile server, whose answers our program reads."""
+
+from typing import Any
+
+from penstock.session import Model
+from tests.hostile._attacker import VICTIM, Attacker
+from tests.hostile._row import SCALED, SILENCE, C, I, Row, S, To
+from tests.hostile._rows_before import nothing
+from tests.hostile._rows_publishers import FIRST, HTTP, NOT_ASKED, forever
+from tests.hostile._rs_wire import (
+    BEGIN,
+    CANCEL,
+    COMPLETE,
+    END,
+    RESPONSE,
+    WHOLE,
+    cancel,
+    error,
+    ext,
+    frame,
+    request_n,
+    response,
+    setup,
+)
+from tests.hostile._tongue import REACTIVESOCKET
+
+FRAME = SCALED.max_frame
+HUGE = 2**31 - 1
+NEVER_BEGAN = "a fragment ends that never began"
+WITHIN = "a fragment begins within another"
+PIECE = bytes(64)
+
+
+def client(what: str, act: Any, answer: Any, says: str = "", **more: Any) -> Row:
+    return Row(to=To.CLIENT, tongue=REACTIVESOCKET, what=what, act=act, answer=answer, says=says, **more)
+
+
+def fatal(what: str, act: Any, says: str, **more: Any) -> Row:
+    return client(what, act, C, says, **more)
+
+
+def stream(what: str, act: Any, says: str, **more: Any) -> Row:
+    return client(what, act, S, says, **more)
+
+
+def tolerated(what: str, act: Any, **more: Any) -> Row:
+    return client(what, act, I, **more)
+
+
+def element(data: bytes = b"x") -> bytes:
+    return response(VICTIM, data)
+
+
+def begin(data: bytes = PIECE) -> bytes:
+    return response(VICTIM, data, BEGIN)
+
+
+def more(data: bytes = PIECE) -> bytes:
+    return response(VICTIM, data, 0)
+
+
+def end(data: bytes = PIECE) -> bytes:
+    return response(VICTIM, data, END)
+
+
+DONE = response(VICTIM, b"", COMPLETE)
+
+
+async def tiny_parts(attacker: Attacker) -> None:
+    await forever(attacker, (begin(b"x") + end(b"x")) * 3)
+
+
+async def empty_parts(attacker: Attacker) -> None:
+    await attacker.send(begin(b""))
+    await forever(attacker, more(b""))
+
+
+async def elements_after_the_cancel(attacker: Attacker) -> None:
+    await attacker.send(element() * 3)
+    await attacker.wait_heard("cancel", VICTIM)
+    await forever(attacker, b"".join(element(b"x" * size) for size in range(200)))
+
+
+async def a_few_after_the_cancel(attacker: Attacker) -> None:
+    await attacker.send(element() * 3)
+    await attacker.wait_heard("cancel", VICTIM)
+    await attacker.send(element(b"late") * 3 + begin() + more() + end() + DONE + error(VICTIM))
+
+
+async def ends_without_end(attacker: Attacker) -> None:
+    await forever(attacker, DONE)
+
+
+async def leave_within_an_element(attacker: Attacker) -> None:
+    await attacker.send(element(b"x" * 100)[:50])
+    await attacker.finish()
+
+
+async def leave_between_parts(attacker: Attacker) -> None:
+    await attacker.send(begin() + more())
+    await attacker.finish()
+
+
+async def reset_within_an_element(attacker: Attacker) -> None:
+    await attacker.send(element(b"x" * 100)[:50])
+    await attacker.reset()
+
+
+ONE = {"asks": Model.RESPONSE}
+SUBSCRIPTION = {"asks": Model.SUBSCRIPTION}
+BOTH = ("tcp", "tls")
+
+RESPONSES = [
+    fatal("HTTP", HTTP, f"limit:frame {int.from_bytes(b'HTTP') - 16} > {FRAME}", **FIRST),
+    fatal("another version, first of all", setup(version=1), "version 0", **FIRST),
+    fatal("ERROR on stream 0, first of all", error(0, "not you"), SILENCE, ends="Rejected", over=BOTH, **FIRST),
+    fatal("nothing, to a client that wants TLS", nothing, SILENCE, over=("tls",), plain=True, within=("tls_timeout",), **FIRST),
+    fatal("ERROR on stream 0, later", error(0, "drain"), SILENCE, over=BOTH),
+    fatal("a thousand ERRORs on stream 0", error(0, "bye") * 1000, SILENCE),
+    fatal("the top bit of the length set", frame(RESPONSE, VICTIM, length=2**31 + 16), "protocol:reserved", over=BOTH),
+    fatal("a length of 15", frame(RESPONSE, VICTIM, length=15), "protocol:length 15"),
+    fatal("a RESPONSE of 2^31-1 bytes announced", frame(RESPONSE, VICTIM, length=HUGE), f"limit:frame {HUGE - 16} > {FRAME}"),
+    fatal("another version", frame(RESPONSE, VICTIM, b"x", version=1), "version 0"),
+    fatal("an unknown type", frame(0x30, VICTIM), "protocol:type 0x0030"),
+    fatal("an extension that is not known and may not be ignored", ext(9, flags=0), "protocol:extension 9"),
+    fatal("tiny parts without end", tiny_parts, "limit:glitches", demand=10**6),
+    fatal("empty parts without end", empty_parts, "limit:glitches", demand=10**6),
+    fatal("elements without end after our CANCEL", elements_after_the_cancel, "limit:glitches"),
+    fatal("COMPLETE without end", ends_without_end, "limit:glitches"),
+    fatal("COMPLETE without end, for one value", ends_without_end, "limit:glitches", **ONE),
+    fatal("the end (FIN) within a frame", leave_within_an_element, SILENCE, over=BOTH),
+    fatal("the end (FIN) between the parts of an element", leave_between_parts, SILENCE),
+    fatal("a reset (RST) within a frame", reset_within_an_element, SILENCE, over=BOTH),
+    stream("RESPONSE beyond demand", element() * 3, NOT_ASKED, over=BOTH),
+    stream("RESPONSE beyond demand, without flags", response(VICTIM, b"x", 0) * 3, NOT_ASKED),
+    stream("RESPONSE beyond demand, that completes", element() * 2 + response(VICTIM, b"x", WHOLE | COMPLETE), NOT_ASKED),
+    stream("a thousand RESPONSEs beyond demand", element() * 1002, NOT_ASKED),
+    stream("RESPONSE without any demand", element(), NOT_ASKED, demand=0),
+    stream("a part beyond demand", element() * 2 + begin(), NOT_ASKED),
+    stream("RESPONSE beyond demand, of a subscription", element() * 3, NOT_ASKED, **SUBSCRIPTION),
+    stream("an end without a begin", end(), NEVER_BEGAN, over=BOTH),
+    stream("a second end", begin() + end() + end(), NEVER_BEGAN),
+    stream("a begin within a begin", begin() + begin(), WITHIN, over=BOTH),
+    stream("a whole element within a begin", begin() + element(), WITHIN),
+    stream("more parts than `max_parts`, without an end", begin() + more() * 64, "an element in 65 parts"),
+    stream("parts beyond `max_element`", begin(bytes(60_000)) + more(bytes(60_000)) * 2, "has 180000 bytes so far"),
+    stream("an element that is not finished in time", begin() + more(), "was left unfinished", within=("partial_age",), over=BOTH),
+    stream("an end without a begin, for one value", end(), NEVER_BEGAN, **ONE),
+    stream("one value that is not finished in time", begin(), "was left unfinished", within=("partial_age",), **ONE),
+    stream("an element that the serializer cannot take", element(b"[" * 60_000), "", serializer="json"),
+    client("elements, parts and ends, right after our CANCEL", a_few_after_the_cancel, I, NOT_ASKED),
+    tolerated("COMPLETE on a part that is not the last", response(VICTIM, PIECE, BEGIN | COMPLETE) + end()),
+    tolerated("COMPLETE twice, an element behind it, and an ERROR", DONE + DONE + element() + error(VICTIM)),
+    tolerated("COMPLETE for a subscription", element() + DONE, **SUBSCRIPTION),
+    tolerated("a value, and then a bare COMPLETE", response(VICTIM, b"x", 0) + DONE, **ONE),
+    tolerated("two values where one was asked for", element() + element(), **ONE),
+    tolerated("ERROR within an element", begin() + error(VICTIM)),
+    tolerated("ERROR of 60,000 bytes, and no UTF-8", frame(0x21, VICTIM, b"\xff" * 60_000)),
+    tolerated("RESPONSE and ERROR for a stream that was never opened", response(77, b"x") + error(77)),
+    tolerated("RESPONSE on stream 0", response(0, b"x") + response(0, b"x", BEGIN)),
+    tolerated("SETUP, from a server", setup(b"hm") + setup(stream=VICTIM)),
+    tolerated("REQUEST_N and CANCEL for a stream that we do not serve", request_n(7, 5) + cancel(7)),
+    tolerated("an unknown type and an extension that may be ignored", frame(0x30, VICTIM, flags=0x80) + ext(9)),
+    tolerated("reserved flags", frame(RESPONSE, VICTIM, b"x", flags=WHOLE | 0x8F) + frame(CANCEL, 7, flags=0x7F)),
+]
