@@ -213,6 +213,30 @@ async def test_a_system_that_is_out_of_files_gets_a_pause(autojump_clock: trio.t
     assert made[0].is_closed
 
 
+async def test_a_broken_listener_takes_no_other_down(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it raises when it accepts, and when it is closed, is told; who listens at another URL accepts, and is closed."""
+    told: list[Exception] = []
+    original = MemoryTransport.listen
+
+    class Broken(Odd):
+        async def aclose(self) -> None:
+            await super().aclose()
+            raise KeyError("closing")
+
+    async def listen(self: Any, url: Any, **options: Any) -> Listener:
+        return Broken(url, ValueError("accepting")) if url.host == "broken" else await original(self, url, **options)
+
+    monkeypatch.setattr(MemoryTransport, "listen", listen)
+    async with serve(numbers_service(), "memory://broken", "memory://test", on_violation=told.append) as server:
+        await trio.sleep(1)
+        async with subscribe(f"{server.addresses[1]}/endless", demand=2) as stream:
+            assert await anext(stream)
+    assert [type(error) for error in told] == [ValueError, KeyError]
+    with pytest.raises(ConnectionLost):
+        async with subscribe("memory://test/endless") as stream:
+            await anext(stream)
+
+
 async def test_a_fault_of_one_connection_takes_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told; the server serves the next one."""
     told: list[Exception] = []

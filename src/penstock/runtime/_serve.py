@@ -152,7 +152,10 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._accepting.cancel()
         with trio.move_on_after(self._limits.goodbye_timeout, shield=True):
             for listener in self._listeners:
-                await listener.aclose()
+                try:
+                    await listener.aclose()
+                except Exception as broken:  # boundary: a listener, perhaps somebody's plugin; the others must be closed all the same
+                    tell(self._on_violation, broken)
         for connection in tuple(self._connections):
             connection.cancel()
         self._nursery.cancel_scope.deadline = trio.current_time() + self._limits.drain
@@ -175,7 +178,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                 await self._take(await listener.accept(), str(listener.addresses[0]), dialects)
             except (trio.ClosedResourceError, trio.EndOfChannel):
                 return
-            except OSError as error:
+            except Exception as error:  # boundary: the system has nothing left, or a listener is broken; those at the other URLs go on
                 tell(self._on_violation, error)
                 await trio.sleep(PAUSE)
             else:
