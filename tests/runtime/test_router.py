@@ -1,6 +1,7 @@
 """Names of publishers: patterns, parameters, and the one answer for all that leads nowhere."""
 
 from enum import Enum
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -148,3 +149,34 @@ def test_who_asks_comes_by_annotation_and_from_nowhere_else() -> None:
     assert ask(made, "who", peer) is peer
     with pytest.raises(NoMatch):
         ask(made, "who?peer=root", peer)
+
+
+def by_position(symbol: str, /) -> None:
+    pass
+
+
+def by_any_name(**parameters: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize("function", [by_position, by_any_name])
+def test_a_parameter_that_cannot_be_given_by_name_is_a_mistake(function: Any) -> None:
+    """No subscriber would ever reach its publisher, and would be told no more than that there is none."""
+    with pytest.raises(UsageError, match="cannot be given by name"):
+        Route(Pattern.parse("ticks"), function, peer_type=Peer)
+
+
+class Source:
+    def __call__(self, number: int) -> int:
+        return number
+
+
+def test_a_partial_and_an_object_that_is_called_are_functions_too() -> None:
+    """Their annotations are those of what is called in the end."""
+
+    def ticks(of: str, number: int) -> tuple[str, int]:
+        return of, number
+
+    for function, expected in ((partial(ticks, "EURUSD"), ("EURUSD", 7)), (Source(), 7)):
+        route = Route(Pattern.parse("ticks/{number}"), function, peer_type=Peer)
+        assert route.bind({"number": "7"}, {}, None)() == expected

@@ -70,3 +70,13 @@ def test_an_extension_that_raises_ends_its_connection_and_nothing_else() -> None
     assert isinstance(lost, ConnectionLost)
     assert "broken" not in str(lost)
     assert "internal" in str(lost)
+
+
+def test_an_extension_that_ends_the_connection_says_which_and_why() -> None:
+    """The peer gets the token, and whoever reads here gets words for it, if there are any."""
+    pair, here, _ = talking()
+    reader = pair.subscribe("s")
+    here.links[0].break_off("keepalive")
+    pair.settle()
+    assert str(reader.ends[0]).startswith("the extension 'echo' ended the connection: the peer gave no sign of life")
+    assert "'keepalive'" in str(pair.server.ended[0])

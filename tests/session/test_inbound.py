@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.api import UNBOUNDED, ProtocolError, Role
+from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Rejected, Role
 from penstock.session import ConnectionState
 from penstock.wire import rsio
 from tests.session._pair import Pair, RawPeer, Reader, limited, reading, streaming
@@ -178,3 +178,30 @@ def test_an_element_that_comes_whole_is_bounded_as_one_in_parts_is() -> None:
     reading(raw, 2)
     raw.say(b"\x21\x00" + rsio.encode_varint(101))
     assert raw.reason() == "limit:frame 101 > 100"
+
+
+def test_each_stream_of_a_lost_connection_gets_an_exception_of_its_own() -> None:
+    """One that is raised in a thousand tasks would collect a thousand tracebacks; what it says, and its cause, are the same."""
+    raw = RawPeer(Role.CLIENT).greet()
+    readers = [Reader(1) for _ in range(3)]
+    for reader in readers:
+        raw.session.subscribe("s", reader)
+    lost = Rejected("not now", processed=False)
+    lost.__cause__ = cause = OSError()
+    raw.session.end_of_input(lost)
+    ends = [reader.ends[0] for reader in readers]
+    assert len({id(end) for end in [lost, *ends]}) == 4
+    assert [(type(end), str(end), end.processed, end.__cause__) for end in ends] == [(Rejected, "not now", False, cause)] * 3
+
+
+def test_an_exception_that_cannot_be_copied_is_shared() -> None:
+    """A plugin may raise what it likes; the streams end all the same."""
+
+    class Odd(ConnectionLost):
+        def __init__(self, first: int, second: int) -> None:
+            super().__init__(f"{first} {second}")
+
+    raw = RawPeer(Role.CLIENT).greet()
+    reader = reading(raw, 1)
+    raw.session.end_of_input(odd := Odd(1, 2))
+    assert reader.ends == [odd]

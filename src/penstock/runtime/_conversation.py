@@ -164,8 +164,8 @@ class Conversation:
             self.session.subscribe(target, subscriber)
 
     async def wait_room(self) -> None:
-        """Return when a request of any size may be sent: what is asked for is bounded by who takes it. Checkpoints."""
-        await trio.lowlevel.checkpoint()
+        """Return when a request of any size may be sent: what is asked for is bounded by who takes it. May not checkpoint."""
+        await trio.lowlevel.checkpoint_if_cancelled()
         while self.session.outbox.room() <= 0 and not self.session.is_deaf:
             if self._roomy is None:
                 self._roomy = trio.Event()

@@ -17,6 +17,7 @@ import trio
 from penstock.api import PublicError, Rejected, Subscriber, Subscription
 from penstock.core import CLEANUP_SECONDS, Report, Scope, tell, waits_for_demand
 from penstock.plugins import Peer, Registry, Serializer
+from penstock.runtime._one_value import OneValue
 from penstock.runtime._service import Publication, Service
 from penstock.runtime._watch import Watch
 from penstock.session import NO_SUCH, PRIVATE, REFUSED, Model, Outbound, Request, Session
@@ -69,7 +70,8 @@ class Exports:
             on_drained=tenant.drained,
         )
         stream.when_over = tenant.over
-        one = isinstance(stream.target, Request) and stream.target.model is Model.RESPONSE
+        is_single = isinstance(stream.target, Request) and stream.target.model is Model.RESPONSE
+        one = is_single and not isinstance(publication.source, OneValue)
         try:
             publication.source.attach(watch.counted(stream, _subscriber(stream, serializer, one=one)), scope)
         except Exception as error:  # boundary: attach of a source that somebody else wrote

@@ -75,6 +75,7 @@ class Peer:
         Raises as `request_response` does. Checkpoints.
         """
         request = self._request(Model.FIRE_AND_FORGET, data)
+        await trio.lowlevel.checkpoint()
         await self._conversation.wait_room()
         self._conversation.session.fire(request)
 

@@ -75,7 +75,12 @@ class Route:
         self.pattern = pattern
         self.function = function
         signature = inspect.signature(function)
-        hints = get_type_hints(function)
+        hints = _hints(function)
+        for name, each in signature.parameters.items():
+            if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+                raise UsageError(
+                    f"{pattern.text!r}: the parameter {name!r} cannot be given by name, and no name would ever match; name each"
+                )
         self._takes_peer = [name for name in signature.parameters if hints.get(name) is peer_type]
         named = {name: each for name, each in signature.parameters.items() if name not in self._takes_peer}
         self._converters = {name: _converter(hints.get(name, str), name, pattern.text) for name in named}
@@ -101,6 +106,8 @@ class Router:
 
     def __init__(self) -> None:
         self._routes: dict[tuple[str | None, ...], Route] = {}
+        self._literal: dict[str, Route] = {}  # of these, those without parameters: most, and found at once
+        self._patterns: dict[int, list[Route]] = {}  # the others, by the number of their segments
 
     def add(self, route: Route) -> None:
         """Add a route. Raises UsageError where another one matches the same names."""
@@ -113,23 +120,42 @@ class Router:
         self._routes[shape] = route
         # The most literal first: "ticks/all" goes before "ticks/{symbol}".
         self._routes = dict(sorted(self._routes.items(), key=lambda item: [segment is None for segment in item[0]]))
+        if None not in shape:
+            self._literal[route.pattern.text] = route
+        else:
+            alike = [each for segments, each in self._routes.items() if len(segments) == len(shape) and None in segments]
+            self._patterns[len(shape)] = alike
 
     def find(self, name: str) -> tuple[Route, dict[str, str], dict[str, str]]:
         """Return the route for a name, with its parameters. Raises NoMatch."""
         path, _, query = name.partition("?")
+        route = self._literal.get(path)
+        if route is not None:
+            return _with_query(route, {}, query)
         segments = path.split("/")
-        for route in self._routes.values():
+        for route in self._patterns.get(len(segments), ()):
             given = route.pattern.match(segments)
             if given is not None:
-                pairs = parse_qsl(query, keep_blank_values=True)
-                if len(dict(pairs)) < len(pairs) or dict(pairs).keys() & given.keys():
-                    raise NoMatch
-                return route, given, dict(pairs)
+                return _with_query(route, given, query)
         raise NoMatch
 
     def names(self) -> list[str]:
         """The patterns, sorted."""
         return sorted(route.pattern.text for route in self._routes.values())
+
+
+def _with_query(route: Route, given: dict[str, str], query: str) -> tuple[Route, dict[str, str], dict[str, str]]:
+    pairs = parse_qsl(query, keep_blank_values=True) if query else []
+    if len(dict(pairs)) < len(pairs) or dict(pairs).keys() & given.keys():
+        raise NoMatch
+    return route, given, dict(pairs)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function; of a partial's, and of an object's that is called like one."""
+    while isinstance(function, partial):
+        function = function.func
+    return get_type_hints(function if inspect.isroutine(function) or isinstance(function, type) else type(function).__call__)
 
 
 def _converter(kind: Any, name: str, pattern: str) -> Callable[[str], Any]:

@@ -7,7 +7,7 @@ Rules of this file:
 """
 
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar, get_type_hints
 
@@ -16,6 +16,7 @@ import attrs
 from penstock.api import UsageError
 from penstock.core import Source, Streamable, as_source, generate
 from penstock.plugins import Peer, Registry
+from penstock.runtime._one_value import OneValue
 from penstock.runtime._router import NoMatch, Pattern, Route, Router
 from penstock.session import Model, Request
 
@@ -155,7 +156,7 @@ class Service:
             return named
         call = partial(handler, request.data, peer)
         if request.model is Model.RESPONSE:
-            return Publication(generate(partial(_once, call)), "bytes", 0)
+            return Publication(OneValue(call, label=handler.label), "bytes", 0)
         return Publication(generate(call) if handler.is_generator else as_source(call()), "bytes", 0)
 
     def listener(self) -> Callable[[bytes, Peer], Any] | None:
@@ -188,7 +189,7 @@ class Service:
 class _Handler:
     """A user's function that takes data, and perhaps who sent it."""
 
-    __slots__ = ("_function", "_takes_peer", "is_generator")
+    __slots__ = ("_function", "_takes_peer", "is_generator", "label")
 
     def __init__(self, function: Callable[..., Any], what: str) -> None:
         parameters = list(inspect.signature(function).parameters)
@@ -199,11 +200,8 @@ class _Handler:
                 f"{what} {function!r} takes {parameters}; give it one parameter for the data, and if you like one annotated Peer"
             )
         self._function = function
+        self.label: str = getattr(function, "__qualname__", what)
         self.is_generator: bool = inspect.isasyncgenfunction(function)
 
     def __call__(self, data: bytes, peer: Peer) -> Any:
         return self._function(data, **dict.fromkeys(self._takes_peer, peer)) if self._takes_peer else self._function(data)
-
-
-async def _once(call: Callable[[], Any]) -> AsyncIterator[Any]:
-    yield await call()

@@ -9,7 +9,8 @@ Rules of this file:
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.api import ActiveExtension, Extension, Limits, PluginError, ProtocolError, UsageError
+from penstock.api import ActiveExtension, ConnectionLost, Extension, Limits, PluginError, ProtocolError, UsageError
+from penstock.session._words import explained
 
 if TYPE_CHECKING:
     from penstock.session._session import Session
@@ -85,7 +86,8 @@ class _Link:
 
     def break_off(self, reason: str) -> None:
         """End the connection."""
-        self._session.break_off(ProtocolError(f"extension {self._extension.name!r}: {reason}", reason=reason))
+        told = ConnectionLost(f"the extension {self._extension.name!r} ended the connection: {explained(reason)}")
+        self._session.leave(reason, told)
 
     def glitch(self, weight: int = 1) -> None:
         """Spend some of the peer's budget."""

@@ -8,6 +8,7 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.api import UNBOUNDED, ProtocolError, Subscriber, Subscription
@@ -154,6 +155,18 @@ class Inbound(Subscription):
         subscriber = self._forget()
         if subscriber is not None:
             subscriber.on_error(error)
+
+    def lost(self, error: Exception) -> None:
+        """The connection has ended, and every stream of it with an exception of its own.
+
+        One that is raised in a thousand tasks collects the traceback of each, and holds on to what all of their frames hold.
+        """
+        try:
+            own = copy(error)
+        except Exception:  # boundary: an exception of somebody's plugin, which may be made in a way that nobody can repeat
+            own = error
+        own.__cause__, own.__suppress_context__ = error.__cause__, error.__suppress_context__
+        self.failed(own)
 
     @property
     def takes_whole(self) -> bool:

@@ -74,7 +74,8 @@ class Outbox:
     def room(self) -> int:
         """Return how many bytes of elements may still be asked for; 0 or less is none."""
         limits = self._limits
-        # A large element must not keep small ones of others from coming, so it takes no room; but all of them together have a bound.
+        # A large element must not keep small ones of others from coming, so it takes no room; but above a bound none is asked for. One of
+        # each stream may be on its way by then: nobody knows which of them will come soon, so none can be waited for.
         if self._held or self.large >= limits.outbound_high + limits.max_element:
             return 0
         return limits.outbound_high - len(self.buffer) - self.gathered

@@ -230,7 +230,7 @@ class Session:
 
     def send(self, message: bytes) -> None:
         """Queue a message, if anything may still be sent."""
-        if self.is_deaf:
+        if self.is_deaf or not message:  # a dialect has nothing to say of some things
             return
         self.outbox.put(message)
         limits = self.limits
@@ -431,7 +431,7 @@ class Session:
         for stream in tuple(self.streams.values()):
             if isinstance(stream, Inbound):
                 self.retirement.replace(stream)
-                stream.failed(error)
+                stream.lost(error)
 
     def _end(self, move: Move, error: Exception, *, farewell: bytes = b"") -> None:
         self._move(move)
