@@ -24,7 +24,7 @@ from penstock.runtime import serve
 from penstock.testing import LeakCensus, live_tasks, run_virtual
 from tests.cuts._scenarios import SCENARIOS, Scenario, everything
 from tests.cuts._spies import Spy, overheard
-from tests.cuts._stage import DOCUMENTED, LEFT, REGISTRY, URL, Stage
+from tests.cuts._stage import DOCUMENTED, LEFT, REGISTRY, Stage
 from tests.cuts._wire import WIRE, Cut, How, Way, Wire
 
 GRACE: Final = {How.FIN: 4.0, How.RST: 4.0, How.SILENCE: 70.0}
@@ -114,7 +114,7 @@ class _Run:
         self.report = Report()
         self._scenario = scenario
         self._disturbance = disturbance
-        self._stage = Stage(scenario.limits)
+        self._stage = Stage(scenario.limits, scenario.protocol)
         self._sides = Sides(disturbance, self._stage.one)
         self._spies: list[Spy] = []
         self._tasks = 0
@@ -151,7 +151,7 @@ class _Run:
         stage, scenario = self._stage, self._scenario
         with self._guarded(Side.SERVER):
             try:
-                async with serve(everything(stage), URL, limits=stage.limits, registry=REGISTRY, on_violation=stage.hear) as server:
+                async with serve(everything(stage), stage.url, limits=stage.limits, registry=REGISTRY, on_violation=stage.hear) as server:
                     await trio.testing.wait_all_tasks_blocked()  # until its own tasks are all there
                     self._tasks, self._of_the_server = len(live_tasks()), _objects()
                     stage.serving.set()

@@ -4,15 +4,15 @@ A scenario's client and server are told nothing of cuts and cancellations: they 
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import trio
 
-from penstock.api import Limits
+from penstock.api import ConnectionLost, Limits, Rejected
 from penstock.runtime import Peer, Reconnect, Server, Service, subscribe
-from tests.cuts._stage import COMPLETED, LEFT, REGISTRY, URL, Boom, Reading, Stage, ending
+from tests.cuts._stage import COMPLETED, LEFT, REGISTRY, Boom, Reading, Stage, ending
 
 LIMITS: Final = replace(Limits(), split_outbound_at=16, turn=1e9)
 """Parts so small that a large element is a few hundred bytes (of 64 bytes while no other stream has one), and no look at the real clock:
@@ -75,12 +75,23 @@ async def numbers(stage: Stage) -> AsyncGenerator[dict[str, int], None]:
         yield {"number": number}
 
 
+async def doorkeeper(data: bytes) -> None:
+    await trio.sleep(0.1)
+    if data == b"nobody":
+        raise Rejected("not you")
+
+
 def everything(stage: Stage) -> Service:
     """Return the service that every server offers."""
-    service = stage.service(small=small, slow=slow, large=large, forever=forever, failing=failing, rare=rare)
+    service = stage.service(doorkeeper, small=small, slow=slow, large=large, forever=forever, failing=failing, rare=rare)
     stage.offer(service, "fixed", fixed, element_size=4)
     stage.offer(service, "numbers", numbers, serializer="json")
+    service.fire_and_forget(_swallow)
     return service
+
+
+async def _swallow(data: bytes) -> None:
+    await trio.sleep(0.05)
 
 
 # ---------------------------------------------------------------------------------------------------------- clients
@@ -224,11 +235,32 @@ async def wait_long(stage: Stage) -> None:
         await stage.read(peer, "rare", SMALL[:3])
 
 
+async def ask_for_values(stage: Stage) -> None:
+    async with stage.connect() as peer, trio.open_nursery() as nursery:
+        nursery.start_soon(stage.ask, peer, "slow", SMALL[0])
+        nursery.start_soon(stage.ask, peer, "large", LARGE[0])
+        await stage.ask(peer, "nobody", None)
+
+
+async def ask_for_streams(stage: Stage) -> None:
+    async with stage.connect() as peer:
+        await stage.read(peer, "small", SMALL, how="request_stream", demand=2)
+        with suppress(ConnectionLost):
+            await peer.fire_and_forget(b"shot")
+        await stage.read(peer, "small", SMALL, how="request_subscription", demand=2)
+
+
+async def be_refused(stage: Stage) -> None:
+    with suppress(Rejected):
+        async with stage.connect(setup=b"nobody") as peer:
+            await stage.read(peer, "small", SMALL)
+
+
 async def begin_anew(stage: Stage) -> None:
     reading = stage.due("slow", SMALL, restarts=True)
     policy = Reconnect(attempts=3, first=0.1, chance=lambda: 0.5)
     async with subscribe(
-        f"{URL}/slow", demand=3, reconnect=policy, limits=stage.limits, registry=REGISTRY, on_violation=stage.hear
+        f"{stage.url}/slow", demand=3, reconnect=policy, limits=stage.limits, registry=REGISTRY, on_violation=stage.hear
     ) as stream:
         await _rest(stream, reading)
 
@@ -304,6 +336,13 @@ class Scenario:
     one: str | None = None
     """Which of its subscriptions can be cancelled alone."""
     limits: Limits = LIMITS
+    protocol: str = ""
+    """What stands before the transport in the URL."""
+
+    @property
+    def notices_silence(self) -> bool:
+        """ReactiveSocket has no liveness of its own: a cable that was pulled shows when something is sent, and not before."""
+        return not self.protocol
 
 
 LOST: Final = "ConnectionLost"
@@ -330,3 +369,22 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "keepalive": Scenario(client=wait_long, ends=(COMPLETED,)),
     "reconnecting": Scenario(client=begin_anew, ends=(COMPLETED,)),
 }
+
+_SHARED: Final = [
+    "small elements by batch",
+    "large elements, a narrow wire",
+    "one of two streams",
+    "both ways",
+    "a publisher that fails",
+    "left early",
+    "goodbyes that cross",
+    "reconnecting",
+]
+"""Scenarios that say something of the other protocol, too."""
+
+_REQUESTS: Final = {name: SCENARIOS[name] for name in _SHARED} | {
+    "requests for one value": Scenario(client=ask_for_values, ends=("Rejected", COMPLETED, COMPLETED)),
+    "requests for streams": Scenario(client=ask_for_streams, ends=(COMPLETED, "PublisherFailed")),
+    "a client that is refused": Scenario(client=be_refused, ends=("Rejected",)),
+}
+SCENARIOS.update({f"{name}, ReactiveSocket": replace(each, protocol="reactivesocket+") for name, each in _REQUESTS.items()})

@@ -68,8 +68,9 @@ Publisher = Callable[["Stage"], AsyncGenerator[Any, None]]
 class Stage:
     """What the two sides of a run share with the one who watches."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, protocol: str = "") -> None:
         self.limits = limits
+        self.url = protocol + URL
         self.readings: list[Reading] = []
         self.opened: list[str] = []
         self.closed: list[str] = []
@@ -86,9 +87,9 @@ class Stage:
 
     # --- for services
 
-    def service(self, **publishers: Publisher) -> Service:
+    def service(self, setup: Callable[..., Any] | None = None, /, **publishers: Publisher) -> Service:
         """Return a service of watched generators, by name."""
-        service = Service()
+        service = Service(setup=setup)
         for name, generator in publishers.items():
             self.offer(service, name, generator)
         return service
@@ -116,9 +117,9 @@ class Stage:
 
     # --- for subscribers
 
-    def connect(self, service: Service | None = None) -> AbstractAsyncContextManager[Peer]:
+    def connect(self, service: Service | None = None, *, setup: bytes = b"") -> AbstractAsyncContextManager[Peer]:
         """Connect to the server of this run."""
-        return connect(URL, service=service, limits=self.limits, registry=REGISTRY, on_violation=self.hear)
+        return connect(self.url, service=service, setup=setup, limits=self.limits, registry=REGISTRY, on_violation=self.hear)
 
     def hear(self, error: Exception) -> None:
         """Write down what nobody else is told."""
@@ -143,10 +144,20 @@ class Stage:
         counted |= {"read": len(inbound), "bytes to send": session.outbox.waiting}
         self.faults += [f"an idle connection counts {number} {what}" for what, number in counted.items() if number]
 
-    async def read(self, peer: Peer, name: str, elements: Sequence[Any], *, most: int | None = None, **options: Any) -> Reading:
-        """Read a publisher of the peer's by element, to its end or until there are `most`."""
+    async def ask(self, peer: Peer, data: str, answer: Any, **options: Any) -> Reading:
+        """Ask the peer for one value."""
+        reading = self.due(data, [answer])
+        with ending(reading):
+            reading.got.append(await peer.request_response(data, **options))
+            reading.end = COMPLETED
+        return reading
+
+    async def read(
+        self, peer: Peer, name: str, elements: Sequence[Any], *, most: int | None = None, how: str = "subscribe", **options: Any
+    ) -> Reading:
+        """Read a publisher of the peer's by element, to its end or until there are `most`; `how` is the method of the peer's."""
         reading = self.due(name, elements)
-        async with peer.subscribe(name, **options) as stream:
+        async with getattr(peer, how)(name, **options) as stream:
             with ending(reading):
                 async for element in stream:
                     reading.got.append(element)

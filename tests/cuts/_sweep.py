@@ -9,10 +9,11 @@ from tests.cuts._wire import Cut, How
 from tests.sweep._sweep import cheap_collections
 
 
-def cuts(undisturbed: Report) -> Iterator[Cut]:
+def cuts(name: str, undisturbed: Report) -> Iterator[Cut]:
     """Return every cut of a scenario that carries so many bytes."""
+    hows = [how for how in How if how is not How.SILENCE or SCENARIOS[name].notices_silence]
     for way, carried in undisturbed.carried.items():
-        for how in How:
+        for how in hows:
             yield from (Cut(way=way, after=after, how=how) for after in range(carried + 1))
 
 
@@ -28,7 +29,7 @@ def sweep(name: str, *, seed: int = 0, most: int | None = None, found: list[Rema
     What remains of one is raised, or put into `found`.
     """
     undisturbed = attempt(name, None, seed=seed)
-    disturbances: list[Disturbance] = [*cuts(undisturbed), *cancellations(name, undisturbed)]
+    disturbances: list[Disturbance] = [*cuts(name, undisturbed), *cancellations(name, undisturbed)]
     if most is not None and len(disturbances) > most:
         disturbances = Random(f"{name}{seed}").sample(disturbances, most)
     for each in disturbances:

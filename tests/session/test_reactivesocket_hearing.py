@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Role
+from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Rejected, Role
 from penstock.session import ConnectionState, Model
 from penstock.wire import reactivesocket as wire
 from tests.session._pair import Reader, limited
@@ -281,6 +281,25 @@ def test_a_setup_is_bounded_by_what_anybody_may_say_before_it_is_accepted() -> N
     quick.say(wire.encode(wire.Setup()) + wire.encode(REQUEST) + wire.encode(wire.RequestFnf(stream_id=3, data=b"x" * 10_000)))
     assert source.requests
     assert quick.session.state is OPEN
+
+
+@pytest.mark.parametrize(("text", "kind"), [("shutdown", ConnectionLost), ("limit:churn", ConnectionLost), ("not you", Rejected)])
+def test_an_end_that_only_the_accepted_are_told_is_no_refusal(text: str, kind: type[Exception]) -> None:
+    """What was asked for may have been begun, though nothing was answered: `processed=False` would be a lie."""
+    raw, reader = asking()
+    raw.say(wire.Error(stream_id=0, data=text.encode()))
+    (end,) = reader.ends
+    assert type(end) is kind
+    assert text in str(end)
+
+
+def test_a_setup_that_comes_after_this_side_has_left_is_nothing() -> None:
+    """They may cross: nobody is examined, and nothing raises."""
+    raw = RawSocket()
+    raw.session.leave("shutdown")
+    raw.say(wire.Setup(), REQUEST)
+    assert raw.owner.introductions == []
+    assert refused(raw) == "shutdown"
 
 
 def test_an_error_text_is_made_safe_to_print_and_ours_say_what_to_try() -> None:

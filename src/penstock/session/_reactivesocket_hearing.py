@@ -24,6 +24,23 @@ if TYPE_CHECKING:
 REFUSALS: Final = frozenset({REFUSED, DRAINING, NO_SUCH})
 """Errors of a stream that mean: nothing was done. They are what this side says itself; other peers may say what they like."""
 
+ENDS_OF_THE_ACCEPTED: Final = frozenset(
+    [
+        "shutdown",
+        "drain",
+        "idle",
+        "internal",
+        "slow-reader",
+        "limit:memory",
+        "limit:partial",
+        "limit:churn",
+        "limit:control",
+        "limit:glitches",
+        "limit:requests",
+    ]
+)
+"""What this side says to clients that it had let in: part of what they asked for may have been done, though nothing was answered."""
+
 PART: Final = 0
 """Fragments of one stream are not interleaved: there is one element at a time."""
 
@@ -60,8 +77,9 @@ class Hearing:
         if len(wire.encode(wire.Setup(data=data))) > session.limits.preauth_bytes:  # however it was cut on its way
             raise ProtocolError(f"a SETUP with {len(data)} bytes of data", reason="limit:hello")
         self.is_greeted = True
-        session.greeted()
-        session.introduced(data)
+        if not session.is_deaf:  # this side may have left meanwhile
+            session.greeted()
+            session.introduced(data)
 
     def requested(self, kind: wire.FrameType, stream_id: int, demand: int | None, data: bytes) -> None:
         """The peer asks for something."""
@@ -174,7 +192,7 @@ class Hearing:
 
     def _rejection(self, text: str) -> Rejected | None:
         """An error of the connection before anything was answered is a refusal; later it is what it is."""
-        if self._is_accepted:
+        if self._is_accepted or text.partition(" ")[0] in ENDS_OF_THE_ACCEPTED:
             return None
         return Rejected(f"the server refused this client's setup: {shown(text)}. Nothing of what was asked was done", processed=False)
 
