@@ -229,7 +229,7 @@ class _Run:
         spared = [reading.end for reading in self._stage.readings if not (self._is_alone and reading.label == scenario.one)]
         if None in spared and (isinstance(self._disturbance, Cut) or self._is_alone):
             report.faults.append(f"a reading that nobody cancelled had no end: {report.ends}")
-        if isinstance(self._disturbance, Cancel):
+        if isinstance(self._disturbance, Cancel) and not scenario.protocol:  # ReactiveSocket has no word for an end without a reason
             report.faults += [f"nobody said goodbye: {end}" for end in report.ends if end is not None and "without a goodbye" in end]
 
     @property
