@@ -226,9 +226,9 @@ def build(session: nox.Session) -> None:
 
 
 def _copy_tests(away: Path) -> None:
-    """Copy what the tests need, and no code of ours: they must find it installed."""
+    """Copy what the tests need, pages among it, and no code of ours: they must find it installed."""
     litter = shutil.ignore_patterns("__pycache__", ".*")
-    for folder in ("tests", "tck/tests", "examples"):
+    for folder in ("tests", "tck/tests", "examples", "docs/reference", "docs/explanation"):
         shutil.copytree(HERE / folder, away / folder, ignore=litter)
     shutil.copy(HERE / "pyproject.toml", away)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import penstock
 from penstock.api import Limits, UsageError
 from penstock.api import _limits as module
 
@@ -53,6 +54,7 @@ def test_the_bound_on_idle_subscriptions_may_be_left_out() -> None:
 
 
 ROOT = Path(__file__).parents[2]
+SOURCES = Path(penstock.__file__).parent
 IN_SESSION, IN_RUNTIME = "tests/session/test_limits.py", "tests/runtime/test_limits.py"
 TOO_LONG, RATE = "test_what_is_too_long_is_refused_on_its_length", "test_a_rate_may_be_kept_up_for_ever_and_not_exceeded"
 
@@ -124,7 +126,7 @@ def test_the_test_that_reaches_a_limit_is_there_and_speaks_of_it(name: str) -> N
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
 def test_each_limit_is_asked_for_somewhere(name: str) -> None:
     """A field that no code reads is a promise that nobody keeps."""
-    places = [path for path in (ROOT / "src/penstock").rglob("*.py") if path.name != "_limits.py"]
+    places = [path for path in SOURCES.rglob("*.py") if path.name != "_limits.py"]
     assert any(re.search(rf"limits\.{name}\b", path.read_text(encoding="utf-8")) for path in places)
 
 
@@ -149,7 +151,7 @@ def test_the_page_of_limits_shows_each_field_and_its_default() -> None:
 
 def test_the_reasons_on_the_page_of_limits_are_those_that_peers_are_told() -> None:
     """Each token stands in the code, and on the page of the protocol; and each limit's token in the code stands on the page."""
-    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/penstock").rglob("*.py"))
+    sources = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py"))
     protocol = (ROOT / "docs/reference/rsio.md").read_text(encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
     told = set(re.findall(r"`(limit:\w+)`", page))
