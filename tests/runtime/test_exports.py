@@ -1,10 +1,19 @@
 """What a peer may see of a service: refusals in one form of words, failures that keep their secrets, serializers."""
 
-import pytest
+from dataclasses import replace
+from typing import Any
 
-from penstock.api import ProtocolError, PublisherFailed, Rejected
-from penstock.runtime import connect, serve
-from tests.runtime._services import numbers_service
+import pytest
+import trio
+import trio.testing
+
+from penstock.api import Limits, ProtocolError, PublicError, PublisherFailed, Rejected, Subscriber, Subscription, UsageError
+from penstock.core import Scope, Source
+from penstock.plugins import Peer as Identity
+from penstock.runtime import Service, connect, serve
+from penstock.testing import ManualPublisher
+from penstock.wire import reactivesocket
+from tests.runtime._services import numbers_service, raw_connection
 
 
 async def test_a_publishers_failure_is_raised_from_the_loop_and_keeps_its_secrets() -> None:
@@ -44,3 +53,152 @@ async def test_a_wrong_serializer_fails_that_stream_only() -> None:
                 await anext(stream)
         async with peer.subscribe("numbers/2", serializer="json") as stream:
             assert [number async for number in stream] == [0, 1]
+
+
+class Plain(Source[Any]):
+    """Signals `element` when it is asked, and tells its subscriber what that raises."""
+
+    def __init__(self, element: object) -> None:
+        self.element = element
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None) -> None:
+        source = self
+
+        class Asked(Subscription):
+            def request(self, n: int, /) -> None:
+                try:
+                    subscriber.on_next(source.element)
+                except ValueError as error:
+                    subscriber.on_error(error)
+
+            def cancel(self, /) -> None: ...
+
+        subscriber.on_subscribe(Asked())
+
+
+@pytest.mark.parametrize("size", [0, 4])
+@pytest.mark.parametrize("element", [5, "text", None, [b"x"]])
+async def test_what_is_no_bytes_fails_a_request_and_says_so_here(element: object, size: int) -> None:
+    """Whoever waits for the answer is never left waiting."""
+    told: list[BaseException] = []
+    service = Service()
+    service.publish("plain", [element], element_size=size)
+
+    @service.request_response
+    async def answer(data: bytes) -> Any:
+        return element
+
+    async with serve(service, "memory://r", on_violation=told.append) as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+        for data in ("plain", "the handler"):
+            with pytest.raises(PublisherFailed, match="the publisher failed"):
+                await peer.request_response(data)
+    assert [type(error) for error in told] == [UsageError] * 2
+
+
+async def test_an_element_that_cannot_be_taken_fails_a_request_through_who_signals_it() -> None:
+    """The answer counts as given only when it was taken."""
+
+    class Thorny(bytes):
+        def __getitem__(self, _: object) -> Any:
+            raise ValueError("no part of me")
+
+    told: list[BaseException] = []
+    service = Service()
+    service.publish("thorny", Plain(Thorny(b"1234")), element_size=4)
+    async with serve(service, "memory://r", on_violation=told.append) as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+        with pytest.raises(PublisherFailed):
+            await peer.request_response("thorny")
+    assert [str(error) for error in told] == ["no part of me"]
+
+
+async def test_what_needs_no_answer_is_dropped_where_there_are_too_many() -> None:
+    """Those that run count as streams do, and their places are free again when they have ended."""
+    heard: list[bytes] = []
+    go = trio.Event()
+    service = Service()
+
+    @service.fire_and_forget
+    async def note(data: bytes, peer: Identity) -> None:
+        heard.append(data)
+        await go.wait()
+
+    limits = replace(Limits(), max_subscriptions=2)
+    async with serve(service, "memory://r", limits=limits) as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+        for number in range(4):
+            await peer.fire_and_forget(str(number))
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(Rejected, match="refused"):
+            await peer.request_response("note")
+        go.set()
+        await trio.testing.wait_all_tasks_blocked()
+        await peer.fire_and_forget("last")
+        await trio.testing.wait_all_tasks_blocked()
+    assert sorted(heard[:2]) == [b"0", b"1"]  # each is a task of its own
+    assert heard[2:] == [b"last"]
+
+
+async def test_a_setup_function_is_not_waited_for_when_its_client_is_gone(autojump_clock: trio.testing.MockClock) -> None:
+    """It is cancelled when its time is over, for until then nothing is read of who is there."""
+    seen: list[str] = []
+
+    async def setup(data: bytes) -> bool:
+        try:
+            await trio.sleep_forever()
+        finally:
+            seen.append("cancelled")
+        return True
+
+    async with serve(Service(setup=setup), "memory://r") as server, trio.open_nursery() as nursery:
+        connection = await raw_connection(nursery, server.addresses[0])
+        await connection.send(reactivesocket.encode(reactivesocket.Setup()))
+        await trio.testing.wait_all_tasks_blocked()
+        await connection.abort()
+        await trio.sleep(Limits().handshake_timeout + 1)
+        assert seen == ["cancelled"]
+        assert server.peers == ()
+
+
+@pytest.mark.parametrize("error", [PublicError("not today"), Rejected("not today"), ValueError("a secret")])
+async def test_an_async_setup_function_refuses_by_raising(error: Exception) -> None:
+    """A public text crosses, anything else is told here."""
+    told: list[BaseException] = []
+
+    async def setup(data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    async with serve(Service(setup=setup), "memory://r", on_violation=told.append) as server:
+        with pytest.raises(Rejected, match="'refused'" if isinstance(error, ValueError) else "'not today'"):
+            async with connect("reactivesocket+" + server.addresses[0]) as peer:
+                await peer.request_response("x")
+    assert told == [error] * isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize("serializer", ["bytes", "json"])
+async def test_a_failure_and_an_end_without_a_value_reach_whoever_asked_for_one(serializer: str) -> None:
+    """Through a serializer and without one; what is cancelled is let go."""
+    service = Service()
+    subscriber_side: list[ManualPublisher] = []
+    for name in ("failing", "empty", "slow"):
+        publisher: ManualPublisher = ManualPublisher()
+        subscriber_side.append(publisher)
+        service.publish(name, publisher, serializer=serializer)
+    failing, empty, slow = subscriber_side
+    async with serve(service, "memory://r", on_violation=lambda _: None) as server:
+        async with connect("reactivesocket+" + server.addresses[0]) as peer, trio.open_nursery() as nursery:
+
+            async def ask(name: str, says: str) -> None:
+                with pytest.raises(PublisherFailed, match=says):
+                    await peer.request_response(name, serializer=serializer)
+
+            nursery.start_soon(ask, "failing", "out of order")
+            nursery.start_soon(ask, "empty", "nothing to answer with")
+            await trio.testing.wait_all_tasks_blocked()
+            failing.fail(PublicError("out of order"))
+            empty.complete()
+            nursery.start_soon(ask, "slow", "never")
+            await trio.testing.wait_all_tasks_blocked()
+            assert slow.requested == 1
+            nursery.cancel_scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        assert slow.cancelled

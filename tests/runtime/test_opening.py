@@ -26,6 +26,8 @@ async def test_mistakes_are_told_at_the_call() -> None:
     """Before anything is opened."""
     with pytest.raises(UsageError, match="names a publisher"):
         connect("tcp://127.0.0.1:1/name")
+    with pytest.raises(UsageError, match=r"names a protocol and no transport; write for example reactivesocket\+tcp"):
+        connect("reactivesocket://127.0.0.1:1")
     with pytest.raises(UsageError, match="names no publisher"):
         subscribe("tcp://127.0.0.1:1")
     with pytest.raises(UsageError, match="no transport 'carrier-pigeon'"):

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import trio
@@ -188,3 +189,34 @@ def test_a_handler_is_one_of_its_kind_and_of_the_right_shape() -> None:
         Service().request_stream(lambda: [b""])
     with pytest.raises(UsageError, match="give it one parameter for the data"):
         Service(setup=lambda: True)
+    with pytest.raises(UsageError, match="the setup function: 5 is no function"):
+        Service(setup=5)  # type: ignore[arg-type]  # what is tried
+    for decorate in (Service().request_stream, Service().request_subscription):
+        with pytest.raises(UsageError, match="'name' is no function; decorators of handlers take one"):
+            decorate("name")  # type: ignore[type-var]  # what is tried
+    for streaming in (service.request_stream, service.request_subscription):
+        with pytest.raises(UsageError, match="to stream, `yield` the elements instead"):
+            streaming(answer)
+
+
+class Doorman:
+    """A setup function with a memory."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[bytes, str]] = []
+
+    def __call__(self, data: bytes, peer: Identity) -> None:
+        self.seen.append((data, peer.address))
+
+    def look(self, data: bytes, peer: Identity) -> None:
+        self(data, peer)
+
+
+async def test_whatever_can_be_called_may_examine_and_learns_who_asks() -> None:
+    """An object, a method, a partial of either: the annotations are found in each."""
+    doorman = Doorman()
+    for setup in (doorman, doorman.look, partial(doorman.look), partial(partial(doorman))):
+        async with serve(Service(setup=setup), "memory://s") as server:
+            async with connect("reactivesocket+" + server.addresses[0], setup=b"me"):
+                pass
+    assert doorman.seen == [(b"me", "reactivesocket+memory://s")] * 4

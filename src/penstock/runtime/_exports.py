@@ -217,7 +217,12 @@ class _One(Subscriber[Any], Subscription):
     def on_next(self, element: Any, /) -> None:
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
-            subscriber.on_next(element[: self._size] if self._size else element)  # a piece may hold several of fixed size
+            try:
+                is_piece = self._size and isinstance(element, bytes | bytearray | memoryview)
+                subscriber.on_next(element[: self._size] if is_piece else element)  # a piece may hold several of fixed size
+            except Exception:
+                self._subscriber = subscriber  # whoever has signalled will say so, with on_error
+                raise
             subscriber.on_complete()
             self._upstream.cancel()
 

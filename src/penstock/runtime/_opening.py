@@ -88,6 +88,8 @@ def check_transport(registry: Registry, url: Url) -> None:
     except UsageError as error:
         if url.host is None and re.match(r"[0-9]+(/|$)", url.path):  # localhost:7000 reads as a scheme and a path
             raise UsageError(f"{str(url)!r} lacks the transport; write for example tcp://{url}") from None
+        if url.transport in registry.dialects:
+            raise UsageError(f"{str(url)!r} names a protocol and no transport; write for example {url.transport}+tcp://…") from None
         raise UsageError(f"{str(url)!r} cannot be reached: {error} Plugins bring more; `penstock plugins` lists them") from None
 
 

@@ -75,7 +75,7 @@ class Route:
         self.pattern = pattern
         self.function = function
         signature = inspect.signature(function)
-        hints = _hints(function)
+        hints = hints_of(function)
         for name, each in signature.parameters.items():
             if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
                 raise UsageError(
@@ -151,7 +151,7 @@ def _with_query(route: Route, given: dict[str, str], query: str) -> tuple[Route,
     return route, given, dict(pairs)
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations of a function; of a partial's, and of an object's that is called like one."""
     while isinstance(function, partial):
         function = function.func

@@ -9,7 +9,7 @@ Rules of this file:
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -17,7 +17,7 @@ from penstock.api import UsageError
 from penstock.core import Source, Streamable, as_source, generate
 from penstock.plugins import Peer, Registry
 from penstock.runtime._one_value import OneValue
-from penstock.runtime._router import NoMatch, Pattern, Route, Router
+from penstock.runtime._router import NoMatch, Pattern, Route, Router, hints_of
 from penstock.session import Model, Request
 
 LONGEST_NAME: Final = 4096
@@ -112,11 +112,11 @@ class Service:
 
         It gets what is no publisher's name. A parameter annotated `Peer` gets who asks. Raises UsageError for a second one.
         """
-        return self._handle(Model.STREAM, function)
+        return self._handle_streaming(Model.STREAM, function)
 
     def request_subscription(self, function: F) -> F:
         """The same for subscriptions: streams without an end of their own. Raises UsageError for a second one."""
-        return self._handle(Model.SUBSCRIPTION, function)
+        return self._handle_streaming(Model.SUBSCRIPTION, function)
 
     def names(self) -> list[str]:
         """Return the names and patterns that are offered, sorted."""
@@ -176,6 +176,11 @@ class Service:
             return None
         return self.find(name, peer)
 
+    def _handle_streaming(self, model: Model, function: F) -> F:
+        if inspect.iscoroutinefunction(function):
+            raise UsageError(f"{function!r} is a coroutine function, it returns one value; to stream, `yield` the elements instead")
+        return self._handle(model, function)
+
     def _handle(self, model: Model, function: F) -> F:
         if model in self._handlers:
             raise UsageError(f"{function!r}: there is a handler for a {model.value} already; a service has one of each kind")
@@ -191,14 +196,17 @@ class _Handler:
 
     __slots__ = ("_function", "_takes_peer", "is_generator", "label")
 
-    def __init__(self, function: Callable[..., Any], what: str) -> None:
-        parameters = list(inspect.signature(function).parameters)
-        hints = get_type_hints(function) if inspect.isroutine(function) else {}
-        self._takes_peer = [name for name in parameters if hints.get(name) is Peer]
-        if len(parameters) - len(self._takes_peer) != 1:
+    def __init__(self, function: Any, what: str) -> None:
+        if not callable(function):
+            raise UsageError(f"{what}: {function!r} is no function; decorators of handlers take one, and nothing else")
+        signature, hints = inspect.signature(function), hints_of(function)
+        self._takes_peer = [name for name in signature.parameters if hints.get(name) is Peer]
+        try:
+            signature.bind(b"", **dict.fromkeys(self._takes_peer))
+        except TypeError:
             raise UsageError(
-                f"{what} {function!r} takes {parameters}; give it one parameter for the data, and if you like one annotated Peer"
-            )
+                f"{what} {function!r} takes {signature}; give it one parameter for the data, and if you like one annotated Peer"
+            ) from None
         self._function = function
         self.label: str = getattr(function, "__qualname__", what)
         self.is_generator: bool = inspect.isasyncgenfunction(function)

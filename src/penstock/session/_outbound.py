@@ -155,7 +155,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         self.pull()
 
     def on_next(self, element: bytes, /) -> None:
-        if len(element) != self._length or type(element) is not bytes:
+        if type(element) is not bytes or len(element) != self._length:
             self._on_other(element)
             return
         # The path of most elements: as long as the last one, whose header serves again.
