@@ -12,4 +12,5 @@ from trio.testing import MockClock
 
 if __name__ == "__main__":
     trio.run = functools.partial(trio.run, clock=MockClock(autojump_threshold=0))
-    runpy.run_path(sys.argv[1], run_name="__main__")
+    sys.argv = sys.argv[1:]  # as the example would see it
+runpy.run_path(sys.argv[0], run_name="__main__")

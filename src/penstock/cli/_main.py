@@ -10,7 +10,7 @@ from typing import Any
 import trio
 
 from penstock.api import PenstockError
-from penstock.cli import _bench, _cat, _plugins, _pub, _serve
+from penstock.cli import _bench, _cat, _plugins, _pub, _serve, _tck
 
 DESCRIPTION = """\
 Streams between programs, at the pace of the one who consumes them.
@@ -23,7 +23,7 @@ Streams between programs, at the pace of the one who consumes them.
 Elements go to standard output, everything that is meant for you to standard error.
 """
 
-COMMANDS: dict[str, Any] = {"serve": _serve, "cat": _cat, "pub": _pub, "plugins": _plugins, "bench": _bench}
+COMMANDS: dict[str, Any] = {"serve": _serve, "cat": _cat, "pub": _pub, "plugins": _plugins, "bench": _bench, "tck": _tck}
 
 
 def parser() -> argparse.ArgumentParser:

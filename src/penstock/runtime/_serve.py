@@ -120,7 +120,7 @@ class Server(AbstractAsyncContextManager["Server"]):
     @property
     def peers(self) -> tuple[Peer, ...]:
         """Who is connected now, and has said hello: subscribe to what they offer."""
-        return tuple(self._peers.values())
+        return tuple(peer for conversation, peer in self._peers.items() if conversation.is_open.is_set() and conversation.reason is None)
 
     async def wait_over(self) -> None:
         """Return when nobody is connected and nobody can come any more. Checkpoints.
@@ -250,6 +250,8 @@ class Server(AbstractAsyncContextManager["Server"]):
             )
             conversation.budget = self._budget
             nursery.start_soon(self._wait_greeted, connection, conversation)
+            # At once: what the hello brings along may be served before any other task runs, and its publisher may ask who is there.
+            self._peers[conversation] = Peer(conversation, self._registry)
             try:
                 await conversation.run()
             finally:
@@ -259,8 +261,6 @@ class Server(AbstractAsyncContextManager["Server"]):
     async def _wait_greeted(self, connection: Connection, conversation: Conversation) -> None:
         await conversation.is_open.wait()
         self._strangers.discard(connection)
-        if conversation.reason is None:
-            self._peers[conversation] = Peer(conversation, self._registry)
 
     def __repr__(self) -> str:
         return f"<server of {self._service!r} at {', '.join(self.addresses)}: {len(self._connections)} connections>"

@@ -1,0 +1,60 @@
+"""A service with all that the wire check asks for: `python examples/conformance_service.py tcp://127.0.0.1:7000`.
+
+Without an address it is checked in memory.
+"""
+
+import sys
+from collections.abc import AsyncIterator
+
+import trio
+
+import penstock
+from penstock.plugins import Peer
+from penstock.wirecheck import check_target, summary
+
+URLS = sys.argv[1:] or ["memory://conformance"]
+service = penstock.Service(setup=lambda data: data != b"refuse me")
+servers: list[penstock.Server] = []
+service.publish("three", [b"one", b"two", b"three"])
+service.publish("one", [b"one"])
+service.publish("empty", [])
+service.publish("large", [b"x" * 200_000] * 5)
+
+
+@service.publisher("numbers")
+@service.publisher("fixed", element_size=8)
+async def numbers() -> AsyncIterator[bytes]:
+    while True:
+        yield b"a number"
+
+
+@service.publisher("failing")
+async def failing() -> AsyncIterator[bytes]:
+    yield b"one"
+    raise penstock.PublicError("failed, as it should")
+
+
+@service.publisher("slow")
+async def slow() -> AsyncIterator[bytes]:
+    await trio.sleep(0.25)
+    yield b"late"
+
+
+@service.publisher("relay")
+async def relay(who: Peer) -> AsyncIterator[bytes]:
+    (client,) = (peer for server in servers for peer in server.peers if peer.identity is who)
+    async with client.subscribe("tck", demand=4) as stream:
+        async for element in stream:
+            yield element
+
+
+async def main() -> None:
+    async with penstock.serve(service, *URLS, on_violation=lambda _: None) as server:
+        servers.append(server)
+        if sys.argv[1:]:
+            await trio.sleep_forever()
+        print(summary(await check_target(f"reactivesocket+{URLS[0]}")))
+
+
+if __name__ == "__main__":
+    trio.run(main)

@@ -1,0 +1,125 @@
+"""ReactiveSocket's frames as bytes, by hand: what the checking side says, right or wrong, and how it understands the answers.
+
+The library's own codec is not used: it would not write what is wrong, and what it misreads it would misread here, too.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+SETUP: Final = 0x0001
+REQUEST_RESPONSE: Final = 0x0011
+REQUEST_FNF: Final = 0x0012
+REQUEST_STREAM: Final = 0x0013
+REQUEST_SUB: Final = 0x0014
+REQUEST_N: Final = 0x0015
+CANCEL: Final = 0x0016
+RESPONSE: Final = 0x0020
+ERROR: Final = 0x0021
+EXT: Final = 0xFFFF
+
+NAMES: Final = {
+    SETUP: "SETUP",
+    REQUEST_RESPONSE: "REQUEST_RESPONSE",
+    REQUEST_FNF: "REQUEST_FNF",
+    REQUEST_STREAM: "REQUEST_STREAM",
+    REQUEST_SUB: "REQUEST_SUB",
+    REQUEST_N: "REQUEST_N",
+    CANCEL: "CANCEL",
+    RESPONSE: "RESPONSE",
+    ERROR: "ERROR",
+    EXT: "EXT",
+}
+REQUESTS: Final = (REQUEST_RESPONSE, REQUEST_FNF, REQUEST_STREAM, REQUEST_SUB)
+
+I: Final = 0x80  # noqa: E741 (the draft's name of the flag)
+B: Final = 0x40
+E: Final = 0x20
+C: Final = 0x10
+
+HEADER: Final = 12
+"""Bytes of a header without its length."""
+
+UNBOUNDED: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A frame as it arrived: nothing is judged yet."""
+
+    type: int
+    flags: int
+    stream: int
+    body: bytes
+    version: int = 0
+    reserved: bool = False
+    """The bit before the length."""
+
+    def __str__(self) -> str:
+        flags = "".join(letter for letter, bit in (("I", I), ("B", B), ("E", E), ("C", C)) if self.flags & bit)
+        name = NAMES.get(self.type, f"type {self.type:#06x}")
+        said = f" {self.body[:40]!r}" if self.type == ERROR else f" of {len(self.body)} bytes"
+        return f"{name}{f'[{flags}]' if flags else ''} on {self.stream}{said if self.body else ''}"
+
+    @property
+    def number(self) -> int:
+        """The demand in it."""
+        return int.from_bytes(self.body[:8])
+
+
+def raw(kind: int, stream: int, body: bytes = b"", *, flags: int = 0, version: int = 0) -> bytes:
+    """Return a frame without its length."""
+    return bytes([version, flags]) + kind.to_bytes(2) + stream.to_bytes(8) + body
+
+
+def with_length(frame: bytes, *, off: int = 0) -> bytes:
+    """Put the length before a frame; `off` makes it wrong by so much."""
+    return (4 + len(frame) + off).to_bytes(4) + frame
+
+
+def number(n: int) -> bytes:
+    """Return a demand."""
+    return n.to_bytes(8)
+
+
+class FrameReader:
+    """Bytes to frames."""
+
+    def __init__(self, *, framed: bool) -> None:
+        self._framed = framed
+        self._rest = b""
+        self.broken = ""
+        """Why nothing more is understood, if that is so."""
+
+    def take(self, data: bytes) -> list[Frame]:
+        """Return the frames that are complete with these bytes."""
+        if self._framed:
+            return [] if len(data) < HEADER else [_frame(data, reserved=False)]
+        self._rest += data
+        found = []
+        while not self.broken and len(self._rest) >= 4:
+            word = int.from_bytes(self._rest[:4])
+            length = word & 0x7FFFFFFF
+            if length < 4 + HEADER:
+                self.broken = f"a frame with the length {length}, of which the header alone takes 16"
+            elif len(self._rest) < length:
+                break
+            else:
+                found.append(_frame(self._rest[4:length], reserved=bool(word >> 31)))
+                self._rest = self._rest[length:]
+        return found
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of a frame that is not complete."""
+        return len(self._rest)
+
+
+def _frame(data: bytes, *, reserved: bool) -> Frame:
+    return Frame(
+        version=data[0],
+        flags=data[1],
+        type=int.from_bytes(data[2:4]),
+        stream=int.from_bytes(data[4:12]),
+        body=data[HEADER:],
+        reserved=reserved,
+    )
