@@ -13,7 +13,7 @@ def test_the_defaults_are_those_of_the_limits() -> None:
     assert options.tcp_keepalive == (60, 10, 3)
     assert options.handshake_timeout == 5
     assert options.max_message == 1024 * 1024
-    assert options.receive_chunk == 64 * 1024
+    assert options.receive_chunk == 128 * 1024
     assert options.protocols == ("rsio/0",)
 
 

@@ -19,12 +19,12 @@ def test_a_publisher_that_nobody_asks_is_not_even_attached() -> None:
 
 
 def test_one_element_is_asked_for_until_its_size_is_known() -> None:
-    """A thousand of four MiB would have come otherwise, for room of 64 KiB."""
+    """A thousand of four MiB would have come otherwise, for room of 128 KiB."""
     pair = Pair()
     source, _ = streaming(pair, 1000)
     assert source.requests == [1]
     source.emit(bytes(1000))
-    assert source.requests == [1, 64]
+    assert source.requests == [1, 129]
 
 
 def test_demand_reaches_the_publisher_and_no_more() -> None:

@@ -32,7 +32,7 @@ class TransportOptions:
     kill_timeout: float = 2.0
     """For ``exec:``: seconds between terminating the child and killing it."""
 
-    receive_chunk: int = 64 << 10
+    receive_chunk: int = 128 << 10
     """Bytes to take from a byte stream at a time: `Limits.receive_chunk`."""
 
     max_message: int = 1 << 20
