@@ -13,6 +13,8 @@ import trustme
 
 from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed, Subscriber
 from penstock.builtin import Keepalive, MemoryTransport, memory_stream_pair
+from penstock.builtin._socket_connection import SocketConnection
+from penstock.builtin._tls import TlsConnection
 from penstock.core import Scope, Source, single
 from penstock.plugins import ByteConnection, Bytes, Connection, Facts, Tls, TransportOptions, build_registry, hookimpl, parse_url
 from penstock.runtime import Service, connect, serve, subscribe
@@ -103,11 +105,12 @@ class Endings:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.heard: list[object] = []
         self.closed: list[str] = []
-        receive, aclose, abort = ByteConnection.receive, ByteConnection.aclose, ByteConnection.abort
+        aclose, abort = ByteConnection.aclose, ByteConnection.abort
+        receive = {kind: kind.receive for kind in (SocketConnection, TlsConnection)}
 
         async def received(connection: ByteConnection) -> bytes | bytearray | None:
             try:
-                data = await receive(connection)
+                data = await receive[type(connection)](connection)
             except Exception as error:
                 self.heard.append(type(error))
                 raise
@@ -123,7 +126,8 @@ class Endings:
             self.closed.append("abort")
             await abort(connection)
 
-        monkeypatch.setattr(ByteConnection, "receive", received)
+        for kind in receive:
+            monkeypatch.setattr(kind, "receive", received)
         monkeypatch.setattr(ByteConnection, "aclose", aclosed)
         monkeypatch.setattr(ByteConnection, "abort", aborted)
 

@@ -4,9 +4,10 @@ from typing import Any, ClassVar
 
 import trio
 
+from penstock.builtin._socket_connection import SocketConnection
 from penstock.builtin._socket_listener import SocketListener
 from penstock.builtin._tcp_sockets import bind_tcp, open_tcp, peer_at, peer_of, tcp_facts, tune
-from penstock.plugins import ByteConnection, Connection, Listener, Transport, TransportOptions, Url
+from penstock.plugins import Connection, Listener, Transport, TransportOptions, Url
 
 
 class TcpTransport(Transport):
@@ -20,13 +21,13 @@ class TcpTransport(Transport):
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         stream = await open_tcp(url, options)
         peer = peer_of(stream)
-        return ByteConnection(stream, peer=peer, options=options, facts=tcp_facts(peer))
+        return SocketConnection(stream, peer=peer, options=options, facts=tcp_facts(peer))
 
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
         def welcome(stream: trio.SocketStream, address: Any) -> Connection:
             tune(stream.socket, options)
             peer = peer_at(address)
-            return ByteConnection(stream, peer=peer, options=options, facts=tcp_facts(peer))
+            return SocketConnection(stream, peer=peer, options=options, facts=tcp_facts(peer))
 
         sockets, addresses = await bind_tcp(url, options)
         return SocketListener(sockets, addresses, welcome)

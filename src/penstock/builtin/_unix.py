@@ -21,8 +21,9 @@ from typing import Any, ClassVar, Final
 import trio
 
 from penstock.api import ConnectionLost, UsageError
+from penstock.builtin._socket_connection import SocketConnection
 from penstock.builtin._socket_listener import SocketListener
-from penstock.plugins import ByteConnection, Connection, Facts, Listener, Peer, Transport, TransportOptions, UnixCredentials, Url
+from penstock.plugins import Connection, Facts, Listener, Peer, Transport, TransportOptions, UnixCredentials, Url
 
 _MODE: Final = 0o600
 _ATTEMPTS: Final = 4
@@ -44,11 +45,11 @@ class UnixTransport(Transport):
             stream = await trio.open_unix_socket(path)
         except OSError as error:
             raise ConnectionLost(f"nobody answers at {url.address}: {_why(error)}") from error
-        return ByteConnection(stream, peer=_peer_of(stream.socket), options=options, facts=_FACTS)
+        return SocketConnection(stream, peer=_peer_of(stream.socket), options=options, facts=_FACTS)
 
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
         def welcome(stream: trio.SocketStream, _: Any) -> Connection:
-            return ByteConnection(stream, peer=_peer_of(stream.socket), options=options, facts=_FACTS)
+            return SocketConnection(stream, peer=_peer_of(stream.socket), options=options, facts=_FACTS)
 
         path = Path(url.file())
         await trio.lowlevel.checkpoint()

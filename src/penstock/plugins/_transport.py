@@ -3,7 +3,8 @@
 Rules of this file:
 
 * A connection carries either a stream of bytes (`framed` is False) or whole messages (`framed` is True). Protocols know no more.
-* One task sends, one receives, at the same time. A cancelled `send` may have sent a part: then only `abort` is left.
+* One task sends, one receives, at the same time. A cancelled `send` may have sent a part: then only `abort` is left. `send_now` is a
+  plain call, made while no `send` is at work, and what it has not sent is the caller's to send.
 * `connect`, `listen` and `handshake` raise UsageError (the URL or an option is wrong) or ConnectionLost (nobody there, or not what was
   expected); everything after that raises what trio's streams raise: BrokenResourceError, ClosedResourceError, BusyResourceError.
 * A client's fault is never a listener's: `accept` does not wait for a client, and what a client does wrong shows in its `handshake`.
@@ -48,6 +49,14 @@ class Connection(ABC):
     @abstractmethod
     async def send(self, data: Bytes, /) -> None:
         """Send bytes, all of them, or one whole message. Waits while the peer does not read. Checkpoints."""
+
+    def send_now(self, data: Bytes, /) -> int:  # noqa: ARG002  # a transport that can do better looks at it
+        """Send what goes without waiting, from the beginning of `data`, and return how many bytes that was; 0 where nothing does.
+
+        For small messages, which are spared the turn of a task that way. Never called while `send` is at work. A transport need not write
+        it; one that is framed sends a message whole or not at all. Raises as `send` does.
+        """
+        return 0
 
     @abstractmethod
     async def receive(self) -> bytes | bytearray | None:

@@ -3,6 +3,8 @@
 Rules of this file:
 
 * Nothing is written but by the writer, and nobody's cancellation reaches it: a send that was cut short would leave half a message.
+  Only what is small and goes without waiting is sent in its place, by who has said it, while nothing of the writer's is under way;
+  what is left of that is the writer's again.
   So reader, writer and timer are shielded; cancelling the conversation says goodbye, waits for its answer within the deadline, and
   then ends them.
 * Nor does a cancellation reach the publishers: a goodbye stops each in its own way. One that was cancelled beforehand would look to its
@@ -36,6 +38,9 @@ MESSAGES_A_TURN = 64
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 """What a transport raises when the peer, or the network, is gone."""
 
+SMALL = 4096
+"""What waits is sent at once, if the transport takes it without waiting, and if it is no more than this: more is gathered, and has a deadline."""
+
 NO_BUDGET = 1 << 62
 """A connection that this side opened is alone: its own bounds are enough."""
 
@@ -68,7 +73,9 @@ class Conversation:
         """The memory that this connection shares with others: its server's, set before it runs."""
         self._patience = Patience(connection, limits)
         self._in_flight = 0
-        """Bytes that the writer has taken and the transport has not."""
+        """Bytes that were taken to be sent, and that the transport has not."""
+        self._rest = bytearray()
+        """Those of them that the writer has not begun with."""
         self._exports = exports
         self._on_violation = on_violation
         self._watch = watch
@@ -90,6 +97,10 @@ class Conversation:
         self._writer: trio.lowlevel.Task | None = None
         self._has_begun = False
         """A publisher has begun since something was last sent."""
+        self._is_talking = False
+        """The writer is at work, or waits for some."""
+        self._is_acting = False
+        """Somebody speaks who will see himself that it is sent."""
         self._timer = trio.CancelScope()
         watch.begin(lambda: self.session.is_deaf)
         self.session.start(began)  # here, so that our hello comes before whatever is asked for next
@@ -157,11 +168,16 @@ class Conversation:
 
     def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> None:
         """Open a stream to a publisher of the peer's."""
-        if self._watch.wants_streams:
-            subscribed = self._watch.subscribing(subscriber)
-            subscribed.began(self.session.subscribe(target, subscribed).id, str(target))
-        else:
-            self.session.subscribe(target, subscriber)
+        self._is_acting = True
+        try:
+            if self._watch.wants_streams:
+                subscribed = self._watch.subscribing(subscriber)
+                subscribed.began(self.session.subscribe(target, subscribed).id, str(target))
+            else:
+                self.session.subscribe(target, subscriber)
+        finally:
+            self._is_acting = False
+            self._say()
 
     async def wait_room(self) -> None:
         """Return when a request of any size may be sent: what is asked for is bounded by who takes it. May not checkpoint."""
@@ -175,9 +191,21 @@ class Conversation:
 
     def wake(self) -> None:
         """There is something to send."""
-        if self._writer is not None:
+        if self._writer is not None and not self._is_acting:
             writer, self._writer = self._writer, None
             trio.lowlevel.reschedule(writer)
+
+    def _say(self) -> None:
+        """Send what waits without waiting, as far as that goes; the rest is for the writer."""
+        if self._is_mute or self._in_flight or self.session.outbox.is_empty:
+            return
+        if not self._is_talking or not self._send_now(self._take()):
+            self.wake()
+
+    def _say_last(self) -> None:
+        """A publisher has stopped. Where the peer reads no other one, nothing comes that could go out with what was said."""
+        if not self.session.serving:
+            self._say()
 
     def opened(self) -> None:
         """Both sides have said hello."""
@@ -232,7 +260,7 @@ class Conversation:
         """The publishers, and the communication: beyond the reach of everybody's cancellation but `_part`'s."""
         with self._hosting:
             async with trio.open_nursery() as publishers:
-                self._exports.open(publishers, self.session, self._watch)
+                self._exports.open(publishers, self.session, self._watch, self._say_last)
                 await self._communicate()
                 # Each was asked to stop when the session ended, and bounds its own cleanup; this is for those that do not.
                 self._hosting.deadline = min(self._hosting.deadline, trio.current_time() + 2 * CLEANUP_SECONDS)
@@ -250,7 +278,7 @@ class Conversation:
             if self._over.is_set():
                 left -= len(data)
             turn_ends = monotonic() + self._limits.turn
-            more = session.receive(bytes(data), trio.current_time(), most=MESSAGES_A_TURN)
+            more = self._hear(bytes(data))
             while more or session.is_paused:
                 if session.is_paused:
                     await self.is_open.wait()  # who is there is being examined; the time for that is the handshake's
@@ -258,11 +286,24 @@ class Conversation:
                     # Where many answers wait the writer gets a turn, so that they pile up only where the peer does not read them.
                     await trio.lowlevel.checkpoint()
                     turn_ends = monotonic() + self._limits.turn
-                more = session.receive(b"", trio.current_time(), most=MESSAGES_A_TURN)
+                more = self._hear(b"")
             self._retime()
             self.budget.moved(len(data))
         self._silent.set()
         self._cut.set()
+
+    def _hear(self, data: bytes) -> bool:
+        """Let the session act on what has arrived, and answer; return whether there is more to do."""
+        self._is_acting, more = True, True
+        try:
+            more = self.session.receive(data, trio.current_time(), most=MESSAGES_A_TURN)
+        finally:
+            self._is_acting = False
+            if not more and not self._has_begun:
+                self._say()
+            elif not self.session.outbox.is_empty:
+                self.wake()  # what a publisher says first goes out with the answer to its subscriber
+        return more
 
     async def _receive(self) -> bytes | bytearray | None:
         if self.budget.is_tight:
@@ -274,41 +315,63 @@ class Conversation:
             return None
 
     async def _write(self) -> None:
-        session = self.session
-        while True:
-            if session.outbox.is_empty:
+        session, self._is_talking = self.session, True
+        while not self._is_mute:
+            if not self._rest and session.outbox.is_empty:
                 if self._said is not None:
                     self._said.set()
                 self._writer = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._unpark)
-                if self._has_begun:
+                if self._has_begun and not session.outbox.is_empty:
                     # A publisher has its first turn in the same moment as we: what it says then goes out with the answer to its subscriber.
-                    self._has_begun = False
                     await trio.lowlevel.cancel_shielded_checkpoint()
-            elif data := session.take():
-                if self._roomy is not None:
-                    self._roomy.set()
-                    self._roomy = None
-                if session.is_deaf:
-                    self._retime()  # our goodbye is among it, whoever's call that was: from now on its answer has a deadline
-                if not await self._send(data):
-                    break
-            else:
+                self._has_begun = False
+            elif self._rest or not self._send_now(self._take()):
+                await self._send()
+            elif not session.outbox.is_empty:
                 await trio.lowlevel.checkpoint()
         if self._said is not None:
             self._said.set()
 
-    async def _send(self, data: bytearray) -> bool:
+    def _take(self) -> bytearray:
+        """Take what waits, perhaps nothing: it is under way from now on."""
+        data = self.session.take()
+        if self._roomy is not None:
+            self._roomy.set()
+            self._roomy = None
+        if self.session.is_deaf:
+            self._retime()  # our goodbye is among it, whoever's call that was: from now on its answer has a deadline
         self._in_flight = len(data)
         self.budget.moved(len(data))
+        return data
+
+    def _send_now(self, data: bytearray) -> bool:
+        """Send what goes without waiting, if it is little; return whether that was all."""
+        sent = 0
+        if len(data) <= SMALL and not self.connection.framed:
+            try:
+                sent = self.connection.send_now(data)
+            except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+                self._fall_mute(error)
+                return False
+        self._rest = data[sent:] if sent else data
+        self._in_flight = len(self._rest)
+        return not self._rest
+
+    async def _send(self) -> None:
+        data, self._rest = self._rest, bytearray()
         try:
             for message in self.session.split(data) if self.connection.framed else (data,):
                 await self._patience.send(message)
         except Exception as error:  # boundary: a transport, perhaps somebody's plugin
-            self._is_mute = True  # what was cut short cannot be gone on with
-            self._cut_by(error)
+            self._fall_mute(error)
         self._in_flight = 0
-        return not self._is_mute
+
+    def _fall_mute(self, error: Exception) -> None:
+        """What was cut short cannot be gone on with."""
+        self._is_mute = True
+        self._in_flight = 0
+        self._cut_by(error)
 
     def _cut_by(self, error: Exception) -> None:
         if not self._cut.is_set():

@@ -33,14 +33,16 @@ class Exports:
         self._nursery: trio.Nursery | None = None
         self._session: Session | None = None
         self._watch: Watch | None = None
+        self._stopped: Callable[[], None] = _nothing
         self._examining: trio.CancelScope | None = None
         self._made: dict[Outbound, tuple[Publication, Serializer | None]] = {}  # between accept and attach, which follows at once
 
-    def open(self, nursery: trio.Nursery, session: Session, watch: Watch) -> None:
-        """From now on publishers run in `nursery`, and `watch` is told of them."""
+    def open(self, nursery: trio.Nursery, session: Session, watch: Watch, stopped: Callable[[], None]) -> None:
+        """From now on publishers run in `nursery`, `watch` is told of them, and `stopped` is called when one has really stopped."""
         self._nursery = nursery
         self._session = session
         self._watch = watch
+        self._stopped = stopped
 
     def serve(self, stream: Outbound, peer: Peer) -> None:
         """Answer a subscribe."""
@@ -62,7 +64,7 @@ class Exports:
         if found is None or nursery is None or session is None or watch is None:
             return
         publication, serializer = found
-        tenant = _Tenant(session, stream.when_over)
+        tenant = _Tenant(session, stream.when_over, self._stopped)
         scope = tenant.scope = Scope(
             nursery,
             on_violation=self._on_violation,
@@ -153,6 +155,10 @@ class Exports:
         return None if publication.serializer == "bytes" else self._registry.serializer(publication.serializer)
 
 
+def _nothing() -> None:
+    """Nobody is told."""
+
+
 def _cleanup(session: Session) -> float:
     """How long a publisher's cleanup may take: a shutdown waits no longer."""
     return min(CLEANUP_SECONDS, session.limits.drain)
@@ -168,13 +174,14 @@ def located(error: Exception, stream: Outbound) -> Exception:
 class _Tenant:
     """A stream's place in `max_subscriptions`: taken until its publisher has stopped."""
 
-    __slots__ = ("_is_over", "_session", "_then", "scope")
+    __slots__ = ("_is_over", "_session", "_stopped", "_then", "scope")
 
     scope: Scope
 
-    def __init__(self, session: Session, then: Callable[[], None] | None) -> None:
+    def __init__(self, session: Session, then: Callable[[], None] | None, stopped: Callable[[], None]) -> None:
         self._session = session
         self._then = then
+        self._stopped = stopped
         self._is_over = False
 
     def over(self) -> None:
@@ -190,6 +197,7 @@ class _Tenant:
         if self._is_over:
             self._is_over = False
             self._session.stopped()
+        self._stopped()
 
 
 def _subscriber(stream: Outbound, serializer: Serializer | None, *, one: bool) -> Subscriber[Any]:
