@@ -50,7 +50,7 @@ class Connection(ABC):
     async def send(self, data: Bytes, /) -> None:
         """Send bytes, all of them, or one whole message. Waits while the peer does not read. Checkpoints."""
 
-    def send_now(self, data: Bytes, /) -> int:  # noqa: ARG002  # a transport that can do better looks at it
+    def send_now(self, data: Bytes, /) -> int:
         """Send what goes without waiting, from the beginning of `data`, and return how many bytes that was; 0 where nothing does.
 
         For small messages, which are spared the turn of a task that way. Never called while `send` is at work. A transport need not write

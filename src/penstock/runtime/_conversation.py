@@ -38,8 +38,11 @@ MESSAGES_A_TURN = 64
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 """What a transport raises when the peer, or the network, is gone."""
 
+MOMENT = 0.05
+"""Seconds between two looks at what is due, at most, while much arrives. Nothing that becomes due is measured so finely."""
+
 SMALL = 4096
-"""What waits is sent at once, if the transport takes it without waiting, and if it is no more than this: more is gathered, and has a deadline."""
+"""What waits is sent at once, if it is no more than this and the transport takes it without waiting. More is gathered, and has a deadline."""
 
 NO_BUDGET = 1 << 62
 """A connection that this side opened is alone: its own bounds are enough."""
@@ -102,6 +105,8 @@ class Conversation:
         self._is_acting = False
         """Somebody speaks who will see himself that it is sent."""
         self._timer = trio.CancelScope()
+        self._looked_at = float("-inf")
+        """When the session was last asked what is due."""
         watch.begin(lambda: self.session.is_deaf)
         self.session.start(began)  # here, so that our hello comes before whatever is asked for next
 
@@ -287,7 +292,7 @@ class Conversation:
                     await trio.lowlevel.checkpoint()
                     turn_ends = monotonic() + self._limits.turn
                 more = self._hear(b"")
-            self._retime()
+            self._retime_soon()
             self.budget.moved(len(data))
         self._silent.set()
         self._cut.set()
@@ -421,8 +426,17 @@ class Conversation:
             self._timer = trio.CancelScope()
             self._retime()
 
+    def _retime_soon(self) -> None:
+        """Something has arrived. What that makes due is so at the earliest in much longer than a moment, so one look in a moment serves all."""
+        look_at = self._looked_at + MOMENT
+        if trio.current_time() >= look_at or self.session.state is not ConnectionState.OPEN:
+            self._retime()
+        elif look_at < self._timer.deadline:
+            self._timer.deadline = look_at
+
     def _retime(self) -> None:
-        due = self.session.tick(trio.current_time())
+        self._looked_at = trio.current_time()
+        due = self.session.tick(self._looked_at)
         # A deadline that moves away is left where it is: waking too early costs one look, moving it costs something with every message.
         if due is not None and due < self._timer.deadline:
             self._timer.deadline = due

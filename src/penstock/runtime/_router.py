@@ -69,11 +69,12 @@ class Pattern:
 class Route:
     """A pattern and the function that answers it."""
 
-    __slots__ = ("_converters", "_required", "_takes_peer", "function", "pattern")
+    __slots__ = ("_converters", "_required", "_takes_peer", "function", "is_generator", "pattern")
 
     def __init__(self, pattern: Pattern, function: Callable[..., Any], *, peer_type: type) -> None:
         self.pattern = pattern
         self.function = function
+        self.is_generator: bool = inspect.isasyncgenfunction(function)
         signature = inspect.signature(function)
         hints = hints_of(function)
         for name, each in signature.parameters.items():
@@ -92,6 +93,8 @@ class Route:
     def bind(self, given: dict[str, str], query: dict[str, str], peer: object) -> Callable[[], Any]:
         """Return the function with the converted parameters. Raises NoMatch for parameters that do not fit."""
         texts = given | query
+        if not texts and not self._takes_peer and not self._required:
+            return self.function
         if not texts.keys() <= self._converters.keys() or not texts.keys() >= self._required:
             raise NoMatch
         try:

@@ -138,7 +138,7 @@ class Service:
         except NoMatch:
             return None
         serializer, element_size = self._options[route]
-        if inspect.isasyncgenfunction(route.function):
+        if route.is_generator:
             return Publication(generate(call), serializer, element_size)  # called when it is first pulled
         made = call()
         if inspect.iscoroutine(made):

@@ -30,6 +30,8 @@ def decode_varint(data: bytes, start: int) -> tuple[int, int]:
 
     Raises ProtocolError for one that is too long, or longer than it must be.
     """
+    if start < len(data) and data[start] < 0x80:
+        return data[start], start + 1  # as most of them are
     value = shift = 0
     for position in range(start, min(len(data), start + LONGEST_VARINT)):
         byte = data[position]
