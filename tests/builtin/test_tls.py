@@ -11,7 +11,7 @@ import trustme
 from trio.testing import check_two_way_stream
 
 from penstock.api import ConnectionLost, UsageError
-from penstock.builtin import TcpTransport, TlsTransport
+from penstock.builtin import TcpTransport, TlsTransport, _tls
 from penstock.builtin._tls import _reason
 from penstock.plugins import Connection, Tls, TransportOptions
 from tests.builtin._helpers import close, connect, exchange, listen, shake_hands, stream_of
@@ -295,6 +295,48 @@ async def test_closing_says_so_to_the_peer(nursery: trio.Nursery, serving: Trans
     with pytest.raises(trio.BrokenResourceError):
         await client.receive()
     await client.aclose()
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+async def test_records_that_have_arrived_come_together(
+    nursery: trio.Nursery, serving: TransportOptions, calling: TransportOptions, monkeypatch: pytest.MonkeyPatch, hidden: bool
+) -> None:
+    """Up to a chunk, in order, and none is lost; where they cannot be got at, one at a time."""
+    if hidden:
+        monkeypatch.setattr(_tls, "_records_of", lambda _: None)
+    client, server = await _both(nursery, serving, replace(calling, receive_chunk=20))
+    await shake_hands(client, server)
+    for number in range(10):
+        await server.send(b"%d%d%d" % (number, number, number))
+    got = [await client.receive() or b""]
+    while sum(map(len, got)) < 30:
+        got.append(await client.receive() or b"")
+    assert b"".join(got) == b"".join(b"%d%d%d" % (number, number, number) for number in range(10))
+    assert [len(piece) for piece in got] == ([3] * 10 if hidden else [20, 10])
+    await close(client, server)
+
+
+@pytest.mark.parametrize("in_good_order", [True, False])
+async def test_what_stands_before_the_end_is_received_and_then_the_end(
+    nursery: trio.Nursery, serving: TransportOptions, calling: TransportOptions, in_good_order: bool
+) -> None:
+    """The end that arrived together with the last words is told after them, for what it is; so is a broken record."""
+    client, server = await _both(nursery, serving, calling)
+    await shake_hands(client, server)
+    await server.send(b"last")
+    await server.send(b"words")
+    if in_good_order:
+        await server.aclose()
+    else:
+        await stream_of(server).transport_stream.send_all(b"\x17\x03\x03\x00\x20" + bytes(32))  # type: ignore[attr-defined]  # TLS on TCP
+    assert await client.receive() == b"lastwords"
+    if in_good_order:
+        assert await client.receive() is None
+    else:
+        with pytest.raises(trio.BrokenResourceError):
+            await client.receive()
+    await client.abort()
+    await server.abort()
 
 
 async def test_closing_does_not_wait_for_a_peer_that_does_not_read(

@@ -3,6 +3,7 @@
 Rules of this file:
 
 * Nothing of TLS happens while accepting: a client that is silent, slow or no TLS client at all costs its own task, and its own deadline.
+* Records that have arrived are handed over together, up to a chunk.
 * Closing says so to the peer (close_notify), within its deadline: without it a cut connection would look like a finished one.
 """
 
@@ -74,6 +75,7 @@ class TlsConnection(ByteConnection):
         super().__init__(stream, peer=peer, options=options, facts=Facts(local=is_loopback(peer)))
         self._may_be_asked = may_be_asked  # for a certificate that we have not; a server says so only by hanging up after the handshake
         self._handshake_timeout = options.handshake_timeout
+        self._records: ssl.SSLObject | None = None
 
     async def handshake(self, nursery: trio.Nursery) -> None:
         try:
@@ -86,6 +88,7 @@ class TlsConnection(ByteConnection):
         else:
             self.peer = replace(self.peer, certificate=certificate_of(self.stream))  # type: ignore[arg-type]  # what is below plays no part
             self.facts = self._learn()
+            self._records = _records_of(self.stream)
         finally:
             if not self.facts.secure:
                 await self.abort()  # failed, or cancelled in the middle: nothing can be done with it any more
@@ -93,7 +96,21 @@ class TlsConnection(ByteConnection):
     async def receive(self) -> bytes | bytearray | None:
         data = await super().receive()
         self._may_be_asked = False
-        return data
+        return data and self._with_what_is_there(data)
+
+    def _with_what_is_there(self, data: bytes | bytearray) -> bytes | bytearray:
+        """Add the records behind it that have arrived whole: each on its own would cost a turn, and cut elements in two."""
+        pieces, left = [data], self._chunk - len(data)
+        while left > 0 and self._records is not None:
+            try:
+                piece = self._records.read(left)
+            except ssl.SSLError:  # nothing more is there; or a fault, which the next `receive` is told as well
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+            left -= len(piece)
+        return data if len(pieces) == 1 else b"".join(pieces)
 
     def farewell(self) -> str | None:
         if not self._may_be_asked or not self.facts.secure:
@@ -108,6 +125,12 @@ class TlsConnection(ByteConnection):
             protocol=self.stream.selected_alpn_protocol(),
             details=MappingProxyType({"tls": str(self.stream.version()), "cipher": cipher[0] if cipher else ""}),
         )
+
+
+def _records_of(stream: "trio.SSLStream[trio.SocketStream]") -> ssl.SSLObject | None:
+    """Return what a stream reads records from, without waiting for them. Where trio hides it, they come one at a time."""
+    records = getattr(stream.pending, "__self__", None)  # a method of that very object, which trio passes on
+    return records if isinstance(records, ssl.SSLObject) else None
 
 
 def _reason(error: BaseException) -> str:

@@ -42,7 +42,7 @@ MOMENT = 0.05
 """Seconds between two looks at what is due, at most, while much arrives. Nothing that becomes due is measured so finely."""
 
 SMALL = 4096
-"""What waits is sent at once, if it is no more than this and the transport takes it without waiting. More is gathered, and has a deadline."""
+"""Bytes that are sent at once, if the transport takes them without waiting. More is gathered, and has a deadline."""
 
 NO_BUDGET = 1 << 62
 """A connection that this side opened is alone: its own bounds are enough."""
@@ -327,7 +327,7 @@ class Conversation:
                     self._said.set()
                 self._writer = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._unpark)
-                if self._has_begun and not session.outbox.is_empty:
+                if self._has_begun and not self.session.outbox.is_empty:
                     # A publisher has its first turn in the same moment as we: what it says then goes out with the answer to its subscriber.
                     await trio.lowlevel.cancel_shielded_checkpoint()
                 self._has_begun = False
@@ -365,6 +365,8 @@ class Conversation:
 
     async def _send(self) -> None:
         data, self._rest = self._rest, bytearray()
+        if self._is_mute:
+            return
         try:
             for message in self.session.split(data) if self.connection.framed else (data,):
                 await self._patience.send(message)
@@ -427,7 +429,7 @@ class Conversation:
             self._retime()
 
     def _retime_soon(self) -> None:
-        """Something has arrived. What that makes due is so at the earliest in much longer than a moment, so one look in a moment serves all."""
+        """Something has arrived. What that makes due has longer than a moment, so one look in a moment serves all."""
         look_at = self._looked_at + MOMENT
         if trio.current_time() >= look_at or self.session.state is not ConnectionState.OPEN:
             self._retime()
