@@ -84,8 +84,11 @@ async def test_every_byte_is_received_whatever_the_chunks(said: bytes) -> None:
 async def test_a_cancelled_receive_has_taken_nothing() -> None:
     """What comes afterwards is whole."""
     connection, there = pair()
-    with trio.move_on_after(0):
-        await connection.receive()
+    with trio.CancelScope() as waiting:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(connection.receive)
+            await wait_all_tasks_blocked()
+            waiting.cancel()
     await there.send_all(b"whole")
     with trio.CancelScope() as scope:
         scope.cancel()
