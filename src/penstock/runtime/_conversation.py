@@ -23,20 +23,18 @@ from typing import Any
 
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PluginError, PublisherStopped, Subscriber
+from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PublisherStopped, Subscriber
 from penstock.core import CLEANUP_SECONDS, Report, tell
 from penstock.plugins import Connection
 from penstock.runtime._budget import Budget
 from penstock.runtime._exports import Exports, located
+from penstock.runtime._obituary import is_gone, obituary
 from penstock.runtime._patience import Patience
 from penstock.runtime._watch import Watch
-from penstock.session import CUT, CUT_EARLY, ConnectionState, Outbound, Session, SessionOwner
+from penstock.session import ConnectionState, Outbound, Session, SessionOwner
 
 MESSAGES_A_TURN = 64
 """Messages that are decoded between two looks at the clock."""
-
-GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
-"""What a transport raises when the peer, or the network, is gone."""
 
 MOMENT = 0.05
 """Seconds between two looks at what is due, at most, while much arrives. Nothing that becomes due is measured so finely."""
@@ -391,35 +389,11 @@ class Conversation:
         if self.session.is_deaf:
             self.session.end_of_input()
             return
-        is_gone = self._cause is None or isinstance(self._cause, GONE)
-        if is_gone:  # a child, for one, has its status when it has been closed
+        if is_gone(self._cause):  # a child, for one, has its status when it has been closed
             await self._close(in_good_order=True)
-        self.session.end_of_input(self._obituary(is_gone=is_gone))
-
-    def _obituary(self, *, is_gone: bool) -> Exception:
-        """How the transport ended, as far as that is known."""
-        cause = self._cause
-        if isinstance(cause, trio.TooSlowError):
-            stall = f"{self._limits.write_stall:g} s (Limits.write_stall, Limits.min_drain)"
-            return ConnectionLost(f"the peer took next to nothing of what was sent to it for {stall}, which ended the connection")
-        if isinstance(cause, PenstockError):  # a message that was too large for the transport to take in, for one
-            return ConnectionLost(f"the connection was ended, because {cause}")
-        if not is_gone:
-            kind = type(self.connection).__name__
-            return PluginError(f"the transport ({kind}) raised what no transport may, which ended its connection: {cause!r}")
-        words = self._farewell()
-        how = CUT if self.is_open.is_set() else CUT_EARLY
-        if not words and cause is not None and cause.__cause__ is not None:
-            words = f"the system says: {cause.__cause__}"
-        return ConnectionLost(f"{how}{'.' if how is CUT else ''} {words[0].upper()}{words[1:]}" if words else how)
-
-    def _farewell(self) -> str:
-        try:
-            words = self.connection.farewell()
-        except Exception as error:  # boundary: a transport, perhaps somebody's plugin
-            tell(self._on_violation, error)
-            return ""
-        return words or ""
+        self.session.end_of_input(
+            obituary(self.connection, self._cause, was_open=self.is_open.is_set(), limits=self._limits, on_violation=self._on_violation)
+        )
 
     async def _keep_time(self) -> None:
         while True:
