@@ -96,7 +96,7 @@ class RsioDialect:
 
     def subscribe(self, stream_id: int, target: Any, demand: int) -> bytes:
         """Open a stream to the publisher named `target`."""
-        return rsio.encode(rsio.Subscribe(publisher=target, subscriber=stream_id, demand=demand))
+        return rsio.encode_subscribe(target, stream_id, demand)
 
     def fire(self, stream_id: int, target: Any) -> bytes:
         """RS.io has nothing without an answer."""
@@ -108,11 +108,11 @@ class RsioDialect:
 
     def cancel(self, stream_id: int) -> bytes:
         """Stop a stream."""
-        return rsio.encode(rsio.Cancel(subscriber=stream_id))
+        return rsio.encode_cancel(stream_id)
 
     def begin(self, stream_id: int, element_size: int) -> bytes:
         """Accept a stream."""
-        return rsio.encode(rsio.OnSubscribe(subscriber=stream_id, element_size=element_size))
+        return rsio.encode_on_subscribe(stream_id, element_size)
 
     def header(self, stream_id: int, length: int) -> bytes:
         """Say which stream an element is for, and its length."""
@@ -132,7 +132,7 @@ class RsioDialect:
 
     def complete(self, stream_id: int) -> bytes:
         """End a stream well."""
-        return rsio.encode(rsio.OnComplete(subscriber=stream_id))
+        return rsio.encode_on_complete(stream_id)
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """End a stream with an error. That it was refused is told by when that comes: before onSubscribe."""

@@ -1,7 +1,18 @@
 """RS.io version 0, the compact binding: records, an encoder, and a decoder that tells a sink what arrives."""
 
 from penstock.wire.rsio._decode import RsioDecoder, WireLimits
-from penstock.wire.rsio._encode import encode, encode_request, fixed_header, next_header, packed_header, part_header
+from penstock.wire.rsio._encode import (
+    encode,
+    encode_cancel,
+    encode_on_complete,
+    encode_on_subscribe,
+    encode_request,
+    encode_subscribe,
+    fixed_header,
+    next_header,
+    packed_header,
+    part_header,
+)
 from penstock.wire.rsio._layout import CLIENT_HELLO, GOODBYE, SERVER_HELLO, VERSION
 from penstock.wire.rsio._messages import (
     Cancel,
@@ -53,7 +64,11 @@ __all__ = [
     "WireStream",
     "decode_varint",
     "encode",
+    "encode_cancel",
+    "encode_on_complete",
+    "encode_on_subscribe",
     "encode_request",
+    "encode_subscribe",
     "encode_varint",
     "fixed_header",
     "next_header",

@@ -16,11 +16,11 @@ def encode(message: messages.Message) -> bytes:  # noqa: PLR0911  # a return for
         case messages.SwitchEncoding():
             return bytes([layout.SWITCH_ENCODING]) + encode_varint(message.extension)
         case messages.Subscribe():
-            return bytes([layout.SUBSCRIBE]) + _text(message.publisher) + encode_varint(message.subscriber) + encode_varint(message.demand)
+            return encode_subscribe(message.publisher, message.subscriber, message.demand)
         case messages.Request():
             return encode_request(message.subscriber, message.demand)
         case messages.Cancel():
-            return bytes([layout.CANCEL]) + encode_varint(message.subscriber)
+            return encode_cancel(message.subscriber)
         case messages.ExtensionMessage():
             return _extension(message)
         case _:
@@ -30,6 +30,26 @@ def encode(message: messages.Message) -> bytes:  # noqa: PLR0911  # a return for
 def encode_request(subscriber: int, demand: int) -> bytes:
     """Return a request: the control message that is sent most."""
     return b"\x11" + encode_varint(subscriber) + encode_varint(demand)
+
+
+def encode_subscribe(publisher: str, subscriber: int, demand: int) -> bytes:
+    """Return a subscribe. This and the three below are every stream's, so they are made without a record."""
+    return bytes([layout.SUBSCRIBE]) + _text(publisher) + encode_varint(subscriber) + encode_varint(demand)
+
+
+def encode_cancel(subscriber: int) -> bytes:
+    """Return a cancel."""
+    return bytes([layout.CANCEL]) + encode_varint(subscriber)
+
+
+def encode_on_subscribe(subscriber: int, element_size: int) -> bytes:
+    """Return an onSubscribe."""
+    return bytes([layout.ON_SUBSCRIBE]) + encode_varint(subscriber) + encode_varint(element_size)
+
+
+def encode_on_complete(subscriber: int) -> bytes:
+    """Return an onComplete."""
+    return bytes([layout.ON_COMPLETE]) + encode_varint(subscriber)
 
 
 def next_header(subscriber: int, length: int) -> bytes:
@@ -56,7 +76,7 @@ def part_header(subscriber: int, element: int, length: int, *, last: bool) -> by
 def _from_publisher(message: messages.Message) -> bytes:
     match message:
         case messages.OnSubscribe():
-            return bytes([layout.ON_SUBSCRIBE]) + encode_varint(message.subscriber) + encode_varint(message.element_size)
+            return encode_on_subscribe(message.subscriber, message.element_size)
         case messages.OnNext():
             return next_header(message.subscriber, len(message.element)) + message.element
         case messages.OnNextPacked():
@@ -65,7 +85,7 @@ def _from_publisher(message: messages.Message) -> bytes:
             last = isinstance(message, messages.OnNextLastPart)
             return part_header(message.subscriber, message.element, len(message.data), last=last) + message.data
         case messages.OnComplete():
-            return bytes([layout.ON_COMPLETE]) + encode_varint(message.subscriber)
+            return encode_on_complete(message.subscriber)
         case messages.OnError():
             return bytes([layout.ON_ERROR]) + encode_varint(message.subscriber) + _text(message.error)
     raise UsageError(f"{message!r} is no message of RS.io; see penstock.wire.rsio for those there are")
