@@ -396,3 +396,60 @@ def _stubborn() -> Service:
     service = Service()
     service.publish("stubborn", Stubborn())
     return service
+
+
+# --- what is small is sent at once
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+async def test_what_does_not_go_at_once_is_the_writer_s(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """A transport that takes a part of each message without waiting: the rest follows it, in order, and nothing else comes between."""
+    now = SocketConnection.send_now
+    monkeypatch.setattr(SocketConnection, "send_now", lambda connection, data: now(connection, data[:most]) if most else 0)
+    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+        for count in (1, 5, 200):
+            async with (
+                peer.subscribe(f"numbers/{count}", serializer="json") as stream,
+                peer.subscribe(f"numbers/{count}", serializer="json", demand=2) as other,
+            ):
+                assert [number async for number in stream] == list(range(count))
+                assert [number async for number in other] == list(range(count))
+
+
+async def test_a_stream_of_one_takes_one_message_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to a subscriber, the element and the end go out together, at once: the writers have nothing to do."""
+    at_once: list[int] = []
+    now, send = SocketConnection.send_now, SocketConnection.send
+
+    def counted(connection: SocketConnection, data: Bytes, /) -> int:
+        at_once.append(len(data))
+        return now(connection, data)
+
+    async def refused(connection: SocketConnection, data: Bytes, /) -> None:
+        assert len(data) == 0, "the writer sent"
+        await send(connection, data)
+
+    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+        await peer.wait_accepted()
+        monkeypatch.setattr(SocketConnection, "send_now", counted)
+        monkeypatch.setattr(SocketConnection, "send", refused)
+        for _ in range(20):  # in whichever order the scheduler takes reader, writer and publisher
+            async with peer.subscribe("numbers/1", serializer="json") as stream:
+                assert [number async for number in stream] == [0]
+        assert len(at_once) == 2 * 20
+
+
+async def test_a_transport_that_fails_at_once_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one does that fails when it sends: the subscriber hears of it, and nothing hangs."""
+
+    def broken(connection: SocketConnection, data: Bytes, /) -> int:
+        raise trio.BrokenResourceError
+
+    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server:
+        with trio.fail_after(2):
+            async with connect(server.addresses[0]) as peer:
+                await peer.wait_accepted()
+                monkeypatch.setattr(SocketConnection, "send_now", broken)
+                async with peer.subscribe("numbers/3", serializer="json") as stream:
+                    with pytest.raises(ConnectionLost):
+                        await anext(stream)
