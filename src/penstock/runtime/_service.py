@@ -58,7 +58,6 @@ class Service:
         self._handlers: dict[Model, _Handler] = {}
         self._router = Router()
         self._options: dict[Route, tuple[str, int]] = {}
-        self._ready: dict[Route, Publication] = {}  # of generator functions without parameters: the same for everybody
 
     def publisher(self, name: str, *, serializer: str = "bytes", element_size: int = 0) -> Callable[[F], F]:
         """Offer the decorated function under `name`.
@@ -140,12 +139,7 @@ class Service:
             return None
         serializer, element_size = self._options[route]
         if route.is_generator:
-            if call is not route.function:
-                return Publication(generate(call), serializer, element_size)  # called when it is first pulled
-            ready = self._ready.get(route)
-            if ready is None:
-                ready = self._ready[route] = Publication(generate(call), serializer, element_size)
-            return ready
+            return Publication(generate(call), serializer, element_size)  # called when it is first pulled
         made = call()
         if inspect.iscoroutine(made):
             made.close()
