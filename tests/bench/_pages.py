@@ -65,7 +65,7 @@ def pages(run: Run, groups: Sequence[Group]) -> dict[str, str]:
 def _page(run: Run, groups: Sequence[Group]) -> str:
     there = [(group, run.measured[group.key]) for group in groups if group.key in run.measured]
     rounds = " and ".join(sorted({str(measured.rounds) for _, measured in there}))
-    parts = [f"Measured with `{run.command}`: medians of {rounds} rounds, all contenders in one run;\n{run.where}.\n"]
+    parts = [f"Measured with `{run.command}`: medians of {rounds} rounds, all contenders of a table in one run;\n{run.where}.\n"]
     parts += [_report.markdown(group, measured, [measured.judge(bar) for bar in group.bars]) for group, measured in there]
     return "\n".join(parts)
 
