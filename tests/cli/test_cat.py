@@ -66,8 +66,8 @@ def test_a_refusal_is_a_line_and_status_1() -> None:
 
 def test_it_speaks_reactivesocket_and_introduces_itself() -> None:
     """To the same port; who is not welcome gets a line and status 1."""
-    with penstock("serve", "tests.cli._service:guarded", "tcp://127.0.0.1:0") as server:
-        url = f"reactivesocket+{line_of(server).split()[-1]}/numbers/2"
+    with penstock("serve", "tests.cli._service:guarded", "reactivesocket+tcp://127.0.0.1:0") as server:
+        url = f"{line_of(server).split()[-1]}/numbers/2"
         for setup, status, out, says in (("ticket", 0, b"0\n1\n", b""), ("", 1, b"", b"penstock: the server refused this client's setup")):
             with penstock("cat", url, "--format", "json", "--quiet", "--setup", setup) as program:
                 said, err = program.communicate(timeout=20)

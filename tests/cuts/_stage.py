@@ -70,7 +70,7 @@ class Stage:
 
     def __init__(self, limits: Limits, protocol: str = "") -> None:
         self.limits = limits
-        self.url = protocol + URL
+        self.url = (protocol or "rsio+") + URL
         self.readings: list[Reading] = []
         self.opened: list[str] = []
         self.closed: list[str] = []

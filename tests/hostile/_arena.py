@@ -43,7 +43,7 @@ class Certificates:
         self.folder = folder
 
     def url(self, scheme: str, tongue: Tongue = RSIO) -> str:
-        return tongue.prefix + (f"unix://{self.folder}/s.sock" if scheme == "unix" else f"{scheme}://127.0.0.1:0")
+        return (tongue.prefix or "rsio+") + (f"unix://{self.folder}/s.sock" if scheme == "unix" else f"{scheme}://127.0.0.1:0")
 
     @property
     def serving(self) -> TransportOptions:

@@ -148,7 +148,7 @@ async def test_a_setup_function_is_not_waited_for_when_its_client_is_gone(autoju
             seen.append("cancelled")
         return True
 
-    async with serve(Service(setup=setup), "memory://r") as server, trio.open_nursery() as nursery:
+    async with serve(Service(setup=setup), "reactivesocket+memory://r") as server, trio.open_nursery() as nursery:
         connection = await raw_connection(nursery, server.addresses[0])
         await connection.send(reactivesocket.encode(reactivesocket.Setup()))
         await trio.testing.wait_all_tasks_blocked()
@@ -167,9 +167,9 @@ async def test_an_async_setup_function_refuses_by_raising(error: Exception) -> N
         await trio.lowlevel.checkpoint()
         raise error
 
-    async with serve(Service(setup=setup), "memory://r", on_violation=told.append) as server:
+    async with serve(Service(setup=setup), "reactivesocket+memory://r", on_violation=told.append) as server:
         with pytest.raises(Rejected, match="'refused'" if isinstance(error, ValueError) else "'not today'"):
-            async with connect("reactivesocket+" + server.addresses[0]) as peer:
+            async with connect(server.addresses[0]) as peer:
                 await peer.request_response("x")
     assert told == [error] * isinstance(error, ValueError)
 

@@ -102,9 +102,9 @@ def test_a_service_says_what_it_offers() -> None:
 
 
 async def refusal_by(setup: object) -> str:
-    async with serve(Service(setup=setup), "memory://s", on_violation=lambda _: None) as server:  # type: ignore[arg-type]  # what is tried
+    async with serve(Service(setup=setup), "reactivesocket+memory://s", on_violation=lambda _: None) as server:  # type: ignore[arg-type]  # what is tried
         with pytest.raises(Rejected) as refused:
-            async with connect("reactivesocket+" + server.addresses[0], setup=b"me"):
+            async with connect(server.addresses[0], setup=b"me"):
                 pass
     return str(refused.value)
 
@@ -147,7 +147,7 @@ async def test_a_setup_function_lets_in_and_sees_what_the_client_says() -> None:
 
     service = Service(setup=setup)
     service.publish("one", [b"1"])
-    async with serve(service, "memory://s") as server, connect("reactivesocket+" + server.addresses[0], setup=b"me") as peer:
+    async with serve(service, "reactivesocket+memory://s") as server, connect(server.addresses[0], setup=b"me") as peer:
         assert await peer.request_response("one") == b"1"
         await peer.wait_accepted()
     assert seen == [b"me", "reactivesocket+memory://s"]
@@ -163,9 +163,9 @@ async def test_a_setup_function_that_takes_too_long_is_given_up(autojump_clock: 
         finally:
             ended.append(data)
 
-    async with serve(Service(setup=setup), "memory://s", limits=replace(Limits(), handshake_timeout=5)) as server:
+    async with serve(Service(setup=setup), "reactivesocket+memory://s", limits=replace(Limits(), handshake_timeout=5)) as server:
         with pytest.raises(Rejected, match="limit:handshake"):
-            async with connect("reactivesocket+" + server.addresses[0], setup=b"me") as peer:
+            async with connect(server.addresses[0], setup=b"me") as peer:
                 await peer.request_response(b"x")
     assert ended == [b"me"]
 
@@ -216,7 +216,17 @@ async def test_whatever_can_be_called_may_examine_and_learns_who_asks() -> None:
     """An object, a method, a partial of either: the annotations are found in each."""
     doorman = Doorman()
     for setup in (doorman, doorman.look, partial(doorman.look), partial(partial(doorman))):
-        async with serve(Service(setup=setup), "memory://s") as server:
-            async with connect("reactivesocket+" + server.addresses[0], setup=b"me"):
+        async with serve(Service(setup=setup), "reactivesocket+memory://s") as server:
+            async with connect(server.addresses[0], setup=b"me"):
                 pass
     assert doorman.seen == [(b"me", "reactivesocket+memory://s")] * 4
+
+
+@pytest.mark.parametrize("url", ["tcp://127.0.0.1:0", "memory://s"])
+def test_a_service_that_examines_who_connects_lets_nobody_in_by_another_door(url: str) -> None:
+    """RS.io has no introduction: a port for all protocols would let in whoever speaks it."""
+    guarded = Service(setup=lambda data: True)
+    with pytest.raises(UsageError, match="it would be let in"):
+        serve(guarded, url)
+    assert serve(guarded, "reactivesocket+" + url)
+    assert serve(guarded, "rsio+" + url)

@@ -81,6 +81,8 @@ class Conversation:
         self._on_violation = on_violation
         self._watch = watch
         self._over = trio.Event()
+        self._parting = trio.Event()
+        """It is over; or this side has left, and nothing is said to that but the transport's end, for which ours must end first."""
         self._cut = trio.Event()
         """The transport has ended, or is as good as ended."""
         self._cause: Exception | None = None
@@ -119,7 +121,7 @@ class Conversation:
                 self._retime()
                 nursery.start_soon(self._host)
                 try:
-                    await self._over.wait()
+                    await self._parting.wait()
                 finally:
                     self._hosting.deadline = trio.current_time() + self._limits.drain
                     self.leave("shutdown")
@@ -155,6 +157,8 @@ class Conversation:
         """Say goodbye, once, and let everything end."""
         self.session.leave(reason)
         self._retime()
+        if not self.session.expects_answer:
+            self._parting.set()
 
     # --- what the memory budget asks
 
@@ -253,6 +257,7 @@ class Conversation:
             self._exports.close()
         self.is_open.set()
         self._over.set()
+        self._parting.set()
         if self._roomy is not None:
             self._roomy.set()
             self._roomy = None

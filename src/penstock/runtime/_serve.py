@@ -53,7 +53,8 @@ def serve(
     """Serve `service` at each of `urls` for the length of an ``async with`` block.
 
     A URL without a ``+`` speaks every protocol there is: what a client says first tells which. ``rsio+tcp://…`` and
-    ``reactivesocket+tcp://…`` speak one. Port 0 takes a free one; `Server.addresses` says which.
+    ``reactivesocket+tcp://…`` speak one; a service with ``setup=`` must say which, for RS.io has no introduction to examine.
+    Port 0 takes a free one; `Server.addresses` says which.
     Leaving the block stops accepting, says goodbye to every peer, and waits for what runs to end, for at most `Limits.drain` seconds.
     Raises UsageError for a URL that cannot be listened at. Entering and leaving checkpoint.
     """
@@ -66,6 +67,7 @@ def serve(
     service.check(registry)
     for url in urls:
         check_transport(registry, parse_url(url))
+        check_guard(service, url)
     return Server(
         service,
         urls,
@@ -75,6 +77,15 @@ def serve(
         options=(options or TransportOptions()).within(limits),
         on_violation=on_violation,
     )
+
+
+def check_guard(service: Service, url: str) -> None:
+    """Raise UsageError where a service that examines who connects would let in whoever speaks a protocol without introductions."""
+    if service.is_guarded and parse_url(url).dialect is None:
+        raise UsageError(
+            f"{url!r} speaks every protocol, and a client of RS.io says nothing that Service(setup=…) could examine: it would be let in. "
+            f"Write 'reactivesocket+{url}', or name another protocol before a '+' where you mean to let in whoever speaks it"
+        )
 
 
 class Server(AbstractAsyncContextManager["Server"]):

@@ -163,6 +163,11 @@ class Service:
         """Return what takes requests without an answer, or None."""
         return self._handlers.get(Model.FIRE_AND_FORGET)
 
+    @property
+    def is_guarded(self) -> bool:
+        """Who connects is examined."""
+        return self._setup is not None
+
     def examine(self, data: bytes, peer: Peer) -> Any:
         """Return what the setup function says of an introduction, perhaps an awaitable; None where there is none. Raises as it does."""
         return None if self._setup is None else self._setup(data, peer)
