@@ -83,7 +83,9 @@ async def _sweep(scheme: str, options: TransportOptions, *, most: int | None = N
     """Cut a short connection at each byte (or at `most` of each way); return how many runs that took, and how many lost something."""
     served = Stage(LIMITS)
     runs = lost = 0
-    async with serve(everything(served), f"rsio+{scheme}://127.0.0.1:0", limits=LIMITS, options=options, on_violation=served.hear) as server:
+    async with serve(
+        everything(served), f"rsio+{scheme}://127.0.0.1:0", limits=LIMITS, options=options, on_violation=served.hear
+    ) as server:
         proxy = Proxy(int(server.addresses[0].rsplit(":", 1)[1]))
         async with trio.open_nursery() as nursery:
             await nursery.start(proxy.run)

@@ -66,7 +66,10 @@ async def attack_client(row: Row, scheme: str, files: Certificates) -> ClientOut
     """Let a hostile server do to a client what `row` says, beside a canary."""
     clock = OwnTime()
     outcome = ClientOutcome()
-    async with serve(service(), "rsio+tcp://127.0.0.1:0", registry=REGISTRY) as honest, connect(honest.addresses[0], registry=REGISTRY) as peer:
+    async with (
+        serve(service(), "rsio+tcp://127.0.0.1:0", registry=REGISTRY) as honest,
+        connect(honest.addresses[0], registry=REGISTRY) as peer,
+    ):
         async with peer.subscribe("ticks") as ticks, trio.open_nursery() as nursery:
             canary = Canary(clock)
             nursery.start_soon(canary.watch, ticks)

@@ -17,12 +17,14 @@ from tests.hostile._attacker import Attacker, open_stream
 from tests.hostile._own_time import OwnTime
 from tests.hostile._row import KIB, SCALED, Answer, To
 from tests.hostile._table import ROWS
+from tests.hostile._tongue import RSIO
 from tests.hostile._wire import UNBOUNDED, hello, subscribe
 
 AT_ONCE = [
     row
     for row in ROWS
-    if row.to is To.SERVER and row.answer is Answer.FATAL and isinstance(row.act, bytes) and "tcp" in row.over and not row.within
+    if (row.tongue, row.to, row.answer) == (RSIO, To.SERVER, Answer.FATAL) and isinstance(row.act, bytes)
+    if "tcp" in row.over and not row.within
 ]
 SLACK = 32 * KIB
 """What tables keep of their size, once they have had it, and the deadlines in trio's heap."""

@@ -213,9 +213,9 @@ async def test_who_never_answers_a_goodbye_is_left_by_the_deadline(autojump_cloc
         await trio.sleep(2.5)
         assert (await raw.receive() or b"").endswith(rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f")))
         assert await raw.receive() is None
-        assert len(server.peers) == 1  # reads on, for a linger
+        assert len(server._connections) == 1  # reads on, for a linger
         await trio.sleep(1)
-        assert server.peers == ()
+        assert not server._connections
         await raw.abort()
 
 
