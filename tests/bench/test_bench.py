@@ -209,3 +209,10 @@ def test_the_figures_survive_being_kept() -> None:
     """What is read from the JSON is what was written."""
     run = _pages.Run("command", "where", {"small": MEASURED}, {"a stream": 400.0})
     assert _pages.Run.from_json(run.to_json()) == run
+
+
+def test_a_bar_that_is_missed_is_watched_by_short_runs_and_named_by_long_ones() -> None:
+    """Half of what it came to must not be lost; the promise itself stays."""
+    bar = Bar("b", "x", "y", at_least=3, reached=0.8)
+    assert bar.relaxed(2).at_least == 0.4
+    assert bar.relaxed(1).at_least == 3
