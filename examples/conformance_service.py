@@ -1,7 +1,4 @@
-"""A service with all that the wire check asks for: `python examples/conformance_service.py tcp://127.0.0.1:7000`.
-
-Without an address it is checked in memory.
-"""
+"""All that the wire check asks for: `python examples/conformance_service.py tcp://127.0.0.1:7000`; checked here, without an address."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -13,11 +10,11 @@ from penstock.plugins import Peer
 from penstock.wirecheck import check_target, summary
 
 URLS = sys.argv[1:] or ["memory://conformance"]
-service = penstock.Service(setup=lambda data: data != b"refuse me")
 servers: list[penstock.Server] = []
+service = penstock.Service(setup=lambda data: data != b"refuse me")
 service.publish("three", [b"one", b"two", b"three"])
 service.publish("one", [b"one"])
-service.publish("empty", [])
+service.publish("empty", ())
 service.publish("large", [b"x" * 200_000] * 5)
 
 
@@ -53,7 +50,8 @@ async def main() -> None:
         servers.append(server)
         if sys.argv[1:]:
             await trio.sleep_forever()
-        print(summary(await check_target(f"reactivesocket+{URLS[0]}")))
+        for protocol in "rsio", "reactivesocket":
+            print(protocol, summary(await check_target(f"{protocol}+{URLS[0]}")))
 
 
 if __name__ == "__main__":

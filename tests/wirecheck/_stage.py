@@ -48,8 +48,13 @@ async def held(dialect: str, script: Script, fault: str = "", *, target: Target 
 
 
 def failing(results: list[Result]) -> dict[str, str]:
-    """What did not pass, and what was seen."""
-    return {result.name: result.seen for result in results if result.verdict is not Verdict.PASS}
+    """What failed, and what was seen."""
+    return {result.name: result.seen for result in results if result.verdict is Verdict.FAIL}
+
+
+def unasked(results: list[Result]) -> set[str]:
+    """What the target could not be asked."""
+    return {result.name for result in results if result.verdict is Verdict.NOT_SUPPORTED}
 
 
 def broken(dialect: str, script: Script, fault: str = "", target: Target | None = None) -> set[str]:

@@ -40,6 +40,12 @@ async def test_nobody_there_is_no_table_of_failures(autojump_clock) -> None:
         await check_target(f"reactivesocket+{URL}", registry=REGISTRY)
 
 
+async def test_what_says_nothing_to_rsio_fails_too(autojump_clock) -> None:
+    """All that passes is silence before the hello; each other row says what was waited for."""
+    results = await held("rsio", _silent)
+    assert {result.name for result in results if result.verdict is Verdict.PASS} == {"hello-waits", "hello-version-matching"}
+
+
 @pytest.mark.parametrize(
     ("url", "only", "says"),
     [

@@ -6,7 +6,9 @@ import trio
 
 from penstock.api import ConnectionLost
 from penstock.plugins import Connection, Registry, TransportOptions, Url
+from penstock.wirecheck import _rsio_messages as io
 from penstock.wirecheck._rs_peer import RsPeer
+from penstock.wirecheck._rsio_peer import RsioPeer
 from penstock.wirecheck._target import Target
 from penstock.wirecheck._verdict import NotSupported, fail
 
@@ -41,6 +43,13 @@ class Lab:
         peer = RsPeer(await self.connect(), self.target)
         if introduced:
             await peer.introduce()
+        return peer
+
+    async def rsio(self, *, greeted: bool = True) -> RsioPeer:
+        """Open a connection as an RS.io client that has, or has not, said hello."""
+        peer = RsioPeer(await self.connect(), self.target)
+        if greeted:
+            await peer.send(io.hello())
         return peer
 
     def on_bytes(self, connection: Connection) -> None:

@@ -12,8 +12,16 @@ from penstock.wirecheck._rs_id_rows import IDS
 from penstock.wirecheck._rs_relay_rows import RELAY
 from penstock.wirecheck._rs_request_rows import REQUESTS
 from penstock.wirecheck._rs_setup_rows import SETUPS
+from penstock.wirecheck._rsio_hello_rows import HELLO
+from penstock.wirecheck._rsio_input_rows import INPUT
+from penstock.wirecheck._rsio_relay_rows import RELAY as SUBSCRIBER
+from penstock.wirecheck._rsio_size_rows import SIZES
+from penstock.wirecheck._rsio_stream_rows import STREAMS
 
 TABLES: Final[Mapping[str, Sequence[Requirement]]] = MappingProxyType(
-    {"reactivesocket": joined(SETUPS, FRAMING, REQUESTS, DEMAND, IDS, FRAGMENTS, RELAY)}
+    {
+        "rsio": joined(HELLO, STREAMS, SIZES, INPUT, SUBSCRIBER),
+        "reactivesocket": joined(SETUPS, FRAMING, REQUESTS, DEMAND, IDS, FRAGMENTS, RELAY),
+    }
 )
 """The requirements of each protocol, in the order in which they are checked."""

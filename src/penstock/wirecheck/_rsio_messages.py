@@ -1,0 +1,198 @@
+"""RS.io's messages as bytes, by hand: what the checking side says, right or wrong, and how it understands the answers.
+
+The library's own codec is not used: it would not write what is wrong, and what it misreads it would misread here, too.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+CLIENT_HELLO: Final = 0x01
+SERVER_HELLO: Final = 0x02
+GOODBYE: Final = 0x03
+SUBSCRIBE: Final = 0x10
+REQUEST: Final = 0x11
+CANCEL: Final = 0x12
+ON_SUBSCRIBE: Final = 0x20
+ON_NEXT: Final = 0x21
+ON_NEXT_PACKED: Final = 0x22
+ON_NEXT_PART: Final = 0x23
+ON_NEXT_LAST_PART: Final = 0x24
+ON_COMPLETE: Final = 0x25
+ON_ERROR: Final = 0x26
+EXTENSIONS: Final = range(0x40, 0x7F)
+
+UNBOUNDED: Final = 2**63 - 1
+
+# The fields of each type: v a varint, b bytes with their length, 1 a byte, l a list of varints; n and p are an element and packed ones.
+FIELDS: Final = {
+    CLIENT_HELLO: ("clientHello", "1l"),
+    SERVER_HELLO: ("serverHello", "1l"),
+    GOODBYE: ("goodbye", "b"),
+    SUBSCRIBE: ("subscribe", "bvv"),
+    REQUEST: ("request", "vv"),
+    CANCEL: ("cancel", "v"),
+    ON_SUBSCRIBE: ("onSubscribe", "vv"),
+    ON_NEXT: ("onNext", "vn"),
+    ON_NEXT_PACKED: ("onNextPacked", "vp"),
+    ON_NEXT_PART: ("onNextPart", "vvb"),
+    ON_NEXT_LAST_PART: ("onNextLastPart", "vvb"),
+    ON_COMPLETE: ("onComplete", "v"),
+    ON_ERROR: ("onError", "vb"),
+    **dict.fromkeys(EXTENSIONS, ("a message of an extension", "b")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as it arrived: nothing is judged yet."""
+
+    type: int
+    stream: int = -1
+    """Where the type has one."""
+    numbers: tuple[int, ...] = ()
+    """Its other numbers, in order: version and extensions, demand, elementSize, element, count."""
+    body: bytes = b""
+    """Its bytes or text."""
+
+    def __str__(self) -> str:
+        name = FIELDS[self.type][0]
+        where = f" {self.stream}" if self.stream >= 0 else ""
+        said = f" {self.body[:40]!r}" if self.type in (GOODBYE, ON_ERROR, SUBSCRIBE) else f" of {len(self.body)} bytes" if self.body else ""
+        return f"{name}{where}{''.join(f' {n}' for n in self.numbers[:4])}{said}"
+
+
+def varint(n: int) -> bytes:
+    """Return a number, seven bits a byte, the lowest first."""
+    groups = bytearray()
+    while n >= 0x80:
+        groups.append(n & 0x7F | 0x80)
+        n >>= 7
+    return bytes((*groups, n))
+
+
+def sized(data: bytes | str) -> bytes:
+    """Return bytes or a text behind their length."""
+    data = data.encode() if isinstance(data, str) else data
+    return varint(len(data)) + data
+
+
+def hello(*extensions: int, version: int = 0) -> bytes:
+    """Return a client's hello."""
+    return bytes((CLIENT_HELLO, version)) + varint(len(extensions)) + b"".join(map(varint, extensions))
+
+
+def goodbye(reason: str = "") -> bytes:
+    """Return a goodbye."""
+    return bytes((GOODBYE,)) + sized(reason)
+
+
+def subscribe(name: str | bytes, stream: int, demand: int = 0) -> bytes:
+    """Return a subscribe."""
+    return bytes((SUBSCRIBE,)) + sized(name) + varint(stream) + varint(demand)
+
+
+def numbers(kind: int, *values: int) -> bytes:
+    """Return a message of numbers alone."""
+    return bytes((kind,)) + b"".join(map(varint, values))
+
+
+def request(stream: int, n: int) -> bytes:
+    """Return a request."""
+    return numbers(REQUEST, stream, n)
+
+
+def cancel(stream: int) -> bytes:
+    """Return a cancel."""
+    return numbers(CANCEL, stream)
+
+
+def on_next(stream: int, element: bytes) -> bytes:
+    """Return an element of a stream without a fixed size."""
+    return numbers(ON_NEXT, stream) + sized(element)
+
+
+def part(stream: int, element: int, data: bytes, *, last: bool = False) -> bytes:
+    """Return a part of an element."""
+    return numbers(ON_NEXT_LAST_PART if last else ON_NEXT_PART, stream, element) + sized(data)
+
+
+def on_error(stream: int, text: str) -> bytes:
+    """Return an onError."""
+    return numbers(ON_ERROR, stream) + sized(text)
+
+
+class _Short(Exception):
+    """More bytes are needed."""
+
+
+class MessageReader:
+    """Bytes to messages. It knows how large the elements of each stream are."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._at = 0
+        self.sizes: dict[int, int] = {}
+        """By stream, of those that have begun."""
+        self.broken = ""
+        """Why nothing more is understood, if that is so."""
+
+    def take(self, data: bytes) -> list[Message]:
+        """Return the messages that are complete with these bytes."""
+        self._data += data
+        found = []
+        while not self.broken and self._data:
+            self._at = 0
+            try:
+                message = self._message()
+            except _Short:
+                break
+            if message is None:
+                break
+            self._data = self._data[self._at :]
+            if message.type == ON_SUBSCRIBE:
+                self.sizes[message.stream] = message.numbers[0]
+            found.append(message)
+        return found
+
+    def _message(self) -> Message | None:
+        kind = self._bytes(1)[0]
+        if kind not in FIELDS:
+            self.broken = f"type {kind:#04x}, which does not exist"
+            return None
+        stream, said, body = -1, [], b""
+        has_stream = SUBSCRIBE <= kind <= ON_ERROR
+        for field in FIELDS[kind][1]:
+            if field == "v":
+                said.append(self._varint())
+            elif field == "1":
+                said.append(self._bytes(1)[0])
+            elif field == "l":
+                said += [self._varint() for _ in range(self._varint())]
+            elif field == "n" and self.sizes.get(said[0]):
+                body = self._bytes(self.sizes[said[0]])
+            elif field == "p":
+                said.append(self._varint())
+                body = self._bytes(said[1] * self.sizes.get(said[0], 0))
+            else:
+                body = self._bytes(self._varint())
+        if has_stream:
+            stream, said = said[0], said[1:]
+        return None if self.broken else Message(kind, stream, tuple(said), body)
+
+    def _varint(self) -> int:
+        n = 0
+        for index in range(9):
+            byte = self._bytes(1)[0]
+            n |= (byte & 0x7F) << (7 * index)
+            if byte < 0x80:
+                if index and not byte:
+                    self.broken = "a varint that is longer than it must be"
+                return n
+        self.broken = "a varint of more than nine bytes"
+        return 0
+
+    def _bytes(self, count: int) -> bytes:
+        if self._at + count > len(self._data):
+            raise _Short
+        self._at += count
+        return self._data[self._at - count : self._at]
