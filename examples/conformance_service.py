@@ -1,4 +1,4 @@
-"""All that the wire check asks for: `python examples/conformance_service.py tcp://127.0.0.1:7000`; checked here, without an address."""
+"""All that the wire check asks for, served at the URLs given (rsio+tcp://…, reactivesocket+tcp://…); without any it is checked here."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ import penstock
 from penstock.plugins import Peer
 from penstock.wirecheck import check_target, summary
 
-URLS = sys.argv[1:] or ["memory://conformance"]
+URLS = sys.argv[1:] or ["rsio+memory://streams", "reactivesocket+memory://requests"]
 servers: list[penstock.Server] = []
 service = penstock.Service(setup=lambda data: data != b"refuse me")
 service.publish("three", [b"one", b"two", b"three"])
@@ -50,8 +50,8 @@ async def main() -> None:
         servers.append(server)
         if sys.argv[1:]:
             await trio.sleep_forever()
-        for protocol in "rsio", "reactivesocket":
-            print(protocol, summary(await check_target(f"{protocol}+{URLS[0]}")))
+        for url in URLS:
+            print(url, summary(await check_target(url)))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from penstock.wirecheck import _rsio_messages as io
 def test_messages_are_what_the_codec_writes() -> None:
     """For each sort of field."""
     assert io.hello(1, 200) == wire.encode(wire.ClientHello(extensions=(1, 200)))
-    assert io.subscribe("ticks", 300, io.UNBOUNDED) == wire.encode(wire.Subscribe(publisher="ticks", stream=300, demand=io.UNBOUNDED))
+    assert io.subscribe("ticks", 300, io.UNBOUNDED) == wire.encode(wire.Subscribe(publisher="ticks", subscriber=300, demand=io.UNBOUNDED))
     assert io.goodbye("bye") == wire.encode(wire.Goodbye(reason="bye"))
 
 

@@ -1,10 +1,10 @@
 """The checks of RS.io, the target as a subscriber: each catches a server that is wrong there."""
 
 import pytest
-from tests.wirecheck._rsio_faults import FAULTS
 
 from penstock.wirecheck import requirements
 from penstock.wirecheck._rsio_relay_rows import RELAY
+from tests.wirecheck._rsio_faults import FAULTS
 from tests.wirecheck._rsio_saboteur import rsio_server
 from tests.wirecheck._stage import broken, faults_of
 

@@ -1,10 +1,10 @@
 """The checks of RS.io, sizes and parts: each catches a server that is wrong there."""
 
 import pytest
-from tests.wirecheck._rsio_faults import FAULTS
 
 from penstock.wirecheck import requirements
 from penstock.wirecheck._rsio_size_rows import SIZES
+from tests.wirecheck._rsio_faults import FAULTS
 from tests.wirecheck._rsio_saboteur import rsio_server
 from tests.wirecheck._stage import broken, faults_of
 
