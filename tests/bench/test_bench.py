@@ -61,7 +61,7 @@ def test_a_bar_is_kept_up_to_its_number(bar: Bar, kept: bool) -> None:
 def test_a_short_run_forgives_half() -> None:
     """Half the bar is twice the cost, or half the advantage."""
     assert Bar("b", "x", "y", at_most=4).relaxed(2).at_most == 8
-    assert Bar("b", "x", "y", at_least=12, or_under=50).relaxed(2)[4:] == (6, 100)
+    assert Bar("b", "x", "y", at_least=12, or_under=50).relaxed(2)[4:6] == (6, 100)
     assert _amounts.Ceiling("c", "MB", 400).relaxed(2).at_most == 800
 
 
@@ -128,7 +128,7 @@ def test_the_bars_of_requests_are_those_that_were_promised() -> None:
         "16 in flight, beside rsocket-py": 3,
         "256 in flight, beside rsocket-py": 3,
     }
-    assert bars["16 in flight, beside rsocket-py"].relaxed(2).at_least == 1.5
+    assert bars["16 in flight, beside rsocket-py"].relaxed(1).at_least == 3
 
 
 def test_the_table_shows_each_contender_with_a_bar() -> None:

@@ -446,8 +446,3 @@ class Conversation:
     def _unpark(self, _: Any) -> trio.lowlevel.Abort:
         self._writer = None
         return trio.lowlevel.Abort.SUCCEEDED
-
-    @property
-    def is_over(self) -> bool:
-        """Nothing more will be said."""
-        return self.session.state is ConnectionState.OVER
