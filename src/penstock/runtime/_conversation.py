@@ -157,8 +157,6 @@ class Conversation:
         """Say goodbye, once, and let everything end."""
         self.session.leave(reason)
         self._retime()
-        if not self.session.expects_answer:
-            self._parting.set()
 
     # --- what the memory budget asks
 
@@ -418,6 +416,8 @@ class Conversation:
     def _retime(self) -> None:
         self._looked_at = trio.current_time()
         due = self.session.tick(self._looked_at)
+        if self.session.is_deaf and not self.session.expects_answer:
+            self._parting.set()
         # A deadline that moves away is left where it is: waking too early costs one look, moving it costs something with every message.
         if due is not None and due < self._timer.deadline:
             self._timer.deadline = due
