@@ -123,7 +123,7 @@ GROUPS: Final = (
                 f"penstock, {number} in flight",
                 f"rsocket-py, {number} in flight",
                 at_least=3,
-                reached=0.8,
+                reached=1.0,
             )
             for number in IN_FLIGHT
         ),
