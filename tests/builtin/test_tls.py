@@ -47,13 +47,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture
 def serving(files: Certificates) -> TransportOptions:
     """A server that asks clients for nothing."""
-    return TransportOptions(tls=Tls(certificate=files.server))
+    return TransportOptions(tls=Tls(certificate=files.server), protocols=("rsio/0",))
 
 
 @pytest.fixture
 def calling(files: Certificates) -> TransportOptions:
     """A client that trusts it."""
-    return TransportOptions(tls=Tls(authorities=files.ca))
+    return TransportOptions(tls=Tls(authorities=files.ca), protocols=("rsio/0",))
 
 
 async def _both(
@@ -119,7 +119,8 @@ async def test_the_protocol_is_chosen_in_the_order_of_the_client(
     nursery: trio.Nursery, serving: TransportOptions, calling: TransportOptions
 ) -> None:
     """Of what both speak; and with nothing in common, or nothing said, there is none, and the connection is there all the same."""
-    for ours, theirs, chosen in ((("a", "b"), ("b", "c"), "b"), (("a",), ("b",), None), (("a",), (), None), ((), ("a",), None)):
+    cases = ((("a", "b"), ("b", "c"), "b"), (("a",), ("b",), None), (("a",), (), None), ((), ("a",), None), (("a",), None, None))
+    for ours, theirs, chosen in cases:
         client, server = await _both(nursery, replace(serving, protocols=ours), replace(calling, protocols=theirs))
         await shake_hands(client, server)
         assert client.facts.protocol == server.facts.protocol == chosen

@@ -83,6 +83,7 @@ class ToyDialect:
     delimits_cancelled: ClassVar[bool] = False
     answers_goodbye: ClassVar[bool] = True
     takes_extensions: ClassVar[bool] = False
+    alpn: ClassVar[str] = "toy/1"
     most: ClassVar[int] = MOST
     every: ClassVar[float] = 20.0
     patience: ClassVar[float] = 45.0

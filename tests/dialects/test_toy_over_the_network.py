@@ -1,14 +1,16 @@
 """The toy over `serve` and `connect`, brought by a distribution that somebody installs: in URLs, on every transport, beside the others."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
+import trustme
 
 from penstock.api import ConnectionLost, PublisherFailed, Rejected, UsageError
-from penstock.plugins import Connection, Registry, build_registry
+from penstock.plugins import Connection, Registry, Tls, TransportOptions, build_registry
 from penstock.runtime import Peer, Server, Service, connect, serve, subscribe
 from tests.dialects import _toy
 from tests.plugins._helpers import Shelf
@@ -204,3 +206,104 @@ async def test_its_keepalive_runs_on_the_clock_of_the_connection(registry: Regis
                 heard += await raw.receive() or b""
             assert trio.current_time() - began == _toy.ToyDialect.patience
             await raw.abort()
+
+
+# --- what TLS agrees on
+
+NAMES = {"rsio": "rsio/0", "reactivesocket": "reactivesocket/0", "toy": "toy/1"}
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> TransportOptions:
+    """For both sides: a server's certificate, and who issued it."""
+    folder, ca = tmp_path_factory.mktemp("certificates"), trustme.CA()
+    ca.cert_pem.write_to_path(folder / "ca.pem")
+    ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
+    return TransportOptions(tls=Tls(certificate=folder / "server.pem", authorities=folder / "ca.pem", client_may_be_unknown=True))
+
+
+async def chosen_by_server(address: str, options: TransportOptions, offered: str) -> str | None:
+    """Return what a server makes of a client that offers one name."""
+    assert options.tls is not None
+    host, port = address.rpartition("//")[2].split(":")
+    stream = trio.SSLStream(await trio.open_tcp_stream(host, int(port)), options.tls.client_context([offered]), server_hostname=host)
+    await stream.do_handshake()
+    chosen = stream.selected_alpn_protocol()
+    await stream.transport_stream.aclose()
+    return chosen
+
+
+@pytest.mark.parametrize("prefix", ["", "rsio+", "reactivesocket+", "toy+"])
+async def test_a_server_offers_tls_what_its_url_speaks(registry: Registry, certified: TransportOptions, prefix: str) -> None:
+    """One protocol where the URL names one, else all of them, somebody else's too; other names are agreed on by nobody."""
+    async with serve(Service(), f"{prefix}tls://127.0.0.1:0", registry=registry, options=certified) as server:
+        for name, alpn in NAMES.items():
+            expected = alpn if prefix in ("", f"{name}+") else None
+            assert await chosen_by_server(server.addresses[0], certified, alpn) == expected
+        assert await chosen_by_server(server.addresses[0], certified, "h2") is None
+
+
+async def test_each_url_of_a_server_offers_its_own(registry: Registry, certified: TransportOptions) -> None:
+    """Two ports, two protocols."""
+    urls = ("toy+tls://127.0.0.1:0", "reactivesocket+tls://127.0.0.1:0")
+    async with serve(Service(), *urls, registry=registry, options=certified) as server:
+        chosen = [[await chosen_by_server(at, certified, alpn) for alpn in NAMES.values()] for at in server.addresses]
+        assert chosen == [[None, None, "toy/1"], [None, "reactivesocket/0", None]]
+
+
+async def offered_by_client(url: str, registry: Registry, options: TransportOptions) -> str | None:
+    """Return which of all names a server that has them all agrees on with a client of that URL."""
+    assert options.tls is not None
+    context, chosen = options.tls.server_context([*NAMES.values(), "mine"]), []
+
+    async def accept(stream: trio.SocketStream) -> None:
+        secured = trio.SSLStream(stream, context, server_side=True)
+        await secured.do_handshake()
+        chosen.append(secured.selected_alpn_protocol())
+        await stream.aclose()
+
+    async with trio.open_nursery() as nursery:
+        [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, accept, [listener])
+        address = f"{url}://127.0.0.1:{listener.socket.getsockname()[1]}/words"
+        with pytest.raises(ConnectionLost):
+            async with subscribe(address, registry=registry, options=options) as stream:
+                await anext(stream)
+        nursery.cancel_scope.cancel()
+    return chosen[0]
+
+
+async def test_a_client_offers_tls_the_protocol_of_its_url(registry: Registry, certified: TransportOptions) -> None:
+    """RS.io where it names none; and what the program says instead, be it nothing."""
+    assert await offered_by_client("tls", registry, certified) == "rsio/0"
+    for name, alpn in NAMES.items():
+        assert await offered_by_client(f"{name}+tls", registry, certified) == alpn
+    assert await offered_by_client("toy+tls", registry, replace(certified, protocols=("mine",))) == "mine"
+    assert await offered_by_client("toy+tls", registry, replace(certified, protocols=())) is None
+
+
+@pytest.mark.parametrize("protocol", NAMES)
+async def test_tls_carries_each_of_the_protocols_on_one_port(registry: Registry, certified: TransportOptions, protocol: str) -> None:
+    """What was agreed on is what is spoken."""
+    async with serve(words_service(*WORDS), "tls://127.0.0.1:0", registry=registry, options=certified) as server:
+        url = f"{protocol}+{server.addresses[0]}"
+        async with connect(url, registry=registry, options=certified) as peer, peer.subscribe("words", serializer="text") as stream:
+            assert [word async for word in stream] == WORDS
+            assert peer._conversation.connection.facts.protocol == NAMES[protocol]
+
+
+async def test_a_protocol_without_a_name_for_tls_is_spoken_without(
+    certified: TransportOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been forgotten, or be empty: nobody agrees on anything, and the others keep theirs."""
+    shelf = Shelf(tmp_path, monkeypatch)
+    for entry, alpn in (("toy", ""), ("mute", 'alpn: ClassVar[str] = ""')):
+        code = CODE.replace('alpn: ClassVar[str] = "toy/1"', alpn).replace('"toy"', f'"{entry}"')
+        shelf.install(f"penstock-{entry}", code, entry=entry)
+    registry = build_registry(environ={})
+    assert {"toy", "mute"} <= set(registry.dialects)
+    async with serve(words_service(*WORDS), "tls://127.0.0.1:0", registry=registry, options=certified) as server:
+        chosen = [await chosen_by_server(server.addresses[0], certified, alpn) for alpn in NAMES.values()]
+        assert chosen == ["rsio/0", "reactivesocket/0", None]
+        async with subscribe(f"toy+{server.addresses[0]}/words", serializer="text", registry=registry, options=certified) as stream:
+            assert [word async for word in stream] == WORDS

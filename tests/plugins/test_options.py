@@ -14,7 +14,7 @@ def test_the_defaults_are_those_of_the_limits() -> None:
     assert options.handshake_timeout == 5
     assert options.max_message == 1024 * 1024
     assert options.receive_chunk == 128 * 1024
-    assert options.protocols == ("rsio/0",)
+    assert options.protocols is None
 
 
 @pytest.mark.parametrize("name", ["handshake_timeout", "close_timeout", "kill_timeout", "receive_chunk", "max_message", "backlog"])
@@ -43,3 +43,10 @@ def test_a_message_that_this_side_would_send_is_taken_in() -> None:
     """What waits goes out as one message of a framed transport, however small the largest element may be."""
     limits = Limits(max_frame=100, outbound_high=1000, split_outbound_at=200, outbound_control=50)
     assert TransportOptions().within(limits).max_message == 1250
+
+
+def test_what_is_spoken_is_what_the_url_speaks_unless_it_is_said() -> None:
+    """Also where nothing is to be offered."""
+    assert TransportOptions().speaking(iter(["a", "b"])).protocols == ("a", "b")
+    assert TransportOptions(protocols=("x",)).speaking(["a"]).protocols == ("x",)
+    assert TransportOptions(protocols=()).speaking(["a"]).protocols == ()

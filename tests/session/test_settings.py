@@ -14,5 +14,6 @@ def test_settings_are_nothing_special_unless_they_are_given() -> None:
 def test_the_class_of_a_dialect_is_its_kind(kind: DialectKind) -> None:
     """What a plugin offers is the class itself: it makes them, and recognises a client by its first bytes."""
     assert isinstance(kind.takes_extensions, bool)
+    assert kind.alpn == f"{kind.name}/0"
     assert kind.recognises(b"", False) is not True
     assert kind.recognises(b"GET / HT", False) is False

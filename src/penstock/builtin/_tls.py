@@ -37,7 +37,7 @@ _UNKNOWN: Final = "If you trust who issued it, say so: Tls(authorities='ca.pem')
 class TlsTransport(Transport):
     """TLS on TCP. The client verifies the server's certificate and name; a listener with `Tls.authorities` verifies its clients, too.
 
-    What is going to be spoken is agreed on by ALPN: `TransportOptions.protocols`. A peer without ALPN is welcome.
+    What is going to be spoken is agreed on by ALPN: `TransportOptions.protocols`. A peer without ALPN, or with other names, is welcome.
     TLS knows no half-closed connection: `Connection.send_eof` does nothing.
     """
 
@@ -45,7 +45,7 @@ class TlsTransport(Transport):
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         tls = options.tls or Tls()
-        context = await trio.to_thread.run_sync(tls.client_context, options.protocols)  # the system's authorities take 50 ms to read
+        context = await trio.to_thread.run_sync(tls.client_context, options.protocols or ())  # the system's authorities take 50 ms to read
         stream = await open_tcp(url, options)
         peer = peer_of(stream)
         secured = trio.SSLStream(stream, context, server_hostname=tls.server_name or url.host)
@@ -54,7 +54,7 @@ class TlsTransport(Transport):
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
         if options.tls is None:
             raise UsageError(f"to listen at {url.address}, give a certificate: tls=Tls(certificate='server.pem', key='server.key')")
-        context = await trio.to_thread.run_sync(options.tls.server_context, options.protocols)
+        context = await trio.to_thread.run_sync(options.tls.server_context, options.protocols or ())
 
         def welcome(stream: trio.SocketStream, address: Any) -> Connection:
             tune(stream.socket, options)

@@ -1,6 +1,6 @@
 """What a transport is told beside the URL: time, sizes, certificates. One frozen record for all transports."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -20,8 +20,10 @@ class TransportOptions:
     tls: Tls | None = None
     """Certificates, for transports that encrypt. None: the authorities of the system, and no certificate of ours."""
 
-    protocols: tuple[str, ...] = ("rsio/0",)
-    """Names of what is going to be spoken, best first, for transports that can agree on it outside the stream (TLS's ALPN)."""
+    protocols: tuple[str, ...] | None = None
+    """Names of what is going to be spoken, best first, for transports that can agree on it outside the stream (TLS's ALPN).
+
+    None: those of the protocols that the URL speaks, which is what a transport is told then; `()`: none."""
 
     handshake_timeout: float = 5.0
     """Seconds that a transport's own handshake (TLS, an HTTP upgrade) may take: `Limits.tls_timeout`."""
@@ -67,3 +69,7 @@ class TransportOptions:
         defaults = {field.name: field.default for field in fields(self)}
         left = {name: value for name, value in derived.items() if getattr(self, name) == defaults[name]}
         return replace(self, **left)
+
+    def speaking(self, protocols: Iterable[str]) -> "TransportOptions":
+        """Return these options for a connection that speaks `protocols`, unless they say themselves what is going to be spoken."""
+        return self if self.protocols is not None else replace(self, protocols=tuple(protocols))

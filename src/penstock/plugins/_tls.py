@@ -47,7 +47,9 @@ class Tls:
     """For a client: the name that the server's certificate must carry, where it is not the host of the URL."""
 
     context: ssl.SSLContext | None = None
-    """Instead of the above. It must ask for TLS 1.2 at least; renegotiation and the names of protocols are set in it by us."""
+    """Instead of the above. It must ask for TLS 1.2 at least; renegotiation and the names of protocols are set in it by us.
+
+    The names are those of the last URL that it was used for: give each URL its own where they speak different protocols."""
 
     def server_context(self, protocols: Iterable[str] = ()) -> ssl.SSLContext:
         """Return the context for a listener. Reads files. Raises UsageError for what is missing or does not fit."""

@@ -9,7 +9,7 @@ Rules of this file:
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Final, cast
@@ -121,6 +121,13 @@ def dialects_at(registry: Registry, url: Url) -> list[DialectKind]:
     return [dialect_kind(registry, name) for name in names or [DEFAULT_DIALECT]]
 
 
+def protocols_of(kinds: Iterable[DialectKind]) -> Iterator[str]:
+    """Yield what stands for each where a transport agrees on what is going to be spoken. One without a name goes without."""
+    for kind in kinds:
+        if name := getattr(kind, "alpn", ""):  # somebody's plugin may lack it, and this is no reason to serve nobody
+            yield name
+
+
 def settings_for(kind: DialectKind, connection: Connection, extensions: Extensions, setup: bytes = b"") -> DialectSettings:
     """Return what a connection tells its dialect."""
     return DialectSettings(extensions=extensions.of(takes=kind.takes_extensions), setup=setup, framed=connection.framed)
@@ -148,7 +155,7 @@ class Connecting(AbstractAsyncContextManager[Peer]):
         self._limits = limits
         self._extensions = extensions
         self._registry = registry
-        self._options = options
+        self._options = options.speaking(protocols_of([self._dialect]))
         self._on_violation = on_violation
 
     async def __aenter__(self) -> Peer:

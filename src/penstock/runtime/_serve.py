@@ -25,7 +25,7 @@ from penstock.runtime._conversation import Conversation
 from penstock.runtime._exports import Exports
 from penstock.runtime._leaving import leave_nursery
 from penstock.runtime._offered import Extensions, negotiable
-from penstock.runtime._opening import check_transport, converse, dialects_at, settings_for
+from penstock.runtime._opening import check_transport, converse, dialects_at, protocols_of, settings_for
 from penstock.runtime._peer import Peer
 from penstock.runtime._service import Service
 from penstock.runtime._watch import Watch
@@ -147,9 +147,9 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._nursery_manager = trio.open_nursery(strict_exception_groups=True)
         self._nursery = await self._nursery_manager.__aenter__()
         try:
-            for url in self._urls:
-                transport = self._registry.transport(url.transport)
-                self._listeners.append(await transport.listen(url, options=self._options, nursery=self._nursery))
+            for url, dialects in zip(self._urls, self._dialects, strict=True):
+                transport, options = self._registry.transport(url.transport), self._options.speaking(protocols_of(dialects))
+                self._listeners.append(await transport.listen(url, options=options, nursery=self._nursery))
         except BaseException as error:
             await self._stop(error)
             raise

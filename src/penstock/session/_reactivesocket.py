@@ -48,6 +48,7 @@ class ReactiveSocketDialect:
     delimits_cancelled: ClassVar[bool] = False
     answers_goodbye: ClassVar[bool] = False
     takes_extensions: ClassVar[bool] = False
+    alpn: ClassVar[str] = "reactivesocket/0"
 
     def __init__(self, session: "Session", settings: DialectSettings = DEFAULT) -> None:
         self._session = session

@@ -48,6 +48,7 @@ class RsioDialect:
     delimits_cancelled: ClassVar[bool] = True
     answers_goodbye: ClassVar[bool] = True
     takes_extensions: ClassVar[bool] = True
+    alpn: ClassVar[str] = "rsio/0"
 
     def __init__(self, session: "Session", settings: DialectSettings = DEFAULT) -> None:
         self._session = session

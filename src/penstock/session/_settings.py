@@ -34,6 +34,9 @@ class DialectKind(Protocol):
     takes_extensions: bool
     """Extensions are on unless they are switched off."""
 
+    alpn: str
+    """What stands for it where TLS agrees on what is going to be spoken (ALPN), 1 to 255 ASCII characters; empty: it is not offered."""
+
     def __call__(self, session: "Session", settings: DialectSettings, /) -> Dialect:
         """Make one."""
 
