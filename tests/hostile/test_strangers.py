@@ -1,9 +1,12 @@
 """Clients of other protocols: each is refused in its own words, over a real socket, and on one connection only."""
 
+from contextlib import suppress
+
 import pytest
 import trio
 
 from penstock.runtime import Service, connect, serve
+from tests.hostile import _rs_wire as rs
 from tests.hostile._attacker import client_hello_of_tls
 
 RSOCKET_SETUP = bytes.fromhex("00001f 00000000 0400 0001 0000 00004e20 00015f90 00".replace(" ", ""))
@@ -26,6 +29,8 @@ async def asked(address: str, said: bytes) -> bytes:
     async with await trio.open_tcp_stream(host, int(port)) as stream:
         for byte in said[:16]:
             await stream.send_all(bytes([byte]))
+        with suppress(trio.BrokenResourceError):  # it may have heard enough
+            await stream.send_all(said[16:])
         async for data in stream:
             heard += data
     return heard
@@ -37,6 +42,15 @@ async def test_a_stranger_gets_an_answer_that_it_understands(said: bytes, answer
     async with serve(Service(), "tcp://127.0.0.1:0") as server:
         assert (await asked(server.addresses[0], said)).startswith(answer)
         async with connect(server.addresses[0]) as peer:
+            await peer.wait_accepted()
+
+
+@pytest.mark.parametrize("said", [rs.request_stream("one", 1, 5), rs.request_response("one", 1), rs.response(1, b"x"), rs.ext(1)])
+async def test_a_client_of_reactivesocket_that_leaves_out_its_setup_is_told_so_where_more_is_spoken(said: bytes) -> None:
+    """In words of its own protocol, not of the first that is served there; and the server goes on."""
+    async with serve(Service(), "tcp://127.0.0.1:0") as server:
+        assert await asked(server.addresses[0], said) == rs.error(0, "protocol:setup")
+        async with connect(f"reactivesocket+{server.addresses[0]}") as peer:
             await peer.wait_accepted()
 
 

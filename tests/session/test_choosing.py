@@ -1,5 +1,6 @@
 """One port for all protocols: the first bytes tell."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -14,6 +15,7 @@ BOTH = [RSIO, REACTIVESOCKET]
 
 
 def server(offers: list[tuple[type, DialectSettings]] = BOTH, *, framed: bool = False) -> Session:  # type: ignore[assignment]  # lists of tuples of classes
+    offers = [(kind, replace(settings, framed=framed)) for kind, settings in offers]
     kind, settings = offers[0]
     session = Session(
         Owner(Role.SERVER),
@@ -57,6 +59,49 @@ def test_who_speaks_nothing_that_is_known_is_refused_by_the_first(offers: list[t
     session.receive(first.ljust(16, b"\0"), 0.0)
     assert session.state is ConnectionState.LEAVING
     assert session.dialect.name == offers[0][0].name
+
+
+OTHERS = [reactivesocket.FrameType(kind) for kind in reactivesocket.FrameType if kind is not reactivesocket.FrameType.SETUP]
+
+
+def opening(kind: int, *, version: int = 0, framed: bool = False) -> bytes:
+    """A frame on stream 1 with what each type must have, by hand."""
+    body = bytes((version, 0)) + kind.to_bytes(2) + (1).to_bytes(8) + (1).to_bytes(8)
+    return body if framed else (len(body) + 4).to_bytes(4) + body
+
+
+@pytest.mark.parametrize("framed", [False, True])
+@pytest.mark.parametrize("size", [1, 100])
+@pytest.mark.parametrize("kind", OTHERS, ids=lambda kind: kind.name)
+def test_a_frame_that_should_have_come_behind_a_setup_is_refused_in_words_of_its_protocol(
+    kind: reactivesocket.FrameType, size: int, framed: bool
+) -> None:
+    """Its sender would not understand a goodbye of RS.io."""
+    session = server(framed=framed)
+    data = opening(kind, framed=framed)
+    step = len(data) if framed else size  # where messages arrive whole, they are not cut
+    for start in range(0, len(data), step):
+        session.receive(data[start : start + step], 0.0)
+    assert session.dialect.name == "reactivesocket"
+    assert session.state is ConnectionState.LEAVING
+    refusal = reactivesocket.Error(stream_id=0, data=b"protocol:setup")
+    assert [bytes(each) for each in session.split(session.take())] == [reactivesocket.encode(refusal, framed=True)]
+
+
+@pytest.mark.parametrize("kind", OTHERS, ids=lambda kind: kind.name)
+def test_it_is_so_refused_as_well_where_reactivesocket_is_not_served(kind: reactivesocket.FrameType) -> None:
+    """As a SETUP would be."""
+    session = server([RSIO])
+    session.receive(opening(kind), 0.0)
+    assert bytes(session.take()) == reactivesocket.encode(reactivesocket.Error(stream_id=0, data=b"protocol:not-served"))
+
+
+@pytest.mark.parametrize("first", [opening(0x30), opening(0x13, version=1), b"\1" + opening(0x13)[1:]], ids=["type", "version", "length"])
+def test_what_is_no_frame_that_there_is_does_not_pass_for_one(first: bytes) -> None:
+    """It is refused by the first protocol, as is all that is not known."""
+    session = server()
+    session.receive(first, 0.0)
+    assert session.dialect.name == "rsio"
 
 
 def test_nothing_is_said_before_it_is_known_who_is_there() -> None:

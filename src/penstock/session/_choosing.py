@@ -57,7 +57,7 @@ def _stranger(first: bytes, advice: str, *, framed: bool) -> tuple[str, str, byt
     """What else a client may speak: its name, a token for it, and the refusal in its own words."""
     if first[:1] == bytes([rsio.CLIENT_HELLO]):
         return "RS.io", "not-served", rsio.encode(rsio.Goodbye(reason="protocol:not-served"))
-    if first[4:8][2:] == b"\0\1" and not first[0] and not framed:
+    if not framed and reactivesocket.opens(first):
         return "ReactiveSocket", "not-served", reactivesocket.encode(reactivesocket.Error(stream_id=0, data=b"protocol:not-served"))
     if first[:2] == b"\x16\x03":
         return "TLS", "tls", TLS_ALERT

@@ -168,11 +168,8 @@ class ReactiveSocketDialect:
 
     @staticmethod
     def recognises(first: bytes, framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
-        """It begins with a SETUP, of whatever version, whose length, where there is one, is below 16 MiB."""
-        word = first[:4] if framed else first[4:8]
-        if not framed and first[:1] not in (b"", b"\0"):  # where the transport frames, the first byte is the version
-            return False
-        return word[2:] == b"\0\1" if len(word) == 4 else None
+        """It begins with a SETUP, or with a frame that should have come behind one, and is refused."""
+        return wire.opens(first, framed=framed)
 
     def feed(self, data: bytes, most: int) -> bool:
         """Decode, act. The first frame alone: whoever it introduces may have to wait."""

@@ -16,6 +16,7 @@ from penstock.wire.reactivesocket._frames import (
     Setup,
 )
 from penstock.wire.reactivesocket._layout import BEGIN, COMPLETE, END, VERSION, WHOLE, FrameType
+from penstock.wire.reactivesocket._opening import opens
 from penstock.wire.reactivesocket._sink import FrameList, ReactiveSocketSink, WireStream
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Setup",
     "WireStream",
     "encode",
+    "opens",
     "request_n",
     "response_header",
 ]
