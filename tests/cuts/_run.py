@@ -224,7 +224,7 @@ class _Run:
                 report.faults.append(f"the readings ended with {report.ends}; {scenario.ends} was due")
             return
         for end, kind in zip(report.ends, ends, strict=True):
-            if kind not in self._allowed and not self._is_stale(end):
+            if kind not in self._allowed:
                 report.faults.append(f"a reading ended with {end!r}: neither as it should nor with the connection")
         spared = [reading.end for reading in self._stage.readings if not (self._is_alone and reading.label == scenario.one)]
         if None in spared and (isinstance(self._disturbance, Cut) or self._is_alone):
@@ -248,10 +248,6 @@ class _Run:
     def _is_silent(self) -> bool:
         """A connection on which nothing comes any more, and neither side knows."""
         return isinstance(self._disturbance, Cut) and self._disturbance.how is How.SILENCE
-
-    def _is_stale(self, end: str | None) -> bool:
-        """An element of which no more parts come is given up (`Limits.partial_age`) before keepalive finds that nothing comes at all."""
-        return self._is_silent and end is not None and end.startswith("ProtocolError") and "left unfinished" in end
 
 
 def _objects() -> Counter[str]:

@@ -7,8 +7,11 @@ import trio
 
 import penstock
 from penstock.api import UNBOUNDED, ConnectionLost, Rejected, Subscriber, Subscription
+from penstock.builtin import MemoryTransport
+from penstock.plugins import Connection, TransportOptions, parse_url
 from penstock.runtime import Reconnect, remote, serve, subscribe
 from penstock.testing import ManualSubscriber
+from penstock.wire import reactivesocket, rsio
 from tests.runtime._services import numbers_service
 
 
@@ -43,6 +46,73 @@ async def test_a_lost_connection_is_made_again_and_exactly_what_is_outstanding_a
     assert got[-5:] == [0, 1, 2, 3, 4]
     assert got[:-5] == list(range(len(got) - 5))
     assert len(got) > 5
+
+
+RSIO = {
+    "hello": [rsio.ServerHello(), rsio.OnSubscribe(subscriber=0)],
+    "one": [rsio.OnNext(subscriber=0, element=b"one")],
+    "message": [rsio.OnNext(subscriber=0, element=bytes(1000))],
+    "parts": [rsio.OnNextPart(subscriber=0, element=0, data=bytes(1000))] * 2,
+    "last": [rsio.OnNextLastPart(subscriber=0, element=0, data=bytes(1000))],
+    "end": [rsio.OnComplete(subscriber=0)],
+}
+REACTIVESOCKET = {
+    "hello": [],
+    "one": [reactivesocket.Response(stream_id=1, data=b"one")],
+    "message": [reactivesocket.Response(stream_id=1, data=bytes(1000))],
+    "parts": [reactivesocket.Response(stream_id=1, begin=begin, end=False, data=bytes(1000)) for begin in (True, False)],
+    "last": [reactivesocket.Response(stream_id=1, begin=False, data=bytes(1000))],
+    "end": [reactivesocket.Response(stream_id=1, begin=False, end=False, complete=True)],
+}
+
+
+def said(protocol: str, *keys: str) -> bytes:
+    words, encode = (RSIO, rsio.encode) if protocol == "rsio" else (REACTIVESOCKET, reactivesocket.encode)
+    return b"".join(encode(word) for key in keys for word in words[key])  # type: ignore[arg-type, attr-defined]  # each in its own tongue
+
+
+MIDDLES = [(("message",), 3), (("message",), 500), (("parts",), 0), (("parts", "last"), 500), (("parts", "last"), 1040)]
+
+
+@pytest.mark.parametrize("pause", [0.0, 29.0], ids=["at once", "late"])
+@pytest.mark.parametrize(("middle", "missing"), MIDDLES, ids=["message", "half a message", "parts", "half a part", "a header"])
+@pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
+async def test_a_link_that_goes_dead_in_the_middle_of_an_element_is_a_lost_connection(
+    autojump_clock: trio.testing.MockClock, protocol: str, middle: tuple[str, ...], missing: int, pause: float
+) -> None:
+    """After `partial_age`, and a quarter of it at most: `Reconnect` tries again, and without one the reader is told so."""
+    url, data = f"{protocol}+memory://dead", said(protocol, *middle)[: -missing or None]
+    made = 0
+
+    async def publish(connection: Connection) -> None:
+        nonlocal made
+        made += 1
+        await connection.receive()
+        await connection.send(said(protocol, "hello", "one"))
+        if made % 2:
+            await connection.send(data[:1100])
+            await trio.sleep(pause)
+            await connection.send(data[1100:])
+        else:
+            await connection.send(said(protocol, "end"))
+        await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        listener = await MemoryTransport().listen(parse_url("memory://dead"), options=TransportOptions(), nursery=nursery)
+
+        async def accept() -> None:
+            while True:
+                nursery.start_soon(publish, await listener.accept())
+
+        nursery.start_soon(accept)
+        async with subscribe(f"{url}/x", reconnect=Reconnect(first=1e-9)) as stream:
+            assert [element async for element in stream] == [b"one", b"one"]
+        assert trio.current_time() <= max(30, pause + 7.5) + 2 * 3.1  # neither goodbye is answered, and its connection lingers
+        with pytest.raises(ConnectionLost, match="left unfinished for more than 30 s"):
+            async with subscribe(f"{url}/x") as stream:
+                assert [element async for element in stream] == [b"one"]
+        assert made == 3
+        nursery.cancel_scope.cancel()
 
 
 async def test_attempts_in_a_row_have_an_end(autojump_clock: trio.testing.MockClock) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.api import UNBOUNDED, ProtocolError, Subscriber, Subscription
+from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Subscriber, Subscription
 
 if TYPE_CHECKING:
     from penstock.session._session import Session
@@ -181,9 +181,16 @@ class Inbound(Subscription):
         """Return when the first of the unfinished elements began."""
         return min((partial.began for partial in self._partials.values()), default=None) if self._partials else None
 
-    def stale(self) -> None:
-        """An element was left unfinished for too long."""
-        self.fault(f"an element was left unfinished for more than {self._session.limits.partial_age} s")
+    def stale(self, *, is_silent: bool) -> None:
+        """An element was left unfinished for too long; `is_silent` says that nothing else comes either."""
+        what = f"an element was left unfinished for more than {self._session.limits.partial_age:g} s"
+        if is_silent:
+            lost = ConnectionLost(
+                f"stream {self.id}: {what} (Limits.partial_age), and nothing follows; the peer hangs, or the network is gone"
+            )
+            self.fault(what, error=lost)
+        else:
+            self.fault(what)
 
     # --- inside
 
@@ -225,13 +232,13 @@ class Inbound(Subscription):
     def _overrun(self) -> None:
         self.fault("an element arrived that was not asked for")
 
-    def fault(self, text: str, *, tell_peer: bool = True) -> None:
-        """End the stream because the peer broke its contract: cancel there, an error here."""
+    def fault(self, text: str, *, tell_peer: bool = True, error: Exception | None = None) -> None:
+        """End the stream because the peer broke its contract: cancel there, an error here, `error` if something else was the reason."""
         subscriber = self._forget()
         if tell_peer:
             self._session.retire(self)
         if subscriber is not None:
-            subscriber.on_error(ProtocolError(f"stream {self.id}: {text}. The peer must act", reason="protocol:demand"))
+            subscriber.on_error(error or ProtocolError(f"stream {self.id}: {text}. The peer must act", reason="protocol:demand"))
 
     def _forget(self) -> Subscriber[Any] | None:
         subscriber, self._subscriber = self._subscriber, None

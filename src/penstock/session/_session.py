@@ -166,7 +166,7 @@ class Session:
             return due
         if self.state is not ConnectionState.OPEN:
             return None if self.state is ConnectionState.OVER else self._tick_handshake(now)
-        dues = (self.unfinished.tick(now), self._drip.tick(now), *self._idleness.tick(now), self.dialect.tick(now))
+        dues = (self.unfinished.tick(now, self._drip.heard), self._drip.tick(now), *self._idleness.tick(now), self.dialect.tick(now))
         if self.is_deaf:
             return self.tick(now)  # what was due has ended the conversation: now the goodbye has a deadline
         return min((each for each in dues if each is not None), default=None)

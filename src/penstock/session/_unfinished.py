@@ -1,7 +1,19 @@
-"""Elements that are under way in parts, and how long they have been: none stays unfinished for ever."""
+"""Elements that are under way in parts, and how long they have been: none stays unfinished for ever.
+
+Rules of this file:
+
+* Whose fault it is shows by what comes next. Who goes on to speak when the time is over has left the element, and broken its contract.
+  From who has fallen silent in the middle nothing may ever come: that is a lost connection, after which somebody may want to connect again.
+* So an element that is overdue may get a little more time: until the next byte, or until it has been silent for a quarter of the age.
+"""
+
+from typing import Final
 
 from penstock.api import Limits
 from penstock.session._inbound import Inbound
+
+SILENT: Final = 0.25
+"""Of the age of an element: who has said nothing for so long has fallen silent."""
 
 
 class Unfinished:
@@ -19,15 +31,20 @@ class Unfinished:
         """The stream has ended."""
         self._streams.pop(stream, None)
 
-    def tick(self, now: float) -> float | None:
-        """End the streams that are overdue, and return when the next one will be."""
+    def tick(self, now: float, heard: float) -> float | None:
+        """End the streams that are overdue, and return when the next one will be; `heard` is when something last came."""
         earliest: float | None = None
         for stream in tuple(self._streams):
             began = stream.oldest_partial()
             if began is None:
                 self.forget(stream)
-            elif now >= began + self._age:
-                stream.stale()
-            else:
-                earliest = began + self._age if earliest is None else min(earliest, began + self._age)
+                continue
+            due = began + self._age
+            is_silent = heard < due
+            if is_silent:
+                due = max(due, heard + self._age * SILENT)
+            if now >= due:
+                stream.stale(is_silent=is_silent)
+            elif earliest is None or due < earliest:
+                earliest = due
         return earliest
