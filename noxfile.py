@@ -29,6 +29,8 @@ OURS = (".", "./tck")
 EDITABLE = tuple(word for project in OURS for word in ("-e", project))
 # pytest prints where a test hangs (faulthandler_timeout) and these make it stop there, too. An option: pytest 8 lacks it.
 STOP_WHEN_HANGING = ("-o", "faulthandler_exit_on_timeout=true")
+# One process for each core, but not more: some tests talk over real sockets and start programs. Who hands arguments on says so himself.
+SHARED = ("-n", "auto", "--maxprocesses", "4", "--dist", "worksteal")
 
 
 # ------------------------------------------------------------------------------------------------------- interpreters
@@ -98,7 +100,7 @@ def imports(session: nox.Session) -> None:
     """The layers: who may import whom, each entered by its front door (import-linter)."""
     _prepare(session, "imports")
     session.run("lint-imports")
-    session.run("pytest", *STOP_WHEN_HANGING, "-q", "tests/imports", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "-q", "tests/imports", *(session.posargs or SHARED))
 
 
 @nox.session(python=MAIN)
@@ -120,7 +122,9 @@ def tests(session: nox.Session) -> None:
         session.run("pytest", *STOP_WHEN_HANGING, *session.posargs)
         return
     session.env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
-    session.run("coverage", "run", "-m", "pytest", *STOP_WHEN_HANGING, *OUR_TESTS)
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *STOP_WHEN_HANGING, *SHARED, *OUR_TESTS)
+    session.run("coverage", "combine", "-q")  # each process has written its own
     session.run("coverage", "report")
 
 
@@ -141,7 +145,7 @@ ELSEWHERE = (*OUR_TESTS, "--ignore=tests/repo", "--ignore=tests/bench", "--ignor
 
 def _tests_elsewhere(session: nox.Session) -> None:
     _prepare(session, "tests")
-    session.run("pytest", *STOP_WHEN_HANGING, *(session.posargs or ELSEWHERE))
+    session.run("pytest", *STOP_WHEN_HANGING, *(session.posargs or (*SHARED, *ELSEWHERE)))
 
 
 for _version, _path in OTHERS.items():
@@ -157,7 +161,7 @@ def minimums(session: nox.Session) -> None:
     lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
     lowest.pop("penstock")  # ours, from here
     _prepare(session, ours=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())))
-    session.run("pytest", *(session.posargs or (*ELSEWHERE, "--ignore=tests/cli", "tck/tests/test_honest.py")))
+    session.run("pytest", *(session.posargs or (*SHARED, *ELSEWHERE, "--ignore=tests/cli", "tck/tests/test_honest.py")))
 
 
 @nox.session(python=MAIN)
@@ -185,8 +189,8 @@ def cuts(session: nox.Session) -> None:
 def tck(session: nox.Session) -> None:
     """The test kit: its own tests (a saboteur for each check), then the kit over all of ours: sources, operators, adapters, remotes."""
     _prepare(session, "tests")
-    session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *session.posargs)  # pytest fails when it collects nothing
-    session.run("pytest", *STOP_WHEN_HANGING, "tests/tck", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *(session.posargs or SHARED))  # pytest fails when it collects nothing
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/tck", *(session.posargs or (*SHARED, "--tck-require")))
 
 
 @nox.session(python=MAIN)
@@ -203,7 +207,7 @@ def plugins(session: nox.Session) -> None:
 def examples(session: nox.Session) -> None:
     """Run each example, on virtual time where it can be, and compare what it printed with the .out file beside it."""
     _prepare(session, "tests")
-    session.run("pytest", *STOP_WHEN_HANGING, "tests/examples", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/examples", *(session.posargs or SHARED))
 
 
 @nox.session(python=MAIN)
@@ -235,8 +239,8 @@ def build(session: nox.Session) -> None:
     _copy_tests(away)
     session.chdir(away)
     session.run("python", "tests/repo/check_wheel.py", str(HERE))
-    session.run("pytest", *STOP_WHEN_HANGING, *ELSEWHERE, *session.posargs)
-    session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, *ELSEWHERE, *(session.posargs or SHARED))
+    session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *(session.posargs or SHARED))
 
 
 def _copy_tests(away: Path) -> None:

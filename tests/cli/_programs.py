@@ -1,5 +1,6 @@
 """Programs that are started for a test, and what they say; none outlives it."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,12 +14,23 @@ ROOT = Path(__file__).parents[2]
 def penstock(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
     """The command as a process of its own."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    program = subprocess.Popen([sys.executable, "-m", "penstock", *arguments], cwd=ROOT, bufsize=0, **pipes)
+    with _interruptible():
+        program = subprocess.Popen([sys.executable, "-m", "penstock", *arguments], cwd=ROOT, bufsize=0, **pipes)
     try:
         yield program
     finally:
         program.kill()
         program.communicate()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """What a shell starts in its background ignores Ctrl-C, and so would all that is started in turn: tests that run there say no."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a handler does not outlive exec: what starts has the default
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def line_of(program: "subprocess.Popen[bytes]") -> str:

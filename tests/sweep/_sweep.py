@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from random import Random
 from typing import NamedTuple
 
@@ -98,3 +99,15 @@ def cheap_collections() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+def sweep_part(where: range, seeds: int) -> tuple[int, list[str]]:
+    """Sweep these of all combinations, in a process that may be one of several; return how many runs that took, and what leaked."""
+    runs, leaks = 0, []
+    with cheap_collections():
+        for combination in islice(everything(), where.start, where.stop):
+            try:
+                runs += sweep(combination, range(seeds))
+            except Leak as leak:
+                leaks.append(str(leak))
+    return runs, leaks

@@ -6,7 +6,8 @@
   it says why with ``tck_verifies_nothing = "reason"``; with ``--tck-require`` a run in which no check was run exits with an error.
 * A waived optional check shows as expected failure with its reason.
 
-Results travel in the reports of pytest, so that the table is whole when tests run in several processes.
+Where pytest-xdist shares the tests among processes, results travel in the reports of pytest, and what does not apply in what a process
+leaves when it ends; the process that shares out prints the table, writes the reports, and knows whether anything was run.
 """
 
 import json
@@ -176,12 +177,23 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the reports; with --tck-require, fail a run that verified nothing."""
+    """Write the reports; with --tck-require, fail a run that verified nothing. One process of several only hands over what it collected."""
     gathered = session.config.stash[_SESSION]
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput[_PROPERTY] = [result.as_record() for result in gathered.not_applicable]
+        return
     if session.config.getoption("tck_require") and not gathered.results and not session.config.getoption("collectonly"):
         session.exitstatus = pytest.ExitCode.USAGE_ERROR
     _write(session.config.getoption("tck_json"), lambda: json.dumps(as_json(gathered.all()), indent=1))
     _write(session.config.getoption("tck_html"), lambda: as_html(gathered.all()))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what one of several processes has left. Each collects everything, so the first that did is enough."""
+    gathered = node.config.stash[_SESSION]
+    left = getattr(node, "workeroutput", {}).get(_PROPERTY, [])  # nothing of a process that died
+    gathered.not_applicable = gathered.not_applicable or [from_record(record) for record in left]
 
 
 def _write(path: Path | None, text: Callable[[], str]) -> None:
