@@ -29,8 +29,9 @@ OURS = (".", "./tck")
 EDITABLE = tuple(word for project in OURS for word in ("-e", project))
 # pytest prints where a test hangs (faulthandler_timeout) and these make it stop there, too. An option: pytest 8 lacks it.
 STOP_WHEN_HANGING = ("-o", "faulthandler_exit_on_timeout=true")
-# One process for each core, but not more: some tests talk over real sockets and start programs. Who hands arguments on says so himself.
-SHARED = ("-n", "auto", "--maxprocesses", "4", "--dist", "worksteal")
+# One process for each core, but no more than four: some tests talk over real sockets and start programs. With `-- ARGS` there is one.
+# A test that hangs takes its process along; another one goes on with the rest, so that a hang does not hide a failure.
+SHARED = ("-n", "auto", "--maxprocesses=4", "--max-worker-restart=4", "--dist=worksteal")
 
 
 # ------------------------------------------------------------------------------------------------------- interpreters
