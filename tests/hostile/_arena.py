@@ -43,7 +43,8 @@ class Certificates:
         self.folder = folder
 
     def url(self, scheme: str, tongue: Tongue = RSIO) -> str:
-        return (tongue.prefix or "rsio+") + (f"unix://{self.folder}/s.sock" if scheme == "unix" else f"{scheme}://127.0.0.1:0")
+        places = {"unix": f"{self.folder}/s.sock", "memory-framed": "arena"}
+        return f"{tongue.prefix or 'rsio+'}{scheme}://{places.get(scheme, '127.0.0.1:0')}"
 
     @property
     def serving(self) -> TransportOptions:

@@ -9,6 +9,7 @@ from struct import pack
 
 import trio
 
+from tests.hostile._messages import open_framed
 from tests.hostile._own_time import OwnTime
 from tests.hostile._tongue import RSIO, Tongue
 from tests.hostile._wire import Message
@@ -98,16 +99,18 @@ class Attacker:
 
     async def reset(self) -> None:
         """RST."""
+        transport = self._transport
+        assert isinstance(transport, trio.SocketStream)
         with suppress(OSError):
-            self._transport.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
-        self._transport.socket.close()
+            transport.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
+        transport.socket.close()
         await trio.lowlevel.checkpoint()
 
     @property
-    def _transport(self) -> trio.SocketStream:
+    def _transport(self) -> trio.abc.HalfCloseableStream:
         """What is below TLS, if anything is above it."""
         transport = self.stream.transport_stream if isinstance(self.stream, trio.SSLStream) else self.stream
-        assert isinstance(transport, trio.SocketStream)
+        assert isinstance(transport, trio.abc.HalfCloseableStream)
         return transport
 
     async def close(self) -> None:
@@ -120,6 +123,8 @@ async def open_stream(address: str, authorities: Path, *, plain: bool = False, s
     scheme, _, place = address.rpartition("+")[2].partition("://")
     if scheme == "unix":
         return await trio.open_unix_socket(place)
+    if scheme == "memory-framed":
+        return await open_framed(address)
     host, _, port = place.rpartition(":")
     if small:
         sock = trio.socket.socket()
