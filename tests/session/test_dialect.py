@@ -15,7 +15,17 @@ from penstock.wire import rsio
 from tests.session._pair import Owner, Reader, Script
 
 FOLDER = Path(module.__file__).parent
-CORE = ["_session.py", "_outbound.py", "_inbound.py", "_outbox.py", "_ledger.py", "_retirement.py", "_states.py", "_unfinished.py"]
+CORE = [
+    "_session.py",
+    "_prelude.py",
+    "_outbound.py",
+    "_inbound.py",
+    "_outbox.py",
+    "_ledger.py",
+    "_retirement.py",
+    "_states.py",
+    "_unfinished.py",
+]
 METHODS = {name for name, value in vars(Dialect).items() if inspect.isfunction(value) and not name.startswith("_")}
 OFFERED = METHODS | {name for name in [*vars(Dialect), *Dialect.__annotations__] if not name.startswith("_")}
 FOR_THE_OWNER = {"name", "models"}

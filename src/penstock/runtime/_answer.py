@@ -1,42 +1,44 @@
 """One value from the peer, waited for."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
 from penstock.api import NoElement, Subscriber, Subscription
-
-if TYPE_CHECKING:
-    from penstock.runtime._peer import RemoteSource
+from penstock.runtime._company import Company
 
 
 class Answer(Subscriber[Any]):
-    """Asks for one element, and wakes the task that waits for it."""
+    """Asks for one element, unless that is said with the request, and wakes the task that waits for it."""
 
-    __slots__ = ("_error", "_is_over", "_subscription", "_task", "_value")
+    __slots__ = ("_company", "_error", "_is_over", "_task", "_value", "subscription")
 
-    _subscription: Subscription
+    subscription: Subscription
 
-    def __init__(self) -> None:
+    def __init__(self, company: Company) -> None:
+        self._company = company
         self._value: Any = None
         self._error: BaseException | None = None
         self._is_over = False
-        self._task: trio.lowlevel.Task | None = None
+        self._task: trio.lowlevel.Task | None = None  # who waits; or who waited, and was woken
 
-    async def receive(self, source: "RemoteSource") -> Any:
+    async def receive(self) -> Any:
         """Return the value. Cancelled, the peer is told. Raises what the stream ends with. Checkpoints."""
-        source.attach(self)
         if self._is_over:
             await trio.lowlevel.checkpoint()
         else:
             self._task = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._give_up)
+            try:
+                await trio.lowlevel.wait_task_rescheduled(self._give_up)
+            finally:
+                if self._task is not None:
+                    self._company.went_on()
         if self._error is not None:
             raise self._error
         return self._value
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._subscription = subscription
+        self.subscription = subscription
         subscription.request(1)
 
     def on_next(self, element: Any, /) -> None:
@@ -55,9 +57,10 @@ class Answer(Subscriber[Any]):
     def _end(self) -> None:
         self._is_over = True
         if self._task is not None:
+            self._company.due += 1
             trio.lowlevel.reschedule(self._task)
 
     def _give_up(self, _: Any) -> trio.lowlevel.Abort:
-        self._is_over = True
-        self._subscription.cancel()
+        self._is_over, self._task = True, None
+        self.subscription.cancel()
         return trio.lowlevel.Abort.SUCCEEDED

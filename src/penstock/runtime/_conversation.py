@@ -23,9 +23,10 @@ from typing import Any
 
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PublisherStopped, Subscriber
+from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PublisherStopped
 from penstock.core import CLEANUP_SECONDS, Report, tell
 from penstock.plugins import Connection
+from penstock.runtime._asking import Asking
 from penstock.runtime._budget import Budget
 from penstock.runtime._exports import Exports, located
 from penstock.runtime._obituary import is_gone, obituary
@@ -91,8 +92,6 @@ class Conversation:
         """Nothing more comes from the peer."""
         self._said: trio.Event | None = None
         """Set when nothing waits to be sent, or nothing can be; made when somebody waits for that."""
-        self._roomy: trio.Event | None = None
-        """Set when what waited has been taken by the writer, or never will be; made when somebody waits for that."""
         self._is_mute = False
         """Nothing can be sent any more."""
         self._hosting = trio.CancelScope(shield=True)
@@ -104,6 +103,7 @@ class Conversation:
         """The writer is at work, or waits for some."""
         self._is_acting = False
         """Somebody speaks who will see himself that it is sent."""
+        self.asking: Asking = Asking(self.session, watch, self._say)
         self._timer = trio.CancelScope()
         self._looked_at = float("-inf")
         """When the session was last asked what is due."""
@@ -171,32 +171,11 @@ class Conversation:
         self.session.leave("limit:memory", ConnectionLost(f"this side cut the connection: {what}"))
         self._retime()
 
-    def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> None:
-        """Open a stream to a publisher of the peer's."""
-        self._is_acting = True
-        try:
-            if self._watch.wants_streams:
-                subscribed = self._watch.subscribing(subscriber)
-                subscribed.began(self.session.subscribe(target, subscribed).id, str(target))
-            else:
-                self.session.subscribe(target, subscriber)
-        finally:
-            self._is_acting = False
-            self._say()
-
-    async def wait_room(self) -> None:
-        """Return when a request of any size may be sent: what is asked for is bounded by who takes it. May not checkpoint."""
-        await trio.lowlevel.checkpoint_if_cancelled()
-        while self.session.outbox.room() <= 0 and not self.session.is_deaf:
-            if self._roomy is None:
-                self._roomy = trio.Event()
-            await self._roomy.wait()
-
     # --- what the session tells
 
     def wake(self) -> None:
         """There is something to send."""
-        if self._writer is not None and not self._is_acting:
+        if self._writer is not None and not self._is_acting and not self.asking.is_speaking:
             writer, self._writer = self._writer, None
             trio.lowlevel.reschedule(writer)
 
@@ -256,9 +235,7 @@ class Conversation:
         self.is_open.set()
         self._over.set()
         self._parting.set()
-        if self._roomy is not None:
-            self._roomy.set()
-            self._roomy = None
+        self.asking.roomy()
 
     # --- the tasks
 
@@ -342,9 +319,7 @@ class Conversation:
     def _take(self) -> bytearray:
         """Take what waits, perhaps nothing: it is under way from now on."""
         data = self.session.take()
-        if self._roomy is not None:
-            self._roomy.set()
-            self._roomy = None
+        self.asking.roomy()
         if self.session.is_deaf:
             self._retime()  # our goodbye is among it, whoever's call that was: from now on its answer has a deadline
         self._in_flight = len(data)
@@ -429,6 +404,7 @@ class Conversation:
         """
         if not self._is_mute and (self._writer is None or not self.session.outbox.is_empty):
             self._said = trio.Event()
+            self.wake()  # what waits for somebody to speak does so no longer
             await self._said.wait()
         if self._is_mute:
             return False

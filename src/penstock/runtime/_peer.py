@@ -65,9 +65,14 @@ class Peer:
         Raises Rejected, PublisherFailed and ConnectionLost as streams do, and UsageError for data that is too long, and where the
         connection speaks a protocol without such requests (RS.io). Checkpoints.
         """
-        source = self._requesting(Model.RESPONSE, data, serializer)
-        await self._conversation.wait_room()
-        return await Answer().receive(source)
+        asking, request, loader = self._conversation.asking, self._request(Model.RESPONSE, data), self._loader(serializer)
+        await asking.wait_room()
+        answer = Answer(asking.company)
+        if loader is None and asking.is_plain:
+            answer.subscription = asking.ask(request, answer)
+        else:
+            RemoteSource(self._conversation, request, loader).attach(answer)
+        return await answer.receive()
 
     async def fire_and_forget(self, data: bytes | str) -> None:
         """Tell the peer something that has no answer: it may take it or not. Returns when it is on its way.
@@ -76,7 +81,7 @@ class Peer:
         """
         request = self._request(Model.FIRE_AND_FORGET, data)
         await trio.lowlevel.checkpoint()
-        await self._conversation.wait_room()
+        await self._conversation.asking.wait_room()
         self._conversation.session.fire(request)
 
     def request_stream(
@@ -153,7 +158,9 @@ class RemoteSource(Source[Any]):
         self._serializer = serializer
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None) -> None:
-        self._conversation.subscribe(self._publisher, subscriber if self._serializer is None else _Decoder(subscriber, self._serializer))
+        self._conversation.asking.subscribe(
+            self._publisher, subscriber if self._serializer is None else _Decoder(subscriber, self._serializer)
+        )
 
     def __repr__(self) -> str:
         return f"<source {self._publisher} of {self._conversation.connection.peer}>"

@@ -11,21 +11,23 @@ if TYPE_CHECKING:
 class Drip:
     """Watches the message that has begun on a connection, whatever it is."""
 
-    __slots__ = ("_began", "_session", "heard")
+    __slots__ = ("_began", "_left", "_session", "heard")
 
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._began: float | None = None
+        self._left = 0
         self.heard: float = float("-inf")
         """When something last came."""
 
-    def fed(self, offered: int, left: int) -> None:
-        """Note that of `offered` bytes `left` are not decoded yet: if that is fewer, a message ended, and the next one began."""
+    def fed(self, size: int, left: int) -> None:
+        """Note that after `size` more bytes `left` are not decoded yet: if that is less than there was, a message ended, and one began."""
         self.heard = self._session.now
         if not left:
             self._began = None
-        elif left < offered or self._began is None:
+        elif left < self._left + size or self._began is None:
             self._began = self.heard
+        self._left = left
 
     def tick(self, now: float) -> float | None:
         """End the connection whose message has been unfinished for too long; return when to look again."""

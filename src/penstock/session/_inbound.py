@@ -39,10 +39,10 @@ class Inbound(Subscription):
 
     __slots__ = ("_partials", "_session", "_subscriber", "element_size", "id", "outstanding")
 
-    def __init__(self, session: "Session", stream_id: int, subscriber: Subscriber[Any]) -> None:
+    def __init__(self, session: "Session", stream_id: int, subscriber: Subscriber[Any], demand: int = 0) -> None:
         self.id: int = stream_id
         self.element_size: int = -1
-        self.outstanding: int = 0
+        self.outstanding: int = demand
         self._session = session
         self._subscriber: Subscriber[Any] | None = subscriber
         self._partials: dict[int, Partial] | None = None

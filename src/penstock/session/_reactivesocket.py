@@ -98,7 +98,7 @@ class ReactiveSocketDialect:
         request = target if isinstance(target, Request) else Request(Model.STREAM, target.encode())
         if request.model is Model.RESPONSE:
             self.single.add(stream_id)
-            return wire.encode(wire.RequestResponse(stream_id=stream_id, data=request.data))
+            return wire.request_response(stream_id, request.data)
         kind = wire.RequestSub if request.model is Model.SUBSCRIPTION else wire.RequestStream
         return wire.encode(kind(stream_id=stream_id, demand=demand, data=request.data))
 

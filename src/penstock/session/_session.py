@@ -26,6 +26,7 @@ from penstock.session._inbound import Inbound, Retired
 from penstock.session._outbound import Outbound
 from penstock.session._outbox import Outbox
 from penstock.session._owner import SessionOwner
+from penstock.session._prelude import Choose, Prelude
 from penstock.session._proportion import Proportion, Weight
 from penstock.session._retirement import Retirement
 from penstock.session._states import NEXT_STATE, ConnectionState, Move
@@ -44,7 +45,7 @@ class Session:
         role: Role,
         limits: Limits,
         chance: Callable[[], float],
-        choose: "Callable[[Session, bytes], Dialect | None] | None" = None,
+        choose: Choose | None = None,
     ) -> None:
         """With `choose`, what the peer says first chooses the dialect: it gets the first bytes until it returns one, or raises."""
         self.owner: SessionOwner = owner
@@ -84,15 +85,12 @@ class Session:
         self.unfinished: Unfinished = Unfinished(limits)
         self.last_words: bytes = b""
         """What to say instead of a goodbye to a peer that speaks no protocol of ours."""
-        self._first = b""
-        self._choose = choose
         self._glitches = TokenBucket(limits.glitch_burst, limits.glitch_rate)
         self._controls = TokenBucket(limits.control_burst, limits.control_rate)
         self._churn = Churn(limits)
-        self._before_hello = 0
         self._reason: Exception | None = None
-        self._began = 0.0
         self._left_at: float | None = None
+        self._prelude = Prelude(self, choose)
         self._idleness = Idleness(self)
         self._drip = Drip(self)
         self._is_hearing = self._ends_by_itself = False
@@ -101,21 +99,18 @@ class Session:
 
     def start(self, now: float) -> None:
         """Begin to talk; where the peer's first bytes choose the dialect, later."""
-        self.now = self._began = now
-        if self._choose is None:
-            self.dialect.start(now)
+        self.now = now
+        self._prelude.start(now)
 
     def receive(self, data: bytes, now: float, *, most: int = 1 << 62) -> bool:
         """Take what arrived and act on it; return whether there is more to do, for which call again with no data."""
         self.now = now
         if self.state is ConnectionState.OVER:
             return False
-        if self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
-            self._before_hello += len(data)
-        self._is_hearing, offered = True, self.dialect.held() + len(data)
+        size, was_open, self._is_hearing = len(data), self.state is ConnectionState.OPEN, True
         try:
-            if self._choose is not None:
-                data = self._chosen(data, self._choose)
+            if not was_open:
+                data = self._prelude.heard(data)
             more = self.dialect.feed(data, most)
         except ProtocolError as error:
             self.break_off(error)
@@ -125,11 +120,8 @@ class Session:
         if self._churn.is_too_much(now):
             self.break_off(ProtocolError("streams are opened and ended faster than is taken here", reason="limit:churn"))
             return False
-        self._drip.fed(offered, self.dialect.held())
-        if self._before_hello > self.dialect.preauth_bytes and self.state in (ConnectionState.FRESH, ConnectionState.GREETING):
-            self.break_off(ProtocolError("the peer sent too much before its hello was complete", reason="limit:hello"))
-            return False
-        return more
+        self._drip.fed(size, self.dialect.held())
+        return more if was_open else not self._prelude.is_too_long() and more
 
     def end_of_input(self, error: Exception | None = None) -> None:
         """The transport has ended, in whatever way: the way of `error`, if that is known."""
@@ -165,7 +157,7 @@ class Session:
                 return None
             return due
         if self.state is not ConnectionState.OPEN:
-            return None if self.state is ConnectionState.OVER else self._tick_handshake(now)
+            return None if self.state is ConnectionState.OVER else self._prelude.tick(now)
         dues = (self.unfinished.tick(now, self._drip.heard), self._drip.tick(now), *self._idleness.tick(now), self.dialect.tick(now))
         if self.is_deaf:
             return self.tick(now)  # what was due has ended the conversation: now the goodbye has a deadline
@@ -177,13 +169,14 @@ class Session:
         """Open a stream to the peer's publisher `target` and give `subscriber` its subscription."""
         stream = Inbound(self, self.dialect.next_id(target), subscriber)
         subscriber.on_subscribe(stream)
-        if not stream.is_wanted:  # cancelled inside on_subscribe: the peer need not hear of it
-            return stream
-        if self.is_deaf:
-            stream.failed(self._reason or ConnectionLost("this connection is closing; connect again"))
-            return stream
-        self.streams[stream.id] = stream
-        self.send(self.dialect.subscribe(stream.id, target, stream.outstanding))
+        if stream.is_wanted:  # or it was cancelled inside on_subscribe: the peer need not hear of it
+            self._open(stream, target)
+        return stream
+
+    def ask(self, target: Any, subscriber: Subscriber[Any]) -> Inbound:
+        """Open a stream for one element, and return it; `subscriber` is told what comes of it, perhaps at once, and not that it begins."""
+        stream = Inbound(self, self.dialect.next_id(target), subscriber, 1)
+        self._open(stream, target)
         return stream
 
     def fire(self, target: Any) -> None:
@@ -396,6 +389,13 @@ class Session:
 
     # --- inside
 
+    def _open(self, stream: Inbound, target: Any) -> None:
+        if self.is_deaf:
+            stream.failed(self._reason or ConnectionLost("this connection is closing; connect again"))
+        else:
+            self.streams[stream.id] = stream
+            self.send(self.dialect.subscribe(stream.id, target, stream.outstanding))
+
     def _too_late(self) -> None:
         """The peer says something of a stream that has just ended, or never was."""
         if not self.proportion.crosses() and self.peer_controls():
@@ -406,17 +406,6 @@ class Session:
         if stream is None:
             raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
         return stream
-
-    def _chosen(self, data: bytes, choose: "Callable[[Session, bytes], Dialect | None]") -> bytes:
-        """Let what the peer says first choose the dialect; return what is for that, so far nothing perhaps."""
-        self._first += data
-        dialect = choose(self, self._first)
-        if dialect is None:
-            return b""
-        self.dialect, self.whole, self._choose = dialect, dialect.whole, None
-        dialect.start(self.now)
-        first, self._first = self._first, b""
-        return first
 
     def _move(self, move: Move) -> None:
         self.state = NEXT_STATE[self.state, move]
@@ -441,10 +430,3 @@ class Session:
         if farewell:
             self.outbox.put(farewell)
         self.owner.over(error)
-
-    def _tick_handshake(self, now: float) -> float | None:
-        due = self._began + self.limits.handshake_timeout
-        if now < due:
-            return due
-        self.dialect.overdue()
-        return self.tick(now)

@@ -1,7 +1,7 @@
 """ReactiveSocket version 0: records, an encoder, and a decoder that tells a sink what arrives."""
 
 from penstock.wire.reactivesocket._decode import ReactiveSocketDecoder
-from penstock.wire.reactivesocket._encode import encode, request_n, response_header
+from penstock.wire.reactivesocket._encode import encode, request_n, request_response, response_header
 from penstock.wire.reactivesocket._frames import (
     Cancel,
     Error,
@@ -44,5 +44,6 @@ __all__ = [
     "encode",
     "opens",
     "request_n",
+    "request_response",
     "response_header",
 ]

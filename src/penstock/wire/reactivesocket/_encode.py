@@ -6,10 +6,17 @@ Rules of this file:
 * `framed` says that the transport delimits frames, and leaves the length out.
 """
 
+from typing import Final
+
 from penstock.api import UsageError
 from penstock.wire.reactivesocket import _frames as frames
 from penstock.wire.reactivesocket import _layout as layout
 from penstock.wire.reactivesocket._layout import FrameType
+
+_pack_header: Final = layout.HEADER.pack
+
+_REQUEST_RESPONSE: Final = layout.VERSION << layout.VERSION_SHIFT | FrameType.REQUEST_RESPONSE
+"""The word of such a request: it has no flags."""
 
 
 def encode(frame: frames.Frame, *, framed: bool = False) -> bytes:  # noqa: PLR0911  # a return for each kind of frame
@@ -18,7 +25,7 @@ def encode(frame: frames.Frame, *, framed: bool = False) -> bytes:  # noqa: PLR0
         case frames.Setup():
             return _setup(frame, framed=framed)
         case frames.RequestResponse():
-            return _frame(FrameType.REQUEST_RESPONSE, frame.stream_id, frame.data, framed=framed)
+            return request_response(frame.stream_id, frame.data, framed=framed)
         case frames.RequestFnf():
             return _frame(FrameType.REQUEST_FNF, frame.stream_id, frame.data, framed=framed)
         case frames.RequestStream():
@@ -46,6 +53,14 @@ def response_header(stream_id: int, length: int, flags: int = layout.WHOLE, *, f
 def request_n(stream_id: int, demand: int, *, framed: bool = False) -> bytes:
     """Return a grant of demand: the control frame that is sent most."""
     return _frame(FrameType.REQUEST_N, stream_id, _demand(demand, least=1), framed=framed)
+
+
+def request_response(stream_id: int, data: bytes, *, framed: bool = False) -> bytes:
+    """Return a request for one value: what is asked most."""
+    length = layout.HEADER_SIZE + len(data)
+    if framed or length > layout.LARGEST_LENGTH or not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
+        return _frame(FrameType.REQUEST_RESPONSE, stream_id, data, framed=framed)
+    return _pack_header(length, _REQUEST_RESPONSE, stream_id) + data
 
 
 def _setup(frame: frames.Setup, *, framed: bool) -> bytes:

@@ -1,0 +1,53 @@
+"""What this side asks for: observers see it as any stream, and it waits for room."""
+
+import pytest
+import trio
+import trio.testing
+
+from penstock.api import Limits
+from penstock.plugins import Outcome
+from penstock.runtime import connect, serve
+from tests.runtime._observer import Observer
+from tests.runtime._requests import Handlers
+
+
+async def test_observers_are_told_of_requests_for_one_value() -> None:
+    """As of every stream: what was asked for, how it ended, and how many elements it had."""
+    observer = Observer()
+    async with serve(Handlers().service, "memory://r") as server:
+        async with connect("reactivesocket+" + server.addresses[0], registry=observer.registry()) as peer:
+            assert await peer.request_response(b"ab") == b"ba"
+            with trio.move_on_after(0):
+                await peer.request_response(b"never asked")
+    assert [each.publisher for each in observer.begun] == ["ab"]
+    assert [(each.outcome, each.elements) for each in observer.ended] == [(Outcome.COMPLETED, 1)]
+
+
+@pytest.mark.parametrize("serializer", ["bytes", "text"])
+async def test_who_is_cancelled_beforehand_asks_for_nothing(serializer: str) -> None:
+    """The peer hears of nothing that nobody waits for."""
+    handlers = Handlers()
+    async with serve(handlers.service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await peer.request_response(b"shot", serializer=serializer)
+        assert scope.cancelled_caught
+        await peer.request_response(b"ab")
+        assert len(handlers.askers) == 1
+
+
+async def test_requests_wait_where_much_waits_to_be_sent() -> None:
+    """Each for the writer to have taken what there is; cancelled while it waits, one was never there."""
+    limits = Limits(outbound_high=1000)
+    async with serve(Handlers().service, "memory://r") as server:
+        async with connect("reactivesocket+" + server.addresses[0], limits=limits) as peer, trio.open_nursery() as nursery:
+            answers = []
+
+            async def ask(number: int) -> None:
+                answers.append(await peer.request_response(bytes([number]) * 900))
+
+            for number in range(8):
+                nursery.start_soon(ask, number)
+            with trio.move_on_after(0):
+                await ask(99)
+    assert sorted(answers) == [bytes([number]) * 900 for number in range(8)]
