@@ -11,7 +11,7 @@ from tests.runtime._observer import Observer
 from tests.runtime._requests import Handlers
 
 
-async def test_observers_are_told_of_requests_for_one_value() -> None:
+async def test_observers_are_told_of_requests_for_one_value(autojump_clock: trio.testing.MockClock) -> None:
     """As of every stream: what was asked for, how it ended, and how many elements it had."""
     observer = Observer()
     async with serve(Handlers().service, "memory://r") as server:
@@ -36,7 +36,7 @@ async def test_who_is_cancelled_beforehand_asks_for_nothing(serializer: str) -> 
         assert len(handlers.askers) == 1
 
 
-async def test_requests_wait_where_much_waits_to_be_sent() -> None:
+async def test_requests_wait_where_much_waits_to_be_sent(autojump_clock: trio.testing.MockClock) -> None:
     """Each for the writer to have taken what there is; cancelled while it waits, one was never there."""
     limits = Limits(outbound_high=1000)
     async with serve(Handlers().service, "memory://r") as server:
