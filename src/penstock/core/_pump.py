@@ -11,8 +11,9 @@ Rules of this file:
 * Signals come from the pump's task only: `request` and `cancel` never signal, so they cannot recurse (rules 3.3, 3.4).
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from math import inf
 from time import monotonic
 from types import AsyncGeneratorType
@@ -21,6 +22,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 import trio
 
 from penstock.api import UNBOUNDED, CleanupTimeout, PublisherStopped, Subscriber, Subscription, UsageError, add_demand
+from penstock.core._run import NO_RUN, Gatherer, Run
 from penstock.core._scope import Scope
 
 T = TypeVar("T")
@@ -60,6 +62,7 @@ class Pump(Subscription, Generic[T]):
         "_parked",
         "_position",
         "_pulling",
+        "_run_now",
         "_scope",
         "_spent",
         "_stopped",
@@ -102,6 +105,7 @@ class Pump(Subscription, Generic[T]):
         self._task: trio.lowlevel.Task | None = None
         self._parked: trio.lowlevel.Task | None = None  # the task, while it waits for demand
         self._pulling = False  # inside a burst: the iterator is at work, or the subscriber
+        self._run_now: Run = NO_RUN  # what elements are put into, where the subscriber gathers them
         self._stopped = False
 
     # --- the subscription
@@ -141,6 +145,7 @@ class Pump(Subscription, Generic[T]):
         """End the task: by itself where the iterator rests between two elements, else by cancelling what it waits for."""
         self._stopped = True
         self._budget = self._backlog = 0
+        self._run_now.length = -1
         if self._parked is not None:
             self._wake(self._parked)
         elif self._pulling and not self._in_signal():
@@ -190,9 +195,11 @@ class Pump(Subscription, Generic[T]):
         self._iterator = iterator = open_iterator()
         subscriber = self._subscriber
         if subscriber is not None:
-            await self._pull(iterator, subscriber.on_next)
+            gathers = hasattr(subscriber, "on_gathered")
+            signal = partial(self._fill, cast("Gatherer", subscriber)) if gathers else self._signal_burst
+            await self._pull(iterator, subscriber.on_next, signal)
 
-    async def _pull(self, iterator: AsyncIterator[T], on_next: Callable[[T], None]) -> None:
+    async def _pull(self, iterator: AsyncIterator[T], on_next: Callable[[T], None], signal: Callable[..., Awaitable[bool]]) -> None:
         while self._left:
             try:
                 if not await self._next_budget():
@@ -208,7 +215,7 @@ class Pump(Subscription, Generic[T]):
             if self._held:
                 held, self._held = self._held[0], ()
                 self._signal_one(held, on_next)
-            if self._budget > 0 and not await self._signal_burst(iterator, on_next, granted):
+            if self._budget > 0 and not await signal(iterator, on_next, granted):
                 break
             self._pulling = False
             if self._stopped:
@@ -232,6 +239,31 @@ class Pump(Subscription, Generic[T]):
             on_next(element)
             if self._budget <= 0:
                 return True
+        return False
+
+    async def _fill(self, gatherer: Gatherer, iterator: AsyncIterator[Any], on_next: Callable[[Any], None], granted: int) -> bool:
+        """The same for a subscriber that gathers: put what is like the last element into its run, and signal the others."""
+        run = self._run_now = gatherer.run or NO_RUN
+        elements, left = run.elements, self._budget  # the budget itself is brought up to date with what is signalled
+        async for element in iterator:
+            if type(element) is bytes and len(element) == run.length:
+                elements.append(element)
+                left -= 1
+                if left:
+                    continue
+                self._budget = 0
+                gatherer.on_gathered()
+                return True
+            if self._budget <= 0:
+                return True  # cancelled while it was pulled, which has closed the run
+            if element is None:
+                raise self._none_element(granted - left)
+            left = self._budget = left - 1
+            on_next(element)
+            if self._budget <= 0:
+                return True
+            run = self._run_now = gatherer.run or NO_RUN
+            elements = run.elements
         return False
 
     def _signal_one(self, element: T, on_next: Callable[[T], None]) -> None:

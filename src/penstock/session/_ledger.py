@@ -16,6 +16,11 @@ class Ledger:
         self.available: int = 0
         self.reserved: int = 0
 
+    @property
+    def due(self) -> int:
+        """How many elements were reserved and have not come yet."""
+        return self.reserved
+
     def grant(self, n: int) -> None:
         """The subscriber permits `n` more."""
         total = self.available + n

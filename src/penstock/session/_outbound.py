@@ -4,6 +4,8 @@ Rules of this file:
 
 * Demand permits sending, not buffering: the publisher is asked for elements only while the peer has asked for them *and* the outbox
   has room; and only for as many as will roughly fill that room.
+* Elements of one length make a run. Whoever signals may put them there without a call, so what they use up of the demand is counted
+  when somebody looks; every move of the stream that they must not pass closes the run.
 * An element larger than a part is held as it is, and written part by part; what follows it in its stream waits behind it.
 * After the end, in whatever way, nothing is sent for this id (rule 1.7), and the publisher is let go.
 """
@@ -16,6 +18,7 @@ from penstock.api import PublicError, Subscriber, Subscription, UsageError
 from penstock.session._advice import PRIVATE
 from penstock.session._dialect import Fault
 from penstock.session._ledger import Ledger
+from penstock.session._run import Run
 
 if TYPE_CHECKING:
     from penstock.session._session import Session
@@ -42,7 +45,6 @@ class Outbound(Ledger, Subscriber[bytes]):
         "_outbox",
         "_owed",
         "_part",
-        "_run",
         "_session",
         "_surplus",
         "_upstream",
@@ -54,6 +56,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         "idle_since",
         "is_live",
         "keep",
+        "run",
         "target",
         "when_over",
     )
@@ -78,7 +81,8 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._upstream: Subscription | None = None
         self._length = -1
         self._head = _NO_HEAD
-        self._run: list[bytes] | None = None  # elements of one length, which go out together
+        self.run: Run | None = None
+        """Elements of one length, which go out together; never empty. A pump puts more of them there, if nothing stands in between."""
         self._weighed = 0  # what of all that is gathered the outbox knows of
         self._mean = UNKNOWN
         self._held: deque[bytes] | None = None
@@ -96,10 +100,16 @@ class Outbound(Ledger, Subscriber[bytes]):
         return not (self.available or self.reserved or self._held or self._surplus)
 
     @property
+    def due(self) -> int:
+        run = self.run
+        return self.reserved if run is None else self.reserved - len(run.elements) + run.counted
+
+    @property
     def weight(self) -> int:
         """Bytes that wait here, outside of the outbox."""
         held = sum(map(len, self._held)) - self._offset if self._held else 0
-        return held + sum(map(len, self._run or ())) + len(self._gathered or b"") + len(self._surplus or b"")
+        run = sum(map(len, self.run.elements)) if self.run else 0
+        return held + run + len(self._gathered or b"") + len(self._surplus or b"")
 
     # --- for the owner, who knows the publisher
 
@@ -144,6 +154,8 @@ class Outbound(Ledger, Subscriber[bytes]):
     def forget_header(self) -> None:
         """Take the long way with the next element: what elements mean has changed."""
         self._length = -1
+        if self.run is not None:
+            self.run.length = -1
 
     # --- the subscriber of our publisher
 
@@ -155,16 +167,20 @@ class Outbound(Ledger, Subscriber[bytes]):
         self.pull()
 
     def on_next(self, element: bytes, /) -> None:
-        if type(element) is not bytes or len(element) != self._length:
+        # The path of most elements: as long as the last one, whose header serves again. A pump does the same in its own loop.
+        run = self.run
+        if run is None or type(element) is not bytes or len(element) != run.length:
             self._on_other(element)
             return
-        # The path of most elements: as long as the last one, whose header serves again.
-        run = self._run
-        if not run:
-            run = self._begin_run()
-        run.append(element)
-        reserved = self.reserved = self.reserved - 1
-        if not reserved:
+        elements = run.elements
+        elements.append(element)
+        if len(elements) - run.counted >= self.reserved:
+            self.on_gathered()
+
+    def on_gathered(self) -> None:
+        """All that was reserved is in the run."""
+        self._count_run()
+        if not self.reserved:
             self.pull()
 
     def on_error(self, error: BaseException, /) -> None:
@@ -185,8 +201,8 @@ class Outbound(Ledger, Subscriber[bytes]):
         if self._surplus is not None:
             self._send_surplus()
             return
-        if self._run:
-            self._weigh(len(self._run) * (len(self._run[0]) + len(self._head)))
+        if self.run is not None:
+            self._weigh(len(self.run.elements) * (len(self.run.elements[0]) + len(self._head)))
         if self.reserved or self._owed or not self.available or self._upstream is None or self._held:
             return
         room = self._outbox.room()
@@ -245,10 +261,12 @@ class Outbound(Ledger, Subscriber[bytes]):
     def flush(self) -> bytearray:
         """Return the messages of what was gathered: a run of elements of one length, or packed ones."""
         self._weigh(0)
-        run, self._run = self._run, None
-        if run:
-            run.insert(0, b"")  # so that there is a header before the first one, too
-            return self._head.join(run)
+        run = self.run
+        if run is not None:
+            self._count_run()
+            self.run, run.length = None, -1
+            run.elements.insert(0, b"")  # so that there is a header before the first one, too
+            return self._head.join(run.elements)
         gathered, self._gathered = self._gathered, None
         messages = bytearray()
         if gathered and self.is_live:
@@ -262,13 +280,20 @@ class Outbound(Ledger, Subscriber[bytes]):
         if self.is_live:
             self._session.owner.attach(self)
 
-    def _begin_run(self) -> list[bytes]:
+    def _begin_run(self, first: bytes) -> None:
         """Gather elements from now on; the outbox will ask for them when the writer comes, or before any other message."""
-        run: list[bytes] = []
-        self._run = run
+        self.run = Run(first)
         self._session.holding[self] = None
         self._outbox.gather(self)
-        return run
+        if self.reserved == 1:
+            self.on_gathered()
+
+    def _count_run(self) -> None:
+        """Commit what was put into the run since it was counted last."""
+        run = self.run
+        if run is not None:
+            self.commit(len(run.elements) - run.counted)
+            run.counted = len(run.elements)
 
     def _weigh(self, gathered: int) -> None:
         """Tell the outbox how much is gathered here."""
@@ -276,8 +301,12 @@ class Outbound(Ledger, Subscriber[bytes]):
         self._weighed = gathered
 
     def _on_other(self, element: object) -> None:
-        """An element that differs from the last one, in whatever way."""
+        """An element that begins a run, or differs from the last one, in whatever way."""
         session = self._session
+        if type(element) is bytes and len(element) == self._length and self.run is None:
+            self._begin_run(element)
+            return
+        self._count_run()
         if not self.is_live:
             return
         if not isinstance(element, bytes | bytearray | memoryview):
@@ -316,7 +345,7 @@ class Outbound(Ledger, Subscriber[bytes]):
             self.pull()
 
     def _hold(self, element: bytes) -> None:
-        self._length = -1  # what follows waits behind it
+        self.forget_header()  # what follows waits behind it
         if self._held is None:
             self._held = deque()  # bounded by what was reserved, which the room for it bounded
             self._session.holding[self] = None
@@ -398,7 +427,7 @@ class Outbound(Ledger, Subscriber[bytes]):
         """End: forget the publisher and what waits, and free the id."""
         upstream, self._upstream = self._upstream, None
         if self.is_live:
-            if self._run or self._gathered:
+            if self.run or self._gathered:
                 self._outbox.buffer += self.flush()
             self.is_live = False
             self._length = -1  # whatever may still come takes the long way, and is dropped there

@@ -46,7 +46,7 @@ class Proportion:
         if self._requests <= self._earned:
             return Weight.EARNED
         # Both only grow, so they are computed anew only when what was earned is used up: the rate of such requests bounds that work.
-        sent = self.asked - sum(stream.reserved for stream in live)
+        sent = self.asked - sum(stream.due for stream in live)
         base = FREE + FOR_EACH_STREAM * self.streams
         self._earned, self._allowance = base + sent, base + FOR_EACH_ELEMENT * sent
         if self._requests <= self._earned:
