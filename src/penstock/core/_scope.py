@@ -14,9 +14,9 @@ Rules of this file:
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from math import inf
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import trio
 
@@ -37,6 +37,13 @@ def log_violation(error: Exception) -> None:
     _log.error("%s", error, exc_info=error)
 
 
+class Runner(Protocol):
+    """What runs tasks: a nursery is one."""
+
+    def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
+        """Run an async function in a task, soon. Raises RuntimeError where it has closed."""
+
+
 class Scope:
     """The owner of the tasks behind one subscription."""
 
@@ -44,7 +51,7 @@ class Scope:
 
     def __init__(
         self,
-        nursery: trio.Nursery,
+        nursery: Runner | trio.Nursery,
         *,
         on_violation: Report = log_violation,
         on_failure: Report | None = None,

@@ -28,6 +28,7 @@ from penstock.core import CLEANUP_SECONDS, Report, tell
 from penstock.plugins import Connection
 from penstock.runtime._asking import Asking
 from penstock.runtime._budget import Budget
+from penstock.runtime._crew import Crew
 from penstock.runtime._exports import Exports, located
 from penstock.runtime._obituary import is_gone, obituary
 from penstock.runtime._patience import Patience
@@ -96,9 +97,13 @@ class Conversation:
         """Nothing can be sent any more."""
         self._hosting = trio.CancelScope(shield=True)
         self._communication = trio.CancelScope()
+        self._crew = Crew(self._hear, self._settled, turn=limits.turn)
+        self._has_more = False
+        """Some of what has arrived was not acted on yet."""
+        self._unread = LINGER_BYTES
+        """What is still read after the end."""
+        self._turn_ends = 0.0
         self._writer: trio.lowlevel.Task | None = None
-        self._has_begun = False
-        """A publisher has begun since something was last sent."""
         self._is_talking = False
         """The writer is at work, or waits for some."""
         self._is_acting = False
@@ -175,7 +180,11 @@ class Conversation:
 
     def wake(self) -> None:
         """There is something to send."""
-        if self._writer is not None and not self._is_acting and not self.asking.is_speaking:
+        if not self._crew.is_acting and not self.asking.is_speaking:
+            self._rouse()
+
+    def _rouse(self) -> None:
+        if self._writer is not None:
             writer, self._writer = self._writer, None
             trio.lowlevel.reschedule(writer)
 
@@ -184,11 +193,11 @@ class Conversation:
         if self._is_mute or self._in_flight or self.session.outbox.is_empty:
             return
         if not self._is_talking or not self._send_now(self._take()):
-            self.wake()
+            self._rouse()
 
     def _say_last(self) -> None:
         """A publisher has stopped. Where the peer reads no other one, nothing comes that could go out with what was said."""
-        if not self.session.serving:
+        if not self.session.serving and not self._crew.is_acting:
             self._say()
 
     def opened(self) -> None:
@@ -202,7 +211,6 @@ class Conversation:
 
     def attach(self, stream: Outbound) -> None:
         """A stream that was accepted begins."""
-        self._has_begun = True
         self._exports.attach(stream, self.connection.peer)
 
     def introduced(self, data: bytes) -> None:
@@ -243,50 +251,60 @@ class Conversation:
         """The publishers, and the communication: beyond the reach of everybody's cancellation but `_part`'s."""
         with self._hosting:
             async with trio.open_nursery() as publishers:
-                self._exports.open(publishers, self.session, self._watch, self._say_last)
+                self._exports.open(self._crew, self.session, self._watch, self._say_last)
+                self._crew.begin(publishers)
                 await self._communicate()
+                self._crew.stop()
                 # Each was asked to stop when the session ended, and bounds its own cleanup; this is for those that do not.
                 self._hosting.deadline = min(self._hosting.deadline, trio.current_time() + 2 * CLEANUP_SECONDS)
 
     async def _communicate(self) -> None:
-        """Reader, writer, timer, and who waits for the end."""
+        """Writer, timer, and who waits for the end."""
         with self._communication:
             async with trio.open_nursery() as nursery:
-                for work in (self._read, self._write, self._keep_time, self._mourn):
+                for work in (self._write, self._keep_time, self._mourn):
                     nursery.start_soon(work)
 
-    async def _read(self) -> None:
-        session, left = self.session, LINGER_BYTES
-        while left > 0 and (data := await self._receive()) is not None:
+    async def _hear(self) -> bool:
+        """Wait for what arrives and act on it, for one turn; return False where nothing comes any more."""
+        data = b""
+        if self._has_more:
+            await self._rest_a_turn()
+        else:
+            arrived = await self._receive() if self._unread > 0 else None
+            if arrived is None:
+                self._silent.set()
+                self._cut.set()
+                return False
             if self._over.is_set():
-                left -= len(data)
-            turn_ends = monotonic() + self._limits.turn
-            more = self._hear(bytes(data))
-            while more or session.is_paused:
-                if session.is_paused:
-                    await self.is_open.wait()  # who is there is being examined; the time for that is the handshake's
-                elif monotonic() > turn_ends or session.outbox.answers >= MESSAGES_A_TURN:
-                    # Where many answers wait the writer gets a turn, so that they pile up only where the peer does not read them.
-                    await trio.lowlevel.checkpoint()
-                    turn_ends = monotonic() + self._limits.turn
-                more = self._hear(b"")
-            self._retime_soon()
-            self.budget.moved(len(data))
-        self._silent.set()
-        self._cut.set()
-
-    def _hear(self, data: bytes) -> bool:
-        """Let the session act on what has arrived, and answer; return whether there is more to do."""
-        self._is_acting, more = True, True
+                self._unread -= len(arrived)
+            data = bytes(arrived)
+            self._turn_ends = monotonic() + self._limits.turn
+        self._crew.is_acting = True
         try:
-            more = self.session.receive(data, trio.current_time(), most=MESSAGES_A_TURN)
+            self._has_more = self.session.receive(data, trio.current_time(), most=MESSAGES_A_TURN) or self.session.is_paused
         finally:
-            self._is_acting = False
-            if not more and not self._has_begun:
-                self._say()
-            elif not self.session.outbox.is_empty:
-                self.wake()  # what a publisher says first goes out with the answer to its subscriber
-        return more
+            self._crew.is_acting = False
+        if not self._has_more:
+            self._retime_soon()
+        self.budget.moved(len(data))
+        return True
+
+    async def _rest_a_turn(self) -> None:
+        """Between two turns of acting on what has arrived."""
+        if self.session.is_paused:
+            await self.is_open.wait()  # who is there is being examined; the time for that is the handshake's
+        elif monotonic() > self._turn_ends or self.session.outbox.answers >= MESSAGES_A_TURN:
+            # Where many answers wait the writer gets a turn, so that they pile up only where the peer does not read them.
+            await trio.lowlevel.checkpoint()
+            self._turn_ends = monotonic() + self._limits.turn
+
+    def _settled(self) -> None:
+        """All that was heard was acted on, and what it began has said its first: answer."""
+        if not self._has_more:
+            self._say()
+        elif not self.session.outbox.is_empty:
+            self.wake()
 
     async def _receive(self) -> bytes | bytearray | None:
         if self.budget.is_tight:
@@ -305,10 +323,6 @@ class Conversation:
                     self._said.set()
                 self._writer = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._unpark)
-                if self._has_begun and not self.session.outbox.is_empty:
-                    # A publisher has its first turn in the same moment as we: what it says then goes out with the answer to its subscriber.
-                    await trio.lowlevel.cancel_shielded_checkpoint()
-                self._has_begun = False
             elif self._rest or not self._send_now(self._take()):
                 await self._send()
             elif not session.outbox.is_empty:

@@ -17,6 +17,7 @@ import trio
 from penstock.api import PublicError, Rejected, Subscriber, Subscription
 from penstock.core import CLEANUP_SECONDS, Report, Scope, tell, waits_for_demand
 from penstock.plugins import Peer, Registry, Serializer
+from penstock.runtime._crew import Crew
 from penstock.runtime._one_value import OneValue
 from penstock.runtime._service import Publication, Service
 from penstock.runtime._watch import Watch
@@ -30,14 +31,14 @@ class Exports:
         self._service = service
         self._registry = registry
         self._on_violation = on_violation
-        self._nursery: trio.Nursery | None = None
+        self._nursery: Crew | None = None
         self._session: Session | None = None
         self._watch: Watch | None = None
         self._stopped: Callable[[], None] = _nothing
         self._examining: trio.CancelScope | None = None
         self._made: dict[Outbound, tuple[Publication, Serializer | None]] = {}  # between accept and attach, which follows at once
 
-    def open(self, nursery: trio.Nursery, session: Session, watch: Watch, stopped: Callable[[], None]) -> None:
+    def open(self, nursery: Crew, session: Session, watch: Watch, stopped: Callable[[], None]) -> None:
         """From now on publishers run in `nursery`, `watch` is told of them, and `stopped` is called when one has really stopped."""
         self._nursery = nursery
         self._session = session
@@ -89,7 +90,7 @@ class Exports:
         if isawaitable(verdict):
             if self._nursery is not None:
                 self._examining = trio.CancelScope()
-                self._nursery.start_soon(self._examine, verdict, self._examining)
+                self._nursery.start_soon(self._examine, verdict, self._examining, name="penstock setup")
         else:
             self._judge(verdict)
 

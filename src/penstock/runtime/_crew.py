@@ -1,0 +1,140 @@
+"""A crew reads a connection: one of them reads and acts on what has come, and what that starts runs in the same task until it has to wait.
+
+To start a task, and to come round to it, costs several times what a short answer does. Most answers need neither: a handler that looks
+something up, a generator that yields what was asked for. So whoever has read does that work himself; only where the work has to wait
+it keeps the task, and another one reads on.
+
+Rules of this file:
+
+* One of the crew leads at a time: reads, or works, without a step between that is somebody else's.
+* Work begins in the order in which it was given, and after all that arrived with it was acted on.
+* Work that has once waited has its task for itself, under its own name, until it ends. Its context variables are its own from the start.
+* What was given is begun, whatever becomes of who leads.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextvars import Context, copy_context
+from time import monotonic
+from types import coroutine
+from typing import Any, TypeAlias
+
+import trio
+
+Work: TypeAlias = tuple[Callable[..., Coroutine[Any, Any, None]], tuple[Any, ...], str]
+"""An async function, what it is called with, and what its task is called."""
+
+
+class Crew:
+    """The tasks that read one connection and run what it asks for, in a nursery of their owner's."""
+
+    __slots__ = ("_due", "_hear", "_is_over", "_leading", "_nursery", "_settled", "_turn", "is_acting")
+
+    def __init__(self, hear: Callable[[], Awaitable[bool]], settled: Callable[[], None], *, turn: float) -> None:
+        """`hear` waits for something and acts on it, and returns False at the end; `settled` is called when all that this started has
+        been begun. Work that never waits is begun for so many seconds of a `turn`, and then somebody else has his.
+        """
+        self._nursery: trio.Nursery | None = None
+        self._hear = hear
+        self._settled = settled
+        self._turn = turn
+        self._due: deque[Work] = deque()  # bounded by what is acted on in one turn
+        self._leading: trio.CancelScope | None = None
+        self._is_over = False
+        self.is_acting: bool = False
+        """The one who leads is at work, and will call `settled`."""
+
+    def begin(self, nursery: trio.Nursery) -> None:
+        """Let somebody lead, in `nursery`."""
+        self._nursery = nursery
+        self._spawn(self._lead, name="penstock reader")
+
+    def stop(self) -> None:
+        """Nobody reads any more; who works goes on."""
+        self._is_over = True
+        if self._leading is not None:
+            self._leading.cancel()
+
+    def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
+        """Begin work: here and now if what was heard asks for it, else in a task. As a nursery's, which raises where it has closed."""
+        if self.is_acting:
+            self._due.append((function, args, name))
+        else:
+            self._spawn(function, *args, name=name)
+
+    # --- inside
+
+    def _spawn(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any, name: str) -> None:
+        if self._nursery is None:
+            raise RuntimeError("nobody reads yet")
+        self._nursery.start_soon(function, *args, name=name)
+
+    async def _lead(self) -> None:
+        if self._is_over:
+            self._flush()
+            return
+        with trio.CancelScope() as scope:
+            self._leading = scope
+            try:
+                while await self._work_off() and await self._hear():
+                    pass
+            finally:
+                if self._leading is scope:
+                    self._leading = None
+                    self._flush()
+
+    async def _work_off(self) -> bool:
+        """Begin what is due; return False where some of it had to wait, and somebody else leads by now."""
+        due, turn_ends = self._due, monotonic() + self._turn
+        while due:
+            function, args, name = due.popleft()
+            self.is_acting = True
+            try:
+                if not await _tried(function(*args), copy_context(), self._hand_over, name):
+                    return False
+            finally:
+                self.is_acting = False
+            if due and monotonic() > turn_ends:
+                await trio.lowlevel.checkpoint()
+                turn_ends = monotonic() + self._turn
+        self._settled()
+        return True
+
+    def _hand_over(self, name: str) -> None:
+        """The work in hand has to wait: it keeps this task, and another one leads."""
+        self.is_acting, self._leading = False, None
+        trio.lowlevel.current_task().name = name
+        self._spawn(self._lead, name="penstock reader")
+        self._settled()
+
+    def _flush(self) -> None:
+        while self._due:
+            function, args, name = self._due.popleft()
+            self._spawn(function, *args, name=name)
+
+
+@coroutine
+def _tried(
+    work: Coroutine[Any, Any, None], context: Context, waits: Callable[[str], None], name: str
+) -> Generator[Any, Any, bool]:
+    """Run `work` in `context` to its end; return whether it came there without waiting. `waits` is called once, when it first has to."""
+    try:
+        trap = context.run(work.send, None)
+    except StopIteration:
+        return True
+    waits(name)
+    while True:
+        try:
+            sent = yield trap
+        except GeneratorExit:
+            work.close()
+            raise
+        except BaseException as thrown:  # not for us, but for whom the trap was
+            resume: Callable[[Any], Any] = work.throw
+            value: Any = thrown
+        else:
+            resume, value = work.send, sent
+        try:
+            trap = context.run(resume, value)
+        except StopIteration:
+            return False
