@@ -120,19 +120,23 @@ class Scope:
             rest = _split(rest, trio.Cancelled)[1]
         return rest
 
+    def pass_on(self, raised: BaseException) -> None:
+        """Tell of the failures in `raised`, which is being handled; raise what is left, as `sift` finds it."""
+        rest = self.sift(raised)
+        try:
+            if rest is raised:
+                raise rest
+            if rest is not None:
+                raise rest from None
+        finally:
+            del rest  # it refers to this frame, and through it to all that the task held
+
     async def _run(self, work: Callable[[], Awaitable[None]], cancel_scope: trio.CancelScope) -> None:
         try:
             with cancel_scope:
                 await work()
         except BaseException as raised:  # sifted: an interrupt and a cancellation from outside go on
-            rest = self.sift(raised)
-            try:
-                if rest is raised:
-                    raise
-                if rest is not None:
-                    raise rest from None
-            finally:
-                del rest  # it refers to this frame, and through it to all that the task held
+            self.pass_on(raised)
         finally:
             del self._tasks[cancel_scope]
             if not self._tasks:

@@ -28,6 +28,7 @@ from penstock.core import CLEANUP_SECONDS, Report, tell
 from penstock.plugins import Connection
 from penstock.runtime._asking import Asking
 from penstock.runtime._budget import Budget
+from penstock.runtime._closing import close
 from penstock.runtime._crew import Crew
 from penstock.runtime._exports import Exports, located
 from penstock.runtime._obituary import is_gone, obituary
@@ -144,19 +145,8 @@ class Conversation:
             is_out = await self._linger()
         self._end(ConnectionLost("the peer did not answer the goodbye in time"))
         self._communication.cancel()
-        await self._close(in_good_order=is_out and (self.session.is_parted or not self.session.expects_answer))
-
-    async def _close(self, *, in_good_order: bool) -> None:
-        """Close: in good order, so that the peer knows that it has heard everything, or else at once."""
-        for close in (self.connection.aclose, self.connection.abort) if in_good_order else (self.connection.abort,):
-            try:
-                with trio.move_on_after(self._limits.goodbye_timeout, shield=True) as closing:
-                    await close()
-            except Exception as error:  # boundary: a transport, perhaps somebody's plugin
-                tell(self._on_violation, error)
-            else:
-                if not closing.cancelled_caught:
-                    return
+        in_good_order = is_out and (self.session.is_parted or not self.session.expects_answer)
+        await close(self.connection, in_good_order=in_good_order, seconds=limits.goodbye_timeout, on_violation=self._on_violation)
 
     def leave(self, reason: str) -> None:
         """Say goodbye, once, and let everything end."""
@@ -382,7 +372,7 @@ class Conversation:
             self.session.end_of_input()
             return
         if is_gone(self._cause):  # a child, for one, has its status when it has been closed
-            await self._close(in_good_order=True)
+            await close(self.connection, in_good_order=True, seconds=self._limits.goodbye_timeout, on_violation=self._on_violation)
         self.session.end_of_input(
             obituary(self.connection, self._cause, was_open=self.is_open.is_set(), limits=self._limits, on_violation=self._on_violation)
         )

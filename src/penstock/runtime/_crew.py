@@ -17,12 +17,17 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from time import monotonic
 from types import coroutine
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import trio
 
-Work: TypeAlias = tuple[Callable[..., Coroutine[Any, Any, None]], tuple[Any, ...], str]
-"""An async function, what it is called with, and what its task is called."""
+Waits: TypeAlias = Callable[[trio.CancelScope], None]
+"""Told that the work has to wait, with what cancels it from then on."""
+
+Work: TypeAlias = tuple[Callable[..., Coroutine[Any, Any, None]], tuple[Any, ...], str, Waits | None]
+"""An async function, what it is called with, what its task is called, and who is told."""
+
+READER: Final = "penstock reader"
 
 
 class Crew:
@@ -47,7 +52,7 @@ class Crew:
     def begin(self, nursery: trio.Nursery) -> None:
         """Let somebody lead, in `nursery`."""
         self._nursery = nursery
-        self._spawn(self._lead, name="penstock reader")
+        self._spawn(self._lead, name=READER)
 
     def stop(self) -> None:
         """Nobody reads any more; who works goes on."""
@@ -58,9 +63,16 @@ class Crew:
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
         """Begin work: here and now if what was heard asks for it, else in a task. As a nursery's, which raises where it has closed."""
         if self.is_acting:
-            self._due.append((function, args, name))
+            self._due.append((function, args, name, None))
         else:
             self._spawn(function, *args, name=name)
+
+    def employ(self, function: Callable[[], Coroutine[Any, Any, None]], waits: Waits, /, *, name: str) -> None:
+        """The same for work that is cancelled by what `waits` is told, and not before."""
+        if self.is_acting:
+            self._due.append((function, (), name, waits))
+        else:
+            self._spawn(self._alone, function, waits, name=name)
 
     # --- inside
 
@@ -87,10 +99,10 @@ class Crew:
         """Begin what is due; return False where some of it had to wait, and somebody else leads by now."""
         due, turn_ends = self._due, monotonic() + self._turn
         while due:
-            function, args, name = due.popleft()
+            work = due.popleft()
             self.is_acting = True
             try:
-                if not await _tried(function(*args), copy_context(), self._hand_over, name):
+                if not await _tried(work[0](*work[1]), copy_context(), self._hand_over, work):
                     return False
             finally:
                 self.is_acting = False
@@ -100,29 +112,38 @@ class Crew:
         self._settled()
         return True
 
-    def _hand_over(self, name: str) -> None:
+    def _hand_over(self, work: Work) -> None:
         """The work in hand has to wait: it keeps this task, and another one leads."""
-        self.is_acting, self._leading = False, None
+        task, self._leading, self.is_acting = self._leading, None, False
+        _, _, name, waits = work
         trio.lowlevel.current_task().name = name
-        self._spawn(self._lead, name="penstock reader")
+        if waits is not None and task is not None:
+            waits(task)
+        self._spawn(self._lead, name=READER)
         self._settled()
 
     def _flush(self) -> None:
-        while self._due:
-            function, args, name = self._due.popleft()
-            self._spawn(function, *args, name=name)
+        for function, args, name, waits in self._due:
+            if waits is None:
+                self._spawn(function, *args, name=name)
+            else:
+                self._spawn(self._alone, function, waits, name=name)
+        self._due.clear()
+
+    async def _alone(self, function: Callable[[], Coroutine[Any, Any, None]], waits: Waits) -> None:
+        with trio.CancelScope() as task:
+            waits(task)
+            await function()
 
 
 @coroutine
-def _tried(
-    work: Coroutine[Any, Any, None], context: Context, waits: Callable[[str], None], name: str
-) -> Generator[Any, Any, bool]:
+def _tried(work: Coroutine[Any, Any, None], context: Context, waits: Callable[[Work], None], told: Work) -> Generator[Any, Any, bool]:
     """Run `work` in `context` to its end; return whether it came there without waiting. `waits` is called once, when it first has to."""
     try:
         trap = context.run(work.send, None)
     except StopIteration:
         return True
-    waits(name)
+    waits(told)
     while True:
         try:
             sent = yield trap

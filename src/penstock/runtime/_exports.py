@@ -10,7 +10,7 @@ Rules of this file:
 from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
-from typing import Any
+from typing import Any, TypeAlias
 
 import trio
 
@@ -18,10 +18,13 @@ from penstock.api import PublicError, Rejected, Subscriber, Subscription
 from penstock.core import CLEANUP_SECONDS, Report, Scope, tell, waits_for_demand
 from penstock.plugins import Peer, Registry, Serializer
 from penstock.runtime._crew import Crew
-from penstock.runtime._one_value import OneValue
-from penstock.runtime._service import Publication, Service
+from penstock.runtime._reply import Replies, Reply
+from penstock.runtime._service import Handler, Publication, Service
 from penstock.runtime._watch import Watch
 from penstock.session import NO_SUCH, PRIVATE, REFUSED, Model, Outbound, Request, Session
+
+Found: TypeAlias = Handler | tuple[Publication, Serializer | None]
+"""What a name or a request leads to: a handler that answers once, or a publisher and what makes bytes of its elements."""
 
 
 class Exports:
@@ -31,50 +34,56 @@ class Exports:
         self._service = service
         self._registry = registry
         self._on_violation = on_violation
-        self._nursery: Crew | None = None
+        self._crew: Crew | None = None
         self._session: Session | None = None
         self._watch: Watch | None = None
+        self._replies: Replies | None = None
         self._stopped: Callable[[], None] = _nothing
         self._examining: trio.CancelScope | None = None
-        self._made: dict[Outbound, tuple[Publication, Serializer | None]] = {}  # between accept and attach, which follows at once
+        self._made: dict[Outbound, Found] = {}  # between accept and attach, which follows at once
 
-    def open(self, nursery: Crew, session: Session, watch: Watch, stopped: Callable[[], None]) -> None:
-        """From now on publishers run in `nursery`, `watch` is told of them, and `stopped` is called when one has really stopped."""
-        self._nursery = nursery
+    def open(self, crew: Crew, session: Session, watch: Watch, stopped: Callable[[], None]) -> None:
+        """From now on `crew` runs publishers, `watch` is told of them, and `stopped` is called when one has really stopped."""
+        self._crew = crew
         self._session = session
         self._watch = watch
         self._stopped = stopped
+        self._replies = Replies(crew, session, stopped, on_violation=self._on_violation)
 
     def serve(self, stream: Outbound, peer: Peer) -> None:
         """Answer a subscribe."""
         found = self._find(stream, peer)
         if found is None:
             return
-        publication, _ = found
-        idle = waits_for_demand(publication.source)
+        # A handler begins at once: what it answers was asked for with the request.
+        source, size = (None, 0) if isinstance(found, Handler) else (found[0].source, found[0].element_size)
+        idle = source is not None and waits_for_demand(source)
         if not idle or stream.available:
             self._made[stream] = found  # what the user's function has made is not made twice
         if self._watch is not None:
             self._watch.serving(stream)
-        stream.accept(element_size=publication.element_size, idle_until_demand=idle)
+        stream.accept(element_size=size, idle_until_demand=idle)
 
     def attach(self, stream: Outbound, peer: Peer) -> None:
         """Begin a stream that was accepted. One that was idle is looked up again: until now only its name was kept."""
         found = self._made.pop(stream, None) or self._find(stream, peer)
-        nursery, session, watch = self._nursery, self._session, self._watch
-        if found is None or nursery is None or session is None or watch is None:
+        crew, session, watch = self._crew, self._session, self._watch
+        if found is None or crew is None or session is None or watch is None or self._replies is None:
+            return
+        if isinstance(found, Handler):
+            subscriber = watch.counted(stream, stream)
+            subscriber.on_subscribe(Reply(self._replies, found, stream, subscriber, peer))
             return
         publication, serializer = found
         tenant = _Tenant(session, stream.when_over, self._stopped)
         scope = tenant.scope = Scope(
-            nursery,
+            crew,
             on_violation=self._on_violation,
             cleanup_timeout=_cleanup(session),
             on_drained=tenant.drained,
         )
         stream.when_over = tenant.over
-        is_single = isinstance(stream.target, Request) and stream.target.model is Model.RESPONSE
-        one = is_single and not isinstance(publication.source, OneValue)
+        one = isinstance(stream.target, Request) and stream.target.model is Model.RESPONSE
         try:
             publication.source.attach(watch.counted(stream, _subscriber(stream, serializer, one=one)), scope)
         except Exception as error:  # boundary: attach of a source that somebody else wrote
@@ -88,19 +97,19 @@ class Exports:
             self._turn_away(error)
             return
         if isawaitable(verdict):
-            if self._nursery is not None:
+            if self._crew is not None:
                 self._examining = trio.CancelScope()
-                self._nursery.start_soon(self._examine, verdict, self._examining, name="penstock setup")
+                self._crew.start_soon(self._examine, verdict, self._examining, name="penstock setup")
         else:
             self._judge(verdict)
 
     def fired(self, target: Any, peer: Peer) -> None:
         """Take what needs no answer, in a task that counts as a stream does; without a handler it is dropped."""
-        listener, nursery, session = self._service.listener(), self._nursery, self._session
-        if listener is None or nursery is None or session is None:
+        listener, crew, session = self._service.listener(), self._crew, self._session
+        if listener is None or crew is None or session is None:
             return
         session.stopping()
-        scope = Scope(nursery, on_violation=self._on_violation, cleanup_timeout=_cleanup(session), on_drained=session.stopped)
+        scope = Scope(crew, on_violation=self._on_violation, cleanup_timeout=_cleanup(session), on_drained=session.stopped)
         scope.spawn(partial(self._listen, listener, target.data, peer), name="penstock fire and forget")
 
     def close(self) -> None:
@@ -137,13 +146,15 @@ class Exports:
         if self._session is not None:
             self._session.leave((public and str(error)) or REFUSED)
 
-    def _find(self, stream: Outbound, peer: Peer) -> tuple[Publication, Serializer | None] | None:
+    def _find(self, stream: Outbound, peer: Peer) -> Found | None:
         """Return what a stream's target leads to; where that is nothing, refuse it."""
         try:
             target = stream.target
-            publication = self._service.answer(target, peer) if isinstance(target, Request) else self._service.find(target, peer)
-            if publication is not None:
-                return publication, self._serializer(publication)
+            found = self._service.answer(target, peer) if isinstance(target, Request) else self._service.find(target, peer)
+            if isinstance(found, Handler):
+                return found
+            if found is not None:
+                return found, self._serializer(found)
         except Exception as error:  # boundary: the user's function, called to make a publisher
             tell(self._on_violation, located(error, stream))
             stream.refuse(str(error) if isinstance(error, PublicError) else PRIVATE)

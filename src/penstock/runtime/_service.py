@@ -16,7 +16,6 @@ import attrs
 from penstock.api import UsageError
 from penstock.core import Source, Streamable, as_source, generate
 from penstock.plugins import Peer, Registry
-from penstock.runtime._one_value import OneValue
 from penstock.runtime._router import NoMatch, Pattern, Route, Router, hints_of
 from penstock.session import Model, Request
 
@@ -54,8 +53,8 @@ class Service:
         It is called with the data and, if it has a parameter annotated `Peer`, who sends it; it may be async. It refuses by raising
         `Rejected` or `PublicError`, whose text the client gets, or by returning False.
         """
-        self._setup = None if setup is None else _Handler(setup, "the setup function")
-        self._handlers: dict[Model, _Handler] = {}
+        self._setup = None if setup is None else Handler(setup, "the setup function")
+        self._handlers: dict[Model, Handler] = {}
         self._router = Router()
         self._options: dict[Route, tuple[str, int]] = {}
 
@@ -148,15 +147,15 @@ class Service:
             )
         return Publication(as_source(made), serializer, element_size)
 
-    def answer(self, request: Request, peer: Peer) -> Publication | None:
-        """Return what a request leads to, for `peer`, or None. Raises what the user's function raises."""
+    def answer(self, request: Request, peer: Peer) -> "Publication | Handler | None":
+        """Return what a request leads to, for `peer`, or None; its handler, where it has one answer. Raises as the user's function does."""
         named = self._named(request, peer)
         handler = self._handlers.get(request.model)
         if named is not None or handler is None:
             return named
-        call = partial(handler, request.data, peer)
         if request.model is Model.RESPONSE:
-            return Publication(OneValue(call, label=handler.label), "bytes", 0)
+            return handler
+        call = partial(handler, request.data, peer)
         return Publication(generate(call) if handler.is_generator else as_source(call()), "bytes", 0)
 
     def listener(self) -> Callable[[bytes, Peer], Any] | None:
@@ -189,14 +188,14 @@ class Service:
     def _handle(self, model: Model, function: F) -> F:
         if model in self._handlers:
             raise UsageError(f"{function!r}: there is a handler for a {model.value} already; a service has one of each kind")
-        self._handlers[model] = _Handler(function, f"the handler for a {model.value}")
+        self._handlers[model] = Handler(function, f"the handler for a {model.value}")
         return function
 
     def __repr__(self) -> str:
         return f"<service of {', '.join(self.names()) or 'nothing'}>"
 
 
-class _Handler:
+class Handler:
     """A user's function that takes data, and perhaps who sent it."""
 
     __slots__ = ("_function", "_takes_peer", "is_generator", "label")
