@@ -1,11 +1,11 @@
-"""A conversation is a connection at work: one nursery with a reader, exactly one writer, a timer, and the publishers that the peer reads.
+"""A conversation is a connection at work: exactly one writer, a timer, and a crew, which reads and runs what the peer asks for.
 
 Rules of this file:
 
 * Nothing is written but by the writer, and nobody's cancellation reaches it: a send that was cut short would leave half a message.
   Only what is small and goes without waiting is sent in its place, by who has said it, while nothing of the writer's is under way;
   what is left of that is the writer's again.
-  So reader, writer and timer are shielded; cancelling the conversation says goodbye, waits for its answer within the deadline, and
+  So crew, writer and timer are shielded; cancelling the conversation says goodbye, waits for its answer within the deadline, and
   then ends them.
 * Nor does a cancellation reach the publishers: a goodbye stops each in its own way. One that was cancelled beforehand would look to its
   subscriber like a publisher that failed, and to whoever runs it like a fault, where all that happens is that a server is shut down.
@@ -99,10 +99,8 @@ class Conversation:
         self._hosting = trio.CancelScope(shield=True)
         self._communication = trio.CancelScope()
         self._crew = Crew(self._hear, self._settled, turn=limits.turn)
-        self._has_more = False
-        """Some of what has arrived was not acted on yet."""
-        self._unread = LINGER_BYTES
-        """What is still read after the end."""
+        self._has_more = False  # some of what has arrived was not acted on yet
+        self._unread = LINGER_BYTES  # that are still read after the end
         self._turn_ends = 0.0
         self._writer: trio.lowlevel.Task | None = None
         self._is_talking = False
@@ -111,8 +109,7 @@ class Conversation:
         """Somebody speaks who will see himself that it is sent."""
         self.asking: Asking = Asking(self.session, watch, self._say)
         self._timer = trio.CancelScope()
-        self._looked_at = float("-inf")
-        """When the session was last asked what is due."""
+        self._looked_at = float("-inf")  # when the session was last asked what is due
         watch.begin(lambda: self.session.is_deaf)
         self.session.start(began)  # here, so that our hello comes before whatever is asked for next
 
@@ -294,7 +291,7 @@ class Conversation:
         if not self._has_more:
             self._say()
         elif not self.session.outbox.is_empty:
-            self.wake()
+            self._rouse()
 
     async def _receive(self) -> bytes | bytearray | None:
         if self.budget.is_tight:
