@@ -105,8 +105,6 @@ class Conversation:
         self._writer: trio.lowlevel.Task | None = None
         self._is_talking = False
         """The writer is at work, or waits for some."""
-        self._is_acting = False
-        """Somebody speaks who will see himself that it is sent."""
         self.asking: Asking = Asking(self.session, watch, self._say)
         self._timer = trio.CancelScope()
         self._looked_at = float("-inf")  # when the session was last asked what is due
@@ -177,14 +175,14 @@ class Conversation:
 
     def _say(self) -> None:
         """Send what waits without waiting, as far as that goes; the rest is for the writer."""
-        if self._is_mute or self._in_flight or self.session.outbox.is_empty:
+        if self._crew.is_acting or self._is_mute or self._in_flight or self.session.outbox.is_empty:
             return
         if not self._is_talking or not self._send_now(self._take()):
             self._rouse()
 
     def _say_last(self) -> None:
         """A publisher has stopped. Where the peer reads no other one, nothing comes that could go out with what was said."""
-        if not self.session.serving and not self._crew.is_acting:
+        if not self.session.serving:
             self._say()
 
     def opened(self) -> None:
