@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from contextlib import nullcontext
 from typing import Self
 
 import pytest
@@ -366,9 +367,40 @@ async def test_an_empty_stream_checkpoints(autojump_clock) -> None:
         publisher.emit(1)
         await anext(stream)
     publisher.complete()
+    assert await anext(stream, None) is None
     for _ in range(2):
         with assert_checkpoints():
             assert await anext(stream, None) is None
+
+
+@pytest.mark.parametrize("error", [None, ValueError("oh")])
+async def test_an_end_that_came_with_the_last_slice_is_told_in_its_turn_and_once(clock, error: Exception | None) -> None:
+    """Neither completion nor failure has a turn of its own there; asked again it has."""
+    stream, publisher = opened(20)
+    publisher.emit(1, 2)
+    if error is None:
+        publisher.complete()
+    else:
+        publisher.fail(error)
+    with Turns() as turns:
+        assert [await anext(stream), await anext(stream)] == [1, 2]
+        with nullcontext() if error is None else pytest.raises(ValueError, match="oh"):
+            assert await anext(stream, None) is None
+        assert turns.count == 1
+        assert await anext(stream, None) is None
+        assert turns.count == 2
+
+
+async def test_an_end_after_five_milliseconds_gives_the_neighbours_a_turn(clock) -> None:
+    """As an element would."""
+    stream, publisher = opened(20)
+    publisher.emit(1)
+    publisher.complete()
+    with Turns() as turns:
+        await anext(stream)
+        clock.now += 0.005
+        assert await anext(stream, None) is None
+        assert turns.count == 2
 
 
 async def test_within_a_slice_nobody_is_kept_waiting_for_nothing(clock) -> None:

@@ -310,3 +310,85 @@ def test_an_error_text_is_made_safe_to_print_and_ours_say_what_to_try() -> None:
         (end,) = reader.ends
         assert told in str(end)
         assert str(end).isprintable()
+
+
+LAST = wire.Response(stream_id=1, complete=True, data=b"v")
+
+
+def test_an_answer_to_a_request_for_one_value_is_the_value_and_the_end_once() -> None:
+    """Its stream is gone then, and what follows on its id is nothing of ours."""
+    raw = RawSocket(Role.CLIENT).greet()
+    reader = raw.ask(Model.RESPONSE, 1)
+    raw.say(LAST, LAST)
+    assert (reader.elements, reader.ends) == ([b"v"], ["complete"])
+    assert not raw.session.streams
+    assert raw.hear() == []
+
+
+def test_who_cancels_on_the_answer_says_nothing_to_a_peer_that_is_done() -> None:
+    """And hears of no end: it has ended it."""
+
+    class Canceller(Reader):
+        def on_next(self, element: bytes, /) -> None:
+            super().on_next(element)
+            self.cancel()
+
+    raw = RawSocket(Role.CLIENT).greet()
+    reader = Canceller(1)
+    raw.ask(Model.RESPONSE, subscriber=reader)
+    raw.say(LAST)
+    assert reader.elements == [b"v"]
+    assert not raw.session.streams
+    assert raw.hear() == []
+
+
+def test_who_leaves_on_the_answer_hears_of_one_end() -> None:
+    """The connection ends every stream that is open; this one has just been answered."""
+
+    class Leaver(Reader):
+        def on_next(self, element: bytes, /) -> None:
+            super().on_next(element)
+            raw.session.leave("enough")
+
+    raw = RawSocket(Role.CLIENT).greet()
+    reader = Leaver(1)
+    raw.ask(Model.RESPONSE, subscriber=reader)
+    raw.say(LAST)
+    assert (reader.elements, reader.ends) == ([b"v"], ["complete"])
+
+
+def test_an_answer_passes_what_an_extension_makes_of_elements() -> None:
+    """And one that ends the connection over it delivers nothing."""
+    raw = RawSocket(Role.CLIENT).greet()
+    raw.session.incoming = bytes.upper
+    reader = raw.ask(Model.RESPONSE, 1)
+    raw.say(LAST)
+    assert (reader.elements, reader.ends) == ([b"V"], ["complete"])
+
+    def refuse(element: bytes) -> bytes:
+        raw.session.leave("enough")
+        return element
+
+    raw.session.incoming = refuse
+    other = raw.ask(Model.RESPONSE, 1)
+    raw.say(wire.Response(stream_id=3, complete=True, data=b"v"))
+    assert other.elements == []
+    assert [type(end) for end in other.ends] == [ConnectionLost]
+
+
+def test_an_answer_that_was_not_asked_for_is_none() -> None:
+    """A subscriber that has asked for nothing yet gets nothing."""
+    raw = RawSocket(Role.CLIENT).greet()
+    reader = raw.ask(Model.RESPONSE, 0)
+    raw.say(LAST)
+    assert reader.elements == []
+    assert [type(end) for end in reader.ends] == [ProtocolError]
+
+
+def test_the_first_answer_tells_a_client_that_it_is_accepted() -> None:
+    """As any other does."""
+    raw = RawSocket(Role.CLIENT).greet()
+    raw.ask(Model.RESPONSE, 1)
+    assert not raw.owner.is_open
+    raw.say(LAST)
+    assert raw.owner.is_open

@@ -7,6 +7,7 @@ Rules of this file:
 * Under automatic demand a slice is at most half of it, and is paid for (requested anew) when it has been read to its end:
   buffered and outstanding elements together never exceed the demand.
 * Reading checkpoints when it must wait, once a slice, and every 5 ms: a stream that is always full cannot starve its neighbours.
+  An end that has come with the last slice belongs to it: a stream of one would pay for two turns otherwise.
 * Elements that arrived before the end are read before the end is.
 """
 
@@ -86,10 +87,16 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         return self
 
     async def __anext__(self) -> T:
-        """Return the next element; checkpoints when it must wait, once a slice, and every 5 ms."""
+        """Return the next element; checkpoints when it must wait, once a slice, and every 5 ms.
+
+        The end that is there when a slice has been read within its turn is told in that turn; asked again, it checkpoints.
+        """
         if _now() < self._turn_ends:
             for element in self._reading:
                 return element
+            if not self._live and not self._arrived:
+                self._turn_ends = 0.0
+                raise self._ending()
         return await self._next_turn()
 
     def batches(self) -> AsyncIterator[list[T]]:

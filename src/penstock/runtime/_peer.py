@@ -123,6 +123,8 @@ class Peer:
 
 
 def _request_data(data: object) -> bytes:
+    if type(data) is bytes:  # most often, and `isinstance` has more to think about
+        return data
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     if not isinstance(data, str):

@@ -86,6 +86,16 @@ class Inbound(Subscription):
             if self._subscriber is not None:  # the change may have ended it
                 self._subscriber.on_next(element)
 
+    def answered(self, element: bytes, /) -> bool:
+        """Deliver the one element that was asked for, and the end with it; return whether it is as simple as that."""
+        if self.outstanding <= 0 or self._partials is not None or self._session.incoming is not None:
+            return False
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_next(element)
+            subscriber.on_complete()
+        return True
+
     def arrived_run(self, elements: Sequence[bytes], /) -> None:
         """Deliver elements that came one right behind the other."""
         count = len(elements)

@@ -120,11 +120,16 @@ class Hearing:
     def response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
         """The peer answers: with an element, a part of one, the end, or with the last element and the end."""
         self._check_setup()
-        self.accepted()
+        if not self._is_accepted:
+            self.accepted()
         session = self._session
         stream = session.streams.get(stream_id)
         if not isinstance(stream, Inbound):
             self._late(bare_end=complete and not data)
+            return
+        if complete and begin and end and stream_id in self._dialect.single and stream.answered(data):
+            self._forget(stream_id)
+            session.streams.pop(stream_id, None)  # unless the subscriber has ended everything
             return
         if stream.element_size < 0:
             stream.begun(0)  # from now on elements come the short way

@@ -14,9 +14,9 @@ class Model(Enum):
     SUBSCRIPTION = "request for a subscription"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
-    """A request as it crosses the wire."""
+    """A request as it crosses the wire. (Nobody changes it, and it is not frozen: there is one for each value, and that costs twice.)"""
 
     model: Model
     data: bytes

@@ -78,6 +78,7 @@ class Session:
         self.outgoing: Callable[[bytes], bytes] | None = None
         self.incoming: Callable[[bytes], bytes] | None = None
         self.outbox: Outbox = Outbox(limits, owner.wake)
+        self._most_waiting = limits.outbound_high + limits.max_element + limits.outbound_control
         self.grew: Callable[[int], object] = lambda _: None
         """Told of bytes that are about to wait here: with a whole helping of elements, not with each."""
         self.dialect: Dialect = make_dialect(self)
@@ -226,8 +227,7 @@ class Session:
         if self.is_deaf or not message:  # a dialect has nothing to say of some things
             return
         self.outbox.put(message)
-        limits = self.limits
-        if self.outbox.waiting > limits.outbound_high + limits.max_element + limits.outbound_control:
+        if len(self.outbox.buffer) > self._most_waiting:
             self.outbox.clear()
             self.break_off(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from penstock.api import ProtocolError
 from penstock.wire.reactivesocket import _layout as layout
-from penstock.wire.reactivesocket._layout import FRAMED_HEADER_SIZE, HEADER_SIZE, LENGTH_SIZE, WHOLE_RESPONSES, FrameType
+from penstock.wire.reactivesocket._layout import FRAMED_HEADER_SIZE, HEADER_SIZE, LAST_RESPONSES, LENGTH_SIZE, WHOLE_RESPONSES, FrameType
 from penstock.wire.reactivesocket._sink import ReactiveSocketSink, WireStream
 
 SHORTEST_RUN: Final = 4
@@ -147,8 +147,11 @@ class ReactiveSocketDecoder:
                         before = header
                         position = after
                         continue
-                self._judge(word, stream_id, length - HEADER_SIZE)
-                self._tell(word, stream_id, data[position + HEADER_SIZE : after])
+                if word in LAST_RESPONSES:
+                    self._sink.response(stream_id, True, True, True, data[position + HEADER_SIZE : after])  # noqa: FBT003  # in the order of the flags
+                else:
+                    self._judge(word, stream_id, length - HEADER_SIZE)
+                    self._tell(word, stream_id, data[position + HEADER_SIZE : after])
                 position = after
         finally:
             self._position = position

@@ -83,3 +83,5 @@ WHOLE_RESPONSES: Final = frozenset(
     (flags | meaningless) << FLAGS_SHIFT | FrameType.RESPONSE for flags in (WHOLE, 0) for meaningless in _MEANINGLESS
 )
 """The words of responses that are an element in one piece and do not end their stream."""
+LAST_RESPONSES: Final = frozenset((WHOLE | COMPLETE | meaningless) << FLAGS_SHIFT | FrameType.RESPONSE for meaningless in _MEANINGLESS)
+"""The words of those that do: what answers a request for one value."""
