@@ -5,9 +5,13 @@ from contextlib import suppress
 import pytest
 import trio
 
+from penstock.api import Limits, Rejected
 from penstock.runtime import Service, connect, serve
 from tests.hostile import _rs_wire as rs
 from tests.hostile._attacker import client_hello_of_tls
+
+BRIEF = Limits(goodbye_timeout=0.2, linger=0.1)
+"""A stranger does not go by itself: the server waits so long, and then it does."""
 
 RSOCKET_SETUP = bytes.fromhex("00001f 00000000 0400 0001 0000 00004e20 00015f90 00".replace(" ", ""))
 RSOCKET_RESUME = bytes.fromhex("000020 00000000 3400 0001 0000 0010".replace(" ", ""))
@@ -39,7 +43,7 @@ async def asked(address: str, said: bytes) -> bytes:
 @pytest.mark.parametrize(("said", "answer"), STRANGERS.values(), ids=STRANGERS)
 async def test_a_stranger_gets_an_answer_that_it_understands(said: bytes, answer: bytes) -> None:
     """And the server goes on: whoever speaks what is served is served."""
-    async with serve(Service(), "tcp://127.0.0.1:0") as server:
+    async with serve(Service(), "tcp://127.0.0.1:0", limits=BRIEF) as server:
         assert (await asked(server.addresses[0], said)).startswith(answer)
         async with connect(server.addresses[0]) as peer:
             await peer.wait_accepted()
@@ -48,10 +52,11 @@ async def test_a_stranger_gets_an_answer_that_it_understands(said: bytes, answer
 @pytest.mark.parametrize("said", [rs.request_stream("one", 1, 5), rs.request_response("one", 1), rs.response(1, b"x"), rs.ext(1)])
 async def test_a_client_of_reactivesocket_that_leaves_out_its_setup_is_told_so_where_more_is_spoken(said: bytes) -> None:
     """In words of its own protocol, not of the first that is served there; and the server goes on."""
-    async with serve(Service(), "tcp://127.0.0.1:0") as server:
+    async with serve(Service(), "tcp://127.0.0.1:0", limits=BRIEF) as server:
         assert await asked(server.addresses[0], said) == rs.error(0, "protocol:setup")
         async with connect(f"reactivesocket+{server.addresses[0]}") as peer:
-            await peer.wait_accepted()
+            with pytest.raises(Rejected, match="no such publisher"):  # an answer; nobody is told that it was accepted
+                await peer.request_response(b"one")
 
 
 @pytest.mark.parametrize(
@@ -64,5 +69,5 @@ async def test_a_client_of_reactivesocket_that_leaves_out_its_setup_is_told_so_w
 )
 async def test_a_protocol_of_ours_that_is_not_served_here_is_refused_in_its_own_words(url: str, said: bytes, answer: bytes) -> None:
     """A URL with a '+' serves that one alone."""
-    async with serve(Service(), url) as server:
+    async with serve(Service(), url, limits=BRIEF) as server:
         assert await asked(server.addresses[0], said) == answer
