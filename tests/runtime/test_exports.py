@@ -202,3 +202,22 @@ async def test_a_failure_and_an_end_without_a_value_reach_whoever_asked_for_one(
             nursery.cancel_scope.cancel()
         await trio.testing.wait_all_tasks_blocked()
         assert slow.cancelled
+
+
+class Unattachable(Source[Any]):
+    """A source that somebody else wrote, and that fails before it has said a word."""
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        raise PublicError("the shop is closed")
+
+
+async def test_a_source_that_cannot_begin_fails_its_stream_and_nothing_else() -> None:
+    """What it raises is the end of that stream; the connection goes on."""
+    service = numbers_service()
+    service.publish("closed", Unattachable())
+    async with serve(service, "memory://test") as server, connect(server.addresses[0]) as peer:
+        with pytest.raises(PublisherFailed, match=r"^the shop is closed$"):
+            async with peer.subscribe("closed") as stream:
+                await anext(stream)
+        async with peer.subscribe("numbers/1", serializer="json") as stream:
+            assert [number async for number in stream] == [0]

@@ -104,12 +104,34 @@ def test_what_is_no_frame_that_there_is_does_not_pass_for_one(first: bytes) -> N
     assert session.dialect.name == "rsio"
 
 
-def test_nothing_is_said_before_it_is_known_who_is_there() -> None:
-    """Four bytes of a SETUP might be RSocket 1.0's as well."""
+STRANGERS = {
+    "tls": (bytes.fromhex("16 0301 0200 0100 01fc 03"), bytes.fromhex("15 0303 0002 02 46")),
+    "http": (b"GET / HTTP/1.1\r\n", b"HTTP/1.1 400 Bad Request\r\n"),
+    "rsocket": (bytes.fromhex("00001f 00000000 0400 0001 0000 0000"), bytes.fromhex("000059 00000000 2c00 00000003") + b"this port speaks"),
+}
+
+
+@pytest.mark.parametrize("size", [1, 100])
+@pytest.mark.parametrize(("first", "answer"), STRANGERS.values(), ids=STRANGERS)
+def test_a_stranger_is_refused_in_words_that_it_understands(first: bytes, answer: bytes, size: int) -> None:
+    """However its first bytes are cut; the answer is one whole message of its own protocol."""
     session = server()
-    session.receive(b"\x00\x00\x00\x10", 0.0)
-    assert not session.take()
-    assert session.state is ConnectionState.FRESH
+    for start in range(0, len(first), size):
+        session.receive(first[start : start + size], 0.0)
+    said = bytes(session.take())
+    assert said.startswith(answer)
+    assert session.state is ConnectionState.LEAVING
+    if answer[:1] == b"\0":
+        assert len(said) == 3 + int.from_bytes(said[:3])
+
+
+def test_nothing_is_said_before_it_is_known_who_is_there() -> None:
+    """Four bytes of a SETUP might be RSocket 1.0's as well, and one byte of TLS nobody's."""
+    for first in (b"\x00\x00\x00\x10", b"GET", b"\x16"):
+        session = server()
+        session.receive(first, 0.0)
+        assert not session.take()
+        assert session.state is ConnectionState.FRESH
 
 
 def test_who_never_says_enough_is_refused_when_its_time_is_over() -> None:

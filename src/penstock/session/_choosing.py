@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ENOUGH: Final = 8
 """Bytes after which every protocol that is known here can be told."""
 
+TLS_RECORD: Final = b"\x16\x03"
+"""How a TLS client begins: a record of its handshake, of any version 3."""
+
 TLS_ALERT: Final = bytes.fromhex("15 0303 0002 02 46")
 """A fatal alert, protocol_version: what a TLS client takes for a refusal, and reports as one."""
 
@@ -46,7 +49,7 @@ def chooser(offers: Sequence[tuple[DialectKind, DialectSettings]], *, framed: bo
 
 def _may_be_known(first: bytes) -> bool:
     """More bytes may show a protocol that is not served, but has an answer."""
-    return first[:1] == b"\0" or first[:1].isalpha()
+    return first[:1] in (b"\0", TLS_RECORD[:1]) or first[:1].isalpha()
 
 
 def _what_to_do(names: Sequence[str]) -> str:
@@ -59,7 +62,7 @@ def _stranger(first: bytes, advice: str, *, framed: bool) -> tuple[str, str, byt
         return "RS.io", "not-served", rsio.encode(rsio.Goodbye(reason="protocol:not-served"))
     if not framed and reactivesocket.opens(first):
         return "ReactiveSocket", "not-served", reactivesocket.encode(reactivesocket.Error(stream_id=0, data=b"protocol:not-served"))
-    if first[:2] == b"\x16\x03":
+    if first[:2] == TLS_RECORD:
         return "TLS", "tls", TLS_ALERT
     if len(first) >= ENOUGH and first[:3].isalpha() and first[:3].isupper():
         return "HTTP", "http", _http_refusal(advice)
