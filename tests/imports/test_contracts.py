@@ -55,6 +55,7 @@ FAULTS = [
     Fault("src/penstock/operators/_new.py", "from penstock.session import Session", "In-process streams know nothing of the wire"),
     Fault("src/penstock/plugins/_new.py", "from penstock.wire import rsio", "What plugin authors import rests on api, pluggy and trio"),
     Fault("src/penstock/builtin/_new.py", "from penstock.wire import rsio", "What we ship uses the plugin surface only"),
+    Fault("src/penstock/session/_new.py", "from penstock.wire.pieces._runs import run_length", "wire.pieces is entered by its front door"),
     Fault("src/penstock/session/_new.py", "from penstock.wire.rsio._varint import encode_varint", "wire.rsio is entered by its front door"),
     Fault("src/penstock/wire/reactivesocket/_new.py", "import trio", "Codecs and session do no I/O, read no clock, roll no dice"),
     Fault(

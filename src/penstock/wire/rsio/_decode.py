@@ -3,29 +3,20 @@
 Rules of this file:
 
 * A length is judged before its body is waited for: what would be refused is refused on its header.
-* What is not complete waits in pieces, and is joined once, when enough is there: linear in the input, whatever the chunks.
 * Elements become no records. Neighbouring elements of one stream with the same header (the same id and length) are found as a *run*
-  and cut out together: the bytes at the header's places, one stride apart, are compared a column at a time.
-* What is wrong raises ProtocolError with the reason for the peer; a decoder that raised stays broken.
+  and cut out together.
+* What is wrong raises ProtocolError with the reason for the peer.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from struct import iter_unpack
-from typing import Final
 
 from penstock.api import ProtocolError
+from penstock.wire.pieces import SHORTEST_RUN, PiecewiseDecoder, deliver_run
 from penstock.wire.rsio import _layout as layout
 from penstock.wire.rsio import _messages as messages
-from penstock.wire.rsio._runs import run_length
 from penstock.wire.rsio._sink import RsioSink, WireStream
 from penstock.wire.rsio._varint import NEED_MORE, decode_varint
-
-SHORTEST_RUN: Final = 4
-"""Elements that must follow before it pays to look for a run of them."""
-
-SMALL: Final = 4096
-"""Pieces below this are joined while they wait, so that none is much smaller than what it costs to keep it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +31,18 @@ class WireLimits:
     extensions: int = 64
 
 
-class RsioDecoder:
+class RsioDecoder(PiecewiseDecoder):
     """Feed it chunks; it tells `sink` every message that is complete."""
 
-    __slots__ = ("_data", "_element", "_failed", "_limits", "_need", "_pieces", "_position", "_readers", "_sink", "_streams", "_waiting")
+    __slots__ = ("_element", "_limits", "_readers", "_sink", "_streams")
 
     def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits | None = None) -> None:
         """`streams` is the sink's own table, by id: what has begun, and what must still be delimited though nobody reads it."""
+        super().__init__(need=1)
         self._sink = sink
         self._streams = streams
         self._limits = limits or WireLimits()
         self._element = min(self._limits.frame, self._limits.element)  # one that comes whole is a message, too
-        self._data = b""  # what is being decoded, from _position on
-        self._position = 0
-        self._pieces: list[bytes] = []  # what arrived after it; joined when there is enough
-        self._waiting = 0  # bytes in _pieces
-        self._need = 1  # bytes from _position on without which no message can be complete
-        self._failed: ProtocolError | None = None
         self._readers: dict[int, Callable[[bytes, int], int]] = {
             layout.CLIENT_HELLO: self._hello,
             layout.SERVER_HELLO: self._hello,
@@ -73,37 +59,6 @@ class RsioDecoder:
             layout.ON_COMPLETE: self._on_complete,
             layout.ON_ERROR: self._on_error,
         }
-
-    @property
-    def held(self) -> int:
-        """Bytes that have arrived and are not decoded yet."""
-        return len(self._data) - self._position + self._waiting
-
-    def feed(self, data: bytes, *, most: int = 1 << 62) -> bool:
-        """Take `data` and decode at most `most` messages (a run counts as one); return whether some may be left to decode.
-
-        Call it with no data to go on. Raises ProtocolError, now and ever after, for what RS.io does not allow.
-        """
-        if self._failed is not None:
-            raise self._failed
-        if data:
-            if len(data) < SMALL and self._pieces and len(self._pieces[-1]) < SMALL:
-                self._pieces[-1] += data  # byte by byte, a message would cost forty times its size in objects
-            else:
-                self._pieces.append(data)
-            self._waiting += len(data)
-        if self.held < self._need:
-            return False
-        if self._pieces:
-            self._data = b"".join((self._data[self._position :], *self._pieces)) if self.held > self._waiting else b"".join(self._pieces)
-            self._pieces.clear()
-            self._waiting = self._position = 0
-        try:
-            return self._decode(most)
-        except ProtocolError as broken:
-            self._failed = broken
-            self._data = b""
-            raise
 
     def _decode(self, most: int) -> bool:
         data, end, readers = self._data, len(self._data), self._readers
@@ -153,20 +108,8 @@ class RsioDecoder:
             return self._wait_for(end - start)
         stride = end - start
         if end + SHORTEST_RUN * stride <= len(data) and data.startswith(data[start:position], end):
-            return self._run(data, start, position - start, size, stream)
+            return deliver_run(data, start, position - start, stride, stream)
         stream.arrived(data[position:end])
-        return end
-
-    def _run(self, data: bytes, start: int, head: int, size: int, stream: WireStream) -> int:
-        """Cut out a run of elements that share a header; it may be of one."""
-        stride = head + size
-        count = run_length(data, start, head, stride)
-        end = start + count * stride
-        if count == 1:
-            stream.arrived(data[start + head : end])
-            return end
-        elements = [element for (element,) in iter_unpack(f"{head}x{size}s", memoryview(data)[start:end])]
-        stream.arrived_run(elements)
         return end
 
     def _on_next_packed(self, data: bytes, start: int) -> int:
