@@ -398,7 +398,7 @@ def _stubborn() -> Service:
     return service
 
 
-# --- what is small is sent at once
+# --- what goes without waiting is sent at once
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
@@ -414,6 +414,51 @@ async def test_what_does_not_go_at_once_is_the_writer_s(monkeypatch: pytest.Monk
             ):
                 assert [number async for number in stream] == list(range(count))
                 assert [number async for number in other] == list(range(count))
+
+
+@pytest.mark.parametrize("size", [64, 1000, 40_000])
+async def test_what_goes_at_once_needs_no_deadline(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """While the transport takes all there is, however much has gathered, nobody waits for it."""
+    service, at_once = Service(), []
+    now, send = SocketConnection.send_now, SocketConnection.send
+
+    @service.publisher("blocks")
+    async def blocks() -> AsyncIterator[bytes]:
+        for number in range(300_000 // size):
+            yield number.to_bytes(size, "big")
+
+    def counted(connection: SocketConnection, data: Bytes, /) -> int:
+        at_once.append(len(data))
+        return now(connection, data)
+
+    async def refused(connection: SocketConnection, data: Bytes, /) -> None:
+        assert len(data) == 0, "something had to wait"
+        await send(connection, data)
+
+    monkeypatch.setattr(SocketConnection, "send_now", counted)
+    monkeypatch.setattr(SocketConnection, "send", refused)
+    async with serve(service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+        async with peer.subscribe("blocks", demand=max(1, 40_000 // size)) as stream:
+            assert [int.from_bytes(block, "big") async for block in stream] == list(range(300_000 // size))
+    assert max(at_once) > 20_000
+
+
+@pytest.mark.parametrize("most", [0, 4097, 65_536])
+async def test_what_is_left_of_much_is_the_writer_s_as_well(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Parts of large elements among it: all of it arrives, in order."""
+    service = Service()
+    now = SocketConnection.send_now
+
+    @service.publisher("blocks/{size}")
+    async def blocks(size: int) -> AsyncIterator[bytes]:
+        for number in range(3_000_000 // size):
+            yield number.to_bytes(size, "big")
+
+    monkeypatch.setattr(SocketConnection, "send_now", lambda connection, data: now(connection, data[:most]) if most else 0)
+    async with serve(service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+        for size in (500, 300_000):
+            async with peer.subscribe(f"blocks/{size}", demand=1024) as stream:
+                assert [int.from_bytes(block, "big") async for block in stream] == list(range(3_000_000 // size))
 
 
 async def test_a_stream_of_one_takes_one_message_each_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ class Connection(ABC):
     def send_now(self, data: Bytes, /) -> int:
         """Send what goes without waiting, from the beginning of `data`, and return how many bytes that was; 0 where nothing does.
 
-        For small messages, which are spared the turn of a task that way. Never called while `send` is at work. A transport need not write
+        So messages are spared a deadline, and the turn of a task. Never called while `send` is at work. A transport need not write
         it; one that is framed sends a message whole or not at all. Raises as `send` does.
         """
         return 0

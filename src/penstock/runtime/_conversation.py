@@ -3,8 +3,8 @@
 Rules of this file:
 
 * Nothing is written but by the writer, and nobody's cancellation reaches it: a send that was cut short would leave half a message.
-  Only what is small and goes without waiting is sent in its place, by who has said it, while nothing of the writer's is under way;
-  what is left of that is the writer's again.
+  Only what goes without waiting is sent in its place, by who has said it, while nothing of the writer's is under way; what is left of
+  that is the writer's again.
   So crew, writer and timer are shielded; cancelling the conversation says goodbye, waits for its answer within the deadline, and
   then ends them.
 * Nor does a cancellation reach the publishers: a goodbye stops each in its own way. One that was cancelled beforehand would look to its
@@ -42,8 +42,9 @@ MESSAGES_A_TURN = 64
 MOMENT = 0.05
 """Seconds between two looks at what is due, at most, while much arrives. Nothing that becomes due is measured so finely."""
 
-SMALL = 4096
-"""Bytes that are sent at once, if the transport takes them without waiting. More is gathered, and has a deadline."""
+AT_ONCE = 128 << 10
+"""Bytes that are sent at once, if the transport takes them without waiting: what gathers up to the high-water mark, and as much again of
+large elements. What the transport leaves, as one does whose peer is slow, has a deadline: to have none costs less for each message."""
 
 NO_BUDGET = 1 << 62
 """A connection that this side opened is alone: its own bounds are enough."""
@@ -326,9 +327,9 @@ class Conversation:
         return data
 
     def _send_now(self, data: bytearray) -> bool:
-        """Send what goes without waiting, if it is little; return whether that was all."""
+        """Send what goes without waiting, if it is not very much; return whether that was all."""
         sent = 0
-        if len(data) <= SMALL and not self.connection.framed:
+        if len(data) <= AT_ONCE and not self.connection.framed:
             try:
                 sent = self.connection.send_now(data)
             except Exception as error:  # boundary: a transport, perhaps somebody's plugin
