@@ -137,8 +137,12 @@ async def test_what_needs_no_answer_is_dropped_where_there_are_too_many() -> Non
     assert heard[2:] == [b"last"]
 
 
-async def test_a_setup_function_is_not_waited_for_when_its_client_is_gone(autojump_clock: trio.testing.MockClock) -> None:
-    """It is cancelled when its time is over, for until then nothing is read of who is there."""
+@pytest.mark.parametrize("place", ["memory://r", "memory-framed://r"])
+@pytest.mark.parametrize("behind", [0, 1, 50], ids=["nothing", "a request", "many"])
+async def test_a_setup_function_is_not_waited_for_when_its_client_is_gone(
+    autojump_clock: trio.testing.MockClock, place: str, behind: int
+) -> None:
+    """It is cancelled at once, whatever the client has asked for in the meantime: none of that is done."""
     seen: list[str] = []
 
     async def setup(data: bytes) -> bool:
@@ -148,14 +152,61 @@ async def test_a_setup_function_is_not_waited_for_when_its_client_is_gone(autoju
             seen.append("cancelled")
         return True
 
-    async with serve(Service(setup=setup), "reactivesocket+memory://r") as server, trio.open_nursery() as nursery:
-        connection = await raw_connection(nursery, server.addresses[0])
-        await connection.send(reactivesocket.encode(reactivesocket.Setup()))
-        await trio.testing.wait_all_tasks_blocked()
+    service = Service(setup=setup)
+
+    @service.request_response
+    async def asked(data: bytes) -> bytes:
+        seen.append("asked")
+        return data
+
+    async with serve(service, f"reactivesocket+{place}") as server, trio.open_nursery() as nursery:
+        connection = await raw_connection(nursery, place)
+        frames = [reactivesocket.Setup(), *(reactivesocket.RequestResponse(stream_id=1 + 2 * each) for each in range(behind))]
+        for frame in frames:
+            await connection.send(reactivesocket.encode(frame, framed=connection.framed))
+            await trio.testing.wait_all_tasks_blocked()
         await connection.abort()
-        await trio.sleep(Limits().handshake_timeout + 1)
+        await trio.testing.wait_all_tasks_blocked()
         assert seen == ["cancelled"]
         assert server.peers == ()
+        await trio.sleep(0.1)
+        assert not server._connections
+
+
+@pytest.mark.parametrize("place", ["memory://r", "memory-framed://r"])
+async def test_what_is_asked_while_it_is_examined_who_asks_is_done_in_its_order_afterwards(place: str) -> None:
+    """However it was cut, and what comes later as well; more than may wait stays where it is until then."""
+    let_in, heard_all, seen = trio.Event(), trio.Event(), []
+
+    async def setup(data: bytes) -> None:
+        await let_in.wait()
+
+    service = Service(setup=setup)
+
+    @service.fire_and_forget
+    async def said(data: bytes) -> None:
+        seen.append(int(data[:4]))
+        if len(seen) == 200:
+            heard_all.set()
+
+    async with serve(service, f"reactivesocket+{place}") as server, trio.open_nursery() as nursery:
+        connection = await raw_connection(nursery, place)
+
+        async def say() -> None:
+            await connection.send(reactivesocket.encode(reactivesocket.Setup(), framed=connection.framed))
+            for number in range(200):
+                frame = reactivesocket.RequestFnf(stream_id=1 + 2 * number, data=b"%04d" % number + bytes(1000))
+                await connection.send(reactivesocket.encode(frame, framed=connection.framed))
+
+        nursery.start_soon(say)
+        await trio.testing.wait_all_tasks_blocked()
+        assert seen == []
+        (conversation,) = server._peers
+        assert Limits().preauth_bytes <= conversation.held() <= Limits().preauth_bytes + Limits().receive_chunk
+        let_in.set()
+        await heard_all.wait()
+        assert seen == list(range(200))
+        await connection.abort()
 
 
 @pytest.mark.parametrize("error", [PublicError("not today"), Rejected("not today"), ValueError("a secret")])

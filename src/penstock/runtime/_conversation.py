@@ -26,6 +26,7 @@ import trio
 from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PublisherStopped
 from penstock.core import CLEANUP_SECONDS, Report, tell
 from penstock.plugins import Connection
+from penstock.runtime._ahead import Ahead
 from penstock.runtime._asking import Asking
 from penstock.runtime._budget import Budget
 from penstock.runtime._closing import close
@@ -102,6 +103,7 @@ class Conversation:
         self._crew = Crew(self._hear, self._settled, turn=limits.turn)
         self._has_more = False  # some of what has arrived was not acted on yet
         self._unread = LINGER_BYTES  # that are still read after the end
+        self._ahead: Ahead | None = None  # where more is read than was acted on
         self._turn_ends = 0.0
         self._writer: trio.lowlevel.Task | None = None
         self._is_talking = False
@@ -153,7 +155,7 @@ class Conversation:
 
     def held(self) -> int:
         """Return how many bytes all buffers of the connection hold."""
-        return self.session.held() + self._in_flight
+        return self.session.held() + self._in_flight + (0 if self._ahead is None else self._ahead.held)
 
     def cut(self, held: int, budget: int, /) -> None:
         """Say goodbye because this connection holds the most, and all of them too much."""
@@ -247,9 +249,9 @@ class Conversation:
     async def _communicate(self) -> None:
         """Writer, timer, and who waits for the end."""
         with self._communication:
-            async with trio.open_nursery() as nursery:
+            async with trio.open_nursery() as self._communicating:
                 for work in (self._write, self._keep_time, self._mourn):
-                    nursery.start_soon(work)
+                    self._communicating.start_soon(work)
 
     async def _hear(self) -> bool:
         """Wait for what arrives and act on it, for one turn; return False where nothing comes any more."""
@@ -257,10 +259,9 @@ class Conversation:
         if self._has_more:
             await self._rest_a_turn()
         else:
-            arrived = await self._receive() if self._unread > 0 else None
+            arrived = await (self._receive() if self._ahead is None else self._catch_up(self._ahead)) if self._unread > 0 else None
             if arrived is None:
-                self._silent.set()
-                self._cut.set()
+                self._fall_silent()
                 return False
             if self._over.is_set():
                 self._unread -= len(arrived)
@@ -278,12 +279,28 @@ class Conversation:
 
     async def _rest_a_turn(self) -> None:
         """Between two turns of acting on what has arrived."""
-        if self.session.is_paused:
-            await self.is_open.wait()  # who is there is being examined; the time for that is the handshake's
+        if self.session.is_paused:  # who is there is being examined; the time for that is the handshake's
+            self._ahead = Ahead(self._receive, self._limits.preauth_bytes)
+            self._communicating.start_soon(self._read_ahead, self._ahead)
+            await self.is_open.wait()
         elif monotonic() > self._turn_ends or self.session.outbox.answers >= MESSAGES_A_TURN:
             # Where many answers wait the writer gets a turn, so that they pile up only where the peer does not read them.
             await trio.lowlevel.checkpoint()
             self._turn_ends = monotonic() + self._limits.turn
+
+    async def _read_ahead(self, ahead: Ahead) -> None:
+        if await ahead.read():
+            self._fall_silent()
+
+    async def _catch_up(self, ahead: Ahead) -> bytes | bytearray | None:
+        data = await ahead.take()
+        if ahead.is_over:
+            self._ahead = None
+        return data
+
+    def _fall_silent(self) -> None:
+        self._silent.set()
+        self._cut.set()
 
     def _settled(self) -> None:
         """All that was heard was acted on, and what it began has said its first: answer."""

@@ -71,7 +71,7 @@ class Session:
         self.epitaph: tuple[str, Exception | None] = ("closed", None)
         """Why it ends: a token, or what the peer gave as its reason; and the fault, where it is no plain goodbye."""
         self.is_paused: bool = False
-        """The peer's introduction is being examined: until `admit` nothing that arrives is looked at, and nothing should be read."""
+        """The peer's introduction is being examined: until `admit` nothing that arrives is looked at, and little should be read."""
         self.retirement: Retirement = Retirement(self)
         self.partials: int = 0
         self.partial_bytes: int = 0
