@@ -177,7 +177,7 @@ async def test_many_requests_wait_for_room_and_none_is_lost() -> None:
 
 async def test_a_stream_that_ends_without_a_value_says_so() -> None:
     """A peer may complete a request for one value with nothing."""
-    answer = Answer(Company(lambda: None))
+    answer = Answer(Company(int, int))
     answer.on_complete()
     answer.on_error(ValueError("late"))
     with pytest.raises(NoElement):

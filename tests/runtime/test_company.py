@@ -1,5 +1,7 @@
 """Those who were answered together ask again together."""
 
+from contextlib import AsyncExitStack
+
 import pytest
 import trio
 import trio.testing
@@ -9,7 +11,7 @@ from penstock.builtin._socket_connection import SocketConnection
 from penstock.plugins import Bytes
 from penstock.runtime import _company as company_module
 from penstock.runtime import connect, serve
-from penstock.runtime._company import MOMENT, MOST, Company
+from penstock.runtime._company import FEW, MOMENT, MOST, Company
 from tests.runtime._requests import Handlers
 
 
@@ -18,10 +20,14 @@ class Sent:
 
     def __init__(self) -> None:
         self.times = 0
-        self.company = Company(self.send)
+        self.roused = 0
+        self.company = Company(self.send, self.rouse)
 
     def send(self) -> None:
         self.times += 1
+
+    def rouse(self) -> None:
+        self.roused += 1
 
 
 @pytest.fixture
@@ -86,6 +92,20 @@ def test_who_has_much_to_do_delays_the_others_by_no_more_than_that(clock: list[f
     assert sent.times == 1
 
 
+def test_many_who_begin_at_a_time_are_the_writer_s(clock: list[float]) -> None:
+    """All but the first few, until something comes from the peer; and each of them rouses it, for it may have been there between."""
+    sent = Sent()
+    for _ in range(FEW + 3):
+        sent.company.say()
+    assert (sent.times, sent.roused) == (FEW, 3)
+    for _ in range(MOST - 3):
+        sent.company.say()
+    assert (sent.times, sent.roused) == (FEW + 1, MOST)
+    sent.company.alone = 0
+    sent.company.say()
+    assert (sent.times, sent.roused) == (FEW + 2, MOST)
+
+
 @pytest.fixture
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of what goes to sockets at once."""
@@ -119,6 +139,37 @@ async def test_many_in_flight_take_fewer_messages_than_requests_and_one_takes_it
                     nursery.start_soon(ask, rounds)
             assert max(writes) > 60
             assert len(writes) < 2 * rounds * in_flight * 0.9
+
+
+@pytest.mark.parametrize("in_flight", [1, FEW, FEW + 1, 100])
+async def test_many_requests_that_begin_at_a_time_take_few_messages(writes: list[int], in_flight: int) -> None:
+    """The first ones their own, the others a message for several; and the last of them is not left behind."""
+    async with serve(Handlers().service, "tcp://127.0.0.1:0") as server:
+        async with connect("reactivesocket+" + server.addresses[0]) as peer:
+            assert await peer.request_response(b"ab") == b"ba"
+            await trio.testing.wait_all_tasks_blocked()
+            writes.clear()
+            answers: list[bytes] = []
+
+            async def ask() -> None:
+                answers.append(await peer.request_response(b"ab"))
+
+            with trio.fail_after(5):
+                async with trio.open_nursery() as nursery:
+                    for _ in range(in_flight):
+                        nursery.start_soon(ask)
+            assert answers == [b"ba"] * in_flight
+            assert sum(size == 18 for size in writes) <= 2 * (FEW + 1)
+
+
+async def test_streams_are_opened_many_at_a_time_and_one_after_another(writes: list[int]) -> None:
+    """What nobody else would send is the writer's."""
+    async with serve(Handlers().service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+        with trio.fail_after(5):
+            for count in (1, FEW, 3 * FEW):
+                async with AsyncExitStack() as stack:
+                    streams = [await stack.enter_async_context(peer.subscribe("numbers/2", serializer="json")) for _ in range(count)]
+                    assert [[number async for number in stream] for stream in streams] == [[0, 1]] * count
 
 
 async def test_what_was_said_is_sent_though_those_who_are_due_do_other_things() -> None:

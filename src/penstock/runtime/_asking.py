@@ -16,10 +16,10 @@ class Asking:
 
     __slots__ = ("_roomy", "_session", "_watch", "company", "is_speaking")
 
-    def __init__(self, session: Session, watch: Watch, send: Callable[[], None]) -> None:
+    def __init__(self, session: Session, watch: Watch, send: Callable[[], None], rouse: Callable[[], None]) -> None:
         self.is_speaking: bool = False
         """Something is being said, which will be sent from here: the writer need not come for it."""
-        self.company: Company = Company(send)
+        self.company: Company = Company(send, rouse)
         self._session = session
         self._watch = watch
         self._roomy: trio.Event | None = None  # made when somebody waits

@@ -108,7 +108,7 @@ class Conversation:
         self._writer: trio.lowlevel.Task | None = None
         self._is_talking = False
         """The writer is at work, or waits for some."""
-        self.asking: Asking = Asking(self.session, watch, self._say)
+        self.asking: Asking = Asking(self.session, watch, self._say, self._rouse)
         self._timer = trio.CancelScope()
         self._looked_at = float("-inf")  # when the session was last asked what is due
         watch.begin(lambda: self.session.is_deaf)
@@ -272,6 +272,7 @@ class Conversation:
             self._has_more = self.session.receive(data, trio.current_time(), most=MESSAGES_A_TURN) or self.session.is_paused
         finally:
             self._crew.is_acting = False
+        self.asking.company.alone = 0
         if not self._has_more:
             self._retime_soon()
         self.budget.moved(len(data))
