@@ -28,6 +28,7 @@ class RsPeer(Line):
         self._reader = rs.FrameReader(framed=connection.framed)
         self._probe = PROBE - 2
         self.frames: list[Frame] = []
+        self._of_stream: dict[int, list[Frame]] = {}  # some requirements take thousands of streams, and ask for each after each read
 
     # --- saying
 
@@ -60,7 +61,9 @@ class RsPeer(Line):
 
     def arrived(self, data: bytes) -> None:
         """Take the frames out of what came."""
-        self.frames += self._reader.take(data)
+        for frame in self._reader.take(data):
+            self.frames.append(frame)
+            self._of_stream.setdefault(frame.stream, []).append(frame)
         if self._reader.broken:
             fail(f"the target sent {self._reader.broken}; {self.story()}")
 
@@ -87,7 +90,7 @@ class RsPeer(Line):
 
     def on(self, stream: int, *kinds: int) -> list[Frame]:
         """Return the frames of those types, of responses and errors if none is named, that came for a stream."""
-        return [frame for frame in self.frames if frame.stream == stream and frame.type in (kinds or (rs.RESPONSE, rs.ERROR))]
+        return [frame for frame in self._of_stream.get(stream, ()) if frame.type in (kinds or (rs.RESPONSE, rs.ERROR))]
 
     def of(self, *kinds: int) -> list[Frame]:
         """Return the frames of those types."""

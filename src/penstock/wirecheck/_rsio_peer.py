@@ -30,6 +30,7 @@ class RsioPeer(Line):
         self._reader = io.MessageReader()
         self._probe = PROBE - 1
         self.messages: list[Message] = []
+        self._of_stream: dict[int, list[Message]] = {}  # some requirements take thousands of streams, and ask for each after each read
 
     async def subscribe(self, stream: int, demand: int, name: str) -> None:
         """Subscribe to a publisher of the target's."""
@@ -37,7 +38,9 @@ class RsioPeer(Line):
 
     def arrived(self, data: bytes) -> None:
         """Take the messages out of what came."""
-        self.messages += self._reader.take(data)
+        for message in self._reader.take(data):
+            self.messages.append(message)
+            self._of_stream.setdefault(message.stream, []).append(message)
         if self._reader.broken:
             fail(f"the target sent {self._reader.broken}; {self.story()}")
 
@@ -63,7 +66,7 @@ class RsioPeer(Line):
     def on(self, stream: int, *kinds: int) -> list[Message]:
         """Return what a publisher has said for a stream of ours, of those types or of any."""
         wanted = kinds or tuple(range(io.ON_SUBSCRIBE, io.ON_ERROR + 1))
-        return [message for message in self.messages if message.stream == stream and message.type in wanted]
+        return [message for message in self._of_stream.get(stream, ()) if message.type in wanted]
 
     def elements(self, stream: int) -> list[bytes]:
         """Return the elements of a stream: single, unpacked, or joined from their parts."""
