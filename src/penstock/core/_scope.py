@@ -129,7 +129,7 @@ class Scope:
             if rest is not None:
                 raise rest from None
         finally:
-            del rest  # it refers to this frame, and through it to all that the task held
+            del raised, rest  # they refer to this frame, and through it to all that the task held
 
     async def _run(self, work: Callable[[], Awaitable[None]], cancel_scope: trio.CancelScope) -> None:
         try:
