@@ -42,6 +42,18 @@ class PiecewiseDecoder(ABC):
         """
         if self._failed is not None:
             raise self._failed
+        if len(data) >= self._need and not (self._data or self._pieces):
+            self._data, self._position = data, 0  # nothing was left of what came before, as most of the time
+        elif not self._gather(data):
+            return False
+        try:
+            return self._decode(most)
+        except ProtocolError as broken:
+            self._fail(broken)
+            raise
+
+    def _gather(self, data: bytes) -> bool:
+        """Keep `data` behind what is there; return whether that is enough, and then join it."""
         if data:
             if len(data) < SMALL and self._pieces and len(self._pieces[-1]) < SMALL:
                 self._pieces[-1] += data  # byte by byte, a message would cost forty times its size in objects
@@ -54,11 +66,7 @@ class PiecewiseDecoder(ABC):
             self._data = b"".join((self._data[self._position :], *self._pieces)) if self.held > self._waiting else b"".join(self._pieces)
             self._pieces.clear()
             self._waiting = self._position = 0
-        try:
-            return self._decode(most)
-        except ProtocolError as broken:
-            self._fail(broken)
-            raise
+        return True
 
     @abstractmethod
     def _decode(self, most: int) -> bool:
