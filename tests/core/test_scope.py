@@ -1,6 +1,8 @@
 """A scope owns tasks: it starts them, stops them one by one or all, waits for them, and keeps their failures from its nursery."""
 
+import gc
 import logging
+import weakref
 from functools import partial
 
 import pytest
@@ -281,3 +283,23 @@ def test_a_cleanup_timeout_is_a_finite_time() -> None:
     assert check_cleanup_timeout(CLEANUP_SECONDS) == 5
     with pytest.raises(UsageError, match=r"^cleanup_timeout is inf; it is a time in seconds, 0 or more, and finite$"):
         check_cleanup_timeout(float("inf"))
+
+
+async def test_a_task_that_is_cancelled_from_outside_keeps_nothing_that_it_held() -> None:
+    """Not until the next collection either: what is passed on does not refer to the frame that passes it on."""
+    held: list[weakref.ref[set[str]]] = []
+
+    async def work() -> None:
+        element = set("an element")
+        held.append(weakref.ref(element))
+        await trio.sleep_forever()
+
+    gc.disable()
+    try:
+        async with trio.open_nursery() as nursery:
+            Scope(nursery).spawn(work, name="work")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        assert [each() for each in held] == [None]
+    finally:
+        gc.enable()

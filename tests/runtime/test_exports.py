@@ -272,3 +272,24 @@ async def test_a_source_that_cannot_begin_fails_its_stream_and_nothing_else() ->
                 await anext(stream)
         async with peer.subscribe("numbers/1", serializer="json") as stream:
             assert [number async for number in stream] == [0]
+
+
+@pytest.mark.parametrize(
+    ("raised", "heard"), [(PublicError("closed on Sundays"), "closed on Sundays"), (ValueError("a secret"), "the publisher failed")]
+)
+async def test_a_function_that_makes_no_publisher_refuses_by_raising(raised: Exception, heard: str) -> None:
+    """The peer hears what was meant for it, its own side hears everything, and the connection goes on."""
+    service, told = numbers_service(), []
+
+    @service.publisher("shop")
+    def shop() -> list[bytes]:
+        raise raised
+
+    async with serve(service, "memory://test", on_violation=told.append) as server, connect(server.addresses[0]) as peer:
+        with pytest.raises(Rejected, match=heard) as refused:
+            async with peer.subscribe("shop") as stream:
+                await anext(stream)
+        async with peer.subscribe("numbers/1", serializer="json") as stream:
+            assert [number async for number in stream] == [0]
+    assert "secret" not in str(refused.value)
+    assert told == [raised]
