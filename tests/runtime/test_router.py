@@ -180,3 +180,12 @@ def test_a_partial_and_an_object_that_is_called_are_functions_too() -> None:
     for function, expected in ((partial(ticks, "EURUSD"), ("EURUSD", 7)), (Source(), 7)):
         route = Route(Pattern.parse("ticks/{number}"), function, peer_type=Peer)
         assert route.bind({"number": "7"}, {}, None)() == expected
+
+
+def test_data_that_is_no_name_is_told_from_one_without_looking_closely() -> None:
+    """As it arrives, in bytes; whatever may be a name is looked up."""
+    made = router(("ticks/all", lambda: None), ("größe", lambda: None), ("ticks/{symbol}", lambda symbol: symbol))
+    for name in ("ticks/all", "ticks/all?x=1", "größe", "ticks/ACME", "any/thing", "größe?"):
+        assert made.may_find(name.encode()), name
+    for data in (b"", b"ticks", b"ticks/all/of", bytes(64), b"\xff"):
+        assert not made.may_find(data), data

@@ -100,10 +100,16 @@ class Crew:
         due, turn_ends = self._due, monotonic() + self._turn
         while due:
             work = due.popleft()
+            running, context = work[0](*work[1]), copy_context()
             self.is_acting = True
             try:
-                if not await _tried(work[0](*work[1]), copy_context(), self._hand_over, work):
-                    return False
+                trap = context.run(running.send, None)
+            except StopIteration:
+                pass  # it is done, and has not waited
+            else:
+                self._hand_over(work)
+                await _go_on(running, context, trap)
+                return False
             finally:
                 self.is_acting = False
             if due and monotonic() > turn_ends:
@@ -137,13 +143,8 @@ class Crew:
 
 
 @coroutine
-def _tried(work: Coroutine[Any, Any, None], context: Context, waits: Callable[[Work], None], told: Work) -> Generator[Any, Any, bool]:
-    """Run `work` in `context` to its end; return whether it came there without waiting. `waits` is called once, when it first has to."""
-    try:
-        trap = context.run(work.send, None)
-    except StopIteration:
-        return True
-    waits(told)
+def _go_on(work: Coroutine[Any, Any, None], context: Context, trap: Any) -> Generator[Any, Any, None]:
+    """Run `work` in `context` to its end; what it has to wait for first is in `trap`."""
     while True:
         try:
             sent = yield trap
@@ -158,4 +159,4 @@ def _tried(work: Coroutine[Any, Any, None], context: Context, waits: Callable[[W
         try:
             trap = context.run(resume, value)
         except StopIteration:
-            return False
+            return

@@ -55,24 +55,22 @@ class Exports:
         found = self._find(stream, peer)
         if found is None:
             return
-        # A handler begins at once: what it answers was asked for with the request.
-        source, size = (None, 0) if isinstance(found, Handler) else (found[0].source, found[0].element_size)
-        idle = source is not None and waits_for_demand(source)
-        if not idle or stream.available:
-            self._made[stream] = found  # what the user's function has made is not made twice
         if self._watch is not None:
             self._watch.serving(stream)
-        stream.accept(element_size=size, idle_until_demand=idle)
+        if isinstance(found, Handler):
+            self._reply(stream, found, peer)
+            return
+        publication, _ = found
+        idle = waits_for_demand(publication.source)
+        if not idle or stream.available:
+            self._made[stream] = found  # what the user's function has made is not made twice
+        stream.accept(element_size=publication.element_size, idle_until_demand=idle)
 
     def attach(self, stream: Outbound, peer: Peer) -> None:
         """Begin a stream that was accepted. One that was idle is looked up again: until now only its name was kept."""
         found = self._made.pop(stream, None) or self._find(stream, peer)
         crew, session, watch = self._crew, self._session, self._watch
-        if found is None or crew is None or session is None or watch is None or self._replies is None:
-            return
-        if isinstance(found, Handler):
-            subscriber = watch.counted(stream, stream)
-            subscriber.on_subscribe(Reply(self._replies, found, stream, subscriber, peer))
+        if found is None or isinstance(found, Handler) or crew is None or session is None or watch is None:
             return
         publication, serializer = found
         tenant = _Tenant(session, stream.when_over, self._stopped)
@@ -88,6 +86,13 @@ class Exports:
             publication.source.attach(watch.counted(stream, _subscriber(stream, serializer, one=one)), scope)
         except Exception as error:  # boundary: attach of a source that somebody else wrote
             stream.on_error(error)
+
+    def _reply(self, stream: Outbound, handler: Handler, peer: Peer) -> None:
+        """Let a handler answer at once: its answer was asked for with the request."""
+        if self._replies is not None and self._watch is not None:
+            stream.accept_at_once()
+            subscriber = self._watch.counted(stream, stream)
+            subscriber.on_subscribe(Reply(self._replies, handler, stream, subscriber, peer))
 
     def introduced(self, data: bytes, peer: Peer) -> None:
         """Examine who connects."""

@@ -111,6 +111,7 @@ class Router:
         self._routes: dict[tuple[str | None, ...], Route] = {}
         self._literal: dict[str, Route] = {}  # of these, those without parameters: most, and found at once
         self._patterns: dict[int, list[Route]] = {}  # the others, by the number of their segments
+        self._encoded: set[bytes] = set()  # the names of the literal ones, as they arrive
 
     def add(self, route: Route) -> None:
         """Add a route. Raises UsageError where another one matches the same names."""
@@ -125,9 +126,15 @@ class Router:
         self._routes = dict(sorted(self._routes.items(), key=lambda item: [segment is None for segment in item[0]]))
         if None not in shape:
             self._literal[route.pattern.text] = route
+            self._encoded.add(route.pattern.text.encode())
         else:
             alike = [each for segments, each in self._routes.items() if len(segments) == len(shape) and None in segments]
             self._patterns[len(shape)] = alike
+
+    def may_find(self, name: bytes) -> bool:
+        """Return whether a name, as it arrived, may lead somewhere: what is no name at all is told from one without looking closely."""
+        path = name.partition(b"?")[0]
+        return path in self._encoded or path.count(b"/") + 1 in self._patterns
 
     def find(self, name: str) -> tuple[Route, dict[str, str], dict[str, str]]:
         """Return the route for a name, with its parameters. Raises NoMatch."""

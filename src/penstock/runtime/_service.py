@@ -172,7 +172,7 @@ class Service:
         return None if self._setup is None else self._setup(data, peer)
 
     def _named(self, request: Request, peer: Peer) -> Publication | None:
-        if len(request.data) > LONGEST_NAME:
+        if len(request.data) > LONGEST_NAME or not self._router.may_find(request.data):
             return None
         try:
             name = request.data.decode()

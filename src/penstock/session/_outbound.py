@@ -122,6 +122,12 @@ class Outbound(Ledger, Subscriber[bytes]):
         if self.available or not idle_until_demand:
             self._begin()
 
+    def accept_at_once(self) -> None:
+        """Begin, where elements have no one size and the owner attaches the publisher right behind this."""
+        said = self._session.dialect.begin(self.id, 0)
+        if said:
+            self._session.send(said)
+
     def refuse(self, text: str) -> None:
         """End before it began."""
         self._session.churned(self)

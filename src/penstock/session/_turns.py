@@ -67,6 +67,8 @@ class Turns:
 
     def leave(self, sender: Turner) -> None:
         """Forget a stream that has ended."""
+        if not (self._queue or self._waiting or self._begun):
+            return
         if sender in self._queue:
             self._queue.remove(sender)
         self._waiting.pop(sender, None)

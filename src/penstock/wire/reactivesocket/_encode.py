@@ -15,8 +15,10 @@ from penstock.wire.reactivesocket._layout import FrameType
 
 _pack_header: Final = layout.HEADER.pack
 
+_RESPONSE: Final = layout.VERSION << layout.VERSION_SHIFT | FrameType.RESPONSE
+
 _REQUEST_RESPONSE: Final = layout.VERSION << layout.VERSION_SHIFT | FrameType.REQUEST_RESPONSE
-"""The word of such a request: it has no flags."""
+"""The words of these, without flags: such a request has none."""
 
 
 def encode(frame: frames.Frame, *, framed: bool = False) -> bytes:  # noqa: PLR0911  # a return for each kind of frame
@@ -47,7 +49,10 @@ def encode(frame: frames.Frame, *, framed: bool = False) -> bytes:  # noqa: PLR0
 
 def response_header(stream_id: int, length: int, flags: int = layout.WHOLE, *, framed: bool = False) -> bytes:
     """Return what stands before `length` bytes of a response; `flags` are of BEGIN, END, COMPLETE."""
-    return _header(FrameType.RESPONSE, flags, stream_id, length, framed=framed)
+    whole = layout.HEADER_SIZE + length
+    if framed or whole > layout.LARGEST_LENGTH or not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
+        return _header(FrameType.RESPONSE, flags, stream_id, length, framed=framed)
+    return _pack_header(whole, flags << layout.FLAGS_SHIFT | _RESPONSE, stream_id)
 
 
 def request_n(stream_id: int, demand: int, *, framed: bool = False) -> bytes:
