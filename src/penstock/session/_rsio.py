@@ -176,19 +176,24 @@ class RsioDialect:
         if not self._session.is_deaf:
             self._session.peer_requested(subscriber, demand)
 
+    def began(self, subscriber: int, element_size: int) -> None:
+        """Take an onSubscribe: what follows could not be delimited without it, whoever listens."""
+        self._session.peer_began(subscriber, element_size)
+
+    def completed(self, subscriber: int) -> None:
+        """Take an onComplete."""
+        if not self._session.is_deaf:
+            self._session.peer_ended(subscriber, None)
+
     def control(self, message: rsio.Message) -> None:
-        """Take any message that carries no element."""
-        if self._session.is_deaf and not isinstance(message, rsio.Goodbye | rsio.OnSubscribe):
+        """Take any other message that carries no element."""
+        if self._session.is_deaf and not isinstance(message, rsio.Goodbye):
             return
         match message:
             case rsio.Subscribe():
                 self._subscribed(message)
             case rsio.Cancel():
                 self._session.peer_cancelled(message.subscriber)
-            case rsio.OnSubscribe():
-                self._session.peer_began(message.subscriber, message.element_size)
-            case rsio.OnComplete():
-                self._session.peer_ended(message.subscriber, None)
             case rsio.OnError():
                 self._session.peer_ended(message.subscriber, self._failure(message))
             case rsio.ExtensionMessage():

@@ -4,7 +4,7 @@ Each side has subscribed to three streams, of which it has cancelled the last; s
 extension, 200, whose messages are of type 0x60. What each side makes of the bytes is an `Outcome`, and there must not be two.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -227,9 +227,19 @@ class _Dialect(RsioDialect):
         self._ours.note("request", subscriber, demand)
         super().requested(subscriber, demand)
 
+    def began(self, subscriber: int, element_size: int) -> None:
+        self.heard(rsio.OnSubscribe(subscriber=subscriber, element_size=element_size), super().began, subscriber, element_size)
+
+    def completed(self, subscriber: int) -> None:
+        self.heard(rsio.OnComplete(subscriber=subscriber), super().completed, subscriber)
+
     def control(self, message: rsio.Message) -> None:
+        self.heard(message, super().control, message)
+
+    def heard(self, message: rsio.Message, act: Callable[..., None], *arguments: Any) -> None:
+        """Note it before what it leads to, unless that raises."""
         was_deaf, before = self._session.is_deaf, len(self._ours.outcome.heard)
-        super().control(message)
+        act(*arguments)
         if not was_deaf and not (isinstance(message, rsio.ClientHello | rsio.ServerHello) and message.version):
             self._ours.outcome.heard.insert(before, _as_tuple(message))
 

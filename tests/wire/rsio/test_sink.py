@@ -6,7 +6,7 @@ from penstock.wire import rsio
 def test_each_kind_of_signal_becomes_its_record() -> None:
     """Elements one by one, in runs, packed and in parts; requests and all else."""
     heard = rsio.MessageList()
-    heard.control(rsio.OnSubscribe(subscriber=3, element_size=2))
+    heard.began(3, 2)
     stream = heard.streams[3]
     stream.arrived(b"aa")
     stream.arrived_run([b"bb", b"cc"])
@@ -30,5 +30,5 @@ def test_a_stream_is_known_from_its_beginning_on() -> None:
     """The decoder's table holds the size of its elements."""
     heard = rsio.MessageList()
     assert heard.streams == {}
-    heard.control(rsio.OnSubscribe(subscriber=3, element_size=2))
+    heard.began(3, 2)
     assert heard.streams[3].element_size == 2

@@ -177,13 +177,13 @@ class RsioDecoder(PiecewiseDecoder):
             return NEED_MORE
         if size > self._element:
             raise _too_long("fixed element size", size, "limit:frame", self._element)
-        self._sink.control(messages.OnSubscribe(subscriber=subscriber, element_size=size))
+        self._sink.began(subscriber, size)
         return position
 
     def _on_complete(self, data: bytes, start: int) -> int:
         subscriber, position = decode_varint(data, start + 1)
         if position > 0:
-            self._sink.control(messages.OnComplete(subscriber=subscriber))
+            self._sink.completed(subscriber)
         return position
 
     def _on_error(self, data: bytes, start: int) -> int:

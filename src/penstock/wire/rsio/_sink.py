@@ -38,6 +38,12 @@ class RsioSink(Protocol):
     def requested(self, subscriber: int, demand: int, /) -> None:
         """Take a request."""
 
+    def began(self, subscriber: int, element_size: int, /) -> None:
+        """Take an onSubscribe."""
+
+    def completed(self, subscriber: int, /) -> None:
+        """Take an onComplete."""
+
 
 class MessageList:
     """Collects every message as a record; for tests, tools and traces. `streams` is the table that its decoder needs."""
@@ -48,13 +54,20 @@ class MessageList:
 
     def control(self, message: messages.Message, /) -> None:
         """Keep it."""
-        if isinstance(message, messages.OnSubscribe):
-            self.streams[message.subscriber] = CollectedStream(self.messages, message.subscriber, message.element_size)
         self.messages.append(message)
 
     def requested(self, subscriber: int, demand: int, /) -> None:
         """Keep it, as a record."""
         self.messages.append(messages.Request(subscriber=subscriber, demand=demand))
+
+    def began(self, subscriber: int, element_size: int, /) -> None:
+        """Keep it, as a record, and what follows for the stream."""
+        self.streams[subscriber] = CollectedStream(self.messages, subscriber, element_size)
+        self.messages.append(messages.OnSubscribe(subscriber=subscriber, element_size=element_size))
+
+    def completed(self, subscriber: int, /) -> None:
+        """Keep it, as a record."""
+        self.messages.append(messages.OnComplete(subscriber=subscriber))
 
 
 class CollectedStream:
