@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.core import Scope, generate
+from penstock.testing import run_virtual
 from tests.session._pair import Pair, Script, limited, streaming
 
 
@@ -164,3 +167,47 @@ async def test_a_stream_ends_with_what_came_before_an_element_of_a_wrong_type() 
     assert reader.elements == [b"x"] * 5
     assert len(reader.ends) == 1
     assert "a str was published" in str(pair.server.failures[0])
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.sampled_from([b"", b"a", b"b", b"cc", bytes(99), bytes(150), bytearray(b"d"), memoryview(b"e")]),
+        st.just("wait"),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS, demands=st.lists(st.integers(1, 9), min_size=1, max_size=5))
+def test_whatever_way_elements_take_they_arrive_in_order_and_as_asked_for(steps: list[Any], demands: list[int]) -> None:
+    """Alike or not, large or small, with and without a wait: nothing is lost, doubled or sent unasked, and every count comes out."""
+
+    async def main() -> None:
+        pair = Pair(limits=limited(split_outbound_at=100))
+
+        async def stepping() -> Any:
+            for step in steps:
+                if isinstance(step, str):
+                    await trio.sleep(1)
+                else:
+                    yield step
+
+        expected = [bytes(step) for step in steps if not isinstance(step, str)]
+        async with trio.open_nursery() as nursery:
+            pair.server.publishers["s"] = Pumping(stepping, Scope(nursery))
+            reader, asked = pair.subscribe("s", demands[0]), demands[0]
+            for turn in range(1, 1000):
+                if reader.ends:
+                    break
+                pair.settle()
+                await trio.sleep(0.3)
+                assert len(reader.elements) <= asked
+                if turn % 3 == 0:
+                    more = demands[turn % len(demands)]
+                    asked += more
+                    reader.request(more)
+        assert (reader.elements, reader.ends) == (expected, ["complete"])
+        session, stream = pair.server.session, pair.server.served[0]
+        assert (session.proportion.asked, session.outbox.gathered, stream.weight) == (len(expected), 0, 0)
+
+    run_virtual(main)
