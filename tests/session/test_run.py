@@ -112,9 +112,10 @@ async def test_what_a_generator_changes_behind_its_yield_was_sent_as_it_was() ->
     async with trio.open_nursery() as nursery:
         pair.server.publishers["s"] = Pumping(counting, Scope(nursery))
         reader = pair.subscribe("s", 100)
-        while not reader.ends:
+        for _ in range(100):
             pair.settle()
             await trio.lowlevel.checkpoint()
+        assert reader.ends == ["complete"]
     assert [int(element) for element in reader.elements] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
