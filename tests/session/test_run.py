@@ -59,6 +59,20 @@ def test_all_that_was_reserved_is_followed_by_a_request() -> None:
     assert (source.demand, pair.server.served[0].due) == (7, 3)
 
 
+@pytest.mark.parametrize("high", [20, 40, 80])
+@pytest.mark.parametrize("is_written", [False, True])
+def test_the_last_one_that_was_asked_for_is_followed_by_a_request(high: int, *, is_written: bool) -> None:
+    """Also where it begins a run: there is demand still, and nobody else would ask."""
+    pair = Pair(limits=limited(outbound_high=high))
+    source, reader = streaming(pair, 20)
+    for number in range(20):
+        assert source.demand > number
+        source.emit(b"x")
+        if is_written or source.demand == number + 1:
+            pair.settle()
+    assert (len(reader.elements), source.demand) == (20, 20)
+
+
 @pytest.mark.parametrize("how", ["written", "another message", "another length", "the end", "cancelled", "what elements mean"])
 def test_a_run_is_closed_when_it_is_over(how: str) -> None:
     """A pump that still has it in its hands sees that by its length, which no element has."""

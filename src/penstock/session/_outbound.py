@@ -312,7 +312,6 @@ class Outbound(Ledger, Subscriber[bytes]):
         if type(element) is bytes and len(element) == self._length and self.run is None:
             self._begin_run(element)
             return
-        self._count_run()
         if not self.is_live:
             return
         if not isinstance(element, bytes | bytearray | memoryview):
