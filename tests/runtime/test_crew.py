@@ -10,6 +10,9 @@ import trio.testing
 
 from penstock.runtime._crew import READER, Crew
 
+LAST = 99
+"""The number of the last piece of work, where there are many."""
+
 WHO: ContextVar[str] = ContextVar("WHO", default="nobody")
 
 Order: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
@@ -92,6 +95,55 @@ async def test_who_has_to_wait_keeps_the_task_and_another_one_reads_on(ship: Shi
         assert before is not reader
         assert (before.name, reader.name) == ("waits", READER)
         ship.say.close()
+
+
+async def test_many_that_have_to_wait_begin_in_order_and_within_a_few_passes_of_the_scheduler(ship: Ship) -> None:
+    """A neighbour may take long for each pass: the hundredth of those who arrived together does not wait for a hundred of them."""
+    gate, passes = trio.Event(), 0
+
+    async def neighbour() -> None:
+        nonlocal passes
+        while not gate.is_set():
+            passes += 1
+            await trio.lowlevel.checkpoint()
+
+    def work(number: int) -> Order:
+        async def waits() -> None:
+            ship.note(f"{number}")
+            if number == LAST:
+                gate.set()
+            await gate.wait()
+
+        return waits
+
+    async with trio.open_nursery() as nursery:
+        ship.crew.begin(nursery)
+        await ship.say.send([work(number) for number in range(LAST + 1)])
+        ship.say.close()
+        nursery.start_soon(neighbour)
+    assert [entry for entry in ship.log if entry.isdigit()] == [f"{number}" for number in range(LAST + 1)]
+    assert len(set(ship.tasks)) == LAST + 1
+    assert {task.name for task in ship.tasks} == {"waits"}
+    assert passes < 12
+
+
+async def test_who_was_to_help_and_finds_nothing_left_goes(ship: Ship) -> None:
+    """Those who were started because others had to wait do nothing where what is left does not: it is done by then, or by them."""
+
+    async def waits() -> None:
+        ship.note("waits")
+        await trio.lowlevel.checkpoint()
+
+    async def quick() -> None:
+        ship.note("quick")
+
+    orders = [*[waits] * 5, *[quick] * 60]
+    async with trio.open_nursery() as nursery:
+        ship.crew.begin(nursery)
+        await ship.say.send(orders)
+        await ship.say.send([quick])
+        ship.say.close()
+    assert [entry for entry in ship.log if entry in ("waits", "quick")] == ["waits"] * 5 + ["quick"] * 61
 
 
 async def test_what_was_said_goes_out_before_anybody_waits(ship: Ship) -> None:

@@ -8,6 +8,8 @@ Rules of this file:
 
 * One of the crew leads at a time: reads, or works, without a step between that is somebody else's.
 * Work begins in the order in which it was given, and after all that arrived with it was acted on.
+* Who follows one that has to wait begins a pass of the scheduler later, and passes may be long. So the more have had to wait, the more
+  tasks take what is due from then on, each what is first: a hundred that wait have begun after a few passes, not after a hundred.
 * Work that has once waited has its task for itself, under its own name, until it ends. Its context variables are its own from the start.
 * What was given is begun, whatever becomes of who leads.
 """
@@ -28,12 +30,16 @@ Work: TypeAlias = tuple[Callable[..., Coroutine[Any, Any, None]], tuple[Any, ...
 """An async function, what it is called with, what its task is called, and who is told."""
 
 READER: Final = "penstock reader"
+HELPER: Final = "penstock helper"
+
+MOST_HELPERS: Final = 64
+"""Tasks that are started at a time, in the hope that there is work for them."""
 
 
 class Crew:
     """The tasks that read one connection and run what it asks for, in a nursery of their owner's."""
 
-    __slots__ = ("_due", "_hear", "_is_over", "_leading", "_nursery", "_settled", "_turn", "is_acting")
+    __slots__ = ("_due", "_hear", "_helpers", "_is_over", "_leading", "_nursery", "_settled", "_turn", "_waited", "is_acting")
 
     def __init__(self, hear: Callable[[], Awaitable[bool]], settled: Callable[[], None], *, turn: float) -> None:
         """`hear` waits for something and acts on it, and returns False at the end; `settled` is called when all that this started has
@@ -45,6 +51,8 @@ class Crew:
         self._turn = turn
         self._due: deque[Work] = deque()  # bounded by what is acted on in one turn
         self._leading: trio.CancelScope | None = None
+        self._waited = False  # something of what was heard last has
+        self._helpers = 0  # tasks that take work off who leads, when the next one has to wait
         self._is_over = False
         self.is_acting: bool = False
         """The one who leads is at work, and will call `settled`."""
@@ -115,6 +123,10 @@ class Crew:
             if due and monotonic() > turn_ends:
                 await trio.lowlevel.checkpoint()
                 turn_ends = monotonic() + self._turn
+        if self._waited:
+            self._waited = False  # what comes next may be alike
+        else:
+            self._helpers = 0
         self._settled()
         return True
 
@@ -126,7 +138,17 @@ class Crew:
         if waits is not None and task is not None:
             waits(task)
         self._spawn(self._lead, name=READER)
+        for _ in range(min(self._helpers, len(self._due) - 1)):
+            self._spawn(self._help, name=HELPER)
+        self._helpers, self._waited = min(2 * self._helpers + 1, MOST_HELPERS), True
         self._settled()
+
+    async def _help(self) -> None:
+        """Do what is due next, waiting or not; perhaps who leads has done it all by now."""
+        if self._due:
+            function, args, name, waits = self._due.popleft()
+            trio.lowlevel.current_task().name = name
+            await (function(*args) if waits is None else self._alone(function, waits))
 
     def _flush(self) -> None:
         for function, args, name, waits in self._due:
