@@ -1,13 +1,16 @@
 """The peer as a program sees it."""
 
+from time import monotonic
 from typing import Any
 
 import pytest
+import trio
+import trio.testing
 
 import penstock
 from penstock.api import ConnectionLost, ProtocolError, Subscription, UsageError
 from penstock.builtin import JsonSerializer
-from penstock.runtime import Service, connect, serve
+from penstock.runtime import Service, _remote_stream, connect, serve
 from penstock.runtime._peer import _Decoder
 from penstock.testing import ManualSubscriber
 from tests.runtime._services import numbers_service
@@ -118,3 +121,46 @@ async def test_what_is_no_data_is_refused_before_anything_is_sent(data: Any, say
             await peer.fire_and_forget(data)
         with pytest.raises(UsageError, match=says):
             peer.request_stream(data)
+
+
+async def test_the_block_around_a_stream_checkpoints_whatever_happens_in_it() -> None:
+    """A loop over nothing but such blocks lets others run, and can be cancelled."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        with trio.testing.assert_checkpoints():
+            async with peer.subscribe("numbers/1"):
+                pass
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            async with peer.subscribe("numbers/1"):
+                pytest.fail("entered although it was cancelled")
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(0.0, False), (1.0, True)])
+@pytest.mark.parametrize("to_the_end", [False, True])
+async def test_leaving_waits_unless_the_reader_has_just_waited(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, waits: bool, to_the_end: bool
+) -> None:
+    """Others had their turn then: a question with one answer should not pay for another one."""
+    now, turns = monotonic(), 0
+    monkeypatch.setattr("penstock.core._stream._now", lambda: now)
+    monkeypatch.setattr(_remote_stream, "monotonic", lambda: now + seconds)
+
+    class Turns(trio.abc.Instrument):
+        def before_task_step(self, task: trio.lowlevel.Task) -> None:
+            nonlocal turns
+            turns += task is me
+
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        me = trio.lowlevel.current_task()
+        opening = peer.subscribe("numbers/1", serializer="json")
+        stream = await opening.__aenter__()
+        assert await anext(stream) == 0
+        if to_the_end:
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+        instrument = Turns()
+        trio.lowlevel.add_instrument(instrument)
+        turns = 0
+        await opening.__aexit__(None, None, None)
+        trio.lowlevel.remove_instrument(instrument)
+        assert turns == waits

@@ -95,7 +95,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             for element in self._reading:
                 return element
             if not self._live and not self._arrived:
-                self._turn_ends = 0.0
+                self._turn_ends = -self._turn_ends  # told once in this turn: whoever asks again waits for the next one
                 raise self._ending()
         return await self._next_turn()
 

@@ -7,6 +7,7 @@ Rules of this file:
 """
 
 from collections.abc import AsyncIterator
+from time import monotonic
 from typing import Any, TypeVar, cast
 
 from penstock.api import UsageError
@@ -29,6 +30,11 @@ class RemoteStream(Stream[T]):
     def element_size(self) -> int:
         """The size of every element in bytes, or 0 where it differs; known once the publisher has accepted."""
         return self._element_size
+
+    @property
+    def has_just_waited(self) -> bool:
+        """Its reader has let others run, at most 5 ms ago."""
+        return abs(self._turn_ends) > monotonic()
 
     def buffers(self) -> AsyncIterator[bytes]:
         """Iterate over packed elements as memory: each time all that is there now, a whole number of elements, and never empty.
