@@ -499,3 +499,38 @@ async def test_a_transport_that_fails_at_once_ends_its_connection(monkeypatch: p
                 async with peer.subscribe("numbers/3", serializer="json") as stream:
                     with pytest.raises(ConnectionLost):
                         await anext(stream)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_interrupt_in_a_handler_ends_the_server_at_once(waits: bool) -> None:
+    """It ends all that could say goodbye: nobody waits for that, and the client hears that the connection is gone."""
+
+    class Interrupt(BaseException):
+        """As Ctrl+C, which would end the tests."""
+
+    service, lost = Service(), list[Exception]()
+
+    @service.request_response
+    async def handler(data: bytes) -> bytes:
+        if waits:
+            await trio.lowlevel.checkpoint()
+        raise Interrupt
+
+    async def ask(url: str) -> None:
+        try:
+            async with connect(url) as peer:
+                await peer.request_response(b"")
+        except ConnectionLost as error:
+            lost.append(error)
+
+    async def main() -> None:
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            with pytest.raises(Interrupt):
+                async with serve(service, "reactivesocket+memory://test") as server:
+                    nursery.start_soon(ask, server.addresses[0])
+                    await trio.sleep_forever()
+            assert trio.current_time() == began
+
+    run_virtual(main)
+    assert len(lost) == 1

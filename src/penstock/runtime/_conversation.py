@@ -237,14 +237,18 @@ class Conversation:
 
     async def _host(self) -> None:
         """The publishers, and the communication: beyond the reach of everybody's cancellation but `_part`'s."""
-        with self._hosting:
-            async with trio.open_nursery() as publishers:
-                self._exports.open(self._crew, self.session, self._watch, self._say_last)
-                self._crew.begin(publishers)
-                await self._communicate()
-                self._crew.stop()
-                # Each was asked to stop when the session ended, and bounds its own cleanup; this is for those that do not.
-                self._hosting.deadline = min(self._hosting.deadline, trio.current_time() + 2 * CLEANUP_SECONDS)
+        try:
+            with self._hosting:
+                async with trio.open_nursery() as publishers:
+                    self._exports.open(self._crew, self.session, self._watch, self._say_last)
+                    self._crew.begin(publishers)
+                    await self._communicate()
+                    self._crew.stop()
+                    # Each was asked to stop when the session ended, and bounds its own cleanup; this is for those that do not.
+                    self._hosting.deadline = min(self._hosting.deadline, trio.current_time() + 2 * CLEANUP_SECONDS)
+        finally:
+            self._is_mute = True  # an interrupt in a handler ends all of them: nobody is left whose goodbye could be waited for
+            self._end(ConnectionLost("what ran this connection was interrupted"))
 
     async def _communicate(self) -> None:
         """Writer, timer, and who waits for the end."""
