@@ -1,14 +1,14 @@
 """Who reads a connection: one at a time, who begins what that asks for himself, and lets another one read where it has to wait."""
 
 from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeAlias
 
 import pytest
 import trio
 import trio.testing
 
-from penstock.runtime._crew import READER, Crew
+from penstock.runtime._crew import READER, Crew, _go_on
 
 LAST = 99
 """The number of the last piece of work, where there are many."""
@@ -348,3 +348,26 @@ async def test_what_is_thrown_into_a_task_reaches_the_work(ship: Ship) -> None:
         await trio.testing.wait_all_tasks_blocked()
         ship.say.close()
     assert "told" in ship.log
+
+
+async def test_work_that_is_thrown_away_is_closed() -> None:
+    """As when a run of trio's ends in disorder: what the work holds is let go."""
+    closed: list[str] = []
+
+    async def work() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            closed.append("closed")
+
+    running = work()
+    trap = running.send(None)
+    going_on = _go_on(running, copy_context(), trap)
+
+    async def wait() -> None:
+        await going_on
+
+    waiting = wait()
+    waiting.send(None)
+    waiting.close()
+    assert closed == ["closed"]

@@ -6,8 +6,9 @@ import pytest
 import trio
 
 import penstock
-from penstock.api import UNBOUNDED, ConnectionLost, Rejected, Subscriber, Subscription
+from penstock.api import UNBOUNDED, ConnectionLost, Rejected, Subscriber, Subscription, UsageError
 from penstock.builtin import MemoryTransport
+from penstock.core import Scope
 from penstock.plugins import Connection, TransportOptions, parse_url
 from penstock.runtime import Reconnect, remote, serve, subscribe
 from penstock.testing import ManualSubscriber
@@ -212,6 +213,28 @@ async def test_who_cancels_when_greeted_connects_to_nobody() -> None:
         remote("memory://nobody/x").publisher(nursery).subscribe(changing)
         await trio.testing.wait_all_tasks_blocked()
     assert changing.seen == []
+
+
+async def test_a_nursery_that_has_closed_connects_to_nobody_and_says_so() -> None:
+    """Rule 3.16: nothing raises out of the subscription, its subscriber is told."""
+    subscriber = ManualSubscriber()
+    async with trio.open_nursery() as nursery:
+        publisher = remote("memory://nobody/x").publisher(nursery)
+    publisher.subscribe(subscriber)
+    assert "has closed" in str(await subscriber.expect_error(UsageError))
+
+
+async def test_elements_that_arrive_together_are_handed_on_one_by_one_where_a_plain_subscriber_asks() -> None:
+    """By a source that is attached as it is, with nothing between; packed ones are cut."""
+    service = numbers_service()
+    service.publish("ints", [b"aabbcc"], element_size=2)
+    async with serve(service, "memory://test") as server, trio.open_nursery() as nursery:
+        for name, expected in (("numbers/3", [b"0", b"1", b"2"]), ("ints", [b"aa", b"bb", b"cc"])):
+            subscriber = ManualSubscriber()
+            remote(f"{server.addresses[0]}/{name}").attach(subscriber, Scope(nursery))
+            subscriber.request(20)
+            assert await subscriber.expect_elements(3) == expected
+            await subscriber.expect_complete()
 
 
 async def test_a_nursery_that_is_cancelled_ends_the_stream_with_the_reason(autojump_clock: trio.testing.MockClock) -> None:
