@@ -1,5 +1,7 @@
 """One value from the peer, waited for; and requests of every kind, over every transport that carries them."""
 
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -249,3 +251,25 @@ async def test_leaving_takes_no_time(url: str, autojump_clock: trio.testing.Mock
             async with connect(server.addresses[0], setup=b"nobody") as peer:
                 await peer.request_response("numbers")
     assert trio.current_time() == 0
+
+
+async def test_nothing_is_left_of_what_a_failed_request_has_held() -> None:
+    """Not until the next collection: the error refers to who has asked, and nothing there refers to the error."""
+
+    class Held:
+        """What the caller has held."""
+
+    async def ask(mine: Held) -> weakref.ref[Held]:
+        answer = Answer(Company(lambda: None, lambda: None))
+        answer.on_error(PublisherFailed("no"))
+        try:
+            await answer.receive()
+        except PublisherFailed:
+            return weakref.ref(mine)
+        raise AssertionError("it did not fail")
+
+    gc.disable()
+    try:
+        assert (await ask(Held()))() is None
+    finally:
+        gc.enable()

@@ -1,5 +1,7 @@
 """Who reads a connection: one at a time, who begins what that asks for himself, and lets another one read where it has to wait."""
 
+import gc
+import weakref
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeAlias
@@ -371,3 +373,34 @@ async def test_work_that_is_thrown_away_is_closed() -> None:
     waiting.send(None)
     waiting.close()
     assert closed == ["closed"]
+
+
+async def test_nothing_is_left_of_what_cancelled_work_has_held(ship: Ship) -> None:
+    """Not until the next collection: a cancellation that has ended the work refers to it no longer."""
+
+    class Held:
+        """What the work has held."""
+
+    held: list[weakref.ref[Held]] = []
+    told: list[trio.CancelScope] = []
+
+    async def waits() -> None:
+        mine = Held()
+        held.append(weakref.ref(mine))
+        await trio.sleep_forever()
+
+    async def employs() -> None:
+        ship.crew.employ(waits, told.append, name="employed")
+
+    gc.disable()
+    try:
+        async with trio.open_nursery() as nursery:
+            ship.crew.begin(nursery)
+            await ship.say.send([employs])
+            await trio.testing.wait_all_tasks_blocked()
+            assert held[0]() is not None
+            told[0].cancel()
+            ship.say.close()
+        assert held[0]() is None
+    finally:
+        gc.enable()

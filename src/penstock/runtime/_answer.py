@@ -33,9 +33,13 @@ class Answer(Subscriber[Any]):
             finally:
                 if self._task is not None:
                     self._company.went_on()
-        if self._error is not None:
-            raise self._error
-        return self._value
+        error, self._error = self._error, None
+        if error is None:
+            return self._value
+        try:
+            raise error
+        finally:
+            del error  # it refers to this frame, and through it to all that the caller holds
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self.subscription = subscription

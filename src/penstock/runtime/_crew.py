@@ -182,3 +182,5 @@ def _go_on(work: Coroutine[Any, Any, None], context: Context, trap: Any) -> Gene
             trap = context.run(resume, value)
         except StopIteration:
             return
+        finally:
+            sent = value = None  # a cancellation is in there, which refers to this frame, and through it to all that the work has held
