@@ -39,22 +39,24 @@ class SocketConnection(ByteConnection):
             raise self._broken(error) from error
 
     async def receive(self) -> bytes | bytearray | None:
-        data = await self._read() if self._is_empty else await self.stream.receive_some(self._chunk)
+        data: bytes | bytearray | None = None
+        if self._is_empty:
+            sock = self.stream.socket
+            descriptor = sock.fileno()
+            if descriptor < 0:
+                await trio.lowlevel.checkpoint()
+                raise trio.ClosedResourceError("this socket was closed")
+            await trio.lowlevel.wait_readable(descriptor)
+            try:
+                data = os.read(sock.fileno(), self._chunk)  # asked again: it may have been closed just now, and another one have its number
+            except BlockingIOError:
+                pass  # it was empty after all
+            except OSError as error:
+                raise self._broken(error) from error
+        if data is None:
+            data = await self.stream.receive_some(self._chunk)
         self._is_empty = _DIRECT and len(data) < self._chunk
         return data or None
-
-    async def _read(self) -> bytes:
-        sock = self.stream.socket
-        if sock.fileno() < 0:
-            await trio.lowlevel.checkpoint()
-            raise trio.ClosedResourceError("this socket was closed")
-        await trio.lowlevel.wait_readable(sock)
-        try:
-            return os.read(sock.fileno(), self._chunk)
-        except BlockingIOError:
-            return await self.stream.receive_some(self._chunk)
-        except OSError as error:
-            raise self._broken(error) from error
 
     def _broken(self, error: OSError) -> Exception:
         if self.stream.socket.fileno() < 0:

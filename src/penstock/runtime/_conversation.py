@@ -263,7 +263,9 @@ class Conversation:
         if self._has_more:
             await self._rest_a_turn()
         else:
-            arrived = await (self._receive() if self._ahead is None else self._catch_up(self._ahead)) if self._unread > 0 else None
+            arrived = None
+            if self._unread > 0:
+                arrived = await (self._receive() if self._ahead is None else self._catch_up(self._ahead))
             if arrived is None:
                 self._fall_silent()
                 return False
@@ -271,14 +273,14 @@ class Conversation:
                 self._unread -= len(arrived)
             data = bytes(arrived)
             self._turn_ends = monotonic() + self._limits.turn
-        self._crew.is_acting = True
+        now, self._crew.is_acting = trio.current_time(), True
         try:
-            self._has_more = self.session.receive(data, trio.current_time(), most=MESSAGES_A_TURN) or self.session.is_paused
+            self._has_more = self.session.receive(data, now, most=MESSAGES_A_TURN) or self.session.is_paused
         finally:
             self._crew.is_acting = False
         self.asking.company.alone = 0
         if not self._has_more:
-            self._retime_soon()
+            self._retime_soon(now)
         self.budget.moved(len(data))
         return True
 
@@ -402,10 +404,10 @@ class Conversation:
             self._timer = trio.CancelScope()
             self._retime()
 
-    def _retime_soon(self) -> None:
+    def _retime_soon(self, now: float) -> None:
         """Something has arrived. What that makes due has longer than a moment, so one look in a moment serves all."""
         look_at = self._looked_at + MOMENT
-        if trio.current_time() >= look_at or self.session.state is not ConnectionState.OPEN:
+        if now >= look_at or self.session.state is not ConnectionState.OPEN:
             self._retime()
         elif look_at < self._timer.deadline:
             self._timer.deadline = look_at

@@ -105,7 +105,8 @@ class Crew:
 
     async def _work_off(self) -> bool:
         """Begin what is due; return False where some of it had to wait, and somebody else leads by now."""
-        due, turn_ends = self._due, monotonic() + self._turn
+        due = self._due
+        turn_ends = monotonic() + self._turn if due else 0.0
         while due:
             work = due.popleft()
             running, context = work[0](*work[1]), copy_context()

@@ -57,6 +57,7 @@ class Service:
         self._handlers: dict[Model, Handler] = {}
         self._router = Router()
         self._options: dict[Route, tuple[str, int]] = {}
+        self._plain: dict[Route, Publication] = {}  # what the same for everybody leads to: a generator function without parameters
 
     def publisher(self, name: str, *, serializer: str = "bytes", element_size: int = 0) -> Callable[[F], F]:
         """Offer the decorated function under `name`.
@@ -136,9 +137,15 @@ class Service:
             call = route.bind(given, query, peer)
         except NoMatch:
             return None
+        known = self._plain.get(route) if call is route.function else None
+        if known is not None:
+            return known
         serializer, element_size = self._options[route]
         if route.is_generator:
-            return Publication(generate(call), serializer, element_size)  # called when it is first pulled
+            publication = Publication(generate(call), serializer, element_size)  # called when it is first pulled
+            if call is route.function:
+                self._plain[route] = publication
+            return publication
         made = call()
         if inspect.iscoroutine(made):
             made.close()

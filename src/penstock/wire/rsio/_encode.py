@@ -1,9 +1,16 @@
 """Messages to bytes. `encode` takes any record; headers of elements are made on their own, so that elements are not copied here."""
 
+from typing import Final
+
 from penstock.api import UsageError
 from penstock.wire.rsio import _layout as layout
 from penstock.wire.rsio import _messages as messages
 from penstock.wire.rsio._varint import encode_varint
+
+_SUBSCRIBE: Final = bytes([layout.SUBSCRIBE])
+_CANCEL: Final = bytes([layout.CANCEL])
+_ON_SUBSCRIBE: Final = bytes([layout.ON_SUBSCRIBE])
+_ON_COMPLETE: Final = bytes([layout.ON_COMPLETE])
 
 
 def encode(message: messages.Message) -> bytes:  # noqa: PLR0911  # a return for each kind of message
@@ -34,22 +41,22 @@ def encode_request(subscriber: int, demand: int) -> bytes:
 
 def encode_subscribe(publisher: str, subscriber: int, demand: int) -> bytes:
     """Return a subscribe. This and the three below are every stream's, so they are made without a record."""
-    return bytes([layout.SUBSCRIBE]) + _text(publisher) + encode_varint(subscriber) + encode_varint(demand)
+    return _SUBSCRIBE + _text(publisher) + encode_varint(subscriber) + encode_varint(demand)
 
 
 def encode_cancel(subscriber: int) -> bytes:
     """Return a cancel."""
-    return bytes([layout.CANCEL]) + encode_varint(subscriber)
+    return _CANCEL + encode_varint(subscriber)
 
 
 def encode_on_subscribe(subscriber: int, element_size: int) -> bytes:
     """Return an onSubscribe."""
-    return bytes([layout.ON_SUBSCRIBE]) + encode_varint(subscriber) + encode_varint(element_size)
+    return _ON_SUBSCRIBE + encode_varint(subscriber) + encode_varint(element_size)
 
 
 def encode_on_complete(subscriber: int) -> bytes:
     """Return an onComplete."""
-    return bytes([layout.ON_COMPLETE]) + encode_varint(subscriber)
+    return _ON_COMPLETE + encode_varint(subscriber)
 
 
 def next_header(subscriber: int, length: int) -> bytes:
