@@ -293,3 +293,24 @@ async def test_a_function_that_makes_no_publisher_refuses_by_raising(raised: Exc
             assert [number async for number in stream] == [0]
     assert "secret" not in str(refused.value)
     assert told == [raised]
+
+
+async def test_what_has_no_answer_outlives_its_connection_for_ten_seconds(autojump_clock: trio.testing.MockClock) -> None:
+    """Whoever has said it need not stay until it is done; what takes longer is cancelled, for the connection's place is free only then."""
+    service, done = Service(), list[tuple[bytes, float]]()
+
+    @service.fire_and_forget
+    async def heard(data: bytes) -> None:
+        try:
+            await trio.sleep(float(data))
+        finally:
+            done.append((data, round(trio.current_time() - began)))
+
+    async with serve(service, "reactivesocket+memory://test") as server:
+        async with connect(server.addresses[0]) as peer:
+            began = trio.current_time()
+            await peer.fire_and_forget(b"9")
+            await peer.fire_and_forget(b"60")
+            await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(30)
+    assert done == [(b"9", 9), (b"60", 10)]
