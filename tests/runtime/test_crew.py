@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.runtime._crew import READER, Crew, _go_on
+from penstock.runtime._crew import HELPER, READER, Crew, _go_on
 
 LAST = 99
 """The number of the last piece of work, where there are many."""
@@ -146,6 +146,37 @@ async def test_who_was_to_help_and_finds_nothing_left_goes(ship: Ship) -> None:
         await ship.say.send([quick])
         ship.say.close()
     assert [entry for entry in ship.log if entry in ("waits", "quick")] == ["waits"] * 5 + ["quick"] * 61
+
+
+async def test_where_few_have_to_wait_nobody_is_started_to_help(ship: Ship) -> None:
+    """A task for work that does not wait costs more than that work: those who did not wait since count against those who did before."""
+    helpers = 0
+
+    class Counts(trio.abc.Instrument):
+        def task_spawned(self, task: trio.lowlevel.Task) -> None:
+            nonlocal helpers
+            helpers += task.name == HELPER
+
+    async def waits() -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def quick() -> None:
+        ship.note("quick")
+
+    instrument = Counts()
+    trio.lowlevel.add_instrument(instrument)
+    try:
+        async with trio.open_nursery() as nursery:
+            ship.crew.begin(nursery)
+            await ship.say.send([waits] * 20)
+            await trio.testing.wait_all_tasks_blocked()
+            before = helpers
+            await ship.say.send([*[quick] * 8, *[waits, *[quick] * 8] * 4])
+            ship.say.close()
+    finally:
+        trio.lowlevel.remove_instrument(instrument)
+    assert before > 0
+    assert helpers == before
 
 
 async def test_what_was_said_goes_out_before_anybody_waits(ship: Ship) -> None:

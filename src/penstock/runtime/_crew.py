@@ -39,7 +39,7 @@ MOST_HELPERS: Final = 64
 class Crew:
     """The tasks that read one connection and run what it asks for, in a nursery of their owner's."""
 
-    __slots__ = ("_due", "_hear", "_helpers", "_is_over", "_leading", "_nursery", "_settled", "_turn", "_waited", "is_acting")
+    __slots__ = ("_due", "_hear", "_helpers", "_is_over", "_leading", "_nursery", "_settled", "_turn", "is_acting")
 
     def __init__(self, hear: Callable[[], Awaitable[bool]], settled: Callable[[], None], *, turn: float) -> None:
         """`hear` waits for something and acts on it, and returns False at the end; `settled` is called when all that this started has
@@ -51,8 +51,7 @@ class Crew:
         self._turn = turn
         self._due: deque[Work] = deque()  # bounded by what is acted on in one turn
         self._leading: trio.CancelScope | None = None
-        self._waited = False  # something of what was heard last has
-        self._helpers = 0  # tasks that take work off who leads, when the next one has to wait
+        self._helpers = 0  # tasks that take work off who leads, when the next one has to wait: more, the more of late had to
         self._is_over = False
         self.is_acting: bool = False
         """The one who leads is at work, and will call `settled`."""
@@ -113,8 +112,8 @@ class Crew:
             self.is_acting = True
             try:
                 trap = context.run(running.send, None)
-            except StopIteration:
-                pass  # it is done, and has not waited
+            except StopIteration:  # it is done, and has not waited
+                self._helpers >>= 1
             else:
                 self._hand_over(work)
                 await _go_on(running, context, trap)
@@ -124,10 +123,6 @@ class Crew:
             if due and monotonic() > turn_ends:
                 await trio.lowlevel.checkpoint()
                 turn_ends = monotonic() + self._turn
-        if self._waited:
-            self._waited = False  # what comes next may be alike
-        else:
-            self._helpers = 0
         self._settled()
         return True
 
@@ -141,7 +136,7 @@ class Crew:
         self._spawn(self._lead, name=READER)
         for _ in range(min(self._helpers, len(self._due) - 1)):
             self._spawn(self._help, name=HELPER)
-        self._helpers, self._waited = min(2 * self._helpers + 1, MOST_HELPERS), True
+        self._helpers = min(2 * self._helpers + 1, MOST_HELPERS)
         self._settled()
 
     async def _help(self) -> None:
