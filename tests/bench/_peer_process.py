@@ -114,6 +114,13 @@ def penstock_raised(size: int, count: int) -> None:
     _serve_penstock(size, count, raised())
 
 
+def penstock_busy(size: int, count: int) -> None:
+    """The same, and it stays awake for a while after each read."""
+    from _raised import BUSY, raised
+
+    _serve_penstock(size, count, raised(), busy_poll=BUSY)
+
+
 def penstock_traced(size: int, count: int) -> None:
     """The same, and it knows how much memory it has allocated."""
     import tracemalloc
@@ -122,7 +129,7 @@ def penstock_traced(size: int, count: int) -> None:
     penstock_raised(size, count)
 
 
-def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None = None) -> None:
+def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None = None, *, busy_poll: float = 0.0) -> None:
     from _raised import allocated, resident
 
     from penstock.plugins import Tls, TransportOptions
@@ -160,7 +167,7 @@ def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None 
         yield {"allocated": allocated(), "resident": resident()}
 
     async def main() -> None:
-        options = TransportOptions(tls=Tls(certificate=certificate)) if certificate else None
+        options = TransportOptions(tls=Tls(certificate=certificate) if certificate else None, busy_poll=busy_poll)
         async with serve(service, f"{'tls' if certificate else 'tcp'}://127.0.0.1:0", limits=limits, options=options) as server:
             ready(int(server.addresses[0].rsplit(":", 1)[1]))
             await trio.sleep_forever()

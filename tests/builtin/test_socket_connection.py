@@ -1,6 +1,7 @@
 """A connection over a plain socket: what it does apart from its stream keeps the same promises."""
 
 import socket
+from typing import Any
 
 import pytest
 import trio
@@ -10,7 +11,7 @@ from penstock.builtin._socket_connection import SocketConnection
 from penstock.plugins import Facts, Peer, TransportOptions
 
 
-def pair(**options: int) -> tuple[SocketConnection, trio.SocketStream]:
+def pair(**options: Any) -> tuple[SocketConnection, trio.SocketStream]:
     """A connection, and the bare stream at its other end."""
     ours, theirs = (trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair())
     return SocketConnection(ours, peer=Peer(address="there"), options=TransportOptions(**options), facts=Facts(half_close=True)), theirs
@@ -149,3 +150,77 @@ async def test_a_socket_that_was_only_said_to_be_readable_is_waited_for(nursery:
     assert await connection.receive() == b"late"
     await there.aclose()
     await connection.aclose()
+
+
+async def awake(connection: SocketConnection, there: trio.SocketStream) -> None:
+    """Let something be read, so that it looks for more."""
+    await there.send_all(b"first")
+    assert await connection.receive() == b"first"
+
+
+async def test_a_connection_that_is_to_stay_awake_sees_what_comes_without_being_woken() -> None:
+    """For a while after each read; others have their turns meanwhile."""
+    connection, there = pair(busy_poll=0.1)
+    await awake(connection, there)
+    turns = 0
+
+    async def neighbour() -> None:
+        nonlocal turns
+        for turns in range(5):  # noqa: B007  # counted outside
+            await trio.lowlevel.checkpoint()
+        await there.send_all(b"more")
+
+    waits: list[object] = []
+    wait_readable = trio.lowlevel.wait_readable
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(neighbour)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(trio.lowlevel, "wait_readable", lambda sock: waits.append(sock) or wait_readable(sock))
+            assert await connection.receive() == b"more"
+    assert (turns, waits) == (4, [])
+    await there.aclose()
+    assert await connection.receive() is None
+    await connection.aclose()
+
+
+async def test_where_nothing_comes_it_sleeps_in_the_end() -> None:
+    """Nobody can use up a processor for longer than that; before the first read it sleeps at once."""
+    connection, there = pair(busy_poll=0.001)
+    got: list[object] = []
+
+    async def receive() -> None:
+        got.append(await connection.receive())
+
+    for data in (b"first", b"second"):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(receive)
+            await wait_all_tasks_blocked()
+            await there.send_all(data)
+    assert got == [b"first", b"second"]
+    await there.aclose()
+    await connection.aclose()
+
+
+async def test_what_ends_a_connection_that_is_awake_is_told_as_ever() -> None:
+    """Closed here, or reset there."""
+    connection, there = pair(busy_poll=0.1)
+    await awake(connection, there)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.aclose)
+        with pytest.raises(trio.ClosedResourceError):
+            await connection.receive()
+    await there.aclose()
+
+    connection, there = pair(busy_poll=0.1)
+    await awake(connection, there)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.read", reset)
+        with pytest.raises(trio.BrokenResourceError):
+            await connection.receive()
+    await there.aclose()
+    await connection.aclose()
+
+
+def reset(descriptor: int, most: int) -> bytes:
+    """As a system reads from a socket whose peer has reset it."""
+    raise ConnectionResetError

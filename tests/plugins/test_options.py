@@ -50,3 +50,11 @@ def test_what_is_spoken_is_what_the_url_speaks_unless_it_is_said() -> None:
     assert TransportOptions().speaking(iter(["a", "b"])).protocols == ("a", "b")
     assert TransportOptions(protocols=("x",)).speaking(["a"]).protocols == ("x",)
     assert TransportOptions(protocols=()).speaking(["a"]).protocols == ()
+
+
+@pytest.mark.parametrize("seconds", [-0.001, 0.11, float("nan")])
+def test_nobody_stays_awake_for_long(seconds: float) -> None:
+    """A processor is used up meanwhile."""
+    with pytest.raises(UsageError, match=r"busy_poll=.*; give seconds, 0 to 0\.1"):
+        TransportOptions(busy_poll=seconds)
+    assert TransportOptions(busy_poll=0.1).busy_poll == 0.1

@@ -4,10 +4,12 @@ Rules of this file:
 
 * What was read to the end is waited for, not asked again: a read that filled less than its chunk has emptied the socket, and another one
   would only be told so.
+* Where it is to stay awake (`TransportOptions.busy_poll`), it asks again for a while after each read, a turn of the scheduler apart.
 * What is sent without waiting goes past the stream, straight to the socket, and never while the stream sends.
 """
 
 import os
+from time import monotonic
 from typing import Final
 
 import trio
@@ -26,6 +28,8 @@ class SocketConnection(ByteConnection):
     def __init__(self, stream: trio.SocketStream, *, peer: Peer, options: TransportOptions, facts: Facts) -> None:
         super().__init__(stream, peer=peer, options=options, facts=facts)
         self._is_empty = _DIRECT  # nothing has arrived that was not read, as far as is known
+        self._was_read = False
+        self._busy_poll = options.busy_poll
 
     def send_now(self, data: Bytes, /) -> int:
         sock = self.stream.socket
@@ -41,24 +45,43 @@ class SocketConnection(ByteConnection):
     async def receive(self) -> bytes | bytearray | None:
         data: bytes | bytearray | None = None
         if self._is_empty:
-            sock = self.stream.socket
-            descriptor = sock.fileno()
-            if descriptor < 0:
-                await trio.lowlevel.checkpoint()
-                raise trio.ClosedResourceError("this socket was closed")
-            await trio.lowlevel.wait_readable(descriptor)
-            try:
-                data = os.read(sock.fileno(), self._chunk)  # asked again: it may have been closed just now, and another one have its number
-            except BlockingIOError:
-                pass  # it was empty after all
-            except OSError as error:
-                raise self._broken(error) from error
+            data = await self._poll() if self._busy_poll and self._was_read else None
+            if data is None:
+                descriptor = self.stream.socket.fileno()
+                if descriptor < 0:
+                    await trio.lowlevel.checkpoint()
+                    raise _closed()
+                await trio.lowlevel.wait_readable(descriptor)
+                data = self._read_now()
         if data is None:
             data = await self.stream.receive_some(self._chunk)
+        self._was_read = True
         self._is_empty = _DIRECT and len(data) < self._chunk
         return data or None
 
+    async def _poll(self) -> bytes | None:
+        """Ask again and again, for as long as is wanted, and let others have their turns in between; None if nothing has come."""
+        ends = monotonic() + self._busy_poll
+        data: bytes | None = None
+        while data is None and monotonic() < ends:
+            await trio.lowlevel.checkpoint()
+            data = self._read_now()
+        return data
+
+    def _read_now(self) -> bytes | None:
+        """Return what is there, or None; empty at the end. Its number is looked up each time: closed just now, it may be another's."""
+        try:
+            return os.read(self.stream.socket.fileno(), self._chunk)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise self._broken(error) from error
+
     def _broken(self, error: OSError) -> Exception:
         if self.stream.socket.fileno() < 0:
-            return trio.ClosedResourceError("this socket was closed")
+            return _closed()
         return trio.BrokenResourceError(f"socket connection broken: {error}")
+
+
+def _closed() -> trio.ClosedResourceError:
+    return trio.ClosedResourceError("this socket was closed")

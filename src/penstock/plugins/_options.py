@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from penstock.api import Limits, UsageError
 from penstock.plugins._tls import Tls
+
+LONGEST_BUSY_POLL: Final = 0.1
+"""Seconds. A peer that takes longer to answer is waited for no less well asleep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,12 @@ class TransportOptions:
     tcp_keepalive: tuple[int, int, int] | None = (60, 10, 3)
     """Silence before the first probe, between probes, and how many: how a peer that vanished is noticed while nothing is sent."""
 
+    busy_poll: float = 0.0
+    """Seconds for which a plain socket (``tcp:``, ``unix:``) that was just read is asked again and again before its reader sleeps.
+
+    To be woken takes longer than most answers do. Where both sides stay awake, each with a processor to spend, a question is answered in
+    less than half the time; that processor does nothing else meanwhile. 0: sleep at once."""
+
     extra: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     """For transports of others: what they document, under keys that begin with their scheme (``"ws.origin"``)."""
 
@@ -56,6 +65,8 @@ class TransportOptions:
         for name in ("handshake_timeout", "close_timeout", "kill_timeout", "receive_chunk", "max_message", "backlog"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name}={getattr(self, name)!r}; give a positive number")
+        if not 0 <= self.busy_poll <= LONGEST_BUSY_POLL:
+            raise UsageError(f"busy_poll={self.busy_poll!r}; give seconds, 0 to {LONGEST_BUSY_POLL}: a processor is used up meanwhile")
 
     def within(self, limits: Limits) -> "TransportOptions":
         """Return these options for a connection with `limits`: what was left at its default becomes what they say."""
