@@ -57,7 +57,7 @@ class Service:
         self._handlers: dict[Model, Handler] = {}
         self._router = Router()
         self._options: dict[Route, tuple[str, int]] = {}
-        self._plain: dict[Route, Publication] = {}  # what the same for everybody leads to: a generator function without parameters
+        self._plain: dict[Route, Publication] = {}  # generator functions as they are: what a name without parameters leads to
 
     def publisher(self, name: str, *, serializer: str = "bytes", element_size: int = 0) -> Callable[[F], F]:
         """Offer the decorated function under `name`.
@@ -78,6 +78,8 @@ class Service:
             route = Route(pattern, function, peer_type=Peer)
             self._router.add(route)
             self._options[route] = serializer, element_size
+            if route.is_generator:
+                self._plain[route] = Publication(generate(function), serializer, element_size)
             return function
 
         return add
@@ -142,10 +144,7 @@ class Service:
             return known
         serializer, element_size = self._options[route]
         if route.is_generator:
-            publication = Publication(generate(call), serializer, element_size)  # called when it is first pulled
-            if call is route.function:
-                self._plain[route] = publication
-            return publication
+            return Publication(generate(call), serializer, element_size)  # called when it is first pulled
         made = call()
         if inspect.iscoroutine(made):
             made.close()
