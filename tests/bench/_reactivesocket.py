@@ -121,7 +121,7 @@ GROUPS: Final = (
         "rsocket-py, 1 in flight",
         requests,
         (
-            Bar("1 in flight, beside rsocket-py", "penstock, 1 in flight", "rsocket-py, 1 in flight", at_least=1),
+            Bar("1 in flight, beside rsocket-py", "penstock, 1 in flight", "rsocket-py, 1 in flight", at_least=3, reached=1.4),
             Bar("1 in flight, both sides awake", "penstock awake, 1 in flight", "rsocket-py, 1 in flight", at_least=3),
             Bar("16 in flight, beside rsocket-py", "penstock, 16 in flight", "rsocket-py, 16 in flight", at_least=3),
             Bar("256 in flight, beside rsocket-py", "penstock, 256 in flight", "rsocket-py, 256 in flight", at_least=3),

@@ -124,9 +124,7 @@ class Outbound(Ledger, Subscriber[bytes]):
 
     def accept_at_once(self) -> None:
         """Begin, where elements have no one size and the owner attaches the publisher right behind this."""
-        said = self._session.dialect.begin(self.id, 0)
-        if said:
-            self._session.send(said)
+        self._session.send(self._session.dialect.begin(self.id, 0))
 
     def refuse(self, text: str) -> None:
         """End before it began."""

@@ -7,6 +7,7 @@ Rules of this file:
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Final
 
 import trio
@@ -70,6 +71,15 @@ class Line(ABC):
                 self.arrived(bytes(data))
             return True
         return False
+
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        """Take in what arrives until `condition` holds. `what` says what is waited for."""
+        with trio.move_on_after(self.patience):
+            while not condition():
+                if self.over is not None:
+                    fail(f"the connection ended instead of {what}; {self.story()}")
+                await self.read(self.patience)
+        verify(condition(), f"{what} did not come within {self.patience} s; {self.story()}")
 
     async def settle(self) -> None:
         """Take in everything, until it has been silent for a while or has ended."""

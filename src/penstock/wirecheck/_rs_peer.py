@@ -1,9 +1,6 @@
 """The checking side of a ReactiveSocket connection: it says what it is told to, and remembers all that arrives."""
 
-from collections.abc import Callable
 from typing import Final
-
-import trio
 
 from penstock.plugins import Connection
 from penstock.wirecheck import _rs_frames as rs
@@ -78,15 +75,6 @@ class RsPeer(Line):
         told = before + (", ".join(map(str, self.frames[-SHOWN:])) or "nothing")
         told += f", {self.unfinished} bytes of what is no whole frame" if self.unfinished else ""
         return f"arrived: {told}" + (f"; then the connection was {self.over}" if self.over else "")
-
-    async def until(self, condition: Callable[[], object], what: str) -> None:
-        """Take in what arrives until `condition` holds. `what` says what is waited for."""
-        with trio.move_on_after(self.patience):
-            while not condition():
-                if self.over is not None:
-                    fail(f"the connection ended instead of {what}; {self.story()}")
-                await self.read(self.patience)
-        verify(condition(), f"{what} did not come within {self.patience} s; {self.story()}")
 
     def on(self, stream: int, *kinds: int) -> list[Frame]:
         """Return the frames of those types, of responses and errors if none is named, that came for a stream."""

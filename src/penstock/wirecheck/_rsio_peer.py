@@ -1,6 +1,5 @@
 """The checking side of an RS.io connection: it says what it is told to, and remembers all that arrives."""
 
-from collections.abc import Callable
 from typing import Final
 
 import trio
@@ -49,15 +48,6 @@ class RsioPeer(Line):
         before = f"{len(self.messages) - SHOWN} more, then " if len(self.messages) > SHOWN else ""
         told = before + (", ".join(map(str, self.messages[-SHOWN:])) or "nothing")
         return f"arrived: {told}" + (f"; then the connection was {self.over}" if self.over else "")
-
-    async def until(self, condition: Callable[[], object], what: str) -> None:
-        """Take in what arrives until `condition` holds. `what` says what is waited for."""
-        with trio.move_on_after(self.patience):
-            while not condition():
-                if self.over is not None:
-                    fail(f"the connection ended instead of {what}; {self.story()}")
-                await self.read(self.patience)
-        verify(condition(), f"{what} did not come within {self.patience} s; {self.story()}")
 
     def of(self, *kinds: int) -> list[Message]:
         """Return the messages of those types."""
