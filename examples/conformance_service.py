@@ -4,10 +4,10 @@ import sys
 from collections.abc import AsyncIterator
 
 import trio
+from penstock_tck.wire import check_target, summary
 
 import penstock
-from penstock.plugins import Peer
-from penstock.wirecheck import check_target, summary
+from penstock.plugins import PeerIdentity
 
 URLS = sys.argv[1:] or ["rsio+memory://streams", "reactivesocket+memory://requests"]
 servers: list[penstock.Server] = []
@@ -38,7 +38,7 @@ async def slow() -> AsyncIterator[bytes]:
 
 
 @service.publisher("relay")
-async def relay(who: Peer) -> AsyncIterator[bytes]:
+async def relay(who: PeerIdentity) -> AsyncIterator[bytes]:
     (client,) = (peer for server in servers for peer in server.peers if peer.identity is who)
     async with client.subscribe("tck", demand=4) as stream:
         async for element in stream:

@@ -8,13 +8,13 @@ import trio
 import trustme
 
 import penstock
-from penstock.plugins import Peer, Tls, TransportOptions
+from penstock.plugins import PeerIdentity, Tls, TransportOptions
 
 service = penstock.Service()
 
 
 @service.publisher("greetings", serializer="text")
-async def greetings(peer: Peer) -> AsyncIterator[str]:
+async def greetings(peer: PeerIdentity) -> AsyncIterator[str]:
     """Whoever gets here has shown a certificate of our authority's: `peer.certificate` says whose."""
     if peer.certificate is not None:
         yield f"hello, {', '.join(peer.certificate.names)}"

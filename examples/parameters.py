@@ -6,7 +6,7 @@ from enum import Enum
 import trio
 
 import penstock
-from penstock.plugins import Peer
+from penstock.plugins import PeerIdentity
 
 service = penstock.Service()
 
@@ -19,7 +19,7 @@ class Side(Enum):
 
 
 @service.publisher("trades/{symbol}/{side}", serializer="json")
-async def trades(symbol: str, side: Side, peer: Peer, since: int = 0, limit: int = 2) -> AsyncIterator[dict[str, object]]:
+async def trades(symbol: str, side: Side, peer: PeerIdentity, since: int = 0, limit: int = 2) -> AsyncIterator[dict[str, object]]:
     """`peer` is nothing that a subscriber can give: it says who has connected."""
     for number in range(since, since + limit):
         yield {"symbol": symbol, "side": side.name, "trade": number, "for": peer.address}

@@ -20,7 +20,7 @@ def blocking_driver(topic: penstock.Topic[str], ahead: list[int]) -> None:
 async def main() -> None:
     """Publish from a thread, read in the run loop, slowly: the thread waits."""
     global taken  # noqa: PLW0603 (the same)
-    topic = penstock.Topic[str]()  # Slow.WAIT: `publish` waits for the slowest subscriber
+    topic = penstock.Topic[str]()  # SlowPolicy.WAIT: `publish` waits for the slowest subscriber
     ahead: list[int] = []
     async with trio.open_nursery() as nursery, penstock.subscribe(topic, demand=1) as stream:
         # The nursery owns the thread, too: it cannot be left while the thread works.

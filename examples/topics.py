@@ -3,7 +3,7 @@
 import trio
 
 import penstock
-from penstock import Slow, Topic
+from penstock import SlowPolicy, Topic
 
 
 async def listen(topic: Topic[int], seen: list[int | str], pause: float) -> None:
@@ -17,9 +17,9 @@ async def listen(topic: Topic[int], seen: list[int | str], pause: float) -> None
         seen.append("SlowSubscriber")
 
 
-async def try_out(slow: Slow) -> None:
+async def try_out(slow: SlowPolicy) -> None:
     """Publish 1 to 8, one each 10 ms, to a subscriber that keeps up and to one that needs 34 ms for each."""
-    topic = Topic[int](slow=slow, buffer=None if slow in (Slow.WAIT, Slow.LATEST) else 2)
+    topic = Topic[int](slow=slow, buffer=None if slow in (SlowPolicy.WAIT, SlowPolicy.LATEST) else 2)
     quick: list[int | str] = []
     sluggish: list[int | str] = []
     async with trio.open_nursery() as nursery:
@@ -43,7 +43,7 @@ def _text(seen: list[int | str]) -> str:
 async def main() -> None:
     """The same story under each policy."""
     print(f"{'Slow.':12} {'the quick one':16} {'the slow one (buffer 2)':26} dropped  publishing")
-    for slow in Slow:
+    for slow in SlowPolicy:
         await try_out(slow)
 
 

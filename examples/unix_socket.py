@@ -8,13 +8,13 @@ from pathlib import Path
 import trio
 
 import penstock
-from penstock.plugins import Peer
+from penstock.plugins import PeerIdentity
 
 service = penstock.Service()
 
 
 @service.publisher("secrets", serializer="text")
-async def secrets(peer: Peer) -> AsyncIterator[str]:
+async def secrets(peer: PeerIdentity) -> AsyncIterator[str]:
     """A publisher with a parameter of the type Peer is told who asks."""
     who = peer.credentials
     if who is None or who.uid != os.getuid():

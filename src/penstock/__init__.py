@@ -5,7 +5,7 @@ The map, from the ground up; each folder is a layer, entered by its ``__init__``
 * `penstock.api`: what the words mean: the four interfaces, demand, every exception.
 * `penstock.core`: streams inside one process: sources, `subscribe`, sinks, topics.
 * `penstock.operators`: verbs over publishers, composed with `pipe`.
-* `penstock.plugins`: what a plugin author imports; `penstock.builtin` and `penstock.dialects`: what is here already.
+* `penstock.plugins`: what a plugin author imports; `penstock.builtin` and `penstock.protocols`: what is here already.
 * `penstock.wire`, `penstock.session`: bytes and conversation, without I/O; `penstock.runtime`: both on trio, `connect` and `serve`.
 * `penstock.cli`: the command ``penstock``.
 * `penstock.testing`: what you need to test your own publishers and subscribers.
@@ -43,7 +43,7 @@ from penstock.core import (
     CallbackSubscriber,
     MailboxPolicy,
     MailboxSubscriber,
-    Slow,
+    SlowPolicy,
     Source,
     Stream,
     Streamable,
@@ -100,7 +100,7 @@ __all__ = [
     "RuleViolation",
     "Server",
     "Service",
-    "Slow",
+    "SlowPolicy",
     "SlowSubscriber",
     "Source",
     "Stream",

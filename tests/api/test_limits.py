@@ -63,14 +63,14 @@ REACHED: dict[str, tuple[str, str]] = {
     "tls_timeout": (IN_RUNTIME, "test_a_transports_own_handshake_has_its_time"),
     "preauth_bytes": ("tests/session/test_session.py", "test_too_much_before_the_hello_ends_the_connection"),
     "hello_extensions": (IN_SESSION, "test_a_hello_lists_only_so_many_extensions"),
-    "max_pending_handshakes": ("tests/runtime/test_serve.py", "test_what_says_no_hello_is_bounded_in_number"),
+    "max_pending_handshakes": ("tests/runtime/server/test_serve.py", "test_what_says_no_hello_is_bounded_in_number"),
     "max_frame": (IN_SESSION, TOO_LONG),
-    "max_element": ("tests/session/test_inbound.py", "test_a_publisher_that_breaks_its_contract_loses_the_stream"),
-    "split_outbound_at": ("tests/session/test_outbound.py", "test_large_elements_are_split_and_others_get_their_turn"),
+    "max_element": ("tests/session/test_receiving_stream.py", "test_a_publisher_that_breaks_its_contract_loses_the_stream"),
+    "split_outbound_at": ("tests/session/test_sending_stream.py", "test_large_elements_are_split_and_others_get_their_turn"),
     "max_partials": (IN_SESSION, "test_elements_under_way_in_parts_are_bounded_over_a_stream"),
-    "max_partials_in_all": ("tests/session/test_inbound.py", "test_unfinished_elements_are_bounded_in_number_over_the_connection"),
-    "partial_bytes": ("tests/session/test_inbound.py", "test_unfinished_elements_are_bounded_in_bytes_over_the_connection"),
-    "max_parts": ("tests/session/test_inbound.py", "test_parts_of_one_element_are_bounded_in_number"),
+    "max_partials_in_all": ("tests/session/test_receiving_stream.py", "test_unfinished_elements_are_bounded_in_number_over_the_connection"),
+    "partial_bytes": ("tests/session/test_receiving_stream.py", "test_unfinished_elements_are_bounded_in_bytes_over_the_connection"),
+    "max_parts": ("tests/session/test_receiving_stream.py", "test_parts_of_one_element_are_bounded_in_number"),
     "partial_age": (IN_SESSION, "test_an_unfinished_element_has_its_time"),
     "tiny_part": (IN_SESSION, "test_what_is_a_tiny_part_can_be_said"),
     "max_name": (IN_SESSION, TOO_LONG),
@@ -80,17 +80,17 @@ REACHED: dict[str, tuple[str, str]] = {
     "retired_ids": ("tests/session/test_session.py", "test_cancelled_ids_without_an_end_are_bounded"),
     "churn_burst": ("tests/session/test_session.py", "test_streams_that_end_as_soon_as_they_begin_have_a_rate"),
     "churn_rate": (IN_SESSION, RATE),
-    "idle_subscription_age": ("tests/session/test_idle.py", "test_a_stream_without_demand_and_traffic_ends_after_its_time"),
-    "idle_connection": ("tests/session/test_idle.py", "test_a_connection_without_streams_ends_after_its_time"),
+    "idle_subscription_age": ("tests/session/test_idle_timeouts.py", "test_a_stream_without_demand_and_traffic_ends_after_its_time"),
+    "idle_connection": ("tests/session/test_idle_timeouts.py", "test_a_connection_without_streams_ends_after_its_time"),
     "glitch_burst": ("tests/session/test_session.py", "test_races_are_tolerated_until_the_budget_is_spent"),
     "glitch_rate": (IN_SESSION, RATE),
     "control_burst": ("tests/session/test_session.py", "test_control_messages_have_a_rate"),
     "control_rate": (IN_SESSION, RATE),
-    "outbound_high": ("tests/session/test_outbound.py", "test_a_peer_that_never_reads_costs_a_fixed_number_of_bytes"),
+    "outbound_high": ("tests/session/test_sending_stream.py", "test_a_peer_that_never_reads_costs_a_fixed_number_of_bytes"),
     "outbound_control": ("tests/session/test_session.py", "test_answers_that_nobody_reads_are_bounded"),
     "outbound_control_count": ("tests/session/test_session.py", "test_answers_that_nobody_reads_are_bounded"),
-    "write_stall": ("tests/runtime/test_patience.py", "test_a_peer_that_takes_a_byte_now_and_then_is_given_up"),
-    "min_drain": ("tests/runtime/test_patience.py", "test_a_slow_peer_that_takes_enough_is_kept"),
+    "write_stall": ("tests/runtime/connection/test_send_deadline.py", "test_a_peer_that_takes_a_byte_now_and_then_is_given_up"),
+    "min_drain": ("tests/runtime/connection/test_send_deadline.py", "test_a_slow_peer_that_takes_enough_is_kept"),
     "receive_chunk": (IN_RUNTIME, "test_no_more_is_taken_from_the_transport_at_a_time"),
     "turn": (IN_RUNTIME, "test_neighbours_get_a_turn_while_a_chunk_is_decoded"),
     "goodbye_timeout": (IN_RUNTIME, "test_a_goodbye_that_nobody_answers_is_waited_for_for_so_long"),
@@ -100,10 +100,10 @@ REACHED: dict[str, tuple[str, str]] = {
     "keepalive_timeout": ("tests/builtin/test_keepalive.py", "test_the_answer_has_its_time"),
     "keepalive_least": ("tests/builtin/test_keepalive.py", "test_pings_that_come_too_soon_are_strikes_and_only_so_many_are_forgiven"),
     "keepalive_strikes": ("tests/builtin/test_keepalive.py", "test_pings_that_come_too_soon_are_strikes_and_only_so_many_are_forgiven"),
-    "max_connections": ("tests/runtime/test_serve.py", "test_connections_are_bounded_in_number"),
-    "max_connections_per_address": ("tests/runtime/test_serve.py", "test_connections_from_one_address_are_bounded"),
+    "max_connections": ("tests/runtime/server/test_serve.py", "test_connections_are_bounded_in_number"),
+    "max_connections_per_address": ("tests/runtime/server/test_serve.py", "test_connections_from_one_address_are_bounded"),
     "accept_rate": (IN_RUNTIME, "test_accepting_keeps_its_pace"),
-    "memory_budget": ("tests/runtime/test_budget.py", "test_the_connection_that_holds_most_is_cut_and_the_others_go_on"),
+    "memory_budget": ("tests/runtime/server/test_memory_budget.py", "test_the_connection_that_holds_most_is_cut_and_the_others_go_on"),
 }
 """Each field, and the test that reaches it with a smaller one."""
 
@@ -126,8 +126,8 @@ def test_the_test_that_reaches_a_limit_is_there_and_speaks_of_it(name: str) -> N
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
 def test_each_limit_is_asked_for_somewhere(name: str) -> None:
     """A field that no code reads is a promise that nobody keeps."""
-    places = [path for path in SOURCES.rglob("*.py") if path.name != "_limits.py"]
-    assert any(re.search(rf"limits\.{name}\b", path.read_text(encoding="utf-8")) for path in places)
+    max_open_connections = [path for path in SOURCES.rglob("*.py") if path.name != "_limits.py"]
+    assert any(re.search(rf"limits\.{name}\b", path.read_text(encoding="utf-8")) for path in max_open_connections)
 
 
 PAGE = ROOT / "docs/reference/limits.md"

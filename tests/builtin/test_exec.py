@@ -10,7 +10,7 @@ import trio
 
 from penstock.api import UsageError
 from penstock.builtin import ExecTransport
-from penstock.plugins import Connection, Facts
+from penstock.plugins import Connection, ConnectionFacts
 from tests.builtin._helpers import OPTIONS, connect, listen
 
 EXEC = ExecTransport()
@@ -36,7 +36,7 @@ async def test_a_word_goes_to_a_child_and_comes_back(nursery: trio.Nursery) -> N
     assert await connection.receive() is None
     await connection.aclose()
     assert connection.farewell() == f"the child {sys.executable!r} ended with status 0"
-    assert connection.facts == Facts(half_close=True, local=True)
+    assert connection.facts == ConnectionFacts(half_close=True, local=True)
     assert connection.peer.address.startswith(f"exec:{sys.executable} (pid ")
 
 

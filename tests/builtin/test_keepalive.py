@@ -5,8 +5,8 @@ from typing import Any
 from penstock.api import ConnectionLost, Role
 from penstock.builtin import Keepalive
 from penstock.builtin._keepalive import PING, PONG
+from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from penstock.wire import rsio
 from tests.session._pair import RawPeer, limited
 
 

@@ -8,7 +8,7 @@ from trio.testing import check_half_closeable_stream, wait_all_tasks_blocked
 
 from penstock.api import ConnectionLost, LimitExceeded, UsageError
 from penstock.builtin import FramedMemoryTransport, MemoryTransport
-from penstock.plugins import Facts
+from penstock.plugins import ConnectionFacts
 from tests.builtin._helpers import OPTIONS, both_sides, close, connect, exchange, listen, shake_hands, stream_of
 
 BYTES, MESSAGES = MemoryTransport(), FramedMemoryTransport()
@@ -27,7 +27,7 @@ async def test_a_word_each_way_arrives(transport: MemoryTransport, url: str, nur
     await server.send(b"still here")
     assert await client.receive() == b"still here"
     await close(client, server)
-    assert client.facts == Facts(half_close=True, local=True)
+    assert client.facts == ConnectionFacts(half_close=True, local=True)
     assert client.peer.address == url
 
 

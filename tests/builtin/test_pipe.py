@@ -13,7 +13,7 @@ from trio.testing import assert_checkpoints, check_half_closeable_stream
 
 from penstock.api import UsageError
 from penstock.builtin import ExecTransport, PipeTransport, _pipe
-from penstock.plugins import Bytes, Connection, Facts
+from penstock.plugins import Bytes, Connection, ConnectionFacts
 from tests.builtin._helpers import close, connect, exchange, listen, stream_of
 
 
@@ -94,7 +94,7 @@ async def test_a_word_each_way_arrives(pipes: Crossed, nursery: trio.Nursery) ->
     await b.send(b"still here")
     assert await a.receive() == b"still here"
     await close(a, b)
-    assert (a.facts, a.peer.address) == (Facts(half_close=True, local=True), "pipe:")
+    assert (a.facts, a.peer.address) == (ConnectionFacts(half_close=True, local=True), "pipe:")
 
 
 async def test_its_stream_keeps_every_promise_of_trio_s_streams() -> None:

@@ -8,13 +8,15 @@ import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.builtin._socket_connection import SocketConnection
-from penstock.plugins import Facts, Peer, TransportOptions
+from penstock.plugins import ConnectionFacts, PeerIdentity, TransportOptions
 
 
 def pair(**options: Any) -> tuple[SocketConnection, trio.SocketStream]:
     """A connection, and the bare stream at its other end."""
     ours, theirs = (trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair())
-    return SocketConnection(ours, peer=Peer(address="there"), options=TransportOptions(**options), facts=Facts(half_close=True)), theirs
+    return SocketConnection(
+        ours, peer=PeerIdentity(address="there"), options=TransportOptions(**options), facts=ConnectionFacts(half_close=True)
+    ), theirs
 
 
 async def test_a_small_message_goes_at_once() -> None:
@@ -124,7 +126,7 @@ async def test_a_reset_breaks_what_is_received() -> None:
     accepted, _ = listening.accept()
     accepted.setblocking(False)
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(accepted))
-    connection = SocketConnection(stream, peer=Peer(address="there"), options=TransportOptions(), facts=Facts())
+    connection = SocketConnection(stream, peer=PeerIdentity(address="there"), options=TransportOptions(), facts=ConnectionFacts())
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
     client.close()
     with pytest.raises(trio.BrokenResourceError):

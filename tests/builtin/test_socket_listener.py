@@ -9,14 +9,14 @@ import pytest
 import trio
 
 from penstock.builtin._socket_listener import SocketListener, close_all
-from penstock.plugins import ByteConnection, Connection, Peer, TransportOptions, parse_url
+from penstock.plugins import ByteConnection, Connection, PeerIdentity, TransportOptions, parse_url
 from tests.builtin._helpers import exchange
 
 OPTIONS = TransportOptions()
 
 
 def _welcome(stream: trio.SocketStream, address: Any) -> Connection:
-    return ByteConnection(stream, peer=Peer(address=f"port {address[1]}"), options=OPTIONS)
+    return ByteConnection(stream, peer=PeerIdentity(address=f"port {address[1]}"), options=OPTIONS)
 
 
 def _listening() -> socket.socket:
@@ -34,7 +34,7 @@ def _listener(count: int = 1, **more: Any) -> SocketListener:
 
 async def _dial(listener: SocketListener, which: int = 0) -> ByteConnection:
     stream = await trio.open_tcp_stream(*listener._sockets[which].getsockname())
-    return ByteConnection(stream, peer=Peer(address="server"), options=OPTIONS)
+    return ByteConnection(stream, peer=PeerIdentity(address="server"), options=OPTIONS)
 
 
 @pytest.mark.parametrize("count", [1, 2])

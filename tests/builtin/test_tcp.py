@@ -7,7 +7,7 @@ import trio
 from trio.testing import check_half_closeable_stream
 
 from penstock.builtin import TcpTransport
-from penstock.plugins import Facts
+from penstock.plugins import ConnectionFacts
 from tests.builtin._helpers import both_sides, close, connect, exchange, listen, shake_hands, stream_of
 
 TCP = TcpTransport()
@@ -53,7 +53,7 @@ async def test_one_half_ends_and_the_other_goes_on(nursery: trio.Nursery) -> Non
     await server.send(b"still here")
     assert await client.receive() == b"still here"
     await close(client, server)
-    assert client.facts == Facts(half_close=True, local=True)
+    assert client.facts == ConnectionFacts(half_close=True, local=True)
     assert server.facts == client.facts
 
 

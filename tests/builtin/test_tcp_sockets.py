@@ -13,7 +13,7 @@ from penstock.api import ConnectionLost, UsageError
 from penstock.builtin import _tcp_sockets
 from penstock.builtin._socket_listener import close_all
 from penstock.builtin._tcp_sockets import bind_tcp, is_loopback, open_tcp, peer_at, peer_of, tune
-from penstock.plugins import Peer, TransportOptions, parse_url
+from penstock.plugins import PeerIdentity, TransportOptions, parse_url
 
 OPTIONS = TransportOptions()
 V4, V6 = socket.AF_INET, socket.AF_INET6
@@ -179,8 +179,8 @@ async def test_a_socket_that_refuses_an_option_disturbs_nobody() -> None:
 
 def test_a_peer_is_named_by_its_address() -> None:
     """As a URL would have it."""
-    assert peer_at(("127.0.0.1", 7)) == Peer(address="127.0.0.1:7", host="127.0.0.1", port=7)
-    assert peer_at(("::1", 7, 0, 0)) == Peer(address="[::1]:7", host="::1", port=7)
+    assert peer_at(("127.0.0.1", 7)) == PeerIdentity(address="127.0.0.1:7", host="127.0.0.1", port=7)
+    assert peer_at(("::1", 7, 0, 0)) == PeerIdentity(address="[::1]:7", host="::1", port=7)
 
 
 async def test_a_peer_that_is_gone_at_once_is_a_lost_connection() -> None:
@@ -197,4 +197,4 @@ async def test_a_peer_that_is_gone_at_once_is_a_lost_connection() -> None:
 )
 def test_this_machine_is_known_by_its_addresses(host: str | None, here: bool) -> None:
     """Loopback is local, nothing else is taken for it."""
-    assert is_loopback(Peer(address="x", host=host)) is here
+    assert is_loopback(PeerIdentity(address="x", host=host)) is here

@@ -12,7 +12,7 @@ from trio.testing import check_half_closeable_stream
 
 from penstock.api import ConnectionLost, UsageError
 from penstock.builtin import UnixTransport, _unix
-from penstock.plugins import Facts, UnixCredentials
+from penstock.plugins import ConnectionFacts, UnixCredentials
 from tests.builtin._helpers import both_sides, close, connect, exchange, listen, shake_hands, stream_of
 
 UNIX = UnixTransport()
@@ -42,7 +42,7 @@ async def test_a_word_each_way_arrives(path: Path, nursery: trio.Nursery) -> Non
     await shake_hands(client, server)
     await exchange(client, server)
     await close(client, server)
-    assert client.facts == server.facts == Facts(half_close=True, local=True)
+    assert client.facts == server.facts == ConnectionFacts(half_close=True, local=True)
 
 
 async def test_an_absolute_path_has_three_slashes(path: Path, nursery: trio.Nursery) -> None:

@@ -7,8 +7,8 @@ import trio
 
 from penstock.cli import _tck
 from penstock.cli._main import parser
-from tests.wirecheck import _stage
-from tests.wirecheck._rs_saboteur import rs_server
+from tck.tests.wire import _stage
+from tck.tests.wire._rs_saboteur import rs_server
 
 URL = f"reactivesocket+{_stage.URL}"
 TWO = ["--only", "demand-initial", "--only", "setup-version"]

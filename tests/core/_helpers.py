@@ -17,7 +17,7 @@ class Token:
         self.number = number
 
 
-class Told:
+class ViolationSink:
     """A scope in a nursery, and what its two hooks were told."""
 
     def __init__(self, nursery: trio.Nursery, **options: Any) -> None:

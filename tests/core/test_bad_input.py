@@ -15,7 +15,7 @@ from penstock import ops, pipe
 from penstock.api import CleanupTimeout, IllegalDemand, Publisher, PublisherStopped, RuleViolation, UsageError
 from penstock.core import (
     CallbackSubscriber,
-    Slow,
+    SlowPolicy,
     Source,
     Stream,
     Topic,
@@ -177,9 +177,9 @@ async def test_a_demand_beyond_all_bounds_is_without_bound(nursery, make, huge: 
     assert heard.log[-1] == ("on_complete",)
 
 
-@pytest.mark.parametrize("slow", Slow)
+@pytest.mark.parametrize("slow", SlowPolicy)
 @pytest.mark.parametrize("wrong", WRONG_DEMAND, ids=lambda each: repr(each)[:10])
-async def test_a_demand_that_is_none_fails_one_subscriber_of_a_topic_alone(slow: Slow, wrong) -> None:
+async def test_a_demand_that_is_none_fails_one_subscriber_of_a_topic_alone(slow: SlowPolicy, wrong) -> None:
     """The others get everything, and its place is free."""
     topic: Topic[int] = Topic(slow=slow)
     before, bad, after = Heard(), Heard(), Heard()

@@ -15,7 +15,7 @@ from trio.testing import assert_checkpoints
 import penstock
 from penstock import core, ops, pipe
 from penstock.api import UNBOUNDED, Subscriber, Subscription
-from penstock.core import Scope, Slow, Stream, Topic, collect, first, for_each, generate, subscribe, to_channel
+from penstock.core import Scope, SlowPolicy, Stream, Topic, collect, first, for_each, generate, subscribe, to_channel
 from penstock.testing import LeakCensus, run_virtual
 from tests.core._helpers import numbers, our_tasks, quiet
 
@@ -328,8 +328,8 @@ async def test_a_source_that_knows_its_end_completes_with_its_last_element(lengt
             assert stream.statistics().received == length
 
 
-@pytest.mark.parametrize("slow", Slow)
-async def test_nothing_is_left_of_a_whole_afternoon(slow: Slow) -> None:
+@pytest.mark.parametrize("slow", SlowPolicy)
+async def test_nothing_is_left_of_a_whole_afternoon(slow: SlowPolicy) -> None:
     """Pipes, topics, streams, sinks, one after the other and inside each other: no task, no stream, no topic stays."""
     census = LeakCensus()
 

@@ -17,14 +17,14 @@ from penstock.core import subscribe
 from penstock.core._pump import BURST_SECONDS, FIRST_BURST, LONGEST_BURST, Pump, next_burst
 from penstock.testing import run_virtual
 from tests.core._foreign import Heard, boom
-from tests.core._helpers import Token, Told, numbers, our_tasks, quiet, raised_by
+from tests.core._helpers import Token, ViolationSink, numbers, our_tasks, quiet, raised_by
 
 
 class Pumped:
     """A pump in a nursery, with the listener below it and the hooks beside it."""
 
     def __init__(self, nursery: trio.Nursery, open_iterator, hooks=None, cleanup_timeout: float = 5.0, **options) -> None:
-        self.told = Told(nursery, cleanup_timeout=cleanup_timeout)
+        self.told = ViolationSink(nursery, cleanup_timeout=cleanup_timeout)
         self.heard = Heard(**(hooks or {}))
         self.pump = Pump(open_iterator, self.heard, self.told.scope, label="numbers", **options)
 
@@ -808,7 +808,7 @@ async def test_the_pump_lets_go_of_everything_at_the_end(nursery) -> None:
     refs.append(weakref.ref(generator))
     heard = Heard()
     refs.append(weakref.ref(heard))
-    told = Told(nursery)
+    told = ViolationSink(nursery)
     pump = Pump(lambda it=generator: it, heard, told.scope, label="one")
     del generator, token
     pump.request(5)

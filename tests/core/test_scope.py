@@ -11,7 +11,7 @@ import trio
 from penstock.api import RuleViolation, UsageError
 from penstock.core import CLEANUP_SECONDS, Scope, log_violation, tell
 from penstock.core._scope import check_cleanup_timeout, check_hook
-from tests.core._helpers import Told, our_tasks, quiet, raised_by
+from tests.core._helpers import ViolationSink, our_tasks, quiet, raised_by
 
 
 def _raises(error: BaseException):
@@ -26,7 +26,7 @@ def _raises(error: BaseException):
 
 async def test_a_task_has_the_name_it_was_given_and_is_counted_until_it_ends(nursery) -> None:
     """Whoever looks at the tree of tasks sees whose they are."""
-    scope = Told(nursery).scope
+    scope = ViolationSink(nursery).scope
     first = scope.spawn(trio.sleep_forever, name="penstock first")
     scope.spawn(trio.sleep_forever, name="penstock second")
     assert scope.running == 2
@@ -40,7 +40,7 @@ async def test_a_task_has_the_name_it_was_given_and_is_counted_until_it_ends(nur
 
 async def test_cancelling_one_scope_leaves_its_neighbours_in_the_nursery_alone(nursery) -> None:
     """Two subscriptions may share a nursery."""
-    mine, other = Told(nursery).scope, Told(nursery).scope
+    mine, other = ViolationSink(nursery).scope, ViolationSink(nursery).scope
     mine.spawn(trio.sleep_forever, name="mine")
     mine.spawn(trio.sleep_forever, name="mine too")
     other.spawn(trio.sleep_forever, name="other")
@@ -60,7 +60,7 @@ async def test_a_task_that_has_its_own_way_to_stop_is_asked_and_not_cancelled(nu
         await trio.lowlevel.checkpoint()
         seen.append("ended by itself")
 
-    scope = Told(nursery).scope
+    scope = ViolationSink(nursery).scope
     scope.spawn(work, name="polite", stop=asked.set)
     scope.cancel()
     await scope.wait_stopped()
@@ -69,7 +69,7 @@ async def test_a_task_that_has_its_own_way_to_stop_is_asked_and_not_cancelled(nu
 
 async def test_waiting_ends_when_the_last_task_has_ended(nursery, autojump_clock) -> None:
     """However many wait, and even where a task starts another one."""
-    scope = Told(nursery).scope
+    scope = ViolationSink(nursery).scope
 
     async def parent() -> None:
         await trio.sleep(1)
@@ -87,7 +87,7 @@ async def test_waiting_ends_when_the_last_task_has_ended(nursery, autojump_clock
 async def test_waiting_for_nothing_checkpoints(nursery) -> None:
     """Each async function checkpoints, always."""
     with trio.testing.assert_checkpoints():
-        await Told(nursery).scope.wait_stopped()
+        await ViolationSink(nursery).scope.wait_stopped()
 
 
 async def test_a_nursery_that_has_closed_is_told_by_name(nursery) -> None:
@@ -111,7 +111,7 @@ async def test_a_failure_goes_to_the_hook_and_not_to_the_nursery() -> None:
     """Somebody else's tasks live in that nursery."""
     error = ValueError("boom")
     async with trio.open_nursery() as nursery:
-        told = Told(nursery)
+        told = ViolationSink(nursery)
         told.scope.spawn(_raises(error), name="bad")
         await quiet()
     assert not nursery.cancel_scope.cancel_called
@@ -123,7 +123,7 @@ async def test_a_group_of_failures_goes_to_the_hook_as_it_is() -> None:
     """What a user's own nursery has wrapped stays wrapped."""
     group = ExceptionGroup("two", [ValueError(1), KeyError(2)])
     async with trio.open_nursery() as nursery:
-        told = Told(nursery)
+        told = ViolationSink(nursery)
         told.scope.spawn(_raises(group), name="bad")
     assert told.failures == [group]
 
@@ -137,7 +137,7 @@ async def test_failures_beside_a_cancellation_are_told_and_only_the_cancellation
             await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        told = Told(nursery)
+        told = ViolationSink(nursery)
         told.scope.spawn(work, name="bad")
         await quiet()
         nursery.cancel_scope.cancel()
@@ -156,7 +156,7 @@ async def _fails_when_cancelled() -> None:
 async def test_failures_beside_the_own_cancellation_are_told_too() -> None:
     """The same where only this task was cancelled: the nursery hears of nothing."""
     async with trio.open_nursery() as nursery:
-        told = Told(nursery)
+        told = ViolationSink(nursery)
 
         async def work() -> None:
             async with trio.open_nursery() as inner:
@@ -177,7 +177,7 @@ async def test_an_interrupt_goes_through(interrupt: type[BaseException]) -> None
     raised.__cause__ = cause
     with pytest.raises(BaseExceptionGroup) as caught:
         async with trio.open_nursery() as nursery:
-            Told(nursery).scope.spawn(_raises(raised), name="struck")
+            ViolationSink(nursery).scope.spawn(_raises(raised), name="struck")
     assert caught.value.exceptions == (raised,)
     assert raised.__cause__ is cause
 
@@ -216,7 +216,7 @@ async def test_a_stray_cancellation_stays_inside(grouped: bool) -> None:
         raise BaseExceptionGroup("stray", strays) if grouped else strays[0]
 
     async with trio.open_nursery() as nursery:
-        told = Told(nursery)
+        told = ViolationSink(nursery)
         told.scope.spawn(work, name="stray")
         await quiet()
         assert len(strays) == 1
@@ -234,7 +234,7 @@ def _tell_of_nothing(error: Exception) -> None:
 
 async def test_a_violation_and_a_failure_go_to_their_hooks(nursery) -> None:
     """A rule that was broken is one thing, a cleanup that failed another."""
-    told = Told(nursery)
+    told = ViolationSink(nursery)
     violation, failure = RuleViolation("broken", rule="1.1"), ValueError("boom")
     told.scope.violation(violation)
     told.scope.fail(failure)

@@ -10,7 +10,7 @@ import trio
 
 from penstock.api import UNBOUNDED, RuleViolation, UsageError
 from penstock.core import (
-    Over,
+    EndedSubscription,
     Source,
     Topic,
     as_source,
@@ -28,7 +28,7 @@ from penstock.core import (
     timer,
 )
 from tests.core._foreign import Counting, Heard, Script, boom
-from tests.core._helpers import Token, Told, numbers, our_tasks, quiet
+from tests.core._helpers import Token, ViolationSink, numbers, our_tasks, quiet
 
 
 def plain(count: int = 3) -> Iterator[int]:
@@ -64,7 +64,7 @@ class Sized:
 
 def attached(source: Source[object], nursery: trio.Nursery) -> Heard:
     heard = Heard()
-    source.attach(heard, Told(nursery).scope)
+    source.attach(heard, ViolationSink(nursery).scope)
     return heard
 
 
@@ -489,7 +489,7 @@ async def test_a_foreign_publisher_is_heard_through_an_intake() -> None:
     """What it does against the rules ends the stream with a violation that names the rule."""
 
     def too_eager(subscriber) -> None:
-        subscriber.on_subscribe(Over())
+        subscriber.on_subscribe(EndedSubscription())
         subscriber.on_next(1)
 
     with pytest.raises(RuleViolation, match=r"signalled an element that was not requested; that breaks rule 1\.1"):
@@ -621,7 +621,7 @@ async def test_single_can_be_cancelled_before_and_inside_its_signal(nursery) -> 
     heard.subscription.request(1)
     assert heard.log == [("on_subscribe",)]
     inside = Heard(on_next=lambda _: inside.subscription.cancel())
-    single(7).attach(inside, Told(nursery).scope)
+    single(7).attach(inside, ViolationSink(nursery).scope)
     inside.subscription.request(1)
     assert inside.log == [("on_subscribe",), ("on_next", 7)]
 
@@ -629,7 +629,7 @@ async def test_single_can_be_cancelled_before_and_inside_its_signal(nursery) -> 
 async def test_single_asked_again_inside_its_signal_does_not_repeat_itself(nursery) -> None:
     """Rule 3.3: nothing nests."""
     heard = Heard(on_next=lambda _: heard.subscription.request(1))
-    single(7).attach(heard, Told(nursery).scope)
+    single(7).attach(heard, ViolationSink(nursery).scope)
     heard.subscription.request(1)
     assert (heard.log[1:], heard.deepest) == ([("on_next", 7), ("on_complete",)], 1)
 
@@ -639,7 +639,7 @@ async def test_single_keeps_no_element_once_it_was_taken(nursery) -> None:
     token = Token()
     ref = weakref.ref(token)
     heard = Heard()
-    single(token).attach(heard, Told(nursery).scope)
+    single(token).attach(heard, ViolationSink(nursery).scope)
     heard.subscription.request(1)
     heard.log.clear()
     del token

@@ -40,7 +40,7 @@ def opened(demand: int = DEFAULT_DEMAND) -> tuple[Stream[int], ManualPublisher]:
     return stream, publisher
 
 
-class Turns(trio.abc.Instrument):
+class RoundRobin(trio.abc.Instrument):
     """Counts how often this task gave its neighbours a turn."""
 
     def __init__(self) -> None:
@@ -382,7 +382,7 @@ async def test_an_end_that_came_with_the_last_slice_is_told_in_its_turn_and_once
         publisher.complete()
     else:
         publisher.fail(error)
-    with Turns() as turns:
+    with RoundRobin() as turns:
         assert [await anext(stream), await anext(stream)] == [1, 2]
         with nullcontext() if error is None else pytest.raises(ValueError, match="oh"):
             assert await anext(stream, None) is None
@@ -396,7 +396,7 @@ async def test_an_end_after_five_milliseconds_gives_the_neighbours_a_turn(clock)
     stream, publisher = opened(20)
     publisher.emit(1)
     publisher.complete()
-    with Turns() as turns:
+    with RoundRobin() as turns:
         await anext(stream)
         clock.now += 0.005
         assert await anext(stream, None) is None
@@ -407,7 +407,7 @@ async def test_within_a_slice_nobody_is_kept_waiting_for_nothing(clock) -> None:
     """The documented exception: one turn for a slice of half the demand, none within it."""
     stream, publisher = opened(20)
     publisher.emit(*range(20))
-    with Turns() as turns:
+    with RoundRobin() as turns:
         seen = []
         for _ in range(20):
             await anext(stream)
@@ -420,7 +420,7 @@ async def test_after_five_milliseconds_the_neighbours_get_a_turn(clock, pause: f
     """Where the reader's own work takes long, the slice is not read in one go."""
     stream, publisher = opened(20)
     publisher.emit(*range(10))
-    with Turns() as turns:
+    with RoundRobin() as turns:
         for _ in range(10):
             await anext(stream)
             clock.now += pause
@@ -432,7 +432,7 @@ async def test_a_batch_checkpoints_once(clock) -> None:
     stream, publisher = opened()
     batches = stream.batches()
     publisher.emit(1, 2)
-    with Turns() as turns:
+    with RoundRobin() as turns:
         await anext(batches)
         assert turns.count == 1
         publisher.emit(3)

@@ -14,12 +14,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from trio.testing import assert_checkpoints
 
 from penstock.api import UNBOUNDED, IllegalDemand, LimitExceeded, Publisher, RuleViolation, SlowSubscriber, UsageError
-from penstock.core import Slow, Source, Topic, TopicStatistics, collect, subscribe
+from penstock.core import SlowPolicy, Source, Topic, TopicStatistics, collect, subscribe
 from penstock.testing import ManualSubscriber, run_virtual
 from tests.core._foreign import Heard, boom
-from tests.core._helpers import Token, Told, our_tasks, quiet, raised_by
+from tests.core._helpers import Token, ViolationSink, our_tasks, quiet, raised_by
 
-LOSSY = [Slow.DROP_OLDEST, Slow.DROP_NEWEST, Slow.LATEST, Slow.FAIL]
+LOSSY = [SlowPolicy.DROP_OLDEST, SlowPolicy.DROP_NEWEST, SlowPolicy.LATEST, SlowPolicy.FAIL]
 
 
 def joined(topic: Topic[Any], demand: int = 0, **hooks) -> Heard:
@@ -44,12 +44,14 @@ def is_blocked(topic: Topic[Any], element: object) -> bool:
 # --- making one
 
 
-@pytest.mark.parametrize("slow", ["wait", None, 1, Slow])
+@pytest.mark.parametrize("slow", ["wait", None, 1, SlowPolicy])
 def test_the_policy_is_one_of_the_five(slow) -> None:
     """The message lists them."""
     with pytest.raises(UsageError) as caught:
         Topic(slow=slow)
-    assert str(caught.value).endswith("; choose one of Slow.WAIT, Slow.DROP_OLDEST, Slow.DROP_NEWEST, Slow.LATEST, Slow.FAIL")
+    assert str(caught.value).endswith(
+        "; choose one of SlowPolicy.WAIT, SlowPolicy.DROP_OLDEST, SlowPolicy.DROP_NEWEST, SlowPolicy.LATEST, SlowPolicy.FAIL"
+    )
 
 
 @pytest.mark.parametrize("wrong", [-1, True, 1.0, "1"])
@@ -71,8 +73,11 @@ def test_a_retention_without_an_end_is_refused() -> None:
 def test_latest_keeps_one_and_takes_no_buffer(buffer: int) -> None:
     """The message says which policy takes one."""
     with pytest.raises(UsageError) as caught:
-        Topic(slow=Slow.LATEST, buffer=buffer)
-    assert str(caught.value) == f"buffer={buffer} with Slow.LATEST, which keeps exactly one element. For more, use Slow.DROP_OLDEST"
+        Topic(slow=SlowPolicy.LATEST, buffer=buffer)
+    assert (
+        str(caught.value)
+        == f"buffer={buffer} with SlowPolicy.LATEST, which keeps exactly one element. For more, use SlowPolicy.DROP_OLDEST"
+    )
 
 
 def test_the_hook_is_a_function() -> None:
@@ -89,9 +94,10 @@ def test_a_topic_is_a_source_and_a_publisher() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slow", "buffer"), [(Slow.WAIT, 0), (Slow.DROP_OLDEST, 16), (Slow.DROP_NEWEST, 16), (Slow.LATEST, 1), (Slow.FAIL, 16)]
+    ("slow", "buffer"),
+    [(SlowPolicy.WAIT, 0), (SlowPolicy.DROP_OLDEST, 16), (SlowPolicy.DROP_NEWEST, 16), (SlowPolicy.LATEST, 1), (SlowPolicy.FAIL, 16)],
 )
-def test_the_buffer_by_default(slow: Slow, buffer: int) -> None:
+def test_the_buffer_by_default(slow: SlowPolicy, buffer: int) -> None:
     """None where nothing is lost, sixteen where something may be, one for the latest."""
     topic: Topic[int] = Topic(slow=slow)
     joined(topic)
@@ -156,7 +162,7 @@ class Seat:
 class Model:
     """A topic, by the plainest of means."""
 
-    def __init__(self, slow: Slow, buffer: int, retain: int) -> None:
+    def __init__(self, slow: SlowPolicy, buffer: int, retain: int) -> None:
         self.slow = slow
         self.buffer = buffer
         self.retained: deque[int] = deque(maxlen=retain)
@@ -169,7 +175,7 @@ class Model:
         return [seat for seat in self.seats if seat.live]
 
     def blocked(self) -> bool:
-        return self.slow is Slow.WAIT and any(not seat.has_room() for seat in self.live)
+        return self.slow is SlowPolicy.WAIT and any(not seat.has_room() for seat in self.live)
 
     def publish(self, element: int) -> None:
         self.published += 1
@@ -183,18 +189,18 @@ class Model:
             seat.deliver(element)
         elif len(seat.backlog) < self.buffer:
             seat.backlog.append(element)
-        elif self.slow is Slow.FAIL:
+        elif self.slow is SlowPolicy.FAIL:
             seat.end(("on_error", "slow"))
         else:
             self.dropped += 1
-            if self.slow is not Slow.DROP_NEWEST and self.buffer:
+            if self.slow is not SlowPolicy.DROP_NEWEST and self.buffer:
                 seat.backlog = [*seat.backlog[1:], element]
 
 
 class TopicMachine(RuleBasedStateMachine):
     """Whatever is done to a topic, it does what the model does."""
 
-    slow: Slow
+    slow: SlowPolicy
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,10 +210,10 @@ class TopicMachine(RuleBasedStateMachine):
     @rule(buffer=st.integers(0, 3), retain=st.integers(0, 4))
     def make(self, buffer: int, retain: int) -> None:
         self.made = True
-        options = {} if self.slow is Slow.LATEST else {"buffer": buffer}
+        options = {} if self.slow is SlowPolicy.LATEST else {"buffer": buffer}
         self.told: list[Exception] = []
         self.topic: Topic[int] = Topic(slow=self.slow, retain=retain, on_violation=self.told.append, **options)
-        self.model = Model(self.slow, 1 if self.slow is Slow.LATEST else buffer, retain)
+        self.model = Model(self.slow, 1 if self.slow is SlowPolicy.LATEST else buffer, retain)
         self.heards: list[Heard] = []
         self.count = 0
 
@@ -319,18 +325,18 @@ class TopicMachine(RuleBasedStateMachine):
             assert now.full == sum(not seat.has_room() for seat in live)
 
 
-def _machine(policy: Slow) -> type:
+def _machine(policy: SlowPolicy) -> type:
     machine = type(f"Topic{policy.name.title()}", (TopicMachine,), {"slow": policy})
     case: Any = machine.TestCase
     case.settings = settings(max_examples=80, stateful_step_count=25, deadline=None)
     return case
 
 
-TestWait = _machine(Slow.WAIT)
-TestDropOldest = _machine(Slow.DROP_OLDEST)
-TestDropNewest = _machine(Slow.DROP_NEWEST)
-TestLatest = _machine(Slow.LATEST)
-TestFail = _machine(Slow.FAIL)
+TestWait = _machine(SlowPolicy.WAIT)
+TestDropOldest = _machine(SlowPolicy.DROP_OLDEST)
+TestDropNewest = _machine(SlowPolicy.DROP_NEWEST)
+TestLatest = _machine(SlowPolicy.LATEST)
+TestFail = _machine(SlowPolicy.FAIL)
 
 
 # --- publishing
@@ -353,8 +359,8 @@ async def test_publishing_to_nobody_is_no_waiting() -> None:
     assert joined(topic, 5).elements == []
 
 
-@pytest.mark.parametrize("slow", Slow)
-async def test_publishing_checkpoints(slow: Slow) -> None:
+@pytest.mark.parametrize("slow", SlowPolicy)
+async def test_publishing_checkpoints(slow: SlowPolicy) -> None:
     """With subscribers and without."""
     topic: Topic[int] = Topic(slow=slow)
     with assert_checkpoints():
@@ -364,8 +370,8 @@ async def test_publishing_checkpoints(slow: Slow) -> None:
         await topic.publish(2)
 
 
-@pytest.mark.parametrize("slow", Slow)
-async def test_publishing_none_is_a_usage_error(slow: Slow) -> None:
+@pytest.mark.parametrize("slow", SlowPolicy)
+async def test_publishing_none_is_a_usage_error(slow: SlowPolicy) -> None:
     """None is never an element (rule 2.13), and nobody hears of it."""
     topic: Topic[Any] = Topic(slow=slow)
     heard = joined(topic, 5)
@@ -375,9 +381,9 @@ async def test_publishing_none_is_a_usage_error(slow: Slow) -> None:
     assert heard.elements == []
 
 
-@pytest.mark.parametrize("slow", Slow)
+@pytest.mark.parametrize("slow", SlowPolicy)
 @pytest.mark.parametrize("end", ["complete", "fail"])
-async def test_publishing_after_the_end_is_a_usage_error(slow: Slow, end: str) -> None:
+async def test_publishing_after_the_end_is_a_usage_error(slow: SlowPolicy, end: str) -> None:
     """Also where the end comes while it waits its turn."""
     topic: Topic[int] = Topic(slow=slow)
 
@@ -491,12 +497,12 @@ async def test_a_buffer_lets_the_slow_ones_lag(nursery) -> None:
 
 @pytest.mark.parametrize(
     ("slow", "kept"),
-    [(Slow.DROP_OLDEST, [3, 4]), (Slow.DROP_NEWEST, [0, 1]), (Slow.LATEST, [4])],
+    [(SlowPolicy.DROP_OLDEST, [3, 4]), (SlowPolicy.DROP_NEWEST, [0, 1]), (SlowPolicy.LATEST, [4])],
     ids=lambda each: getattr(each, "name", ""),
 )
-async def test_what_is_kept_for_one_that_lags(slow: Slow, kept: list[int]) -> None:
+async def test_what_is_kept_for_one_that_lags(slow: SlowPolicy, kept: list[int]) -> None:
     """And what is lost is counted; a neighbour that keeps up gets everything."""
-    topic: Topic[int] = Topic(slow=slow, **({} if slow is Slow.LATEST else {"buffer": 2}))
+    topic: Topic[int] = Topic(slow=slow, **({} if slow is SlowPolicy.LATEST else {"buffer": 2}))
     lagging, quick = joined(topic), joined(topic, UNBOUNDED)
     for number in range(5):
         await topic.publish(number)
@@ -507,8 +513,8 @@ async def test_what_is_kept_for_one_that_lags(slow: Slow, kept: list[int]) -> No
     assert lagging.elements == [*kept, 5]
 
 
-@pytest.mark.parametrize("slow", [Slow.DROP_OLDEST, Slow.DROP_NEWEST])
-async def test_without_a_buffer_what_cannot_be_delivered_is_lost(slow: Slow) -> None:
+@pytest.mark.parametrize("slow", [SlowPolicy.DROP_OLDEST, SlowPolicy.DROP_NEWEST])
+async def test_without_a_buffer_what_cannot_be_delivered_is_lost(slow: SlowPolicy) -> None:
     """No room for anything: both drop the element that is published."""
     topic: Topic[int] = Topic(slow=slow, buffer=0)
     lagging = joined(topic, 1)
@@ -522,7 +528,7 @@ async def test_without_a_buffer_what_cannot_be_delivered_is_lost(slow: Slow) -> 
 @pytest.mark.parametrize("buffer", [0, 1, 2])
 async def test_one_that_falls_too_far_behind_is_failed(buffer: int) -> None:
     """With the bound, by name and value; the others notice nothing, and its place is free."""
-    topic: Topic[int] = Topic(slow=Slow.FAIL, buffer=buffer)
+    topic: Topic[int] = Topic(slow=SlowPolicy.FAIL, buffer=buffer)
     lagging, quick = joined(topic), joined(topic, UNBOUNDED)
     for number in range(buffer):
         await topic.publish(number)
@@ -559,9 +565,9 @@ async def test_a_newcomer_gets_what_is_retained_first() -> None:
 
 
 @pytest.mark.parametrize("slow", LOSSY)
-async def test_a_newcomer_has_not_fallen_behind(slow: Slow) -> None:
+async def test_a_newcomer_has_not_fallen_behind(slow: SlowPolicy) -> None:
     """What was retained waits apart from the buffer: it is neither dropped nor held against anybody."""
-    topic: Topic[int] = Topic(slow=slow, retain=4, **({} if slow is Slow.LATEST else {"buffer": 1}))
+    topic: Topic[int] = Topic(slow=slow, retain=4, **({} if slow is SlowPolicy.LATEST else {"buffer": 1}))
     for number in range(4):
         await topic.publish(number)
     newcomer = joined(topic)
@@ -601,7 +607,7 @@ async def test_an_element_that_is_being_published_reaches_a_newcomer_once(nurser
 
 async def test_completion_comes_after_what_waits() -> None:
     """To each in its own time; whoever comes later gets what is retained, and the end."""
-    topic: Topic[int] = Topic(slow=Slow.DROP_OLDEST, retain=1)
+    topic: Topic[int] = Topic(slow=SlowPolicy.DROP_OLDEST, retain=1)
     lagging, quick = joined(topic), joined(topic, UNBOUNDED)
     await topic.publish(0)
     await topic.publish(1)
@@ -620,7 +626,7 @@ async def test_completion_comes_after_what_waits() -> None:
 async def test_an_error_overtakes_what_waits() -> None:
     """It is no event of the stream that may be queued; whoever comes later gets it alone."""
     error = KeyError("failed")
-    topic: Topic[int] = Topic(slow=Slow.DROP_OLDEST, retain=1)
+    topic: Topic[int] = Topic(slow=SlowPolicy.DROP_OLDEST, retain=1)
     lagging = joined(topic)
     await topic.publish(0)
     topic.fail(error)
@@ -717,7 +723,7 @@ async def test_inside_a_pipe_a_seat_that_was_left_is_nothing(nursery) -> None:
     """A stage trusts what is above it to be silent after a cancel (rules 3.6, 3.7)."""
     topic: Topic[int] = Topic(buffer=1)
     heard = Heard()
-    topic.attach(heard, Told(nursery).scope)
+    topic.attach(heard, ViolationSink(nursery).scope)
     await topic.publish(0)
     heard.subscription.cancel()
     heard.subscription.request(5)
@@ -831,7 +837,7 @@ async def test_a_completed_topic_can_be_collected() -> None:
 @pytest.mark.parametrize("how", ["cancel", "complete", "fail", "too slow", "raises"])
 async def test_a_topic_forgets_who_has_left(how: str) -> None:
     """Rules 1.6, 3.13: neither the subscriber nor an element that waited for it."""
-    topic: Topic[Any] = Topic(slow=Slow.FAIL, buffer=1, on_violation=lambda _: None)
+    topic: Topic[Any] = Topic(slow=SlowPolicy.FAIL, buffer=1, on_violation=lambda _: None)
     heard = joined(topic, 1, on_next=boom if how == "raises" else (lambda _: None))
     ref, subscription = weakref.ref(heard), heard.subscription
     await topic.publish("first")
@@ -869,7 +875,7 @@ async def test_a_subscriber_that_keeps_up_costs_no_containers() -> None:
 
 async def test_a_topic_says_how_it_goes() -> None:
     """In one line, for a log."""
-    topic: Topic[int] = Topic(slow=Slow.DROP_NEWEST, buffer=0)
+    topic: Topic[int] = Topic(slow=SlowPolicy.DROP_NEWEST, buffer=0)
     joined(topic)
     await topic.publish(1)
     assert repr(topic) == "<topic (drop newest): 1 subscribers, 1 published, 1 dropped>"

@@ -4,10 +4,10 @@ from typing import Any
 
 import trio
 
-from penstock.runtime._conversation import Conversation
-from penstock.runtime._serve import Server
+from penstock.runtime.connection._connection import ConnectionTask
+from penstock.runtime.server._serve import Server
 from penstock.session import Session
-from penstock.session._inbound import Inbound
+from penstock.session._receiving_stream import ReceivingStream
 
 KEPT: list[Any] = []
 
@@ -16,7 +16,7 @@ def nothing(*_: Any) -> None:
     """A planted fault: what was to be done is not done."""
 
 
-def twice(self: Inbound, error: Exception) -> None:
+def twice(self: ReceivingStream, error: Exception) -> None:
     """A planted fault: an end that is told twice."""
     subscriber = self._forget()
     if subscriber is not None:
@@ -24,13 +24,13 @@ def twice(self: Inbound, error: Exception) -> None:
         subscriber.on_error(error)
 
 
-def as_completed(self: Inbound, error: Exception) -> None:
+def as_completed(self: ReceivingStream, error: Exception) -> None:
     """A planted fault: a lost connection that looks like the end of the stream."""
     self._partials = None
     self.completed()
 
 
-def in_part(self: Inbound, error: Exception) -> None:
+def in_part(self: ReceivingStream, error: Exception) -> None:
     """A planted fault: what there is of an unfinished element is delivered."""
     for partial in (self._partials or {}).values():
         self._subscriber.on_next(b"".join(partial.pieces))
@@ -39,14 +39,14 @@ def in_part(self: Inbound, error: Exception) -> None:
         subscriber.on_error(error)
 
 
-def bare(self: Inbound, error: Exception) -> None:
+def bare(self: ReceivingStream, error: Exception) -> None:
     """A planted fault: an exception that nobody documents."""
     subscriber = self._forget()
     if subscriber is not None:
         subscriber.on_error(KeyError("streams"))
 
 
-async def keeps_itself(self: Conversation) -> None:
+async def keeps_itself(self: ConnectionTask) -> None:
     """A planted fault: a connection that somebody refers to when it is over."""
     KEPT.append(self)
     await _RUN(self)
@@ -58,14 +58,14 @@ async def leaves_a_task(self: Server, *arguments: Any) -> None:
     await _SERVE_ONE(self, *arguments)
 
 
-async def parts_late(self: Conversation) -> None:
+async def parts_late(self: ConnectionTask) -> None:
     """A planted fault: closing takes longer than its deadline."""
     with trio.CancelScope(shield=True):
         await trio.sleep(30)
     await _PART(self)
 
 
-async def raises(self: Conversation) -> None:
+async def raises(self: ConnectionTask) -> None:
     """A planted fault: a task of a connection that raises."""
     await _RUN(self)
     raise ExceptionGroup("several", [KeyError("streams")])
@@ -78,7 +78,7 @@ def mute(self: Session, reason: str, error: Exception | None = None) -> None:
     self.end_of_input()
 
 
-_RUN = Conversation.run
-_PART = Conversation._part
+_RUN = ConnectionTask.run
+_PART = ConnectionTask._part
 _SERVE_ONE = Server._serve_one
 _LEAVE = Session.leave

@@ -15,7 +15,7 @@ import trio
 from penstock.api import ConnectionLost, Limits, ProtocolError, PublisherFailed, Rejected
 from penstock.plugins import build_registry
 from penstock.runtime import Peer, Service, connect
-from penstock.session._inbound import Inbound
+from penstock.session._receiving_stream import ReceivingStream
 from tests.cuts._wire import Cuts
 
 REGISTRY: Final = build_registry([Cuts()])
@@ -134,7 +134,7 @@ class Stage:
     def count_what_is_left(self, peer: Peer) -> None:
         """Nothing is under way on a connection any more: what its session counts must have come down to nothing."""
         session = peer._conversation.session
-        inbound = [stream for stream in session.streams.values() if isinstance(stream, Inbound)]
+        inbound = [stream for stream in session.streams.values() if isinstance(stream, ReceivingStream)]
         counted = {
             "served": len(session.serving),
             "dying": session.dying,

@@ -15,7 +15,7 @@ import trio
 
 from penstock.builtin import MemoryTransport
 from penstock.builtin._memory_pipe import BytePipe
-from penstock.plugins import ByteConnection, Bytes, Connection, Facts, Peer, Transport, TransportOptions, hookimpl
+from penstock.plugins import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, Transport, TransportOptions, hookimpl
 
 
 class Way(Enum):
@@ -68,11 +68,11 @@ class CutTransport(MemoryTransport):
 
     schemes: ClassVar[tuple[str, ...]] = ("cut",)
 
-    def _pair(self, peer: Peer, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
+    def _pair(self, peer: PeerIdentity, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
         wire = WIRE.get()
         wire.connections += 1
         cable = Cable(wire, counts=wire.connections == 1)
-        facts = Facts(half_close=True, local=True)
+        facts = ConnectionFacts(half_close=True, local=True)
         return (
             ByteConnection(cable.ends[0], peer=peer, options=ours, facts=facts),
             ByteConnection(cable.ends[1], peer=peer, options=theirs, facts=facts),

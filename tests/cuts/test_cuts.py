@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from penstock.core import CallbackSubscriber
-from penstock.runtime._conversation import Conversation
-from penstock.runtime._serve import Server
-from penstock.session import Outbound, Session
-from penstock.session._inbound import Inbound
+from penstock.runtime.connection._connection import ConnectionTask
+from penstock.runtime.server._serve import Server
+from penstock.session import SendingStream, Session
+from penstock.session._receiving_stream import ReceivingStream
 from tests.cuts import _planted
 from tests.cuts._run import Cancel, Disturbance, Remains, Side, attempt
 from tests.cuts._scenarios import SCENARIOS
@@ -84,15 +84,15 @@ LATE = Cut(way=Way.TO_CLIENT, after=30, how=How.RST)
 @pytest.mark.parametrize(
     ("owner", "method", "planted", "name", "disturbance", "says"),
     [
-        (Outbound, "cancelled", _planted.nothing, "keepalive", LATE, "the server still holds a connection"),
-        (Inbound, "failed", _planted.nothing, "small elements by batch", LATE, "the run did not end"),
-        (Inbound, "failed", _planted.twice, "small elements by batch", LATE, "2 ends"),
-        (Inbound, "failed", _planted.as_completed, "small elements by batch", LATE, "a silent gap"),
-        (Inbound, "failed", _planted.in_part, "large elements in parts", IN_AN_ELEMENT, "delivered"),
-        (Inbound, "failed", _planted.bare, "small elements by batch", LATE, "the client raised KeyError"),
-        (Conversation, "run", _planted.keeps_itself, "handshake only", None, "Conversation left"),
-        (Conversation, "run", _planted.raises, "handshake only", None, "ExceptionGroup"),
-        (Conversation, "_part", _planted.parts_late, "handshake only", LATE, "s is the most"),
+        (SendingStream, "cancelled", _planted.nothing, "keepalive", LATE, "the server still holds a connection"),
+        (ReceivingStream, "failed", _planted.nothing, "small elements by batch", LATE, "the run did not end"),
+        (ReceivingStream, "failed", _planted.twice, "small elements by batch", LATE, "2 ends"),
+        (ReceivingStream, "failed", _planted.as_completed, "small elements by batch", LATE, "a silent gap"),
+        (ReceivingStream, "failed", _planted.in_part, "large elements in parts", IN_AN_ELEMENT, "delivered"),
+        (ReceivingStream, "failed", _planted.bare, "small elements by batch", LATE, "the client raised KeyError"),
+        (ConnectionTask, "run", _planted.keeps_itself, "handshake only", None, "Conversation left"),
+        (ConnectionTask, "run", _planted.raises, "handshake only", None, "ExceptionGroup"),
+        (ConnectionTask, "_part", _planted.parts_late, "handshake only", LATE, "s is the most"),
         (Server, "_serve_one", _planted.leaves_a_task, "handshake only", None, "1 tasks were left with the server"),
         (Session, "stopped", _planted.nothing, "one of two streams", Cancel(side=Side.ONE, step=60), "counts . dying"),
         (Session, "leave", _planted.mute, "small elements by batch", Cancel(side=Side.SERVER, step=70), "nobody said goodbye"),

@@ -5,7 +5,7 @@ import weakref
 from typing import Any
 
 from penstock.api import PublisherStopped
-from penstock.operators._stage import NOBODY, NOTHING_ABOVE, Stage, Staged, stopped
+from penstock.operators._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM, Stage, Staged, stopped
 from tests.operators.measure import Bench, Boom, Line, Recorder
 
 
@@ -97,8 +97,8 @@ async def test_neither_neighbour_is_held_after_the_end() -> None:
         async with Bench() as bench:
             stage, line, recorder = _run(bench)
             getattr(recorder if end == "cancel" else line, end)()
-            assert stage._downstream is NOBODY
-            assert stage._upstream is NOTHING_ABOVE
+            assert stage._downstream is CANCELLED_SUBSCRIBER
+            assert stage._upstream is ENDED_UPSTREAM
 
 
 def test_what_nobody_listens_to_goes_nowhere() -> None:
@@ -108,10 +108,10 @@ def test_what_nobody_listens_to_goes_nowhere() -> None:
         pass
 
     element = Element()
-    NOBODY.on_subscribe(NOTHING_ABOVE)
-    NOBODY.on_next(element)
-    NOBODY.on_error(Boom())
-    NOBODY.on_complete()
+    CANCELLED_SUBSCRIBER.on_subscribe(ENDED_UPSTREAM)
+    CANCELLED_SUBSCRIBER.on_next(element)
+    CANCELLED_SUBSCRIBER.on_error(Boom())
+    CANCELLED_SUBSCRIBER.on_complete()
     kept = weakref.ref(element)
     del element
     gc.collect()

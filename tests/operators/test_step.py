@@ -9,7 +9,7 @@ import trio
 from penstock import operators as ops
 from penstock.api import PublisherStopped, UsageError
 from penstock.core import Scope, subscribe
-from penstock.operators._step import SPENT, WINDOW, Step, checked, is_async, stepwise
+from penstock.operators._step import FINISHED_STEP, WINDOW, Step, checked, is_async, stepwise
 from tests.operators.measure import Bench, Boom, Recorder, Token, forget_frames
 
 
@@ -313,7 +313,7 @@ def test_every_step_decides() -> None:
     """A step that forgets to is found at its first element."""
     with pytest.raises(AssertionError, match="every step decides"):
         Step(len).decide(1, 1)
-    assert SPENT.invoke(1) is False
+    assert FINISHED_STEP.invoke(1) is False
 
 
 def test_a_step_is_named_after_its_function() -> None:

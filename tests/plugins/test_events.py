@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from penstock.plugins import ConnectionClosed, ConnectionOpened, Events, Outcome, Peer, StreamEnded, StreamOpened
+from penstock.plugins import ConnectionClosed, ConnectionOpened, Events, Outcome, PeerIdentity, StreamEnded, StreamOpened
 
-OPENED = ConnectionOpened(connection=1, address="tcp://h:1", dialect="rsio", accepted=True, peer=Peer(address="h:2"))
+OPENED = ConnectionOpened(connection=1, address="tcp://h:1", dialect="rsio", accepted=True, peer=PeerIdentity(address="h:2"))
 CLOSED = ConnectionClosed(connection=1, reason="shutdown")
 STREAM = StreamOpened(connection=1, stream=7, publisher="ticks", outbound=True)
 ENDED = StreamEnded(connection=1, stream=7, outbound=True, outcome=Outcome.COMPLETED, elements=3)

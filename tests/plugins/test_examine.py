@@ -11,7 +11,7 @@ from penstock.api import PluginError
 from penstock.plugins import (
     Connection,
     Events,
-    Offer,
+    Factory,
     Outcome,
     Serializer,
     StreamEnded,
@@ -48,8 +48,8 @@ def _examine(plugin: object, *, ours: bool = False) -> Any:
     return examine("mine", lambda: plugin, ours=ours)
 
 
-def _offer(name: str = "x", id: int | None = 200) -> Offer:  # noqa: A002 (the field's name)
-    return Offer(name=name, make=object, id=id)
+def _offer(name: str = "x", id: int | None = 200) -> Factory:  # noqa: A002 (the field's name)
+    return Factory(name=name, make=object, id=id)
 
 
 def test_a_sound_plugin_brings_what_its_hooks_return() -> None:
@@ -200,7 +200,7 @@ BROKEN = [
     ("returns text", _plugin(serializers=lambda: "plain"), "return a list"),
     ("returns others", _plugin(serializers=lambda: [Wire()]), "each must be a Serializer"),
     ("returns the class", _plugin(transports=lambda: [Wire]), r"each must be a Transport \(an object, not a class\)"),
-    ("returns no offers", _plugin(dialects=lambda: [("x", object)]), "each must be a Offer"),
+    ("returns no offers", _plugin(dialects=lambda: [("x", object)]), "each must be a Factory"),
     ("async", _plugin(serializers=_async), "async function as penstock_serializers"),
     ("async generator", _plugin(serializers=_async_generator), "async function"),
     ("async observer", _plugin(stream_opened=_async), "async function as penstock_stream_opened"),

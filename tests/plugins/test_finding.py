@@ -23,7 +23,7 @@ def test_ours_comes_first_and_the_others_by_name(shelf: Shelf) -> None:
     found = find_plugins().plugins
     assert [(each.name, each.distribution) for each in found] == [
         ("builtin", "penstock"),
-        ("dialects", "penstock"),
+        ("protocols", "penstock"),
         ("aaa", "zzz"),
         ("mmm", "aaa"),
         ("mmm", "bbb"),
@@ -58,7 +58,7 @@ def test_entry_points_that_cannot_be_read_hide_nobody_else_s(shelf: Shelf, conte
     shelf.install("broken", "")
     (shelf.folder / "broken-1.0.dist-info/entry_points.txt").write_bytes(content)
     finding = find_plugins()
-    assert [each.name for each in finding.plugins] == ["builtin", "dialects", "acme"]
+    assert [each.name for each in finding.plugins] == ["builtin", "protocols", "acme"]
     [(distribution, reason)] = finding.unreadable
     assert distribution == "broken"
     assert reason.startswith(why)
@@ -82,7 +82,7 @@ def test_metadata_of_others_may_be_as_broken_as_it_likes(shelf: Shelf) -> None:
     shelf.install("acme", "")
     (shelf.folder / "acme-1.0.dist-info/entry_points.txt").write_text("[console_scripts]\ngarbage\n", encoding="utf-8")
     finding = find_plugins()
-    assert [each.name for each in finding.plugins] == ["builtin", "dialects"]
+    assert [each.name for each in finding.plugins] == ["builtin", "protocols"]
     assert finding.unreadable == ()
 
 

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from penstock.api import UsageError
-from penstock.plugins import Offer, PluginStatus, Registry, _registry, build_registry, hookimpl
+from penstock.plugins import Factory, PluginStatus, Registry, _registry, build_registry, hookimpl
 from penstock.plugins._finding import Finding
 from tests.plugins._helpers import SERIALIZER, Shelf
 
@@ -125,8 +125,8 @@ def test_a_name_of_one_that_is_off_is_free(shelf: Shelf) -> None:
 
 def test_a_program_can_bring_its_own() -> None:
     """An object is as good as a distribution; the environment does not switch it off."""
-    offers = {"dialects": Offer(name="d", make=object), "encodings": Offer(name="e", make=object, id=200)}
-    offers["extensions"] = Offer(name="f", make=object, id=201)
+    offers = {"dialects": Factory(name="d", make=object), "encodings": Factory(name="e", make=object, id=200)}
+    offers["extensions"] = Factory(name="f", make=object, id=201)
     mine = types.SimpleNamespace(**{f"penstock_{hook}": hookimpl(lambda o=offer: [o]) for hook, offer in offers.items()})
     registry = build_registry([mine], environ={"PENSTOCK_DISABLE_PLUGINS": "all,SimpleNamespace"})
     assert (registry.dialect("d"), registry.encoding("e"), registry.extension("f")) == tuple(offers.values())

@@ -9,17 +9,17 @@ from penstock.plugins import (
     ByteConnection,
     Bytes,
     Connection,
-    Facts,
+    ConnectionFacts,
     Listener,
     MessageConnection,
-    Peer,
+    PeerIdentity,
     Transport,
     TransportOptions,
     Url,
     parse_url,
 )
 
-PEER = Peer(address="over there")
+PEER = PeerIdentity(address="over there")
 OPTIONS = TransportOptions()
 
 
@@ -147,8 +147,8 @@ async def test_a_message_connection_says_that_it_is_framed() -> None:
     """And an empty message is a message."""
     connection = Letters(peer=PEER)
     assert connection.framed
-    assert connection.facts == Facts()
-    assert Letters(peer=PEER, facts=Facts(local=True)).facts.local
+    assert connection.facts == ConnectionFacts()
+    assert Letters(peer=PEER, facts=ConnectionFacts(local=True)).facts.local
     assert await connection.receive() == b""
     await connection.send_eof()
     assert repr(connection) == "<Letters with over there>"

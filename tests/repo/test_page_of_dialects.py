@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from penstock.session import Dialect, DialectKind, Session
+from penstock.session import Dialect, DialectFactory, Session
 from tests.repo._tree import ROOT
 from tests.session.test_dialect import CORE, OFFERED
 
 PAGE = (ROOT / "docs/explanation/dialects.md").read_text(encoding="utf-8")
 PLAN = re.findall(r"^\| `([\w./]+)` \| (new|changed) \|", PAGE, re.MULTILINE)
-KIND = {name for name in [*vars(DialectKind), *DialectKind.__annotations__] if not name.startswith("_")}
+KIND = {name for name in [*vars(DialectFactory), *DialectFactory.__annotations__] if not name.startswith("_")}
 TOLD = {name for name in vars(Session) if name.startswith("peer_") or name in {"greeted", "introduced", "welcomed"}}
 
 

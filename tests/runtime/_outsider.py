@@ -11,9 +11,9 @@ from penstock.api import ActiveExtension, ConnectionLost, ExtensionLink, Protoco
 from penstock.plugins import (
     ByteConnection,
     Connection,
+    Factory,
     Listener,
-    Offer,
-    Peer,
+    PeerIdentity,
     Serializer,
     Transport,
     TransportOptions,
@@ -64,7 +64,7 @@ class _Masking:
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the wire's word
         due = AGREE if self._link.role is Role.SERVER else DECLARE
         if type != due or len(body) != (type == DECLARE):
-            self._link.break_off("protocol:masked")
+            self._link.close_protocol_error("protocol:masked")
         elif type == DECLARE:
             self._key = body[0]
             self._link.change_elements(incoming=self._mask)
@@ -93,7 +93,7 @@ class PlainTransport(Transport):
             stream = await trio.open_tcp_stream(url.host or "", url.port or 0)
         except OSError as error:
             raise ConnectionLost(f"nobody is there: {error}") from error
-        return ByteConnection(stream, peer=Peer(address=str(url.address)), options=options)
+        return ByteConnection(stream, peer=PeerIdentity(address=str(url.address)), options=options)
 
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
         (listener,) = await trio.open_tcp_listeners(url.port or 0, host=url.host)
@@ -108,7 +108,7 @@ class _PlainListener(Listener):
 
     async def accept(self) -> Connection:
         stream = await self._listener.accept()
-        return ByteConnection(stream, peer=Peer(address="somebody"), options=self._options)
+        return ByteConnection(stream, peer=PeerIdentity(address="somebody"), options=self._options)
 
     async def aclose(self) -> None:
         await self._listener.aclose()
@@ -125,5 +125,5 @@ def penstock_serializers() -> list[Serializer]:
 
 
 @hookimpl
-def penstock_extensions() -> list[Offer]:
-    return [Offer(name="masked", id=200, make=Masked)]
+def penstock_extensions() -> list[Factory]:
+    return [Factory(name="masked", id=200, make=Masked)]

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 from penstock.api import PublicError
-from penstock.plugins import Peer as Identity
+from penstock.plugins import PeerIdentity
 from penstock.runtime import Service
 from tests.runtime._services import numbers_service
 
@@ -14,7 +14,7 @@ class Handlers:
     def __init__(self, service: Service | None = None) -> None:
         self.service = service or numbers_service()
         self.shots: list[bytes] = []
-        self.askers: list[Identity] = []
+        self.askers: list[PeerIdentity] = []
         add_handlers(self)
 
 
@@ -22,7 +22,7 @@ def add_handlers(handlers: Handlers) -> None:
     service = handlers.service
 
     @service.request_response
-    async def reversed_data(data: bytes, peer: Identity) -> bytes:
+    async def reversed_data(data: bytes, peer: PeerIdentity) -> bytes:
         handlers.askers.append(peer)
         if data == b"out of stock":
             raise PublicError("out of stock")

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 import trio
 
 from penstock.api import PublicError
-from penstock.plugins import Connection, TransportOptions, build_registry, parse_url
-from penstock.plugins import Peer as Identity
+from penstock.plugins import Connection, PeerIdentity, TransportOptions, build_registry, parse_url
 from penstock.runtime import Service
 
 
@@ -61,7 +60,7 @@ def numbers_service(census: Census | None = None) -> Service:
         raise PublicError("out of stock")
 
     @service.publisher("who", serializer="text")
-    async def who(peer: Identity) -> AsyncIterator[str]:
+    async def who(peer: PeerIdentity) -> AsyncIterator[str]:
         yield peer.address
 
     return service

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import trio
 
-from tests.wire.rsio import _spec as spec
-from tests.wire.rsio._spec import Message
+from tests.protocols.rsio import _spec as spec
+from tests.protocols.rsio._spec import Message
 
 
 class SpecPeer:
@@ -82,7 +82,7 @@ async def call(address: str) -> SpecPeer:
 class SpecServer:
     """A minimal server: for each subscribe it runs the answer of that name, which says what there is demand for."""
 
-    def __init__(self, answers: dict[str, Callable[["Answer"], None]]) -> None:
+    def __init__(self, answers: dict[str, Callable[["PendingAnswer"], None]]) -> None:
         self._answers = answers
         self.heard: list[Message] = []
         """What all clients have said."""
@@ -93,14 +93,14 @@ class SpecServer:
 
     async def _serve(self, stream: trio.SocketStream) -> None:
         peer = SpecPeer(stream, is_server=True)
-        streams: dict[int, Answer] = {}
+        streams: dict[int, PendingAnswer] = {}
         async for message in peer:
             self.heard.append(message)
             match message:
                 case ("clientHello", 0, _):
                     await peer.say(("serverHello", 0, ()))
                 case ("subscribe", name, stream_id, demand) if name in self._answers:
-                    streams[stream_id] = Answer(stream_id, demand)
+                    streams[stream_id] = PendingAnswer(stream_id, demand)
                     self._answers[name](streams[stream_id])
                 case ("subscribe", _, stream_id, _):
                     await peer.say(("onError", stream_id, "no such publisher"))
@@ -117,7 +117,7 @@ class SpecServer:
                     del streams[stream_id]
 
 
-class Answer:
+class PendingAnswer:
     """What remains to be said on one stream, and how many elements of it may be."""
 
     def __init__(self, stream_id: int, demand: int) -> None:

@@ -13,10 +13,11 @@ import trio
 
 from penstock.api import ConnectionLost, Limits
 from penstock.plugins import ByteConnection, Connection
-from penstock.runtime import Server, Service, _conversation, connect, serve
-from penstock.runtime._serve import places
+from penstock.protocols import rsio
+from penstock.runtime import Server, Service, connect, serve
+from penstock.runtime.connection import _connection as _conversation
+from penstock.runtime.server._serve import max_open_connections
 from penstock.session import Session
-from penstock.wire import rsio
 from tests.runtime._services import numbers_service, raw_connection
 
 HELLO = rsio.encode(rsio.ClientHello())
@@ -225,7 +226,7 @@ async def test_connections_leave_the_process_some_files(few_files: int) -> None:
 def test_the_lower_of_both_bounds_counts(files: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files less 256, or `max_connections`; one connection there is always."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
-    assert places(Limits()) == expected
+    assert max_open_connections(Limits()) == expected
 
 
 async def test_who_holds_too_much_is_not_read_from_until_memory_is_free(autojump_clock: trio.testing.MockClock) -> None:

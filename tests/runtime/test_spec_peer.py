@@ -7,8 +7,8 @@ import trio
 
 from penstock.api import PublicError, PublisherFailed, Rejected
 from penstock.runtime import Service, connect, serve
-from tests.runtime._spec_peer import Answer, SpecPeer, SpecServer, call
-from tests.wire.rsio import _spec as spec
+from tests.protocols.rsio import _spec as spec
+from tests.runtime._spec_peer import PendingAnswer, SpecPeer, SpecServer, call
 
 LOCAL = "tcp://127.0.0.1:0"
 LARGE = bytes(range(256)) * 1000
@@ -173,14 +173,14 @@ async def test_a_client_written_from_the_page_that_errs_is_told_what_was_wrong()
 # ---- a server from the page, a client of penstock's
 
 
-def answer_words(answer: Answer) -> None:
+def answer_words(answer: PendingAnswer) -> None:
     answer.plan("onSubscribe", 0)
     for word in (b"one", b"", b"three"):
         answer.plan("onNext", word, costs=1)
     answer.plan("onComplete")
 
 
-def answer_fixed(answer: Answer) -> None:
+def answer_fixed(answer: PendingAnswer) -> None:
     answer.plan("onSubscribe", 4)
     answer.plan("onNext", b"aaaa", costs=1)
     answer.plan("onNextPacked", (b"bbbb", b"cccc"), costs=2)
@@ -189,7 +189,7 @@ def answer_fixed(answer: Answer) -> None:
     answer.plan("onComplete")
 
 
-def answer_large(answer: Answer) -> None:
+def answer_large(answer: PendingAnswer) -> None:
     """Two elements in parts that are interleaved: the second is whole first."""
     answer.plan("onSubscribe", 0)
     answer.plan("onNextPart", 0, LARGE[:60_000], costs=1)
@@ -203,13 +203,13 @@ def answer_large(answer: Answer) -> None:
     answer.plan("onComplete")
 
 
-def answer_failing(answer: Answer) -> None:
+def answer_failing(answer: PendingAnswer) -> None:
     answer.plan("onSubscribe", 0)
     answer.plan("onNext", b"one", costs=1)
     answer.plan("onError", "boom")
 
 
-def answer_endless(answer: Answer) -> None:
+def answer_endless(answer: PendingAnswer) -> None:
     answer.plan("onSubscribe", 0)
     for _ in range(10_000):
         answer.plan("onNext", b"x", costs=1)

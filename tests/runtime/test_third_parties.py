@@ -9,8 +9,8 @@ import trio.testing
 
 from penstock.api import ConnectionLost, PluginError
 from penstock.plugins import DISABLE, PluginStatus, Registry, build_registry
+from penstock.protocols import rsio
 from penstock.runtime import Service, connect, serve, subscribe
-from penstock.wire import rsio
 from tests.plugins._helpers import Shelf
 from tests.runtime import _outsider
 from tests.runtime._services import raw_connection
@@ -129,7 +129,7 @@ async def test_what_two_plugins_claim_goes_to_neither_and_everything_else_works(
 BROKEN = [
     ("raise ImportError('half installed')", "cannot be loaded"),
     ("from penstock.plugins import hookimpl\n@hookimpl\ndef penstock_transport(): return []", "has a hook that does not fit"),
-    ("from penstock.plugins import hookimpl\n@hookimpl\ndef penstock_extensions(): return [1]", "each must be a Offer"),
+    ("from penstock.plugins import hookimpl\n@hookimpl\ndef penstock_extensions(): return [1]", "each must be a Factory"),
     (CODE.replace("id=200", "id=5"), "give an integer from 128 on"),
 ]
 

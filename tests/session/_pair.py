@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.api import Extension, Limits, PenstockError, Role, Subscriber, Subscription
-from penstock.session import DialectSettings, Outbound, RsioDialect, Session
-from penstock.wire import rsio
+from penstock.protocols import rsio
+from penstock.protocols.rsio import RsioDialect
+from penstock.session import DialectSettings, SendingStream, Session
 
 LIMITS = Limits()
 
@@ -16,7 +17,7 @@ class Owner:
 
     def __init__(self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
         self.publishers: dict[str, Script] = {}
-        self.served: list[Outbound] = []
+        self.served: list[SendingStream] = []
         self.failures: list[BaseException] = []
         self.introductions: list[bytes] = []
         self.shots: list[Any] = []
@@ -35,7 +36,7 @@ class Owner:
     def opened(self) -> None:
         self.is_open = True
 
-    def serve(self, stream: Outbound, /) -> None:
+    def serve(self, stream: SendingStream, /) -> None:
         self.served.append(stream)
         script = self.publishers.get(stream.target)
         if script is None:
@@ -43,7 +44,7 @@ class Owner:
         else:
             stream.accept(element_size=script.element_size, idle_until_demand=script.is_lazy)
 
-    def attach(self, stream: Outbound, /) -> None:
+    def attach(self, stream: SendingStream, /) -> None:
         self.publishers[stream.target].attach(stream)
 
     def introduced(self, data: bytes, /) -> None:
@@ -52,7 +53,7 @@ class Owner:
     def fired(self, target: Any, /) -> None:
         self.shots.append(target)
 
-    def publisher_failed(self, stream: Outbound, error: BaseException, /) -> None:
+    def publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         self.failures.append(error)
 
     def warned(self, warning: PenstockError, /) -> None:

@@ -9,22 +9,24 @@ from typing import Any
 import pytest
 
 from penstock.api import Limits, PublicError, Role
-from penstock.session import Dialect, Fault, ReactiveSocketDialect, RsioDialect, Session
+from penstock.protocols import rsio
+from penstock.protocols.reactivesocket import ReactiveSocketDialect
+from penstock.protocols.rsio import RsioDialect
+from penstock.session import Dialect, Fault, Session
 from penstock.session import _dialect as module
-from penstock.wire import rsio
 from tests.session._pair import Owner, Reader, Script
 
 FOLDER = Path(module.__file__).parent
 CORE = [
     "_session.py",
-    "_prelude.py",
-    "_outbound.py",
-    "_inbound.py",
+    "_handshake_guard.py",
+    "_sending_stream.py",
+    "_receiving_stream.py",
     "_outbox.py",
-    "_ledger.py",
-    "_retirement.py",
+    "_demand_ledger.py",
+    "_cancelled_streams.py",
     "_states.py",
-    "_unfinished.py",
+    "_partial_element_timeouts.py",
 ]
 METHODS = {name for name, value in vars(Dialect).items() if inspect.isfunction(value) and not name.startswith("_")}
 OFFERED = METHODS | {name for name in [*vars(Dialect), *Dialect.__annotations__] if not name.startswith("_")}

@@ -15,7 +15,7 @@ class Fake:
         self.box = box
         self.size = size
         self.begins = 0
-        self.is_within = False
+        self.is_mid_element = False
 
     def write_part(self, into: bytearray, /, most: int) -> bool:
         self.mosts.append(most)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from penstock.api import ConnectionLost, Rejected, Role
+from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from penstock.wire import rsio
 from tests.session._pair import Pair, RawPeer, Reader, Script, limited, reading, streaming
 
 

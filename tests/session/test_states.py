@@ -5,9 +5,9 @@ from itertools import product
 import pytest
 
 from penstock.api import Role
+from penstock.protocols import rsio
 from penstock.session import ConnectionState
 from penstock.session._states import NEXT_STATE, Move
-from penstock.wire import rsio
 from tests.session._pair import RawPeer
 
 CELLS = list(product(ConnectionState, Move))

@@ -136,7 +136,7 @@ class _LoudSubscription(Subscription):
         self._subscriber = None
 
 
-def topic(slow: penstock.Slow) -> Callable[[Yard, trio.Nursery], Source[Any]]:
+def topic(slow: penstock.SlowPolicy) -> Callable[[Yard, trio.Nursery], Source[Any]]:
     """Return what makes a topic with somebody who publishes to it."""
 
     def make(yard: Yard, nursery: trio.Nursery) -> Source[Any]:
@@ -181,7 +181,7 @@ SOURCES: Final[dict[str, Callable[[Yard, trio.Nursery], Any]]] = {
     "interval": lambda yard, nursery: penstock.pipe(penstock.interval(0.01), ops.map(yard.element), ops.take(3)),
     "timer": lambda yard, nursery: penstock.pipe(penstock.timer(0.01), ops.map(yard.element)),
     "foreign publisher": lambda yard, nursery: penstock.from_publisher(Loud(yard)),
-    **{f"topic, {slow.value}": topic(slow) for slow in penstock.Slow},
+    **{f"topic, {slow.value}": topic(slow) for slow in penstock.SlowPolicy},
 }
 
 

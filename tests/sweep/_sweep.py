@@ -67,10 +67,10 @@ def sweep(combination: Combination, seeds: Iterable[int], *, most: int | None = 
     runs = 0
     for seed in seeds:
         steps = attempt(combination, None, seed)
-        places: Iterable[int] = range(1, steps + 1)
+        max_open_connections: Iterable[int] = range(1, steps + 1)
         if most is not None and steps > most:
-            places = sorted(Random(f"{combination}{seed}").sample(range(1, steps + 1), most))
-        for k in places:
+            max_open_connections = sorted(Random(f"{combination}{seed}").sample(range(1, steps + 1), most))
+        for k in max_open_connections:
             attempt(combination, k, seed)
             runs += 1
     return runs

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import trio
 
-from penstock import Slow, Topic
+from penstock import SlowPolicy, Topic
 from tests.tck._ours import OurPublisher
 
 
@@ -20,7 +20,7 @@ class _Topic(OurPublisher):
     verifies = "Topic"
     eager_completion = True
     synchronous_bound = None
-    slow: ClassVar[Slow]
+    slow: ClassVar[SlowPolicy]
 
     def topic(self, **options):
         return Topic(slow=self.slow, on_violation=self.reported_violations.append, **options)
@@ -48,7 +48,7 @@ class _LiveAndWaiting(_Topic):
     """Live: `publish` waits for the slowest, and nothing is lost."""
 
     abstract = True
-    slow = Slow.WAIT
+    slow = SlowPolicy.WAIT
     settle_seconds = 5.0
 
     def create_publisher(self, elements):
@@ -65,7 +65,7 @@ class _LiveAndWaiting(_Topic):
 
 
 class WaitingTopic(_LiveAndWaiting):
-    """`Slow.WAIT`."""
+    """`SlowPolicy.WAIT`."""
 
     def create_faulty_publisher(self, elements, error):
         return self._live(elements, lambda topic: topic.fail(error))
@@ -96,27 +96,27 @@ class _Roomy(_Topic):
 
 
 class TopicThatDropsTheOldest(_Roomy):
-    """`Slow.DROP_OLDEST`."""
+    """`SlowPolicy.DROP_OLDEST`."""
 
-    slow = Slow.DROP_OLDEST
+    slow = SlowPolicy.DROP_OLDEST
 
 
 class TopicThatDropsTheNewest(_Roomy):
-    """`Slow.DROP_NEWEST`."""
+    """`SlowPolicy.DROP_NEWEST`."""
 
-    slow = Slow.DROP_NEWEST
+    slow = SlowPolicy.DROP_NEWEST
 
 
 class TopicThatFailsTheSlow(_Roomy):
-    """`Slow.FAIL`."""
+    """`SlowPolicy.FAIL`."""
 
-    slow = Slow.FAIL
+    slow = SlowPolicy.FAIL
 
 
 class TopicThatKeepsTheLatest(_Topic):
-    """`Slow.LATEST` holds one element while it is live, so all is published before anybody comes, and retained."""
+    """`SlowPolicy.LATEST` holds one element while it is live, so all is published before anybody comes, and retained."""
 
-    slow = Slow.LATEST
+    slow = SlowPolicy.LATEST
     remembers = True
     max_elements = 5_000
 
@@ -129,6 +129,6 @@ class TopicThatKeepsTheLatest(_Topic):
 
 
 class RetainingTopic(TopicThatKeepsTheLatest):
-    """The same with `Slow.WAIT`."""
+    """The same with `SlowPolicy.WAIT`."""
 
-    slow = Slow.WAIT
+    slow = SlowPolicy.WAIT

@@ -165,7 +165,7 @@ def calling() -> None:
 
 async def multicasting(nursery: trio.Nursery) -> None:
     """A topic is a source and a publisher of its type; binding a source makes a publisher of its type."""
-    topic = Topic[int](slow=penstock.Slow.DROP_OLDEST, buffer=3, retain=1)
+    topic = Topic[int](slow=penstock.SlowPolicy.DROP_OLDEST, buffer=3, retain=1)
     source: Source[int] = topic
     publisher: penstock.Publisher[int] = topic
     waiting: Awaitable[None] = topic.publish(1)

@@ -8,7 +8,7 @@ from penstock.plugins import (
     ByteConnection,
     Connection,
     Listener,
-    Peer,
+    PeerIdentity,
     Registry,
     Serializer,
     StreamOpened,
@@ -19,7 +19,9 @@ from penstock.plugins import (
     hookimpl,
     parse_url,
 )
-from penstock.session import DialectKind, ReactiveSocketDialect, RsioDialect
+from penstock.protocols.reactivesocket import ReactiveSocketDialect
+from penstock.protocols.rsio import RsioDialect
+from penstock.session import DialectFactory
 
 
 class Upper(Serializer):
@@ -41,7 +43,7 @@ class Loop(Transport):
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         send, receive = trio.testing.memory_stream_one_way_pair()
-        return ByteConnection(trio.StapledStream(send, receive), peer=Peer(address=str(url)), options=options)
+        return ByteConnection(trio.StapledStream(send, receive), peer=PeerIdentity(address=str(url)), options=options)
 
 
 @hookimpl
@@ -74,5 +76,5 @@ async def use(registry: Registry, nursery: trio.Nursery) -> None:
 
 assert_type(build_registry([Loop()]), Registry)
 
-kinds: list[DialectKind] = [RsioDialect, ReactiveSocketDialect]
+kinds: list[DialectFactory] = [RsioDialect, ReactiveSocketDialect]
 """The class of a dialect is its kind."""

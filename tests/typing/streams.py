@@ -61,7 +61,7 @@ async def beginning(channel: "trio.MemoryReceiveChannel[bytes]", publisher: pens
 
 async def topics() -> None:
     """A topic is a publisher of one type, and takes nothing else."""
-    topic = penstock.Topic[int](slow=penstock.Slow.LATEST)
+    topic = penstock.Topic[int](slow=penstock.SlowPolicy.LATEST)
     await topic.publish(1)
     await topic.publish("one")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # the point: not a number
     async with penstock.subscribe(topic) as stream:

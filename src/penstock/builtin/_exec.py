@@ -18,7 +18,7 @@ from typing import ClassVar, Final, cast
 import trio
 
 from penstock.api import UsageError
-from penstock.plugins import ByteConnection, Connection, Facts, Peer, Transport, TransportOptions, Url
+from penstock.plugins import ByteConnection, Connection, ConnectionFacts, PeerIdentity, Transport, TransportOptions, Url
 
 LAST_LINES: Final = 5
 """Lines of its stderr that a child's farewell repeats."""
@@ -30,7 +30,7 @@ EAR_SECONDS: Final = 0.5
 """How long to wait for the end of a child's stderr when the child has ended: a child of its own may hold it open for ever."""
 
 _CHUNK: Final = 4096
-_FACTS: Final = Facts(half_close=True, local=True)
+_FACTS: Final = ConnectionFacts(half_close=True, local=True)
 
 
 class ExecTransport(Transport):
@@ -58,7 +58,7 @@ class ExecConnection(ByteConnection):
 
     def __init__(self, child: trio.Process, name: str, options: TransportOptions) -> None:
         super().__init__(
-            cast("trio.abc.Stream", child.stdio), peer=Peer(address=f"exec:{name} (pid {child.pid})"), options=options, facts=_FACTS
+            cast("trio.abc.Stream", child.stdio), peer=PeerIdentity(address=f"exec:{name} (pid {child.pid})"), options=options, facts=_FACTS
         )
         self._child = child
         self._name = name

@@ -12,7 +12,7 @@ from penstock.builtin._tcp import TcpTransport
 from penstock.builtin._text import TextSerializer
 from penstock.builtin._tls import TlsTransport
 from penstock.builtin._unix import UnixTransport
-from penstock.plugins import Offer, Serializer, Transport, hookimpl
+from penstock.plugins import Factory, Serializer, Transport, hookimpl
 
 
 @hookimpl
@@ -25,9 +25,9 @@ def penstock_transports() -> list[Transport]:
 
 
 @hookimpl
-def penstock_extensions() -> list[Offer]:
+def penstock_extensions() -> list[Factory]:
     """``keepalive``."""
-    return [Offer(name=Keepalive.name, id=Keepalive.id, make=Keepalive, summary="finds peers that are gone")]
+    return [Factory(name=Keepalive.name, id=Keepalive.id, make=Keepalive, summary="finds peers that are gone")]
 
 
 @hookimpl

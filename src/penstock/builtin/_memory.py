@@ -12,7 +12,18 @@ import trio
 
 from penstock.api import ConnectionLost, LimitExceeded, UsageError
 from penstock.builtin._memory_pipe import DEFAULT_CAPACITY, MessagePipe, memory_stream_pair
-from penstock.plugins import ByteConnection, Bytes, Connection, Facts, Listener, MessageConnection, Peer, Transport, TransportOptions, Url
+from penstock.plugins import (
+    ByteConnection,
+    Bytes,
+    Connection,
+    ConnectionFacts,
+    Listener,
+    MessageConnection,
+    PeerIdentity,
+    Transport,
+    TransportOptions,
+    Url,
+)
 
 _Table = dict[tuple[str, str], "MemoryListener"]
 _CLOSE_SECONDS: Final = 1.0
@@ -30,7 +41,7 @@ class MemoryTransport(Transport):
         if listener is None:
             await trio.lowlevel.checkpoint()
             raise ConnectionLost(f"nobody listens at {url.address} in this run loop")
-        ours, theirs = self._pair(Peer(address=str(url.address)), options, listener.options)
+        ours, theirs = self._pair(PeerIdentity(address=str(url.address)), options, listener.options)
         try:
             await listener.knock(theirs)
         except trio.BrokenResourceError:
@@ -46,9 +57,9 @@ class MemoryTransport(Transport):
         _listeners()[place] = listener
         return listener
 
-    def _pair(self, peer: Peer, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
+    def _pair(self, peer: PeerIdentity, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
         here, there = memory_stream_pair()
-        facts = Facts(half_close=True, local=True)
+        facts = ConnectionFacts(half_close=True, local=True)
         return (
             ByteConnection(here, peer=peer, options=ours, facts=facts),
             ByteConnection(there, peer=peer, options=theirs, facts=facts),
@@ -61,7 +72,7 @@ class FramedMemoryTransport(MemoryTransport):
     schemes: ClassVar[tuple[str, ...]] = ("memory-framed",)
     framed: ClassVar[bool] = True
 
-    def _pair(self, peer: Peer, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
+    def _pair(self, peer: PeerIdentity, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
         there, back = MessagePipe(DEFAULT_CAPACITY), MessagePipe(DEFAULT_CAPACITY)
         return MemoryMessages(there, back, peer, ours.max_message), MemoryMessages(back, there, peer, theirs.max_message)
 
@@ -69,8 +80,8 @@ class FramedMemoryTransport(MemoryTransport):
 class MemoryMessages(MessageConnection):
     """One side of a connection of whole messages."""
 
-    def __init__(self, outgoing: MessagePipe, incoming: MessagePipe, peer: Peer, max_message: int) -> None:
-        super().__init__(peer=peer, facts=Facts(half_close=True, local=True))
+    def __init__(self, outgoing: MessagePipe, incoming: MessagePipe, peer: PeerIdentity, max_message: int) -> None:
+        super().__init__(peer=peer, facts=ConnectionFacts(half_close=True, local=True))
         self._outgoing = outgoing
         self._incoming = incoming
         self._max_message = max_message

@@ -19,12 +19,12 @@ from typing import ClassVar, Final
 import trio
 
 from penstock.api import UsageError
-from penstock.plugins import ByteConnection, Connection, Facts, Listener, Peer, Transport, TransportOptions, Url
+from penstock.plugins import ByteConnection, Connection, ConnectionFacts, Listener, PeerIdentity, Transport, TransportOptions, Url
 
 _STDERR: Final = 2
 _HIGHEST_STANDARD: Final = 2
 _taken: Final[set[int]] = set()  # of the standard numbers: they are the process's, so this is, too
-_FACTS: Final = Facts(half_close=True, local=True)
+_FACTS: Final = ConnectionFacts(half_close=True, local=True)
 
 
 class PipeTransport(Transport):
@@ -71,7 +71,7 @@ class PipeConnection(ByteConnection):
         self._restore_input = weakref.finalize(self, _restorer(stdin))
         self._restore_output = weakref.finalize(self, _restorer(stdout))
         stream = _as_one_socket(stdin, stdout) or _as_two_files(stdin, stdout)
-        super().__init__(stream, peer=Peer(address="pipe:"), options=options, facts=_FACTS)
+        super().__init__(stream, peer=PeerIdentity(address="pipe:"), options=options, facts=_FACTS)
         _cover(stdin, os.devnull)
         _cover(stdout, _STDERR)
 

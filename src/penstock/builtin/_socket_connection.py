@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from penstock.plugins import ByteConnection, Bytes, Facts, Peer, TransportOptions
+from penstock.plugins import ByteConnection, Bytes, ConnectionFacts, PeerIdentity, TransportOptions
 
 _DIRECT: Final = os.name == "posix"
 """Elsewhere a socket is no file."""
@@ -25,7 +25,7 @@ class SocketConnection(ByteConnection):
 
     stream: trio.SocketStream
 
-    def __init__(self, stream: trio.SocketStream, *, peer: Peer, options: TransportOptions, facts: Facts) -> None:
+    def __init__(self, stream: trio.SocketStream, *, peer: PeerIdentity, options: TransportOptions, facts: ConnectionFacts) -> None:
         super().__init__(stream, peer=peer, options=options, facts=facts)
         self._is_empty = _DIRECT  # nothing has arrived that was not read, as far as is known
         self._was_read = False

@@ -16,7 +16,7 @@ import trio
 
 from penstock.api import ConnectionLost, UsageError
 from penstock.builtin._socket_listener import close_all
-from penstock.plugins import Facts, Peer, TransportOptions, Url
+from penstock.plugins import ConnectionFacts, PeerIdentity, TransportOptions, Url
 
 Address = tuple[socket.AddressFamily, Any]
 _PORT_ATTEMPTS: Final = 16
@@ -133,13 +133,13 @@ def _set(sock: trio.socket.SocketType, level: int, name: str, value: int) -> Non
         sock.setsockopt(level, option, value)
 
 
-def peer_at(address: Iterable[Any]) -> Peer:
+def peer_at(address: Iterable[Any]) -> PeerIdentity:
     """Name the peer at a socket's address."""
     host, port, *_ = address
-    return Peer(address=f"[{host}]:{port}" if ":" in host else f"{host}:{port}", host=host, port=port)
+    return PeerIdentity(address=f"[{host}]:{port}" if ":" in host else f"{host}:{port}", host=host, port=port)
 
 
-def peer_of(stream: trio.SocketStream) -> Peer:
+def peer_of(stream: trio.SocketStream) -> PeerIdentity:
     """Name the peer that a stream was opened to. Raises ConnectionLost where it is gone again."""
     try:
         return peer_at(stream.socket.getpeername())
@@ -148,12 +148,12 @@ def peer_of(stream: trio.SocketStream) -> Peer:
         raise ConnectionLost(f"the peer was gone as soon as it was there: {error}") from error
 
 
-def tcp_facts(peer: Peer) -> Facts:
+def tcp_facts(peer: PeerIdentity) -> ConnectionFacts:
     """What is known about a plain TCP connection."""
-    return Facts(half_close=True, local=is_loopback(peer))
+    return ConnectionFacts(half_close=True, local=is_loopback(peer))
 
 
-def is_loopback(peer: Peer) -> bool:
+def is_loopback(peer: PeerIdentity) -> bool:
     """Whether the peer is on this machine."""
     host = peer.host or ""
     return host.startswith("127.") or host in {"::1", "::ffff:127.0.0.1"}

@@ -17,7 +17,18 @@ import trio
 from penstock.api import ConnectionLost, UsageError
 from penstock.builtin._socket_listener import SocketListener
 from penstock.builtin._tcp_sockets import bind_tcp, is_loopback, open_tcp, peer_at, peer_of, tune
-from penstock.plugins import ByteConnection, Connection, Facts, Listener, Peer, Tls, Transport, TransportOptions, Url, certificate_of
+from penstock.plugins import (
+    ByteConnection,
+    Connection,
+    ConnectionFacts,
+    Listener,
+    PeerIdentity,
+    Tls,
+    Transport,
+    TransportOptions,
+    Url,
+    certificate_of,
+)
 
 # OpenSSL's words for bytes that cannot be the beginning of a handshake.
 _REFUSED_VERSION: Final = "TLSV1_ALERT_PROTOCOL_VERSION"
@@ -70,9 +81,9 @@ class TlsConnection(ByteConnection):
     stream: "trio.SSLStream[trio.SocketStream]"
 
     def __init__(
-        self, stream: "trio.SSLStream[trio.SocketStream]", *, peer: Peer, options: TransportOptions, may_be_asked: bool = False
+        self, stream: "trio.SSLStream[trio.SocketStream]", *, peer: PeerIdentity, options: TransportOptions, may_be_asked: bool = False
     ) -> None:
-        super().__init__(stream, peer=peer, options=options, facts=Facts(local=is_loopback(peer)))
+        super().__init__(stream, peer=peer, options=options, facts=ConnectionFacts(local=is_loopback(peer)))
         self._may_be_asked = may_be_asked  # for a certificate that we have not; a server says so only by hanging up after the handshake
         self._handshake_timeout = options.handshake_timeout
         self._records: ssl.SSLObject | None = None
@@ -117,7 +128,7 @@ class TlsConnection(ByteConnection):
             return None
         return "it hung up after the TLS handshake; if it asks its clients for a certificate, show one: Tls(certificate='client.pem')"
 
-    def _learn(self) -> Facts:
+    def _learn(self) -> ConnectionFacts:
         cipher = self.stream.cipher()
         return replace(
             self.facts,

@@ -23,12 +23,12 @@ import trio
 from penstock.api import ConnectionLost, UsageError
 from penstock.builtin._socket_connection import SocketConnection
 from penstock.builtin._socket_listener import SocketListener
-from penstock.plugins import Connection, Facts, Listener, Peer, Transport, TransportOptions, UnixCredentials, Url
+from penstock.plugins import Connection, ConnectionFacts, Listener, PeerIdentity, Transport, TransportOptions, UnixCredentials, Url
 
 _MODE: Final = 0o600
 _ATTEMPTS: Final = 4
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid: Linux's struct ucred
-_FACTS: Final = Facts(half_close=True, local=True)
+_FACTS: Final = ConnectionFacts(half_close=True, local=True)
 
 
 class UnixTransport(Transport):
@@ -158,8 +158,8 @@ def _remove(path: Path, ours: _Identity) -> None:
         pass  # it is gone, or the folder has become read-only; a stale socket is what the next server can deal with
 
 
-def _peer_of(sock: trio.socket.SocketType) -> Peer:
+def _peer_of(sock: trio.socket.SocketType) -> PeerIdentity:
     if not hasattr(socket, "SO_PEERCRED"):  # pragma: no cover (Linux only; elsewhere the file's mode is all that guards)
-        return Peer(address="unix")
+        return PeerIdentity(address="unix")
     pid, uid, gid = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    return Peer(address=f"unix:pid {pid}", credentials=UnixCredentials(pid=pid, uid=uid, gid=gid))
+    return PeerIdentity(address=f"unix:pid {pid}", credentials=UnixCredentials(pid=pid, uid=uid, gid=gid))

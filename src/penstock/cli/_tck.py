@@ -12,10 +12,11 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from penstock_tck.wire import OFFERS, Requirement, Result, Target, Verdict, as_json, as_text, check_target, requirements, summary
+
 from penstock.api import UsageError
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.plugins import parse_url
-from penstock.wirecheck import OFFERS, Requirement, Result, Target, Verdict, as_json, as_text, check_target, requirements, summary
 
 HELP = "check a server of RS.io or ReactiveSocket from outside"
 

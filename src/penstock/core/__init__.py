@@ -7,14 +7,13 @@ from penstock.core._arguments import check_seconds, name_of
 from penstock.core._as_draft import as_draft
 from penstock.core._as_modern import as_modern
 from penstock.core._callback import CallbackSubscriber
-from penstock.core._edge import Edge
 from penstock.core._mailbox import MailboxPolicy, MailboxSubscriber
 from penstock.core._open import open_into, subscribe
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, log_violation, tell
 from penstock.core._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
 from penstock.core._source import Source
 from penstock.core._sources import (
-    Over,
+    EndedSubscription,
     Streamable,
     as_source,
     empty,
@@ -31,25 +30,26 @@ from penstock.core._sources import (
 )
 from penstock.core._statistics import StreamState, StreamStatistics
 from penstock.core._stream import DEFAULT_DEMAND, Stream
-from penstock.core._topic import Slow, Topic, TopicStatistics
+from penstock.core._subscriber_guard import SubscriberGuard
+from penstock.core._topic import SlowPolicy, Topic, TopicStatistics
 
 __all__ = [
     "CLEANUP_SECONDS",
     "COLLECT_LIMIT",
     "DEFAULT_DEMAND",
     "CallbackSubscriber",
-    "Edge",
+    "EndedSubscription",
     "MailboxPolicy",
     "MailboxSubscriber",
-    "Over",
     "Report",
     "Scope",
-    "Slow",
+    "SlowPolicy",
     "Source",
     "Stream",
     "StreamState",
     "StreamStatistics",
     "Streamable",
+    "SubscriberGuard",
     "Topic",
     "TopicStatistics",
     "as_draft",

@@ -31,9 +31,9 @@ from penstock.api import (
     shown,
 )
 from penstock.core._arguments import has_methods_of
-from penstock.core._intake import Intake
+from penstock.core._publisher_guard import PublisherGuard
 from penstock.core._scope import Report, check_hook, log_violation, tell
-from penstock.core._sources import Over
+from penstock.core._sources import EndedSubscription
 from penstock.core._topic import Topic
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ class _AsDraft(DraftPublisher[T]):
             present.refuse()
             return
         line = self._lines[id(subscriber)] = _Line(subscriber, self._lines, self._ahead, self._on_violation)
-        Intake.between(self._publisher, line, line)
+        PublisherGuard.between(self._publisher, line, line)
         line.open()
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ class _Line(Subscriber[T], DraftSubscription, Generic[T]):
         self._lines = lines
         self._ahead = ahead  # what is still to be asked for beyond the demand
         self._on_violation = on_violation
-        self._upstream: Subscription = Over()
+        self._upstream: Subscription = EndedSubscription()
         self._opened = False
         self._ended = False
         self._error: BaseException | None = None
@@ -261,7 +261,7 @@ class _Line(Subscriber[T], DraftSubscription, Generic[T]):
     def _let_go(self) -> DraftSubscriber[T] | None:
         """Forget both sides at once (D3.3), so that the same object may subscribe again (D3.4); return who it was."""
         subscriber, self._subscriber = self._subscriber, None
-        self._upstream, self._held = Over(), None
+        self._upstream, self._held = EndedSubscription(), None
         self._demand = self._owed = 0
         if subscriber is not None:
             del self._lines[id(subscriber)]

@@ -28,8 +28,8 @@ from penstock.api import (
     shown,
 )
 from penstock.core._arguments import has_methods_of
-from penstock.core._edge import Edge
 from penstock.core._scope import Report, check_hook, log_violation, tell
+from penstock.core._subscriber_guard import SubscriberGuard
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class _AsModern(Publisher[T]):
         self._on_violation = on_violation
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        Edge.between(partial(_DraftIntake.between, self._publisher, self._on_violation), subscriber, self._on_violation)
+        SubscriberGuard.between(partial(_DraftIntake.between, self._publisher, self._on_violation), subscriber, self._on_violation)
 
     def __repr__(self) -> str:
         return f"<today's form of {self._publisher!r}>"

@@ -22,8 +22,8 @@ from typing import Any, Final, Generic, TypeVar, cast
 import trio
 
 from penstock.api import UNBOUNDED, CleanupTimeout, PublisherStopped, Subscriber, Subscription, UsageError, add_demand
-from penstock.core._run import NO_RUN, Gatherer, Run
 from penstock.core._scope import Scope
+from penstock.core._shared_batch import NO_BATCH, BatchingSubscriber, SharedBatch
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class Pump(Subscription, Generic[T]):
         self._task: trio.lowlevel.Task | None = None
         self._parked: trio.lowlevel.Task | None = None  # the task, while it waits for demand
         self._pulling = False  # inside a burst: the iterator is at work, or the subscriber
-        self._run_now: Run = NO_RUN  # what elements are put into, where the subscriber gathers them
+        self._run_now: SharedBatch = NO_BATCH  # what elements are put into, where the subscriber gathers them
         self._stopped = False
 
     # --- the subscription
@@ -195,8 +195,8 @@ class Pump(Subscription, Generic[T]):
         self._iterator = iterator = open_iterator()
         subscriber = self._subscriber
         if subscriber is not None:
-            gathers = hasattr(subscriber, "on_gathered")
-            signal = partial(self._fill, cast("Gatherer", subscriber)) if gathers else self._signal_burst
+            gathers = hasattr(subscriber, "on_reservation_used")
+            signal = partial(self._append_to_batch, cast("BatchingSubscriber", subscriber)) if gathers else self._signal_burst
             await self._pull(iterator, subscriber.on_next, signal)
 
     async def _pull(self, iterator: AsyncIterator[T], on_next: Callable[[T], None], signal: Callable[..., Awaitable[bool]]) -> None:
@@ -241,9 +241,11 @@ class Pump(Subscription, Generic[T]):
                 return True
         return False
 
-    async def _fill(self, gatherer: Gatherer, iterator: AsyncIterator[Any], on_next: Callable[[Any], None], granted: int) -> bool:
+    async def _append_to_batch(
+        self, gatherer: BatchingSubscriber, iterator: AsyncIterator[Any], on_next: Callable[[Any], None], granted: int
+    ) -> bool:
         """The same for a subscriber that gathers: put what is like the last element into its run, and signal the others."""
-        run = self._run_now = gatherer.run or NO_RUN
+        run = self._run_now = gatherer.run or NO_BATCH
         elements, left = run.elements, self._budget  # the budget itself is brought up to date with what is signalled
         async for element in iterator:
             if type(element) is bytes and len(element) == run.length:
@@ -252,7 +254,7 @@ class Pump(Subscription, Generic[T]):
                 if left:
                     continue
                 self._budget = 0
-                gatherer.on_gathered()
+                gatherer.on_reservation_used()
                 return True
             if self._budget <= 0:
                 return True  # cancelled while it was pulled, which has closed the run
@@ -262,7 +264,7 @@ class Pump(Subscription, Generic[T]):
             on_next(element)
             if self._budget <= 0:
                 return True
-            run = self._run_now = gatherer.run or NO_RUN
+            run = self._run_now = gatherer.run or NO_BATCH
             elements = run.elements
         return False
 

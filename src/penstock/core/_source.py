@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 import trio
 
 from penstock.api import Publisher, Subscriber, UsageError, shown
-from penstock.core._edge import Edge
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation
+from penstock.core._subscriber_guard import SubscriberGuard
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -59,7 +59,7 @@ class _BoundPublisher(Publisher[T_co]):
 
     def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
         scope = Scope(self._nursery, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout)
-        Edge.between(partial(self._source.attach, scope=scope), subscriber, self._on_violation)
+        SubscriberGuard.between(partial(self._source.attach, scope=scope), subscriber, self._on_violation)
 
     def __repr__(self) -> str:
         return f"<publisher of {self._source!r}>"

@@ -14,7 +14,7 @@ import trio
 
 from penstock.api import UNBOUNDED, Publisher, Subscriber, Subscription, UsageError, shown
 from penstock.core._arguments import check_function, check_seconds, has_methods_of, name_of
-from penstock.core._intake import Intake
+from penstock.core._publisher_guard import PublisherGuard
 from penstock.core._pump import Pump
 from penstock.core._scope import Scope
 from penstock.core._source import Source
@@ -189,13 +189,13 @@ class _PublisherSource(Source[T]):
         self._publisher = publisher
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
-        Intake.between(self._publisher, subscriber, scope)
+        PublisherGuard.between(self._publisher, subscriber, scope)
 
     def __repr__(self) -> str:
         return f"<source from {self._publisher!r}>"
 
 
-class Over(Subscription):
+class EndedSubscription(Subscription):
     """The subscription of a stream that is over before it began."""
 
     __slots__ = ()
@@ -214,7 +214,7 @@ class _EndedSource(Source[Any]):
         self._error = error
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        subscriber.on_subscribe(Over())
+        subscriber.on_subscribe(EndedSubscription())
         if self._error is None:
             subscriber.on_complete()
         else:

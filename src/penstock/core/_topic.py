@@ -19,14 +19,14 @@ import trio
 
 from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand, shown
 from penstock.core._arguments import check_count
-from penstock.core._edge import Edge
 from penstock.core._scope import Report, Scope, check_hook, log_violation
 from penstock.core._source import Source
+from penstock.core._subscriber_guard import SubscriberGuard
 
 T = TypeVar("T")
 
 
-class Slow(enum.Enum):
+class SlowPolicy(enum.Enum):
     """What a topic does about a subscriber that has no demand left and no room in its buffer."""
 
     WAIT = "wait"
@@ -45,7 +45,13 @@ class Slow(enum.Enum):
     """It gets `on_error(SlowSubscriber)`; the others notice nothing."""
 
 
-_DEFAULT_BUFFER: Final = {Slow.WAIT: 0, Slow.DROP_OLDEST: 16, Slow.DROP_NEWEST: 16, Slow.LATEST: 1, Slow.FAIL: 16}
+_DEFAULT_BUFFER: Final = {
+    SlowPolicy.WAIT: 0,
+    SlowPolicy.DROP_OLDEST: 16,
+    SlowPolicy.DROP_NEWEST: 16,
+    SlowPolicy.LATEST: 1,
+    SlowPolicy.FAIL: 16,
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -60,14 +66,14 @@ class TopicStatistics:
     buffered: int
     """Elements waiting for demand now, over all subscribers."""
     full: int
-    """Subscribers without demand and without room now; with `Slow.WAIT` these are who `publish` waits for."""
+    """Subscribers without demand and without room now; with `SlowPolicy.WAIT` these are who `publish` waits for."""
 
 
 class Topic(Source[T], Publisher[T]):
     """A hot multicast publisher: ``await topic.publish(x)`` on one side, any number of subscribers on the other.
 
     `slow` declares what happens to a subscriber that lags behind; `buffer` is how many elements each may lag (by default none
-    with `Slow.WAIT`, else 16); `retain` is how many of the last elements a newcomer gets first.
+    with `SlowPolicy.WAIT`, else 16); `retain` is how many of the last elements a newcomer gets first.
     A topic is a source for `subscribe` and `pipe`, and a `Publisher` by itself, without a nursery.
     """
 
@@ -87,16 +93,20 @@ class Topic(Source[T], Publisher[T]):
         "_turn",
     )
 
-    def __init__(self, *, slow: Slow = Slow.WAIT, buffer: int | None = None, retain: int = 0, on_violation: Report = log_violation) -> None:
-        if not isinstance(slow, Slow):
-            raise UsageError(f"slow={shown(slow)}; choose one of {', '.join(f'Slow.{each.name}' for each in Slow)}")
-        if buffer is not None and slow is Slow.LATEST:
-            raise UsageError(f"buffer={shown(buffer)} with Slow.LATEST, which keeps exactly one element. For more, use Slow.DROP_OLDEST")
+    def __init__(
+        self, *, slow: SlowPolicy = SlowPolicy.WAIT, buffer: int | None = None, retain: int = 0, on_violation: Report = log_violation
+    ) -> None:
+        if not isinstance(slow, SlowPolicy):
+            raise UsageError(f"slow={shown(slow)}; choose one of {', '.join(f'SlowPolicy.{each.name}' for each in SlowPolicy)}")
+        if buffer is not None and slow is SlowPolicy.LATEST:
+            raise UsageError(
+                f"buffer={shown(buffer)} with SlowPolicy.LATEST, which keeps exactly one element. For more, use SlowPolicy.DROP_OLDEST"
+            )
         self._slow = slow
         self._buffer = _DEFAULT_BUFFER[slow] if buffer is None else check_count(buffer, "buffer")
         self._retained: deque[T] = deque(maxlen=check_count(retain, "retain"))
         self._on_violation = check_hook(on_violation)
-        self._seats: dict[_Seat[T], None] = {}  # in the order of joining
+        self._seats: dict[_TopicSubscription[T], None] = {}  # in the order of joining
         self._full = 0
         self._published = 0
         self._dropped = 0
@@ -109,14 +119,14 @@ class Topic(Source[T], Publisher[T]):
     # --- publishing
 
     async def publish(self, element: T) -> None:
-        """Give `element` to every subscriber; with `Slow.WAIT`, once each of them has room for it. Checkpoints.
+        """Give `element` to every subscriber; with `SlowPolicy.WAIT`, once each of them has room for it. Checkpoints.
 
         Cancelled, it has reached nobody. Raises UsageError for None, or after `complete` or `fail`.
         """
         if element is None:
             raise UsageError("publish(None): None is never an element (rule 2.13)")
         self._check_open()
-        if self._slow is Slow.WAIT:
+        if self._slow is SlowPolicy.WAIT:
             async with self._turn:
                 while self._full and self._end is None:
                     await self._room.park()
@@ -162,14 +172,14 @@ class Topic(Source[T], Publisher[T]):
     # --- subscribing
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        Edge.between(self._join, subscriber, self._on_violation)
+        SubscriberGuard.between(self._join, subscriber, self._on_violation)
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         self._join(subscriber)
 
     def _join(self, subscriber: Subscriber[T]) -> None:
         end = self._end
-        seat = _Seat(self, subscriber, self._retained if end is None or end.error is None else ())
+        seat = _TopicSubscription(self, subscriber, self._retained if end is None or end.error is None else ())
         if end is None:
             self._seats[seat] = None
             self.note_room(seat)
@@ -208,13 +218,13 @@ class Topic(Source[T], Publisher[T]):
         for seat in tuple(self._seats):
             seat.end(end)
 
-    def leave(self, seat: "_Seat[T]") -> None:
+    def leave(self, seat: "_TopicSubscription[T]") -> None:
         """Forget a subscriber (rules 1.6, 3.13)."""
         self._seats.pop(seat, None)
         self._comings.unpark_all()
         self.note_room(seat)
 
-    def note_room(self, seat: "_Seat[T]") -> None:
+    def note_room(self, seat: "_TopicSubscription[T]") -> None:
         """Keep count of the subscribers that `publish` would have to wait for, and wake it when there are none."""
         full = seat in self._seats and not seat.has_room(self._buffer)
         if full is not seat.full:
@@ -232,7 +242,7 @@ _NONE: Final[deque[Any]] = deque(maxlen=0)
 """What holds nothing, for all who hold nothing."""
 
 
-class _Seat(Subscription, Generic[T]):
+class _TopicSubscription(Subscription, Generic[T]):
     """One subscriber's place in a topic: its demand, and what waits for it."""
 
     __slots__ = ("_backlog", "_demand", "_draining", "_ending", "_retained", "_subscriber", "_topic", "full")
@@ -266,7 +276,7 @@ class _Seat(Subscription, Generic[T]):
             self._draining = False
         self._drain()
 
-    def offer(self, element: T, slow: Slow, buffer: int) -> int:
+    def offer(self, element: T, slow: SlowPolicy, buffer: int) -> int:
         """Take an element that is being published; return how many were dropped for it."""
         subscriber = self._subscriber
         if subscriber is None:
@@ -279,12 +289,12 @@ class _Seat(Subscription, Generic[T]):
             if self._backlog is _NONE:
                 self._backlog = deque()
             self._backlog.append(element)
-        elif slow is Slow.FAIL:
+        elif slow is SlowPolicy.FAIL:
             self._let_go()
             subscriber.on_error(_too_slow(buffer))
         else:
             dropped = 1
-            if buffer and slow in (Slow.DROP_OLDEST, Slow.LATEST):
+            if buffer and slow in (SlowPolicy.DROP_OLDEST, SlowPolicy.LATEST):
                 self._backlog.popleft()
                 self._backlog.append(element)
         self._topic.note_room(self)

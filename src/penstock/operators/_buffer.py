@@ -15,7 +15,7 @@ from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_de
 from penstock.core import Scope, check_seconds
 from penstock.operators._holding import HoldingStage
 from penstock.operators._select import check_count
-from penstock.operators._stage import NOTHING_ABOVE, Operator, Stage, Staged
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, Staged
 from penstock.operators._step import is_async
 from penstock.operators._timer import Timer
 
@@ -115,7 +115,7 @@ class _BatchStage(Stage[A, list[A]]):
     def on_complete(self, /) -> None:
         if self._filling:
             rest, self._filling = self._filling, []
-            self._upstream = NOTHING_ABOVE  # before the signal, from inside of which it may be cancelled
+            self._upstream = ENDED_UPSTREAM  # before the signal, from inside of which it may be cancelled
             self._downstream.on_next(rest)
         super().on_complete()
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, overload
 
 from penstock.api import Subscriber
 from penstock.core import Scope, Streamable
-from penstock.operators._junction import NOTHING, Inlet, Junction, joint
+from penstock.operators._join import NOTHING, JoinInput, JoinStage, joint
 from penstock.operators._stage import Operator
 
 A = TypeVar("A")
@@ -64,16 +64,16 @@ def combine_latest(*others: Streamable[Any]) -> Operator[Any, Any]:
     return joint("combine_latest", _CombineLatestStage, others)
 
 
-class MergeStage(Junction):
+class MergeStage(JoinStage):
     """Whatever arrives goes on; where more waits than may go on, the inlets take turns."""
 
     __slots__ = ("_ready",)
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope) -> None:
         super().__init__(downstream, scope)
-        self._ready: deque[Inlet] = deque()  # inlets in which something waits, in the order of their turns; each of them once
+        self._ready: deque[JoinInput] = deque()  # inlets in which something waits, in the order of their turns; each of them once
 
-    def arrived(self, inlet: Inlet, element: Any) -> None:
+    def arrived(self, inlet: JoinInput, element: Any) -> None:
         if self._busy or not self._demand:
             if not inlet.waiting:
                 self._ready.append(inlet)
@@ -101,7 +101,7 @@ class MergeStage(Junction):
             return True
         return self._renew_all()
 
-    def _settle(self, inlet: Inlet) -> None:
+    def _settle(self, inlet: JoinInput) -> None:
         if not inlet.ended:
             self._renew(inlet)
         elif not inlet.waiting and self._inlets.pop(inlet, False):
@@ -115,13 +115,13 @@ class MergeStage(Junction):
         self._ready.clear()
 
 
-class _ZipStage(Junction):
+class _ZipStage(JoinStage):
     __slots__ = ("_lacking",)
 
-    def _prepare(self, inlets: Sequence[Inlet]) -> None:
+    def _prepare(self, inlets: Sequence[JoinInput]) -> None:
         self._lacking = len(inlets)  # inlets in which nothing waits
 
-    def arrived(self, inlet: Inlet, element: Any) -> None:
+    def arrived(self, inlet: JoinInput, element: Any) -> None:
         if not inlet.waiting:
             self._lacking -= 1
         inlet.waiting.append(element)
@@ -137,7 +137,7 @@ class _ZipStage(Junction):
             self._settle(inlet)
         return True
 
-    def _settle(self, inlet: Inlet) -> None:
+    def _settle(self, inlet: JoinInput) -> None:
         if not inlet.ended:
             self._renew(inlet)
         elif not inlet.waiting:
@@ -148,15 +148,15 @@ class _ZipStage(Junction):
         return min([super()._ahead(), *(len(inlet.waiting) for inlet in self._inlets if inlet.ended)])
 
 
-class _CombineLatestStage(Junction):
+class _CombineLatestStage(JoinStage):
     __slots__ = ("_arrivals", "_latest", "_missing")
 
-    def _prepare(self, inlets: Sequence[Inlet]) -> None:
-        self._arrivals: deque[Inlet] = deque()  # an entry for each element that waits, in order of arrival
-        self._latest: dict[Inlet, Any] = dict.fromkeys(inlets, NOTHING)
+    def _prepare(self, inlets: Sequence[JoinInput]) -> None:
+        self._arrivals: deque[JoinInput] = deque()  # an entry for each element that waits, in order of arrival
+        self._latest: dict[JoinInput, Any] = dict.fromkeys(inlets, NOTHING)
         self._missing = len(inlets)  # sources that have not given an element yet
 
-    def arrived(self, inlet: Inlet, element: Any) -> None:
+    def arrived(self, inlet: JoinInput, element: Any) -> None:
         inlet.waiting.append(element)
         self._arrivals.append(inlet)
         self._run()
@@ -172,7 +172,7 @@ class _CombineLatestStage(Junction):
         self._settle(inlet)
         return True
 
-    def _settle(self, inlet: Inlet) -> None:
+    def _settle(self, inlet: JoinInput) -> None:
         if not inlet.ended:
             self._renew(inlet)
         elif not inlet.waiting:

@@ -16,8 +16,8 @@ import trio
 from penstock.api import Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, Source, Streamable, as_source, name_of
 from penstock.operators._combine import MergeStage
-from penstock.operators._junction import Inlet, Joint, Junction, joint
-from penstock.operators._stage import NOTHING_ABOVE, Operator, Stage, stopped
+from penstock.operators._join import JoinInput, JoinOperator, JoinStage, joint
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped
 from penstock.operators._step import checked, is_async
 
 A = TypeVar("A")
@@ -55,17 +55,17 @@ def flat_map(
     label = f"flat_map({name_of(function)})"
     call: Callable[[Any], Any] = function
     to_source = partial(_Awaited, call, label) if is_async(call) else partial(_named_source, call, label)
-    return Joint(label, lambda downstream, scope: _FlatMapStage(downstream, scope, to_source, concurrency))
+    return JoinOperator(label, lambda downstream, scope: _FlatMapStage(downstream, scope, to_source, concurrency))
 
 
-class _ConcatStage(Junction):
+class _ConcatStage(JoinStage):
     """Passes everything straight through between downstream and the one source whose turn it is."""
 
     __slots__ = ("_left", "_turn")
 
     def begin(self, sources: Sequence[Source[Any]]) -> None:
         self._left = iter(sources)
-        self._turn: Inlet | None = None  # the inlet that can be asked, or has ended
+        self._turn: JoinInput | None = None  # the inlet that can be asked, or has ended
         self._downstream.on_subscribe(self)
         self._busy = False
         self._run()
@@ -76,7 +76,7 @@ class _ConcatStage(Junction):
             if self._turn is not None:
                 self._turn.ask(n)  # nothing, where it has ended: the next one is asked for all that is left
 
-    def arrived(self, inlet: Inlet, element: Any) -> None:
+    def arrived(self, inlet: JoinInput, element: Any) -> None:
         self._pass_on(element)
 
     def _step(self) -> bool:
@@ -90,7 +90,7 @@ class _ConcatStage(Junction):
         return True
 
     def _give_turn(self, source: Source[Any]) -> None:
-        inlet = Inlet(self)
+        inlet = JoinInput(self)
         self._inlets = {inlet: True}
         self._attach(source, inlet)
         if self._live:
@@ -98,7 +98,7 @@ class _ConcatStage(Junction):
             if self._demand:
                 inlet.ask(self._demand)
 
-    def _settle(self, inlet: Inlet) -> None:
+    def _settle(self, inlet: JoinInput) -> None:
         """Do nothing: the loop sees that it is the next one's turn."""
 
     def _release(self) -> None:
@@ -116,17 +116,17 @@ class _FlatMapStage(MergeStage):
         self._to_source = to_source
         self._owed = concurrency  # elements of upstream for which there is room, and which were not asked for yet
 
-    def _prepare(self, inlets: Sequence[Inlet]) -> None:
+    def _prepare(self, inlets: Sequence[JoinInput]) -> None:
         (self._outer,) = inlets
         self._inlets = {}  # of the inner streams alone
 
-    def arrived(self, inlet: Inlet, element: Any) -> None:
+    def arrived(self, inlet: JoinInput, element: Any) -> None:
         if inlet is self._outer:
             self._open(element)
         else:
             super().arrived(inlet, element)
 
-    def completed(self, inlet: Inlet) -> None:
+    def completed(self, inlet: JoinInput) -> None:
         if inlet is self._outer:
             self._done = not self._inlets
             self._run()
@@ -141,7 +141,7 @@ class _FlatMapStage(MergeStage):
             return
         if not self._live:
             return  # the function has cancelled the stream that it was called by
-        inlet = Inlet(self)
+        inlet = JoinInput(self)
         self._inlets[inlet] = True
         self._attach(source, inlet)
         self._top_up(inlet)
@@ -202,7 +202,7 @@ class _AwaitedStage(Stage[Any, Any]):
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope, call: Callable[[], Awaitable[Any]], label: str) -> None:
         super().__init__(downstream)
-        self._upstream = NOTHING_ABOVE
+        self._upstream = ENDED_UPSTREAM
         self._scope = scope
         self._call: Callable[[], Awaitable[Any]] | None = call
         self._label = label
@@ -220,7 +220,7 @@ class _AwaitedStage(Stage[Any, Any]):
     def request(self, n: int, /) -> None:
         if self._over:
             return  # rule 3.6
-        if self._upstream is not NOTHING_ABOVE:
+        if self._upstream is not ENDED_UPSTREAM:
             self._upstream.request(n)
             return
         self._demand = add_demand(self._demand, n)

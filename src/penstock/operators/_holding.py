@@ -12,7 +12,7 @@ from abc import abstractmethod
 from typing import Generic, TypeVar
 
 from penstock.api import Subscriber, add_demand
-from penstock.operators._stage import NOTHING_ABOVE, Stage
+from penstock.operators._stage import ENDED_UPSTREAM, Stage
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -51,7 +51,7 @@ class HoldingStage(Stage[A, B], Generic[A, B]):
 
     def on_complete(self, /) -> None:
         self._ending = True
-        self._upstream = NOTHING_ABOVE
+        self._upstream = ENDED_UPSTREAM
         self._pass_on()
 
     def _pass_on(self) -> None:

@@ -22,7 +22,7 @@ import trio
 from penstock.api import Publisher, Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, Source, Streamable, as_source, name_of
 from penstock.operators._retry_policy import RetryPolicy, When, curable
-from penstock.operators._stage import NOTHING_ABOVE, Operator, Stage, stopped
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped
 from penstock.operators._step import is_async
 
 A = TypeVar("A")
@@ -153,7 +153,7 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
     def on_error(self, error: BaseException, /) -> None:
         if self._over:
             return
-        self._upstream = NOTHING_ABOVE
+        self._upstream = ENDED_UPSTREAM
         if not isinstance(error, Exception):
             super().on_error(error)
             return

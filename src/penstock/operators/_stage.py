@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from penstock.api import PublisherStopped, Subscriber, Subscription
-from penstock.core import Over, Scope, Source
+from penstock.core import EndedSubscription, Scope, Source
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -68,10 +68,10 @@ class _Nobody(Subscriber[Any]):
         """Do nothing."""
 
 
-NOBODY: Final = _Nobody()
+CANCELLED_SUBSCRIBER: Final = _Nobody()
 """The subscriber to what nobody listens to any more."""
 
-NOTHING_ABOVE: Final = Over()
+ENDED_UPSTREAM: Final = EndedSubscription()
 """The subscription to what has ended: a dead one is never called again (rule 2.4)."""
 
 
@@ -96,12 +96,12 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
         self._downstream.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
-        self._upstream = NOTHING_ABOVE
+        self._upstream = ENDED_UPSTREAM
         if self._end():
             self._leave().on_error(error)
 
     def on_complete(self, /) -> None:
-        self._upstream = NOTHING_ABOVE
+        self._upstream = ENDED_UPSTREAM
         if self._end():
             self._leave().on_complete()
 
@@ -142,12 +142,12 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
 
     def _leave(self) -> Subscriber[Any]:
         """Forget the subscriber (rules 1.6, 3.13); return who it was, for the last signal."""
-        downstream, self._downstream = self._downstream, NOBODY
+        downstream, self._downstream = self._downstream, CANCELLED_SUBSCRIBER
         return downstream
 
     def _stop_upstream(self) -> None:
         """Cancel what is above and forget it (rule 2.6)."""
-        upstream, self._upstream = self._upstream, NOTHING_ABOVE
+        upstream, self._upstream = self._upstream, ENDED_UPSTREAM
         upstream.cancel()
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ import trio
 
 from penstock.api import Subscriber, UsageError, add_demand
 from penstock.core import Scope, name_of
-from penstock.operators._stage import NOTHING_ABOVE, Operator, Stage, Staged, stopped
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, Staged, stopped
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -60,7 +60,7 @@ class Step:
         raise AssertionError("every step decides")
 
 
-SPENT: Final = Step(callable)
+FINISHED_STEP: Final = Step(callable)
 """What a stage holds when its stream has ended: a step that remembers no element."""
 
 
@@ -129,7 +129,7 @@ class SyncStage(Stage[Any, Any]):
             self._downstream.on_next(verdict)
 
     def _release(self) -> None:
-        self._step = SPENT
+        self._step = FINISHED_STEP
 
 
 class AsyncStage(Stage[Any, Any]):
@@ -166,7 +166,7 @@ class AsyncStage(Stage[Any, Any]):
 
     def on_complete(self, /) -> None:
         self._ending = True
-        self._upstream = NOTHING_ABOVE
+        self._upstream = ENDED_UPSTREAM
         if self._task is None:
             super().on_complete()
         else:
@@ -230,7 +230,7 @@ class AsyncStage(Stage[Any, Any]):
     def _release(self) -> None:
         # An error from above overtakes what waits here: it is no event in the stream that may be queued.
         self._inbox.clear()
-        self._step = SPENT
+        self._step = FINISHED_STEP
         if self._task is not None:
             self._task.cancel()
 

@@ -5,6 +5,7 @@ penstock; what penstock ships itself (`penstock.builtin`) does the same.
 """
 
 from penstock.plugins._events import ConnectionClosed, ConnectionOpened, Event, Events, Outcome, StreamEnded, StreamOpened
+from penstock.plugins._factory import Factory
 from penstock.plugins._finding import DISABLE
 from penstock.plugins._hookspecs import (
     GROUP,
@@ -19,9 +20,8 @@ from penstock.plugins._hookspecs import (
     penstock_stream_opened,
     penstock_transports,
 )
-from penstock.plugins._offer import Offer
 from penstock.plugins._options import TransportOptions
-from penstock.plugins._peer import Certificate, Facts, Peer, UnixCredentials
+from penstock.plugins._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._tls import Tls, certificate_of
@@ -36,15 +36,15 @@ __all__ = [
     "Certificate",
     "Connection",
     "ConnectionClosed",
+    "ConnectionFacts",
     "ConnectionOpened",
     "Event",
     "Events",
-    "Facts",
+    "Factory",
     "Listener",
     "MessageConnection",
-    "Offer",
     "Outcome",
-    "Peer",
+    "PeerIdentity",
     "PluginReport",
     "PluginStatus",
     "Problem",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from penstock.plugins._peer import Peer
+from penstock.plugins._peer_identity import PeerIdentity
 
 _log: Final = logging.getLogger("penstock.plugins")
 
@@ -34,7 +34,7 @@ class ConnectionOpened:
     accepted: bool
     """True where the peer connected to us."""
 
-    peer: Peer
+    peer: PeerIdentity
     """Who is there."""
 
 

@@ -18,8 +18,8 @@ import pluggy
 from penstock.api import PluginError
 from penstock.plugins import _hookspecs
 from penstock.plugins._events import OBSERVER_HOOKS, Event
+from penstock.plugins._factory import Factory
 from penstock.plugins._hookspecs import GROUP
-from penstock.plugins._offer import Offer
 from penstock.plugins._one_line import one_line
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._transport import Transport
@@ -37,9 +37,9 @@ class Contribution:
 
     transports: tuple[Transport, ...]
     serializers: tuple[Serializer, ...]
-    dialects: tuple[Offer, ...]
-    encodings: tuple[Offer, ...]
-    extensions: tuple[Offer, ...]
+    dialects: tuple[Factory, ...]
+    encodings: tuple[Factory, ...]
+    extensions: tuple[Factory, ...]
     observers: tuple[tuple[str, Callable[[Event], object]], ...]
 
 
@@ -54,9 +54,9 @@ def examine(name: str, load: Callable[[], object], *, ours: bool) -> Contributio
     contribution = Contribution(
         transports=_checked(hooks.offers("penstock_transports", Transport), _check_transport),
         serializers=_checked(hooks.offers("penstock_serializers", Serializer), _check_serializer),
-        dialects=_checked(hooks.offers("penstock_dialects", Offer), _check_name),
-        encodings=_checked(hooks.offers("penstock_encodings", Offer), lambda offer: _check_id(offer, ours=ours)),
-        extensions=_checked(hooks.offers("penstock_extensions", Offer), lambda offer: _check_id(offer, ours=ours)),
+        dialects=_checked(hooks.offers("penstock_dialects", Factory), _check_name),
+        encodings=_checked(hooks.offers("penstock_encodings", Factory), lambda offer: _check_id(offer, ours=ours)),
+        extensions=_checked(hooks.offers("penstock_extensions", Factory), lambda offer: _check_id(offer, ours=ours)),
         observers=tuple(hooks.observers()),
     )
     _check_claims(contribution)
@@ -154,7 +154,7 @@ def _check_serializer(serializer: Serializer) -> None:
     _check_word(getattr(serializer, "name", None), "name of a serializer")
 
 
-def _check_name(offer: Offer) -> None:
+def _check_name(offer: Factory) -> None:
     _check_word(offer.name, "name")
 
 
@@ -163,7 +163,7 @@ def _check_word(word: object, what: str) -> None:
         raise PluginError(f"has {word!r} as a {what}; allowed are small letters, digits, '.' and '-', a letter first")
 
 
-def _check_id(offer: Offer, *, ours: bool) -> None:
+def _check_id(offer: Factory, *, ours: bool) -> None:
     _check_name(offer)
     least = 0 if ours else FIRST_ID_OF_OTHERS
     if type(offer.id) is not int or not least <= offer.id <= HIGHEST_ID:

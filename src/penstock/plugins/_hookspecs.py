@@ -15,7 +15,7 @@ from typing import Final
 import pluggy
 
 from penstock.plugins._events import ConnectionClosed, ConnectionOpened, StreamEnded, StreamOpened
-from penstock.plugins._offer import Offer
+from penstock.plugins._factory import Factory
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._transport import Transport
 
@@ -48,26 +48,29 @@ def penstock_serializers() -> Iterable[Serializer]:  # type: ignore[empty-body] 
 
 
 @_spec
-def penstock_dialects() -> Iterable[Offer]:  # type: ignore[empty-body]  # a specification
+def penstock_dialects() -> Iterable[Factory]:  # type: ignore[empty-body]  # a specification
     """Protocols, asked for in a URL before the '+': ``reactivesocket+tcp://…``. Since 0.1.
 
-    Called when a registry is built. `Offer.make` is called for each connection that speaks it.
+    Called when a registry is built. `Factory.make` is called for each connection that speaks it.
     """
 
 
 @_spec
-def penstock_encodings() -> Iterable[Offer]:  # type: ignore[empty-body]  # a specification
-    """Ways to write the messages of RS.io other than the compact one; `Offer.id` is the id of the extension that negotiates it. Since 0.1.
+def penstock_encodings() -> Iterable[Factory]:  # type: ignore[empty-body]  # a specification
+    """Ways to write the messages of RS.io other than the compact one; `Factory.id` is the id of the extension that negotiates it.
 
-    Called when a registry is built. `Offer.make` is called for each connection that has agreed on it.
+    Since 0.1.
+
+    Called when a registry is built. `Factory.make` is called for each connection that has agreed on it.
     """
 
 
 @_spec
-def penstock_extensions() -> Iterable[Offer]:  # type: ignore[empty-body]  # a specification
-    """Extensions of RS.io; `Offer.id` is what both hellos must list. Since 0.1.
+def penstock_extensions() -> Iterable[Factory]:  # type: ignore[empty-body]  # a specification
+    """Extensions of RS.io; `Factory.id` is what both hellos must list. Since 0.1.
 
-    Called when a registry is built. `Offer.make` is called for each `connect` and `serve`, and returns an `Extension`; one that raises, or
+    Called when a registry is built. `Factory.make` is called for each `connect` and `serve`, and returns an `Extension`; one that raises,
+    or
     shares a code with another, is reported and left out. `Extension.open` is called for each connection on which both sides have it.
     """
 

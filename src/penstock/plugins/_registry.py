@@ -21,8 +21,8 @@ from penstock.api import PluginError, UsageError
 from penstock.plugins._claims import Claim, named, settle
 from penstock.plugins._events import Event, Events
 from penstock.plugins._examine import Contribution, claims_of, examine
+from penstock.plugins._factory import Factory
 from penstock.plugins._finding import DISABLE, OURS, Finding, Found, SwitchedOff, find_plugins
-from penstock.plugins._offer import Offer
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._transport import Transport
 
@@ -89,13 +89,13 @@ class Registry:
     serializers: Mapping[str, Serializer]
     """By name."""
 
-    dialects: Mapping[str, Offer]
+    dialects: Mapping[str, Factory]
     """By name."""
 
-    encodings: Mapping[str, Offer]
+    encodings: Mapping[str, Factory]
     """By name."""
 
-    extensions: Mapping[str, Offer]
+    extensions: Mapping[str, Factory]
     """By name."""
 
     events: Events
@@ -118,15 +118,15 @@ class Registry:
         """Return a serializer by its name. Raises UsageError as above."""
         return self._look_up(self.serializers, "serializer", name)
 
-    def dialect(self, name: str) -> Offer:
+    def dialect(self, name: str) -> Factory:
         """Return a dialect by its name. Raises UsageError as above."""
         return self._look_up(self.dialects, "dialect", name)
 
-    def encoding(self, name: str) -> Offer:
+    def encoding(self, name: str) -> Factory:
         """Return an encoding by its name. Raises UsageError as above."""
         return self._look_up(self.encodings, "encoding", name)
 
-    def extension(self, name: str) -> Offer:
+    def extension(self, name: str) -> Factory:
         """Return an extension by its name. Raises UsageError as above."""
         return self._look_up(self.extensions, "extension", name)
 

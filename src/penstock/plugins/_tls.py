@@ -17,7 +17,7 @@ from typing import Final
 import trio
 
 from penstock.api import UsageError
-from penstock.plugins._peer import Certificate
+from penstock.plugins._peer_identity import Certificate
 
 Path = str | os.PathLike[str]
 Names = Iterable[Iterable[Iterable[str]]]

@@ -19,7 +19,7 @@ import trio
 
 from penstock.api import UsageError
 from penstock.plugins._options import TransportOptions
-from penstock.plugins._peer import Facts, Peer
+from penstock.plugins._peer_identity import ConnectionFacts, PeerIdentity
 from penstock.plugins._url import Url
 
 Bytes = bytes | bytearray | memoryview
@@ -32,10 +32,10 @@ class Connection(ABC):
     framed: ClassVar[bool]
     """Whether `send` and `receive` speak of whole messages. Inherit from `ByteConnection` or `MessageConnection`, which say it."""
 
-    peer: Peer
+    peer: PeerIdentity
     """Who is there. Complete after `handshake`."""
 
-    facts: Facts
+    facts: ConnectionFacts
     """What is known about the connection. Complete after `handshake`."""
 
     async def handshake(self, nursery: trio.Nursery) -> None:
@@ -97,10 +97,12 @@ class ByteConnection(Connection):
     stream: trio.abc.Stream
     """The stream, for transports that are built on this one. Who takes it sends and receives on it alone."""
 
-    def __init__(self, stream: trio.abc.Stream, *, peer: Peer, options: TransportOptions, facts: Facts | None = None) -> None:
+    def __init__(
+        self, stream: trio.abc.Stream, *, peer: PeerIdentity, options: TransportOptions, facts: ConnectionFacts | None = None
+    ) -> None:
         self.stream = stream
         self.peer = peer
-        self.facts: Facts = facts or Facts(half_close=isinstance(stream, trio.abc.HalfCloseableStream))
+        self.facts: ConnectionFacts = facts or ConnectionFacts(half_close=isinstance(stream, trio.abc.HalfCloseableStream))
         self._chunk = options.receive_chunk
         self._close_timeout = options.close_timeout
 
@@ -137,9 +139,9 @@ class MessageConnection(Connection):
 
     framed: ClassVar[bool] = True
 
-    def __init__(self, *, peer: Peer, facts: Facts | None = None) -> None:
+    def __init__(self, *, peer: PeerIdentity, facts: ConnectionFacts | None = None) -> None:
         self.peer = peer
-        self.facts: Facts = facts or Facts()
+        self.facts: ConnectionFacts = facts or ConnectionFacts()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} with {self.peer}>"

@@ -49,7 +49,7 @@ class ExtensionHost:
 
     def received(self, active: ActiveExtension, code: int, body: bytes) -> None:
         """One of an extension's messages has arrived."""
-        if self._session.peer_controls():
+        if self._session.spend_control_token():
             self._ask(active.received, code, body, self._session.now)
 
     def tick(self, now: float) -> float | None:
@@ -63,7 +63,7 @@ class ExtensionHost:
         except ProtocolError:
             raise  # the peer's fault, found by the extension
         except Exception as error:  # boundary: an extension, perhaps somebody's plugin
-            self._session.give_up(PluginError(f"an extension raised, which ends its connection: {error!r}"))
+            self._session.close_internal_error(PluginError(f"an extension raised, which ends its connection: {error!r}"))
             return None
 
 
@@ -91,7 +91,7 @@ class _Link:
 
     def glitch(self, weight: int = 1) -> None:
         """Spend some of the peer's budget."""
-        self._session.glitch(weight)
+        self._session.count_oddity(weight)
 
     def hold_elements(self) -> None:
         """Stop sending elements."""
@@ -117,10 +117,12 @@ class _Link:
             try:
                 return change(element)
             except ProtocolError as error:
-                self._session.break_off(error)
+                self._session.close_protocol_error(error)
             except Exception as error:  # boundary: an extension, perhaps somebody's plugin
                 name = self._extension.name
-                self._session.give_up(PluginError(f"the extension {name!r} raised on an element, which ends its connection: {error!r}"))
+                self._session.close_internal_error(
+                    PluginError(f"the extension {name!r} raised on an element, which ends its connection: {error!r}")
+                )
             return b""
 
         return guarded

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from penstock.api import Limits
-from penstock.session._turns import Turner, Turns
+from penstock.session._fair_turns import LargeElementSender, RoundRobin
 
 
-class Sender(Turner, Protocol):
+class Sender(LargeElementSender, Protocol):
     """A stream as the outbox sees it."""
 
     def flush(self) -> bytearray:
@@ -35,7 +35,7 @@ class Outbox:
         self.buffer: bytearray = bytearray()
         self._limits = limits
         self.wake: Callable[[], None] = wake
-        self._large = Turns(limits)
+        self._large = RoundRobin(limits)
         self._blocked: dict[Sender, None] = {}  # in turn, each once, however often it is asked; bounded by the number of streams, as below
         self._gathering: list[Sender] = []
         self.gathered: int = 0

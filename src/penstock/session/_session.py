@@ -17,20 +17,20 @@ from typing import Any
 
 from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, Role, Subscriber
 from penstock.session._advice import DRAINING, REFUSED
-from penstock.session._bucket import TokenBucket
-from penstock.session._churn import Churn
+from penstock.session._cancelled_streams import CancelledStreams
 from penstock.session._dialect import Dialect
-from penstock.session._drip import Drip
-from penstock.session._idle import Idleness
-from penstock.session._inbound import Inbound, Retired
-from penstock.session._outbound import Outbound
+from penstock.session._handshake_guard import Choose, HandshakeGuard
+from penstock.session._idle_timeouts import IdleTimeouts
+from penstock.session._message_age import MessageAge
 from penstock.session._outbox import Outbox
-from penstock.session._owner import SessionOwner
-from penstock.session._prelude import Choose, Prelude
-from penstock.session._proportion import Proportion, Weight
-from penstock.session._retirement import Retirement
+from penstock.session._partial_element_timeouts import PartialElementTimeouts
+from penstock.session._receiving_stream import CancelledStream, ReceivingStream
+from penstock.session._request_ratio import RequestClass, RequestRatio
+from penstock.session._sending_stream import SendingStream
+from penstock.session._session_delegate import SessionDelegate
 from penstock.session._states import NEXT_STATE, ConnectionState, Move
-from penstock.session._unfinished import Unfinished
+from penstock.session._stream_churn import StreamChurn
+from penstock.session._token_bucket import TokenBucket
 from penstock.session._words import CUT, CUT_EARLY, shown
 
 
@@ -39,7 +39,7 @@ class Session:
 
     def __init__(
         self,
-        owner: SessionOwner,
+        owner: SessionDelegate,
         make_dialect: "Callable[[Session], Dialect]",
         *,
         role: Role,
@@ -48,52 +48,52 @@ class Session:
         choose: Choose | None = None,
     ) -> None:
         """With `choose`, what the peer says first chooses the dialect: it gets the first bytes until it returns one, or raises."""
-        self.owner: SessionOwner = owner
+        self.owner: SessionDelegate = owner
         self.role: Role = role
         self.limits: Limits = limits
         self.chance: Callable[[], float] = chance
         self.state: ConnectionState = ConnectionState.FRESH
         self.now: float = 0.0
-        self.streams: dict[int, Inbound | Retired] = {}
-        self.serving: dict[int, Outbound] = {}
-        self.holding: dict[Outbound, None] = {}
+        self.streams: dict[int, ReceivingStream | CancelledStream] = {}
+        self.serving: dict[int, SendingStream] = {}
+        self.holding: dict[SendingStream, None] = {}
         """Those of `serving` with bytes of their own that wait, and perhaps some that had."""
-        self.proportion: Proportion = Proportion()
-        self.dying: int = 0
+        self.proportion: RequestRatio = RequestRatio()
+        self.stopping_publishers: int = 0
         """Streams whose id is free already, and whose publisher has not stopped yet: the owner counts them down."""
-        self.is_deaf: bool = False
+        self.is_closing: bool = False
         """Nothing may be sent any more, and what arrives is discarded."""
         self.is_draining: bool = False
         self.is_parted: bool = False
         """Both sides have said goodbye."""
         self.was_answered: bool = False
         """This side said it first, or both at once: nothing more comes from the peer."""
-        self.epitaph: tuple[str, Exception | None] = ("closed", None)
+        self.close_reason: tuple[str, Exception | None] = ("closed", None)
         """Why it ends: a token, or what the peer gave as its reason; and the fault, where it is no plain goodbye."""
         self.is_paused: bool = False
         """The peer's introduction is being examined: until `admit` nothing that arrives is looked at, and little should be read."""
-        self.retirement: Retirement = Retirement(self)
+        self.retirement: CancelledStreams = CancelledStreams(self)
         self.partials: int = 0
         self.partial_bytes: int = 0
         self.outgoing: Callable[[bytes], bytes] | None = None
         self.incoming: Callable[[bytes], bytes] | None = None
         self.outbox: Outbox = Outbox(limits, owner.wake)
         self._most_waiting = limits.outbound_high + limits.max_element + limits.outbound_control
-        self.grew: Callable[[int], object] = lambda _: None
+        self.on_buffered: Callable[[int], object] = lambda _: None
         """Told of bytes that are about to wait here: with a whole helping of elements, not with each."""
         self.dialect: Dialect = make_dialect(self)
         self.whole: int = self.dialect.whole
-        self.unfinished: Unfinished = Unfinished(limits)
-        self.last_words: bytes = b""
+        self.unfinished: PartialElementTimeouts = PartialElementTimeouts(limits)
+        self.foreign_refusal: bytes = b""
         """What to say instead of a goodbye to a peer that speaks no protocol of ours."""
         self._glitches = TokenBucket(limits.glitch_burst, limits.glitch_rate)
         self._controls = TokenBucket(limits.control_burst, limits.control_rate)
-        self._churn = Churn(limits)
+        self._churn = StreamChurn(limits)
         self._reason: Exception | None = None
         self._left_at: float | None = None
-        self._prelude = Prelude(self, choose)
-        self._idleness = Idleness(self)
-        self._drip = Drip(self)
+        self._prelude = HandshakeGuard(self, choose)
+        self._idleness = IdleTimeouts(self)
+        self._drip = MessageAge(self)
         self._is_hearing = self._ends_by_itself = False
 
     # --- for the owner: bytes and time
@@ -114,12 +114,12 @@ class Session:
                 data = self._prelude.heard(data)
             more = self.dialect.feed(data, most)
         except ProtocolError as error:
-            self.break_off(error)
+            self.close_protocol_error(error)
             return False
         finally:
             self._is_hearing = False
         if self._churn.is_too_much(now):
-            self.break_off(ProtocolError("streams are opened and ended faster than is taken here", reason="limit:churn"))
+            self.close_protocol_error(ProtocolError("streams are opened and ended faster than is taken here", reason="limit:churn"))
             return False
         self._drip.fed(size, self.dialect.held())
         return more if was_open else not self._prelude.is_too_long() and more
@@ -129,8 +129,8 @@ class Session:
         if self.state is not ConnectionState.OVER:
             is_early = self.state in (ConnectionState.FRESH, ConnectionState.GREETING)
             end = self._reason or error or ConnectionLost(CUT_EARLY if is_early else CUT)
-            if not self.is_deaf:
-                self.epitaph = "lost", end
+            if not self.is_closing:
+                self.close_reason = "lost", end
             self._end(Move.CUT, end)
 
     def take(self) -> bytearray:
@@ -144,7 +144,7 @@ class Session:
 
     def split(self, data: bytearray) -> Iterable[bytes | bytearray | memoryview]:
         """Cut what was taken into the messages that a framed transport carries."""
-        return (data,) if self.last_words else self.dialect.split(data)
+        return (data,) if self.foreign_refusal else self.dialect.split(data)
 
     def tick(self, now: float) -> float | None:
         """Do what is due, and return when to be called again, if at all."""
@@ -160,49 +160,49 @@ class Session:
         if self.state is not ConnectionState.OPEN:
             return None if self.state is ConnectionState.OVER else self._prelude.tick(now)
         dues = (self.unfinished.tick(now, self._drip.heard), self._drip.tick(now), *self._idleness.tick(now), self.dialect.tick(now))
-        if self.is_deaf:
+        if self.is_closing:
             return self.tick(now)  # what was due has ended the conversation: now the goodbye has a deadline
         return min((each for each in dues if each is not None), default=None)
 
     # --- for the owner: streams
 
-    def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> Inbound:
+    def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> ReceivingStream:
         """Open a stream to the peer's publisher `target` and give `subscriber` its subscription."""
-        stream = Inbound(self, self.dialect.next_id(target), subscriber)
+        stream = ReceivingStream(self, self.dialect.next_id(target), subscriber)
         subscriber.on_subscribe(stream)
         if stream.is_wanted:  # or it was cancelled inside on_subscribe: the peer need not hear of it
             self._open(stream, target)
         return stream
 
-    def ask(self, target: Any, subscriber: Subscriber[Any]) -> Inbound:
+    def ask(self, target: Any, subscriber: Subscriber[Any]) -> ReceivingStream:
         """Open a stream for one element, and return it; `subscriber` is told what comes of it, perhaps at once, and not that it begins."""
-        stream = Inbound(self, self.dialect.next_id(target), subscriber, 1)
+        stream = ReceivingStream(self, self.dialect.next_id(target), subscriber, 1)
         self._open(stream, target)
         return stream
 
     def fire(self, target: Any) -> None:
         """Say something that has no answer. Raises why nothing can be said any more."""
-        if self.is_deaf:
+        if self.is_closing:
             raise self._reason or ConnectionLost("this connection is closing; connect again")
         self.send(self.dialect.fire(self.dialect.next_id(target), target))
 
     def leave(self, reason: str, error: Exception | None = None) -> None:
         """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it."""
-        if self.is_deaf:
+        if self.is_closing:
             return
-        self.epitaph = reason or "closed", error
+        self.close_reason = reason or "closed", error
         self._ends_by_itself = self.state is ConnectionState.OPEN and not self.expects_answer  # before that a refusal may be on its way
         self._move(Move.LEFT)
         self.is_paused = False
         self._end_streams(error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}"))
         self.outbox.close()
-        self.outbox.put(self.last_words or self.dialect.goodbye(reason))
+        self.outbox.put(self.foreign_refusal or self.dialect.goodbye(reason))
 
-    def break_off(self, error: ProtocolError) -> None:
+    def close_protocol_error(self, error: ProtocolError) -> None:
         """End the connection because of what the peer sent."""
         self.leave(error.reason, ConnectionLost(f"the connection was ended because the peer broke the protocol: {error}"))
 
-    def give_up(self, error: PenstockError) -> None:
+    def close_internal_error(self, error: PenstockError) -> None:
         """End the connection because of a fault on this side; the peer learns no more than that."""
         self.leave("internal", error)
 
@@ -214,29 +214,29 @@ class Session:
 
     def stopping(self) -> None:
         """The publisher of an ended stream still runs: its place stays taken, until `stopped`."""
-        self.dying += 1
+        self.stopping_publishers += 1
 
     def stopped(self) -> None:
         """It has stopped."""
-        self.dying -= 1
+        self.stopping_publishers -= 1
 
     # --- for streams
 
     def send(self, message: bytes) -> None:
         """Queue a message, if anything may still be sent."""
-        if self.is_deaf or not message:  # a dialect has nothing to say of some things
+        if self.is_closing or not message:  # a dialect has nothing to say of some things
             return
         self.outbox.put(message)
         if len(self.outbox.buffer) > self._most_waiting:
             self.outbox.clear()
-            self.break_off(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
+            self.close_protocol_error(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
 
     def answer(self, message: bytes) -> None:
         """Queue a message; one that the peer has caused may not wait beside too many others."""
         self.send(message)
-        if self._is_hearing and not self.is_deaf and not self.outbox.count_answer(len(message)):
+        if self._is_hearing and not self.is_closing and not self.outbox.count_answer(len(message)):
             self.outbox.clear()
-            self.break_off(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
+            self.close_protocol_error(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
 
     def held(self) -> int:
         """Return how many bytes this connection holds, in all its buffers."""
@@ -244,12 +244,12 @@ class Session:
             del self.holding[stream]
         return self.outbox.waiting + self.partial_bytes + self.dialect.held() + sum(stream.weight for stream in self.holding)
 
-    def request(self, stream: Inbound, n: int) -> None:
+    def request(self, stream: ReceivingStream, n: int) -> None:
         """Tell the peer of demand, once it knows the stream."""
         if stream.id in self.streams:
             self.send(self.dialect.request(stream.id, n))
 
-    def retire(self, stream: Inbound) -> None:
+    def retire(self, stream: ReceivingStream) -> None:
         """Tell the peer to stop, and keep its id until it has."""
         if self.streams.get(stream.id) is not stream:
             return  # the peer never heard of it
@@ -257,7 +257,7 @@ class Session:
         self.unfinished.forget(stream)
         self.send(self.dialect.cancel(stream.id))
         if self.retirement.count > self.limits.retired_ids:
-            self.break_off(ProtocolError("too many cancelled streams whose end the peer never told", reason="limit:ids"))
+            self.close_protocol_error(ProtocolError("too many cancelled streams whose end the peer never told", reason="limit:ids"))
 
     def change_outgoing(self, change: Callable[[bytes], bytes]) -> None:
         """From here on send `change(element)`."""
@@ -265,23 +265,23 @@ class Session:
         for stream in self.serving.values():
             stream.forget_header()
 
-    def served_ended(self, stream: Outbound) -> None:
+    def release_id(self, stream: SendingStream) -> None:
         """Free the id of a stream that the peer had opened."""
         if self.serving.get(stream.id) is stream:
             del self.serving[stream.id]
 
-    def churned(self, stream: Outbound) -> None:
+    def count_short_stream(self, stream: SendingStream) -> None:
         """A stream was refused, or the peer has cancelled it. What a publisher of ours ends is its own affair."""
         self._churn.ended(stream.began)
 
-    def publisher_failed(self, stream: Outbound, error: BaseException) -> None:
+    def publisher_failed(self, stream: SendingStream, error: BaseException) -> None:
         """Tell the owner what the peer is not told."""
         self.owner.publisher_failed(stream, error)
 
-    def glitch(self, weight: int = 1, *, reason: str = "limit:glitches") -> None:
+    def count_oddity(self, weight: int = 1, *, reason: str = "limit:glitches") -> None:
         """Tolerate something odd, as long as the budget lasts."""
         if not self._glitches.spend(weight, self.now):
-            self.break_off(ProtocolError("too many oddities in too short a time", reason=reason))
+            self.close_protocol_error(ProtocolError("too many oddities in too short a time", reason=reason))
 
     # --- for the dialect: what the peer said
 
@@ -303,30 +303,30 @@ class Session:
         """The peer opens a stream."""
         if stream_id in self.serving:
             raise ProtocolError(f"stream {stream_id} was opened while it is open", reason=f"protocol:subscribe {stream_id}")
-        stream = Outbound(self, stream_id, target, demand)
+        stream = SendingStream(self, stream_id, target, demand)
         self.serving[stream_id] = stream
         self.proportion.streams += 1
         if refusal is not None:
             stream.refuse(refusal)
         elif self.is_draining:
             stream.refuse(DRAINING)
-        elif len(self.serving) + self.dying > self.limits.max_subscriptions:
+        elif len(self.serving) + self.stopping_publishers > self.limits.max_subscriptions:
             stream.refuse(REFUSED)
         else:
             self.owner.serve(stream)
 
-    def peer_fired(self, target: Any) -> None:
+    def receive_fire_and_forget(self, target: Any) -> None:
         """The peer says something that has no answer. There is no way to refuse it but to drop it."""
-        if not self.is_draining and len(self.serving) + self.dying < self.limits.max_subscriptions:
+        if not self.is_draining and len(self.serving) + self.stopping_publishers < self.limits.max_subscriptions:
             self.owner.fired(target)
         else:
-            self.peer_controls()
+            self.spend_control_token()
 
-    def peer_controls(self) -> bool:
+    def spend_control_token(self) -> bool:
         """Count a message that costs the peer little and us some work; return whether it may still be acted on."""
         if self._controls.spend(1, self.now):
             return True
-        self.break_off(ProtocolError("requests, cancels and pings come faster than is taken here", reason="limit:control"))
+        self.close_protocol_error(ProtocolError("requests, cancels and pings come faster than is taken here", reason="limit:control"))
         return False
 
     def peer_requested(self, stream_id: int, n: int) -> None:
@@ -339,9 +339,9 @@ class Session:
             stream.cancelled_with("illegal demand")
         else:
             weight = self.proportion.weigh(self.serving.values())
-            if weight is Weight.ODD:
-                self.glitch(reason="limit:requests")
-            if weight is Weight.EARNED or self.peer_controls():
+            if weight is RequestClass.EXCESS:
+                self.count_oddity(reason="limit:requests")
+            if weight is RequestClass.PAID or self.spend_control_token():
                 stream.granted(n)
 
     def peer_cancelled(self, stream_id: int) -> None:
@@ -351,12 +351,12 @@ class Session:
             self._too_late()
         else:
             stream.cancelled()
-            self.churned(stream)
+            self.count_short_stream(stream)
 
     def peer_began(self, stream_id: int, element_size: int) -> None:
         """The peer accepts a stream that this side opened."""
         stream = self._known(stream_id)
-        if isinstance(stream, Inbound):
+        if isinstance(stream, ReceivingStream):
             stream.begun(element_size)
         elif stream.element_size < 0:
             self.retirement.resize(stream_id, element_size)
@@ -367,7 +367,7 @@ class Session:
         """The peer ended a stream that this side opened."""
         stream = self._known(stream_id)
         del self.streams[stream_id]
-        if not isinstance(stream, Inbound):
+        if not isinstance(stream, ReceivingStream):
             self.retirement.count -= 1
             return
         self.unfinished.forget(stream)
@@ -376,21 +376,21 @@ class Session:
         else:
             stream.failed(error)
 
-    def peer_left(self, reason: str, error: Exception | None = None) -> None:
+    def receive_goodbye(self, reason: str, error: Exception | None = None) -> None:
         """The peer said goodbye; `error` where the dialect knows better what that means."""
         if self.state is ConnectionState.OVER:
             return  # a second one, which arrived together with the first
         answer = self.state is not ConnectionState.LEAVING  # one goodbye of each side is enough: crossing ones answer each other
         self.is_parted, self.was_answered = True, not answer
         if answer:
-            self.epitaph = ascii(reason[:200])[1:-1] or "closed", None
+            self.close_reason = ascii(reason[:200])[1:-1] or "closed", None
         error = error or self._reason or ConnectionLost(f"the peer closed the connection: {shown(reason)}")
         self._end(Move.TOLD_TO_LEAVE, error, farewell=self.dialect.goodbye("") if answer else b"")
 
     # --- inside
 
-    def _open(self, stream: Inbound, target: Any) -> None:
-        if self.is_deaf:
+    def _open(self, stream: ReceivingStream, target: Any) -> None:
+        if self.is_closing:
             stream.failed(self._reason or ConnectionLost("this connection is closing; connect again"))
         else:
             self.streams[stream.id] = stream
@@ -398,10 +398,10 @@ class Session:
 
     def _too_late(self) -> None:
         """The peer says something of a stream that has just ended, or never was."""
-        if not self.proportion.crosses() and self.peer_controls():
-            self.glitch()
+        if not self.proportion.crosses() and self.spend_control_token():
+            self.count_oddity()
 
-    def _known(self, stream_id: int) -> Inbound | Retired:
+    def _known(self, stream_id: int) -> ReceivingStream | CancelledStream:
         stream = self.streams.get(stream_id)
         if stream is None:
             raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
@@ -409,7 +409,7 @@ class Session:
 
     def _move(self, move: Move) -> None:
         self.state = NEXT_STATE[self.state, move]
-        self.is_deaf = self.state in (ConnectionState.LEAVING, ConnectionState.OVER)
+        self.is_closing = self.state in (ConnectionState.LEAVING, ConnectionState.OVER)
 
     def _end_streams(self, error: Exception) -> None:
         self._reason = error  # for whoever asks for something from now on
@@ -418,7 +418,7 @@ class Session:
         for served in serving.values():
             served.cancelled()
         for stream in tuple(self.streams.values()):
-            if isinstance(stream, Inbound):
+            if isinstance(stream, ReceivingStream):
                 self.retirement.replace(stream)
                 stream.lost(error)
 

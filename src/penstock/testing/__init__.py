@@ -6,11 +6,11 @@
 * `cancel_at_step` cancels at the k-th task step, and `LeakCensus` says what is left.
 """
 
-from penstock.testing._dialect import DRAFT, MODERN, Dialect, Signal, SubscriberState
 from penstock.testing._expectations import ExpectationFailed, settle
 from penstock.testing._leak_census import LeakCensus, is_dropped, live_tasks, referrers
 from penstock.testing._manual_publisher import ManualDraftSubscription, ManualLine, ManualPublisher, ManualSubscription
 from penstock.testing._manual_subscriber import ManualSubscriber
+from penstock.testing._rule_set import DRAFT, MODERN, RuleSet, Signal, SubscriberState
 from penstock.testing._seeded_scheduler import SEEDING_WORKS, seeded
 from penstock.testing._signal_ledger import RunawaySignals, SignalLedger
 from penstock.testing._task_steps import StepOutcome, cancel_at_step
@@ -21,7 +21,6 @@ __all__ = [
     "DRAFT",
     "MODERN",
     "SEEDING_WORKS",
-    "Dialect",
     "ExpectationFailed",
     "LeakCensus",
     "ManualDraftSubscription",
@@ -30,6 +29,7 @@ __all__ = [
     "ManualSubscriber",
     "ManualSubscription",
     "Record",
+    "RuleSet",
     "RunawaySignals",
     "Signal",
     "SignalLedger",

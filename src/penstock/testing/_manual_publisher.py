@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 import trio
 
 from penstock.api import UNBOUNDED, IllegalDemand, InvalidStateError, UsageError, add_demand, check_demand
-from penstock.testing._dialect import MODERN, Dialect
 from penstock.testing._expectations import Awaited, ExpectationFailed, settle
+from penstock.testing._rule_set import MODERN, RuleSet
 from penstock.testing._transcript import Transcript, Violation, shown
 
 _CALLS_KEPT = 10_000
@@ -30,7 +30,7 @@ _CALLS_KEPT = 10_000
 class ManualLine:
     """One subscriber's line to a `ManualPublisher`: demand, cancellation, and the breaches of its subscriber."""
 
-    def __init__(self, name: str, subscriber: Any, *, record: Transcript, dialect: Dialect, changed: Awaited) -> None:
+    def __init__(self, name: str, subscriber: Any, *, record: Transcript, dialect: RuleSet, changed: Awaited) -> None:
         self.name = name
         self.subscriber = subscriber
         self.requests: list[int] = []
@@ -168,7 +168,7 @@ class ManualDraftSubscription(ManualLine):
 class ManualPublisher:
     """Emits on command. With several subscribers the acts go to the newest one; `subscriptions` has them all."""
 
-    def __init__(self, name: str = "p1", *, transcript: Transcript | None = None, dialect: Dialect = MODERN, within: float = 0.0) -> None:
+    def __init__(self, name: str = "p1", *, transcript: Transcript | None = None, dialect: RuleSet = MODERN, within: float = 0.0) -> None:
         self.name = name
         self.record: Transcript = transcript if transcript is not None else Transcript()
         self.subscriptions: list[ManualLine] = []

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 import trio
 
 from penstock.api import Subscriber
-from penstock.testing._dialect import MODERN, Dialect, Signal, SubscriberState
 from penstock.testing._expectations import Awaited, ExpectationFailed, settle
+from penstock.testing._rule_set import MODERN, RuleSet, Signal, SubscriberState
 from penstock.testing._signal_ledger import SignalLedger
 from penstock.testing._transcript import Transcript, Violation, shown
 
@@ -40,7 +40,7 @@ class ManualSubscriber(Subscriber[Any]):
         name: str = "s1",
         *,
         transcript: Transcript | None = None,
-        dialect: Dialect = MODERN,
+        dialect: RuleSet = MODERN,
         within: float = 0.0,
         recursion_bound: int | None = None,
         excess_cap: int = 100,

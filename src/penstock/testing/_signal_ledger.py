@@ -7,7 +7,7 @@ It is a part of its own because it must outlive the subscriber: a test that chec
 import threading
 
 from penstock.api import UNBOUNDED
-from penstock.testing._dialect import Dialect, Signal, SubscriberState, breach
+from penstock.testing._rule_set import RuleSet, Signal, SubscriberState, breach
 from penstock.testing._transcript import Transcript
 
 
@@ -22,7 +22,7 @@ class SignalLedger:
     """State, demand and breaches of one subscriber."""
 
     def __init__(
-        self, name: str, transcript: Transcript, dialect: Dialect, *, recursion_bound: int | None, excess_cap: int, signal_cap: int
+        self, name: str, transcript: Transcript, dialect: RuleSet, *, recursion_bound: int | None, excess_cap: int, signal_cap: int
     ) -> None:
         self.name = name
         self.transcript = transcript

@@ -1,10 +1,9 @@
-"""Bytes and messages, for each protocol in a folder of its own: no I/O, no clock, no chance. May import `penstock.api` only.
+"""What the decoders of all protocols share: a buffer of received bytes, and the cutting of neighbouring elements with one header.
 
-`penstock.wire.rsio` is RS.io's compact binding, `penstock.wire.reactivesocket` is ReactiveSocket version 0, and `penstock.wire.pieces` is
-what their decoders have in common. What may follow what is not known here: that is the session's to say. Import from the protocol's
-folder; this one only lists them.
+No I/O, no clock, no random numbers. May import `penstock.api` only. The codec of each protocol is in its folder of `penstock.protocols`.
 """
 
-from penstock.wire import pieces, reactivesocket, rsio
+from penstock.wire._buffered_decoder import BufferedDecoder
+from penstock.wire._element_runs import SHORTEST_RUN, AcceptsRuns, deliver_run
 
-__all__ = ["pieces", "reactivesocket", "rsio"]
+__all__ = ["SHORTEST_RUN", "AcceptsRuns", "BufferedDecoder", "deliver_run"]

@@ -11,7 +11,7 @@ from typing import Final
 from penstock.api import InvalidStateError
 from penstock.testing import DRAFT as DRAFT_DIALECT
 from penstock.testing import MODERN as MODERN_DIALECT
-from penstock.testing import Dialect
+from penstock.testing import RuleSet
 from penstock_tck._draft_rules import DRAFT_RULES
 from penstock_tck._modern_rules import MODERN_RULES
 from penstock_tck._rules import Rule
@@ -29,7 +29,7 @@ class Profile:
     """The names, the rules, and the nine points at which the two generations differ."""
 
     name: str
-    dialect: Dialect
+    dialect: RuleSet
     rules: Mapping[str, Rule]
     completed_calls_on_subscribe: bool
     """Point 1 (1.9, D1.1): whether a completed publisher calls on_subscribe before on_complete."""

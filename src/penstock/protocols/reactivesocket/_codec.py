@@ -1,0 +1,49 @@
+"""ReactiveSocket version 0: records, an encoder, and a decoder that tells a sink what arrives."""
+
+from penstock.protocols.reactivesocket._decode import ReactiveSocketDecoder
+from penstock.protocols.reactivesocket._detect import opens
+from penstock.protocols.reactivesocket._encode import encode, request_n, request_response, response_header
+from penstock.protocols.reactivesocket._frames import (
+    Cancel,
+    Error,
+    Ext,
+    Frame,
+    RequestFnf,
+    RequestN,
+    RequestResponse,
+    RequestStream,
+    RequestSub,
+    Response,
+    Setup,
+)
+from penstock.protocols.reactivesocket._layout import BEGIN, COMPLETE, END, VERSION, WHOLE, FrameType
+from penstock.protocols.reactivesocket._sink import FrameList, ReactiveSocketSink, WireStream
+
+__all__ = [
+    "BEGIN",
+    "COMPLETE",
+    "END",
+    "VERSION",
+    "WHOLE",
+    "Cancel",
+    "Error",
+    "Ext",
+    "Frame",
+    "FrameList",
+    "FrameType",
+    "ReactiveSocketDecoder",
+    "ReactiveSocketSink",
+    "RequestFnf",
+    "RequestN",
+    "RequestResponse",
+    "RequestStream",
+    "RequestSub",
+    "Response",
+    "Setup",
+    "WireStream",
+    "encode",
+    "opens",
+    "request_n",
+    "request_response",
+    "response_header",
+]

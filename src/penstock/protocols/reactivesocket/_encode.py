@@ -1,0 +1,116 @@
+"""Frames to bytes. `encode` takes any record; headers of responses are made on their own, so that elements are not copied here.
+
+Rules of this file:
+
+* What version 0 reserves is sent as 0, and what its reading forbids is not sent at all.
+* `framed` says that the transport delimits frames, and leaves the length out.
+"""
+
+from typing import Final
+
+from penstock.api import UsageError
+from penstock.protocols.reactivesocket import _frames as frames
+from penstock.protocols.reactivesocket import _layout as layout
+from penstock.protocols.reactivesocket._layout import FrameType
+
+_pack_header: Final = layout.HEADER.pack
+
+_RESPONSE: Final = layout.VERSION << layout.VERSION_SHIFT | FrameType.RESPONSE
+
+_REQUEST_RESPONSE: Final = layout.VERSION << layout.VERSION_SHIFT | FrameType.REQUEST_RESPONSE
+"""The words of these, without flags: such a request has none."""
+
+
+def encode(frame: frames.Frame, *, framed: bool = False) -> bytes:  # noqa: PLR0911  # a return for each kind of frame
+    """Return the bytes of `frame`. Raises UsageError for a number that does not fit, or that may not be sent."""
+    match frame:
+        case frames.Setup():
+            return _setup(frame, framed=framed)
+        case frames.RequestResponse():
+            return request_response(frame.stream_id, frame.data, framed=framed)
+        case frames.RequestFnf():
+            return _frame(FrameType.REQUEST_FNF, frame.stream_id, frame.data, framed=framed)
+        case frames.RequestStream():
+            return _frame(FrameType.REQUEST_STREAM, frame.stream_id, _demand(frame.demand, least=0) + frame.data, framed=framed)
+        case frames.RequestSub():
+            return _frame(FrameType.REQUEST_SUB, frame.stream_id, _demand(frame.demand, least=0) + frame.data, framed=framed)
+        case frames.RequestN():
+            return request_n(frame.stream_id, frame.demand, framed=framed)
+        case frames.Cancel():
+            return _frame(FrameType.CANCEL, frame.stream_id, b"", framed=framed)
+        case frames.Response():
+            return response_header(frame.stream_id, len(frame.data), _response_flags(frame), framed=framed) + frame.data
+        case frames.Error():
+            return _frame(FrameType.ERROR, frame.stream_id, frame.data, framed=framed)
+        case frames.Ext():
+            return _ext(frame, framed=framed)
+    raise UsageError(f"{frame!r} is no frame of ReactiveSocket; see penstock.protocols.reactivesocket for those there are")
+
+
+def response_header(stream_id: int, length: int, flags: int = layout.WHOLE, *, framed: bool = False) -> bytes:
+    """Return what stands before `length` bytes of a response; `flags` are of BEGIN, END, COMPLETE."""
+    whole = layout.HEADER_SIZE + length
+    if framed or whole > layout.LARGEST_LENGTH or not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
+        return _header(FrameType.RESPONSE, flags, stream_id, length, framed=framed)
+    return _pack_header(whole, flags << layout.FLAGS_SHIFT | _RESPONSE, stream_id)
+
+
+def request_n(stream_id: int, demand: int, *, framed: bool = False) -> bytes:
+    """Return a grant of demand: the control frame that is sent most."""
+    return _frame(FrameType.REQUEST_N, stream_id, _demand(demand, least=1), framed=framed)
+
+
+def request_response(stream_id: int, data: bytes, *, framed: bool = False) -> bytes:
+    """Return a request for one value: what is asked most."""
+    length = layout.HEADER_SIZE + len(data)
+    if framed or length > layout.LARGEST_LENGTH or not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
+        return _frame(FrameType.REQUEST_RESPONSE, stream_id, data, framed=framed)
+    return _pack_header(length, _REQUEST_RESPONSE, stream_id) + data
+
+
+def _setup(frame: frames.Setup, *, framed: bool) -> bytes:
+    if not 0 <= frame.version <= layout.LARGEST_VERSION:
+        raise UsageError(f"version={frame.version}; the version is one byte, 0 to 255")
+    if frame.stream_id:
+        raise UsageError(f"stream_id={frame.stream_id}; a SETUP is about the connection, whose id is 0")
+    return _header(FrameType.SETUP, 0, 0, len(frame.data), framed=framed, version=frame.version) + frame.data
+
+
+def _ext(frame: frames.Ext, *, framed: bool) -> bytes:
+    if not 0 <= frame.ext_type <= layout.LARGEST_EXTENDED_TYPE:
+        raise UsageError(f"ext_type={frame.ext_type}; the extended type has 32 bits")
+    body = layout.EXTENDED_TYPE.pack(frame.ext_type) + frame.data
+    return _frame(FrameType.EXT, frame.stream_id, body, framed=framed, flags=layout.IGNORE if frame.ignore else 0)
+
+
+def _response_flags(frame: frames.Response) -> int:
+    flags = layout.BEGIN if frame.begin else 0
+    if frame.end:
+        flags |= layout.END
+    return flags | layout.COMPLETE if frame.complete else flags
+
+
+def _demand(demand: int, *, least: int) -> bytes:
+    if not least <= demand <= layout.LARGEST_DEMAND:
+        # rule 3.9: the peer would answer with an error
+        raise UsageError(f"demand={_shown(demand)}; {least} to 2^63-1 may be asked for here")
+    return layout.NUMBER.pack(demand)
+
+
+def _frame(kind: FrameType, stream_id: int, body: bytes, *, framed: bool, flags: int = 0) -> bytes:
+    return _header(kind, flags, stream_id, len(body), framed=framed) + body
+
+
+def _header(kind: int, flags: int, stream_id: int, size: int, *, framed: bool, version: int = layout.VERSION) -> bytes:
+    word = version << layout.VERSION_SHIFT | flags << layout.FLAGS_SHIFT | kind
+    if not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
+        raise UsageError(f"stream_id={_shown(stream_id)}; a stream's id has 64 bits")
+    length = layout.HEADER_SIZE + size
+    if length > layout.LARGEST_LENGTH:
+        raise UsageError(f"a frame of {length} bytes; 2^31-1 is the most that its length can say")
+    return layout.FRAMED_HEADER.pack(word, stream_id) if framed else layout.HEADER.pack(length, word, stream_id)
+
+
+def _shown(number: int) -> str:
+    # Python refuses to print integers of thousands of digits.
+    return str(number) if number.bit_length() <= layout.NUMBER.size * 8 else f"an integer of {number.bit_length()} bits"

@@ -1,0 +1,129 @@
+"""Who a decoder tells: streams take whole elements, the sink takes everything else, frame by frame, as plain calls."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from penstock.protocols.reactivesocket import _frames as frames
+from penstock.protocols.reactivesocket._layout import FrameType
+
+
+class WireStream(Protocol):
+    """A stream that this side has opened, as the decoder sees it. What it raises ends the decoding."""
+
+    @property
+    def takes_whole(self) -> bool:
+        """Whether whole elements may come straight here.
+
+        While it is false the sink gets this stream's responses: say so while an element is under way in parts (a response without
+        begin and end is then one of them), and always for a request that has a single response.
+        """
+
+    def arrived(self, element: bytes, /) -> None:
+        """Take an element."""
+
+    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+        """Take elements that came one right behind the other."""
+
+
+class ReactiveSocketSink(Protocol):
+    """Receives all other frames, in the order of arrival, and judges them. What it raises ends the decoding.
+
+    Numbers are as they stand on the wire: ids and demands of 64 bits without a sign, whether they make sense or not.
+    """
+
+    def setup(self, version: int, stream_id: int, data: bytes, /) -> None:
+        """Take a SETUP.
+
+        It is the one frame that comes here with any version, so that it can be answered; one of another version comes without its data,
+        as soon as its header is there, and then the decoding ends with ProtocolError.
+        """
+
+    def requested(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
+        """Take a request of one of the four kinds; `demand` is None for REQUEST_RESPONSE and REQUEST_FNF, which have none."""
+
+    def request_n(self, stream_id: int, demand: int, /) -> None:
+        """Take a grant of demand."""
+
+    def cancelled(self, stream_id: int, /) -> None:
+        """Take a cancel."""
+
+    def response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:  # noqa: FBT001  # on the path of elements
+        """Take a response that completes, or is a part, or is for a stream that is not in the table or does not take whole ones."""
+
+    def error(self, stream_id: int, data: bytes, /) -> None:
+        """Take an error; on stream 0 it is the connection's."""
+
+    def extended(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as the wire has it
+        """Take a frame of an extension; without `ignore` who does not know it must end the connection."""
+
+    def unknown(self, frame_type: int, /) -> None:
+        """Take note of a frame of a type that version 0 does not have, and that may be ignored."""
+
+
+class FrameList:
+    """Collects every frame as a record; for tests, tools and traces. `streams` may be its decoder's table."""
+
+    def __init__(self) -> None:
+        self.frames: list[frames.Frame] = []
+        self.unknown_types: list[int] = []
+        self.streams: dict[int, CollectedStream] = {}
+
+    def open(self, stream_id: int) -> "CollectedStream":
+        """Let whole elements of this stream come the short way."""
+        stream = self.streams[stream_id] = CollectedStream(self.frames, stream_id)
+        return stream
+
+    def setup(self, version: int, stream_id: int, data: bytes, /) -> None:
+        """Keep it, as a record."""
+        self.frames.append(frames.Setup(version=version, stream_id=stream_id, data=data))
+
+    def requested(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
+        """Keep it, as a record."""
+        match kind:
+            case FrameType.REQUEST_RESPONSE:
+                self.frames.append(frames.RequestResponse(stream_id=stream_id, data=data))
+            case FrameType.REQUEST_FNF:
+                self.frames.append(frames.RequestFnf(stream_id=stream_id, data=data))
+            case FrameType.REQUEST_STREAM:
+                self.frames.append(frames.RequestStream(stream_id=stream_id, demand=demand or 0, data=data))
+            case _:
+                self.frames.append(frames.RequestSub(stream_id=stream_id, demand=demand or 0, data=data))
+
+    def request_n(self, stream_id: int, demand: int, /) -> None:
+        """Keep it, as a record."""
+        self.frames.append(frames.RequestN(stream_id=stream_id, demand=demand))
+
+    def cancelled(self, stream_id: int, /) -> None:
+        """Keep it, as a record."""
+        self.frames.append(frames.Cancel(stream_id=stream_id))
+
+    def response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
+        """Keep it, as a record."""
+        self.frames.append(frames.Response(stream_id=stream_id, begin=begin, end=end, complete=complete, data=data))
+
+    def error(self, stream_id: int, data: bytes, /) -> None:
+        """Keep it, as a record."""
+        self.frames.append(frames.Error(stream_id=stream_id, data=data))
+
+    def extended(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
+        """Keep it, as a record."""
+        self.frames.append(frames.Ext(stream_id=stream_id, ignore=ignore, ext_type=ext_type, data=data))
+
+    def unknown(self, frame_type: int, /) -> None:
+        """Keep its type."""
+        self.unknown_types.append(frame_type)
+
+
+class CollectedStream:
+    """A stream whose elements become records after all."""
+
+    def __init__(self, into: list[frames.Frame], stream_id: int) -> None:
+        self._into = into
+        self._id = stream_id
+        self.takes_whole = True
+
+    def arrived(self, element: bytes, /) -> None:
+        self._into.append(frames.Response(stream_id=self._id, data=element))
+
+    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+        self._into += [frames.Response(stream_id=self._id, data=element) for element in elements]

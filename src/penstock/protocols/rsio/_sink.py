@@ -1,0 +1,92 @@
+"""Who a decoder tells: streams take what is about elements, the sink takes everything else, message by message, as plain calls."""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from penstock.protocols.rsio import _messages as messages
+
+NOT_BEGUN: Final = -1
+"""The element size of a stream before its onSubscribe: an element of it cannot be delimited."""
+
+
+class WireStream(Protocol):
+    """A stream as the decoder sees it: how its elements are delimited, and where they go. What it raises ends the decoding."""
+
+    @property
+    def element_size(self) -> int:
+        """The fixed size of its elements, 0 where each has its length, or NOT_BEGUN."""
+
+    def arrived(self, element: bytes, /) -> None:
+        """Take an element."""
+
+    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+        """Take two or more elements that came one right behind the other."""
+
+    def arrived_packed(self, count: int, elements: bytes, /) -> None:
+        """Take packed elements."""
+
+    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # on the path of elements
+        """Take a part of an element."""
+
+
+class RsioSink(Protocol):
+    """Receives all other messages, in the order of arrival. What it raises ends the decoding."""
+
+    def control(self, message: messages.Message, /) -> None:
+        """Take any message but those below and those for streams."""
+
+    def requested(self, subscriber: int, demand: int, /) -> None:
+        """Take a request."""
+
+    def began(self, subscriber: int, element_size: int, /) -> None:
+        """Take an onSubscribe."""
+
+    def completed(self, subscriber: int, /) -> None:
+        """Take an onComplete."""
+
+
+class MessageList:
+    """Collects every message as a record; for tests, tools and traces. `streams` is the table that its decoder needs."""
+
+    def __init__(self) -> None:
+        self.messages: list[messages.Message] = []
+        self.streams: dict[int, CollectedStream] = {}
+
+    def control(self, message: messages.Message, /) -> None:
+        """Keep it."""
+        self.messages.append(message)
+
+    def requested(self, subscriber: int, demand: int, /) -> None:
+        """Keep it, as a record."""
+        self.messages.append(messages.Request(subscriber=subscriber, demand=demand))
+
+    def began(self, subscriber: int, element_size: int, /) -> None:
+        """Keep it, as a record, and what follows for the stream."""
+        self.streams[subscriber] = CollectedStream(self.messages, subscriber, element_size)
+        self.messages.append(messages.OnSubscribe(subscriber=subscriber, element_size=element_size))
+
+    def completed(self, subscriber: int, /) -> None:
+        """Keep it, as a record."""
+        self.messages.append(messages.OnComplete(subscriber=subscriber))
+
+
+class CollectedStream:
+    """A stream whose elements become records after all."""
+
+    def __init__(self, into: list[messages.Message], subscriber: int, element_size: int) -> None:
+        self._into = into
+        self._id = subscriber
+        self.element_size = element_size
+
+    def arrived(self, element: bytes, /) -> None:
+        self._into.append(messages.OnNext(subscriber=self._id, element=element))
+
+    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+        self._into += [messages.OnNext(subscriber=self._id, element=element) for element in elements]
+
+    def arrived_packed(self, count: int, elements: bytes, /) -> None:
+        self._into.append(messages.OnNextPacked(subscriber=self._id, count=count, elements=elements))
+
+    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as in the protocol
+        kind = messages.OnNextLastPart if last else messages.OnNextPart
+        self._into.append(kind(subscriber=self._id, element=element, data=data))

@@ -1,0 +1,299 @@
+"""A publisher behind a URL, as a source: the connection is made when somebody subscribes, and ends with the subscription.
+
+Rules of this file:
+
+* One task of the subscription's scope makes the connection, keeps it, and says goodbye.
+* What is requested before the peer is there is kept. After a reconnect exactly what is outstanding is asked for again.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar, overload
+
+import trio
+
+from penstock.api import (
+    UNBOUNDED,
+    ConnectionLost,
+    Extension,
+    Limits,
+    PenstockError,
+    Subscriber,
+    Subscription,
+    UsageError,
+    add_demand,
+)
+from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
+from penstock.core import subscribe as subscribe_here
+from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
+from penstock.runtime.client._connect import OpenConnection, check_setup
+from penstock.runtime.client._reconnect import Reconnect
+from penstock.runtime.connection._extensions_for import negotiable
+from penstock.runtime.connection._new_connection import DEFAULT_DIALECT, check_transport, dialect_factory
+from penstock.runtime.connection._peer import Peer
+from penstock.runtime.connection._remote_stream import RemoteStream
+from penstock.runtime.service._service import Service
+
+T = TypeVar("T")
+
+
+def remote(  # noqa: PLR0913  # what may be said of a connection, each with a default
+    url: str,
+    *,
+    publisher: str | None = None,
+    serializer: str = "bytes",
+    reconnect: Reconnect | None = None,
+    setup: bytes = b"",
+    limits: Limits | None = None,
+    extensions: Sequence[Extension] | None = None,
+    registry: Registry | None = None,
+    options: TransportOptions | None = None,
+) -> Source[Any]:
+    """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes a connection of its own.
+
+    The publisher's name is what follows the authority, or the ``#`` where the path is taken; or give it as `publisher`. `setup` is
+    as for `connect`.
+    Raises UsageError for a URL that makes no sense.
+    """
+    parsed = parse_url(url)
+    registry = build_registry() if registry is None else registry
+    check_transport(registry, parsed)
+    name = parsed.publisher if publisher is None else publisher
+    if not name:
+        raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
+    if serializer != "bytes":
+        registry.serializer(serializer)
+    dialect_factory(registry, parsed.dialect or DEFAULT_DIALECT)
+    limits = limits or Limits()
+    check_setup(parsed, setup, limits)
+    within = (options or TransportOptions()).within(limits)
+    connecting = {
+        "limits": limits,
+        "setup": bytes(setup),
+        "extensions": negotiable(registry, extensions, log_violation),
+        "registry": registry,
+        "options": within,
+    }
+    return _RemoteUrl(parsed, name, serializer, reconnect, connecting)
+
+
+@overload
+def subscribe(
+    source: str,
+    *,
+    demand: int = ...,
+    publisher: str | None = ...,
+    serializer: str = ...,
+    reconnect: Reconnect | None = ...,
+    setup: bytes = ...,
+    limits: Limits | None = ...,
+    extensions: Sequence[Extension] | None = ...,
+    registry: Registry | None = ...,
+    options: TransportOptions | None = ...,
+    on_violation: Report = ...,
+    cleanup_timeout: float = ...,
+) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
+@overload
+def subscribe(
+    source: Streamable[T], *, demand: int = ..., on_violation: Report = ..., cleanup_timeout: float = ...
+) -> AbstractAsyncContextManager[Stream[T]]: ...
+def subscribe(
+    source: Any,
+    *,
+    demand: int = DEFAULT_DEMAND,
+    on_violation: Report = log_violation,
+    cleanup_timeout: float = CLEANUP_SECONDS,
+    **remotely: Any,
+) -> AbstractAsyncContextManager[Stream[Any]]:
+    """Open `source` as a stream for the length of an ``async with`` block.
+
+    `source` is a publisher, a source or pipe, an async iterable, an iterable, a function that returns one (an async generator function,
+    say), or a URL like ``tcp://127.0.0.1:7000/ticks/EURUSD``; for a URL, what `remote` takes may be given as well.
+
+    With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are taken; with ``demand=0`` you call
+    `Stream.request` yourself.
+
+    When the block has been left, everything behind the stream has stopped here, and the peer has been told.
+    Raises UsageError for what cannot be streamed. Entering and leaving checkpoint.
+    """
+    if isinstance(source, str):
+        stream: RemoteStream[Any] = RemoteStream(demand=demand)
+        return open_into(stream, remote(source, **remotely), on_violation=on_violation, cleanup_timeout=cleanup_timeout)
+    if remotely:
+        raise UsageError(f"{', '.join(remotely)}: only a URL takes these; this stream does not leave the process")
+    return subscribe_here(source, demand=demand, on_violation=on_violation, cleanup_timeout=cleanup_timeout)
+
+
+class _RemoteUrl(Source[Any]):
+    """The blueprint of a stream that comes over a connection of its own."""
+
+    __slots__ = ("_connecting", "_name", "_reconnect", "_serializer", "_url")
+
+    def __init__(
+        self,
+        url: Url,
+        name: str,
+        serializer: str,
+        reconnect: Reconnect | None,
+        connecting: dict[str, Any],
+    ) -> None:
+        self._url = url
+        self._name = name
+        self._serializer = serializer
+        self._reconnect = reconnect
+        self._connecting = connecting
+
+    def connecting(self, on_violation: Report) -> OpenConnection:
+        """Return the block of a new connection."""
+        return OpenConnection(self._url.address, service=Service(), on_violation=on_violation, **self._connecting)
+
+    def open(self, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
+        """Subscribe over a connection that is there."""
+        peer.source(self._name, serializer=self._serializer).attach(subscriber, scope)
+
+    def patience(self, attempts: int) -> float | None:
+        """Return how long to wait before trying again, or None to give up."""
+        return None if self._reconnect is None else self._reconnect.wait(attempts)
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        _Link(self, subscriber, scope).begin()
+
+    def __repr__(self) -> str:
+        return f"<source {self._url}>"
+
+
+class _Link(Subscriber[Any], Subscription):
+    """One subscription to a publisher behind a URL, over one connection after another."""
+
+    __slots__ = ("_attempts", "_ended", "_outstanding", "_pause", "_scope", "_source", "_subscriber", "_task", "_upstream")
+
+    def __init__(self, source: _RemoteUrl, subscriber: Subscriber[Any], scope: Scope) -> None:
+        self._source = source
+        self._subscriber: Subscriber[Any] | None = subscriber
+        self._scope = scope
+        self._outstanding = 0
+        self._attempts = 0  # in a row, without a single element
+        self._pause = 0.0
+        self._upstream: Subscription | None = None
+        self._ended = trio.Event()  # this connection's stream; a new one for each
+        self._task: trio.CancelScope | None = None
+
+    def begin(self) -> None:
+        """Greet the subscriber, and start to connect."""
+        subscriber = self._subscriber
+        if subscriber is not None:
+            subscriber.on_subscribe(self)
+        if self._subscriber is not None:
+            try:
+                self._task = self._scope.spawn(self._run, name=f"penstock connection for {self._source!r}")
+            except UsageError as closed:
+                self._fail(closed)
+
+    # --- the subscription
+
+    def request(self, n: int, /) -> None:
+        if self._subscriber is None:
+            return
+        self._outstanding = add_demand(self._outstanding, n)
+        if self._upstream is not None:
+            self._upstream.request(n)
+
+    def cancel(self, /) -> None:
+        self._subscriber = None
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    # --- the subscriber of each connection's stream
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        if self._outstanding:
+            subscription.request(self._outstanding)
+
+    def on_next(self, element: Any, /) -> None:
+        if self._subscriber is not None:
+            self._attempts = 0
+            if self._outstanding < UNBOUNDED:
+                self._outstanding -= 1
+            self._subscriber.on_next(element)
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        """Take elements that arrived together."""
+        subscriber = self._subscriber
+        many = getattr(subscriber, "on_next_many", None)
+        if many is None:
+            for element in elements:
+                self.on_next(element)
+            return
+        self._attempts = 0
+        if self._outstanding < UNBOUNDED:
+            self._outstanding -= len(elements)
+        many(elements)
+
+    def on_element_size(self, size: int, /) -> None:
+        """Every element has this size."""
+        told = getattr(self._subscriber, "on_element_size", None)
+        if told is not None:
+            told(size)
+
+    def on_next_packed(self, count: int, elements: bytes, /) -> None:
+        """Take packed elements."""
+        packed = getattr(self._subscriber, "on_next_packed", None)
+        if packed is None:
+            size = len(elements) // count
+            self.on_next_many([elements[at : at + size] for at in range(0, count * size, size)])
+            return
+        self._attempts = 0
+        if self._outstanding < UNBOUNDED:
+            self._outstanding -= count
+        packed(count, elements)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._upstream = None
+        if not isinstance(error, ConnectionLost) or not self._may_try_again():
+            self._fail(error)
+        self._ended.set()
+
+    def on_complete(self, /) -> None:
+        self._upstream = None
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_complete()
+        self._ended.set()
+
+    # --- the task
+
+    async def _run(self) -> None:
+        try:
+            while self._subscriber is not None:
+                self._attempts += 1
+                try:
+                    await self._one_connection()
+                except ConnectionLost as lost:
+                    if not self._may_try_again():
+                        self._fail(lost)
+                except PenstockError as error:
+                    self._fail(error)
+                if self._subscriber is not None:
+                    await trio.sleep(self._pause)
+        finally:
+            self._fail(ConnectionLost(f"{self._source!r} was stopped: the nursery that ran its connection was cancelled"))
+
+    async def _one_connection(self) -> None:
+        self._ended = trio.Event()
+        async with self._source.connecting(self._scope.fail) as peer:
+            self._source.open(peer, self, self._scope)
+            await self._ended.wait()
+
+    def _may_try_again(self) -> bool:
+        pause = self._source.patience(self._attempts)
+        self._pause = pause or 0.0
+        return pause is not None
+
+    def _fail(self, error: BaseException) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_error(error)

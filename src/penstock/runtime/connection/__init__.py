@@ -1,0 +1,1 @@
+"""One connection: the logical connection, its link (one transport connection), and what a program sees of its peer."""

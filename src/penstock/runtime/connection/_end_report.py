@@ -1,0 +1,46 @@
+"""How a transport ended, in words: who must act, and what the system or the transport itself has to say about it."""
+
+from typing import Final
+
+import trio
+
+from penstock.api import ConnectionLost, Limits, PenstockError, PluginError
+from penstock.core import Report, tell
+from penstock.plugins import Connection
+from penstock.session import CUT, CUT_EARLY
+
+GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
+"""What a transport raises when the peer, or the network, is gone."""
+
+
+def is_disconnect(cause: Exception | None) -> bool:
+    """Whether the peer, or the network, is gone; `cause` is what the transport raised, if it has."""
+    return cause is None or isinstance(cause, GONE)
+
+
+def describe_transport_end(
+    connection: Connection, cause: Exception | None, *, was_open: bool, limits: Limits, on_violation: Report
+) -> Exception:
+    """Return how the transport ended, as far as that is known."""
+    if isinstance(cause, trio.TooSlowError):
+        stall = f"{limits.write_stall:g} s (Limits.write_stall, Limits.min_drain)"
+        return ConnectionLost(f"the peer took next to nothing of what was sent to it for {stall}, which ended the connection")
+    if isinstance(cause, PenstockError):  # a message that was too large for the transport to take in, for one
+        return ConnectionLost(f"the connection was ended, because {cause}")
+    if not is_disconnect(cause):
+        kind = type(connection).__name__
+        return PluginError(f"the transport ({kind}) raised what no transport may, which ended its connection: {cause!r}")
+    words = _farewell(connection, on_violation)
+    how = CUT if was_open else CUT_EARLY
+    if not words and cause is not None and cause.__cause__ is not None:
+        words = f"the system says: {cause.__cause__}"
+    return ConnectionLost(f"{how}{'.' if how is CUT else ''} {words[0].upper()}{words[1:]}" if words else how)
+
+
+def _farewell(connection: Connection, on_violation: Report) -> str:
+    try:
+        words = connection.farewell()
+    except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+        tell(on_violation, error)
+        return ""
+    return words or ""

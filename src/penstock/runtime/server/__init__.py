@@ -1,0 +1,1 @@
+"""Serve: listeners, admission of connections, the memory budget, shutdown."""

@@ -1,0 +1,56 @@
+"""What came of a check, for people and for programs."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from penstock_tck.wire._requirement import Requirement
+from penstock_tck.wire._verdict import Result, Verdict
+
+MARKS: Final = {Verdict.PASS: "pass", Verdict.FAIL: "FAIL", Verdict.NOT_SUPPORTED: "not supported"}
+NAME: Final = 30
+INDENT: Final = " " * 15
+
+
+def as_text(requirement: Requirement, result: Result, *, width: int = 120) -> str:
+    """Return a row of the table: verdict, name, the sentence with its line, and what was seen."""
+    head = f"{MARKS[result.verdict]:<14} {requirement.name:<{NAME}} line {requirement.line}, {requirement.level.value}"
+    said = textwrap.fill(f"“{requirement.sentence}”", width, initial_indent=INDENT, subsequent_indent=INDENT)
+    seen = textwrap.fill(f"→ {_printable(result.seen)}", width, initial_indent=INDENT, subsequent_indent=INDENT + "  ")
+    return f"{head}\n{said}\n{seen}"
+
+
+def summary(results: Sequence[Result]) -> str:
+    """Return the counts in a line."""
+    counts = Counter(result.verdict for result in results)
+    return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict)
+
+
+def as_json(url: str, requirements: Sequence[Requirement], results: Sequence[Result]) -> dict[str, Any]:
+    """Return everything as what a JSON file holds: the address, the counts, and each requirement with its verdict."""
+    by_name = {row.name: row for row in requirements}
+    counts = Counter(result.verdict.value for result in results)
+    return {
+        "url": url,
+        "counts": {verdict.value: counts[verdict.value] for verdict in Verdict},
+        "requirements": [_row(by_name[result.name], result) for result in results],
+    }
+
+
+def _row(requirement: Requirement, result: Result) -> dict[str, Any]:
+    return {
+        "name": requirement.name,
+        "line": requirement.line,
+        "sentence": requirement.sentence,
+        "level": requirement.level.value,
+        "reading": requirement.reading,
+        "needs": list(requirement.needs),
+        "verdict": result.verdict.value,
+        "seen": _printable(result.seen),
+    }
+
+
+def _printable(text: str) -> str:
+    """What a target said may command a terminal."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

@@ -1,0 +1,114 @@
+"""Holding a target against every requirement of its protocol, one after the other, each on connections of its own and within its time.
+
+Rules of this file:
+
+* A row never hangs: what does not come is a failure, in words, after `Target.patience`, and after ten times that in any case.
+* A target that cannot be reached at all is no table of failures: `ConnectionLost` is raised.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import trio
+
+from penstock.api import ConnectionLost, PenstockError, UsageError
+from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
+from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._requirement import Requirement
+from penstock_tck.wire._tables import TABLES
+from penstock_tck.wire._target import OFFERS, Target
+from penstock_tck.wire._verdict import Failed, NotSupported, Result, Verdict
+
+ROW_PATIENCES: Final = 10
+"""A row as a whole is given so many times what is given to each thing that it waits for."""
+
+DEFAULT_DIALECT: Final = "rsio"
+
+
+def requirements(dialect: str) -> Sequence[Requirement]:
+    """Return the table of requirements for a protocol. Raises UsageError where there is none."""
+    try:
+        return TABLES[dialect]
+    except KeyError:
+        raise UsageError(f"there is no table of requirements for {dialect!r}; there is one for {', '.join(sorted(TABLES))}") from None
+
+
+async def check_target(
+    url: str,
+    target: Target | None = None,
+    *,
+    only: Sequence[str] = (),
+    registry: Registry | None = None,
+    options: TransportOptions | None = None,
+    told: Callable[[Requirement, Result], object] = lambda _requirement, _result: None,
+) -> list[Result]:
+    """Hold the server at `url` against the requirements of its protocol; return what came of each, in the order of the table.
+
+    `target` says which publishers it has. With `only` the others are left out; `told` is called after each.
+    Raises UsageError for what makes no sense, and ConnectionLost where nobody is there. Checkpoints.
+    """
+    parsed = parse_url(url)
+    if parsed.publisher is not None:
+        raise UsageError(f"{url!r} names a publisher; give the address alone, and publishers by their options")
+    rows = requirements(parsed.dialect or DEFAULT_DIALECT)
+    unknown = set(only) - {row.name for row in rows}
+    if unknown:
+        raise UsageError(f"there is no requirement {', '.join(sorted(unknown))}; there are: {', '.join(row.name for row in rows)}")
+    target = target or Target()
+    registry = build_registry() if registry is None else registry
+    registry.transport(parsed.transport)
+    await _knock(parsed, target, registry, options or TransportOptions())
+    results = []
+    for row in rows:
+        if not only or row.name in only:
+            result = await _held(row, parsed, target, registry, options or TransportOptions())
+            told(row, result)
+            results.append(result)
+    return results
+
+
+async def _knock(url: Url, target: Target, registry: Registry, options: TransportOptions) -> None:
+    """See that somebody is there at all."""
+    error: PenstockError | None = None  # raised outside of the nursery: nobody wants a group of one
+    async with trio.open_nursery() as nursery:
+        lab = Lab(url, target, registry, options, nursery)
+        try:
+            await lab.connect()
+        except Failed as failed:
+            error = ConnectionLost(str(failed))
+        except PenstockError as raised:
+            error = raised
+        finally:
+            with trio.move_on_after(target.patience, shield=True):
+                await lab.close()
+        nursery.cancel_scope.cancel()
+    if error is not None:
+        raise error
+
+
+async def _held(row: Requirement, url: Url, target: Target, registry: Registry, options: TransportOptions) -> Result:
+    missing = [name for name in row.needs if not getattr(target, name)]
+    if missing:
+        lacking = "; ".join(f"the target has no {name!r}: {OFFERS[name]}" for name in missing)
+        return Result(name=row.name, verdict=Verdict.NOT_SUPPORTED, seen=lacking)
+    seconds = ROW_PATIENCES * target.patience
+    verdict, seen = Verdict.FAIL, f"the check was not over after {seconds} s"
+    async with trio.open_nursery() as nursery:
+        lab = Lab(url, target, registry, options, nursery)
+        with trio.move_on_after(seconds):
+            verdict, seen = await _judged(row, lab)
+        with trio.move_on_after(target.patience, shield=True):
+            await lab.close()
+        nursery.cancel_scope.cancel()
+    return Result(name=row.name, verdict=verdict, seen=seen)
+
+
+async def _judged(row: Requirement, lab: Lab) -> tuple[Verdict, str]:
+    try:
+        return Verdict.PASS, await row.check(lab)
+    except Failed as failed:
+        return Verdict.FAIL, str(failed)
+    except NotSupported as lacking:
+        return Verdict.NOT_SUPPORTED, str(lacking)
+    except PenstockError as error:  # of the transport: what the target did to the connection
+        return Verdict.FAIL, str(error)

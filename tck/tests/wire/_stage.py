@@ -1,0 +1,73 @@
+"""Where a scripted server is held against the table: in memory, in virtual time, with one fault or none."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import trio
+from penstock_tck.wire import Requirement, Result, Target, Verdict, check_target
+from penstock_tck.wire._requirement import Table
+
+from penstock.plugins import Connection, TransportOptions, build_registry, parse_url
+from penstock.testing import run_virtual
+
+REGISTRY = build_registry()
+URL = "memory://scripted"
+PLACE = parse_url(URL)
+
+Script = Callable[[Connection, str], Awaitable[None]]
+
+
+async def _accept(script: Script, fault: str, *, task_status: trio.TaskStatus[None]) -> None:
+    async with trio.open_nursery() as nursery:
+        listener = await REGISTRY.transport("memory").listen(PLACE, options=TransportOptions(), nursery=nursery)
+        task_status.started()
+
+        async def one(connection: Connection) -> None:
+            try:
+                await script(connection, fault)
+            except* (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass
+            finally:
+                with trio.CancelScope(shield=True):
+                    await connection.abort()
+
+        try:
+            while True:
+                nursery.start_soon(one, await listener.accept())
+        finally:
+            with trio.CancelScope(shield=True):
+                await listener.aclose()
+
+
+async def held(dialect: str, script: Script, fault: str = "", *, target: Target | None = None) -> list[Result]:
+    """Hold a script against every requirement."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_accept, script, fault)
+        results = await check_target(f"{dialect}+{URL}", target, registry=REGISTRY)
+        nursery.cancel_scope.cancel()
+    return results
+
+
+def failing(results: list[Result]) -> dict[str, str]:
+    """What failed, and what was seen."""
+    return {result.name: result.seen for result in results if result.verdict is Verdict.FAIL}
+
+
+def unasked(results: list[Result]) -> set[str]:
+    """What the target could not be asked."""
+    return {result.name for result in results if result.verdict is Verdict.NOT_SUPPORTED}
+
+
+def broken(dialect: str, script: Script, fault: str = "", target: Target | None = None) -> set[str]:
+    """Hold a script against every requirement, in virtual time; return the names of what did not pass."""
+
+    async def run() -> set[str]:
+        return set(failing(await held(dialect, script, fault, target=target)))
+
+    return run_virtual(run)
+
+
+def faults_of(table: Table, faults: dict[str, set[str]], order: Sequence[Requirement]) -> list[str]:
+    """The faults whose first broken requirement is in `table`: each fault is tried once, where it belongs."""
+    place = {row.name: index for index, row in enumerate(order)}
+    names = {row.name for row in table.rows}
+    return [fault for fault, rows in faults.items() if min(rows, key=place.__getitem__) in names]

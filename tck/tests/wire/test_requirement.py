@@ -1,0 +1,27 @@
+"""Rows of a table, in the making."""
+
+from penstock_tck.wire import Level
+from penstock_tck.wire._requirement import Table, joined
+
+
+def test_a_decorated_check_becomes_a_row() -> None:
+    """With its docstring, in one line, as the reading; tables are joined in order."""
+    first, second = Table(), Table()
+
+    @second.row("b", 2, "B.", level=Level.MUST)
+    async def other(lab) -> str:
+        """Do the other thing."""
+        return ""
+
+    @first.row("a", 1, "A.", needs=["large"])
+    async def one(lab) -> str:
+        """Do this,
+        and that.
+        """
+        return ""
+
+    rows = joined(first, second)
+    assert [(row.name, row.level, row.reading, row.needs) for row in rows] == [
+        ("a", Level.SAYS, "Do this, and that.", ("large",)),
+        ("b", Level.MUST, "Do the other thing.", ()),
+    ]

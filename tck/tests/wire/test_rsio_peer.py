@@ -1,0 +1,47 @@
+"""The checking side of an RS.io connection: it remembers, and judges only what it is asked to judge."""
+
+import pytest
+import trio.testing
+from penstock_tck.wire import Target
+from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire._rsio_peer import RsioPeer
+from penstock_tck.wire._verdict import Failed
+
+from penstock.plugins import ByteConnection, PeerIdentity, TransportOptions
+
+
+def _peer(data: bytes = b"") -> RsioPeer:
+    ours, _ = trio.testing.memory_stream_pair()
+    peer = RsioPeer(ByteConnection(ours, peer=PeerIdentity(address="test"), options=TransportOptions()), Target())
+    peer.arrived(data)
+    return peer
+
+
+async def test_elements_are_unpacked_and_joined() -> None:
+    """Of a fixed size, packed, in parts that alternate, and whole."""
+    fixed = io.numbers(io.ON_SUBSCRIBE, 1, 2) + io.numbers(io.ON_NEXT, 1) + b"aa" + io.numbers(io.ON_NEXT_PACKED, 1, 2) + b"bbcc"
+    mixed = (
+        io.part(2, 0, b"a") + io.part(2, 1, b"b") + io.part(2, 1, b"B", last=True) + io.on_next(2, b"x") + io.part(2, 0, b"A", last=True)
+    )
+    peer = _peer(fixed + mixed)
+    assert peer.elements(1) == [b"aa", b"bb", b"cc"]
+    assert peer.elements(2) == [b"bB", b"x", b"aA"]
+
+
+async def test_the_story_tells_the_last_messages() -> None:
+    """And how many there were before them."""
+    peer = _peer(b"".join(io.numbers(io.ON_COMPLETE, stream) for stream in range(8)))
+    assert peer.story().startswith("arrived: 2 more, then onComplete 2, onComplete 3,")
+    assert peer.ended(3) is peer.messages[3]
+
+
+async def test_bytes_that_are_no_message_are_told() -> None:
+    """At once: nothing behind them can be understood."""
+    with pytest.raises(Failed, match="type 0x7f, which does not exist"):
+        _peer(b"\x7f")
+
+
+async def test_a_goodbye_that_does_not_come_is_told_in_words(autojump_clock) -> None:
+    """After the target's time is over."""
+    with pytest.raises(Failed, match=r"a goodbye, because of nothing, did not come within 5\.0 s; arrived: nothing"):
+        await _peer().refused("of nothing")

@@ -1,0 +1,351 @@
+"""A third protocol, as somebody else might bring it: small, and in many things unlike the two that are here.
+
+Tests install this file as a distribution of its own. It imports front doors alone, and nothing in `penstock` knows of it.
+
+A frame is 4 bytes of length (not where the transport frames), a letter, 4 bytes of id, and a body:
+
+    H 0   version                    hello, of both sides; the client's is the first
+    S id  demand name                a stream: its elements come back on this id
+    C id  demand name                a channel: elements, demand and ends go both ways on this id
+    R id  demand                     more demand, 31 bits of it
+    X id                             enough
+    N id  element                    an element, in one frame
+    D id                             done: this direction is complete
+    F id  code text                  this direction has failed; on 0 a goodbye
+    K 0   0 or 1                     I am here; 1 asks for an answer
+
+Rules of this file:
+
+* One space of ids for both sides: odd ones are the client's, even ones the server's.
+* A frame grants less than 2^31. What was asked for beyond that is owed, and granted as elements come in.
+* The other half of a channel begins with its first grant, and each half ends on its own. To subscribe to a publisher whose name begins
+  with ``channel/`` takes up the other half of a channel of that name, if the peer has opened one; else it opens one.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Final
+
+from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, PublisherFailed, Rejected, Role, UsageError
+from penstock.plugins import Factory, hookimpl
+from penstock.session import NO_SUCH, REFUSED, ConnectionState, DialectSettings, Fault, Model, ReceivingStream, Session
+
+HELLO, STREAM, CHANNEL, REQUEST, CANCEL, NEXT, DONE, FAILED, KEEPALIVE = b"HSCRXNDFK"
+VERSION: Final = b"\x01"
+LENGTH: Final = 4
+HEAD: Final = 5
+MOST: Final = 2**31 - 1
+CHANNELS: Final = "channel/"
+
+CLOSED, BROKEN = 0x101, 0x102
+CODES: Final = {Fault.FAILED: 0x201, Fault.REFUSED: 0x202, Fault.INVALID: 0x204}
+WORDS: Final = {CLOSED: "closed", BROKEN: "broken"}
+
+
+def frame(kind: int, stream_id: int, body: bytes = b"") -> bytes:
+    """Return a frame, its length in front."""
+    return head(kind, stream_id, len(body)) + body
+
+
+def head(kind: int, stream_id: int, length: int) -> bytes:
+    """Return what stands before a body of that length."""
+    return (HEAD + length).to_bytes(4) + bytes([kind]) + stream_id.to_bytes(4)
+
+
+class Grants:
+    """What one stream of ours may still bring, and what was asked for beyond what a frame can say."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.open = 0
+        self.owed = 0
+
+    def ask(self, n: int) -> int:
+        """Return how much to grant now that `n` more are wanted."""
+        self.owed = min(UNBOUNDED, self.owed + n)
+        return self.top_up()
+
+    def top_up(self) -> int:
+        """Return how much to grant: all that is owed and fits, once half of what fits has been used."""
+        n = min(self.owed, self.most - self.open)
+        if n < self.owed and n <= self.most // 2:
+            return 0
+        self.open += n
+        if self.owed < UNBOUNDED:
+            self.owed -= n
+        return n
+
+
+class ToyDialect:
+    """The toy on one connection."""
+
+    name: ClassVar[str] = "toy"
+    models: ClassVar[frozenset[Model]] = frozenset({Model.NAMED})
+    delimits_cancelled: ClassVar[bool] = False
+    answers_goodbye: ClassVar[bool] = True
+    takes_extensions: ClassVar[bool] = False
+    alpn: ClassVar[str] = "toy/1"
+    most: ClassVar[int] = MOST
+    every: ClassVar[float] = 20.0
+    patience: ClassVar[float] = 45.0
+
+    def __init__(self, session: Session, settings: DialectSettings) -> None:
+        limits = session.limits
+        self.whole: int = limits.max_element
+        """No element goes in parts."""
+        self._session = session
+        self._framed = settings.framed
+        self._longest = HEAD + LENGTH + max(limits.max_element, limits.max_name, limits.max_error_text)
+        self._buffer = bytearray()
+        self._last = -1 if session.role is Role.CLIENT else 0
+        self._last_of_peer = 0 if session.role is Role.CLIENT else -1
+        self._grants: dict[int, Grants] = {}
+        self.channels: dict[int, str] = {}
+        """Channels of ours whose other half, ours to serve, has not begun."""
+        self.halves: dict[int, str] = {}
+        """Channels of the peer's whose other half, ours to subscribe to, has not begun."""
+        self._heard_at = self._asked_at = session.now
+        self._acts: dict[int, Callable[[int, bytes], None]] = {
+            HELLO: self._hello,
+            STREAM: self._opened,
+            CHANNEL: self._channel,
+            REQUEST: self._requested,
+            CANCEL: self._cancelled,
+            NEXT: self._next,
+            DONE: self._done,
+            FAILED: self._failed,
+            KEEPALIVE: self._kept,
+        }
+
+    @property
+    def preauth_bytes(self) -> int:
+        return self._session.limits.preauth_bytes
+
+    # --- saying
+
+    def start(self, now: float) -> None:
+        self._heard_at = self._asked_at = now
+        if self._session.role is Role.CLIENT:
+            self._greet()
+
+    def overdue(self) -> None:
+        self._session.close_protocol_error(ProtocolError("nobody said hello", reason="limit:handshake"))
+
+    def next_id(self, target: Any) -> int:
+        half = next((stream_id for stream_id, name in self.halves.items() if name == target), 0)
+        if half:
+            del self.halves[half]
+            return half
+        if self._last + 2 > MOST:
+            self._session.leave("limit:ids", ConnectionLost("every id of this connection was used; connect again"))
+        self._last += 2
+        return self._last
+
+    def subscribe(self, stream_id: int, target: Any, demand: int) -> bytes:
+        grants = self._grants[stream_id] = Grants(self.most)
+        now = grants.ask(demand)
+        if not self._is_ours(stream_id):
+            return self._grant(stream_id, now)
+        if target.startswith(CHANNELS):
+            self.channels[stream_id] = target
+        kind = CHANNEL if target.startswith(CHANNELS) else STREAM
+        return frame(kind, stream_id, now.to_bytes(4) + target.encode())
+
+    def fire(self, stream_id: int, target: Any) -> bytes:
+        raise UsageError("the toy has nothing without an answer")
+
+    def request(self, stream_id: int, n: int) -> bytes:
+        return self._grant(stream_id, self._grants[stream_id].ask(n))
+
+    def cancel(self, stream_id: int) -> bytes:
+        self._grants.pop(stream_id, None)
+        return frame(CANCEL, stream_id)
+
+    def begin(self, stream_id: int, element_size: int) -> bytes:
+        return b""
+
+    def header(self, stream_id: int, length: int) -> bytes:
+        return head(NEXT, stream_id, length)
+
+    def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
+        for start in range(0, len(elements), size):
+            into += head(NEXT, stream_id, size)
+            into += elements[start : start + size]
+
+    def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:
+        raise AssertionError("elements that are longer than `whole` are refused before")
+
+    def complete(self, stream_id: int) -> bytes:
+        return frame(DONE, stream_id)
+
+    def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
+        return frame(FAILED, stream_id, CODES[fault].to_bytes(4) + text.encode(errors="replace"))
+
+    def goodbye(self, reason: str) -> bytes:
+        code = BROKEN if reason.startswith(("protocol:", "limit:")) else CLOSED
+        return frame(FAILED, 0, code.to_bytes(4) + reason.encode(errors="replace"))
+
+    def split(self, data: bytearray) -> Iterable[memoryview]:
+        view, start = memoryview(data), 0
+        while start < len(data):
+            end = start + LENGTH + int.from_bytes(view[start : start + LENGTH])
+            yield view[start + LENGTH : end]
+            start = end
+
+    def tick(self, now: float) -> float | None:
+        if now >= self._heard_at + self.patience:
+            self._session.close_protocol_error(ProtocolError(f"nothing came for {self.patience} s", reason="limit:keepalive"))
+            return None
+        if now >= self._asked_at + self.every:
+            self._asked_at = now
+            self._session.send(frame(KEEPALIVE, 0, b"\1"))
+        return min(self._heard_at + self.patience, self._asked_at + self.every)
+
+    # --- hearing
+
+    @staticmethod
+    def recognises(first: bytes, framed: bool) -> bool | None:
+        start = 0 if framed else LENGTH
+        if first[: min(start, 2)] != bytes(min(start, 2, len(first))):
+            return False
+        return first[start] == HELLO if len(first) > start else None
+
+    def feed(self, data: bytes, most: int) -> bool:
+        if data:
+            self._heard_at = self._session.now
+            self._buffer += (len(data).to_bytes(LENGTH) if self._framed else b"") + data
+        at = told = 0
+        try:
+            while told < most and len(self._buffer) - at >= LENGTH:
+                end = at + LENGTH + self._checked(int.from_bytes(self._buffer[at : at + LENGTH]))
+                if len(self._buffer) < end:
+                    return False
+                kind, stream_id = self._buffer[at + LENGTH], int.from_bytes(self._buffer[at + LENGTH + 1 : at + LENGTH + HEAD])
+                body, at, told = bytes(self._buffer[at + LENGTH + HEAD : end]), end, told + 1
+                self._act(kind, stream_id, body)
+        finally:
+            del self._buffer[:at]
+        return told == most
+
+    def held(self) -> int:
+        return len(self._buffer)
+
+    def _act(self, kind: int, stream_id: int, body: bytes) -> None:
+        session = self._session
+        if session.is_closing and not (kind == FAILED and not stream_id):
+            return
+        if session.state is not ConnectionState.OPEN and kind not in (HELLO, FAILED):
+            raise ProtocolError("the first frame is no hello", reason="protocol:hello")
+        act = self._acts.get(kind)
+        if act is None:
+            raise ProtocolError(f"there is no frame {kind:#04x}", reason="protocol:type")
+        act(stream_id, body)
+
+    def _checked(self, length: int) -> int:
+        if not HEAD <= length <= self._longest:
+            raise ProtocolError(f"a frame of {length} bytes; {self._longest} is the most", reason="limit:frame")
+        return length
+
+    def _hello(self, _: int, body: bytes) -> None:
+        session = self._session
+        if session.state is ConnectionState.OPEN or body != VERSION:
+            raise ProtocolError("a second hello" if body == VERSION else "another version", reason="protocol:hello")
+        if session.role is Role.SERVER:
+            self._greet()
+        session.welcomed()
+
+    def _opened(self, stream_id: int, body: bytes, refusal: str | None = None) -> None:
+        if self._is_ours(stream_id) or not self._last_of_peer < stream_id <= MOST:
+            raise ProtocolError(f"id {stream_id} is not the peer's next", reason=f"protocol:id {stream_id}")
+        self._last_of_peer = stream_id
+        demand, name = _number(body), body[4:].decode(errors="backslashreplace")
+        if demand > MOST or len(name) > self._session.limits.max_name:
+            refusal = "illegal demand" if demand > MOST else NO_SUCH
+        self._session.peer_subscribed(stream_id, name, demand, refusal)
+
+    def _channel(self, stream_id: int, body: bytes) -> None:
+        self._opened(stream_id, body, REFUSED if len(self.halves) >= self._session.limits.max_subscriptions else None)
+        if stream_id in self._session.serving:  # otherwise it was refused, as a whole
+            self.halves[stream_id] = body[4:].decode(errors="backslashreplace")
+
+    def _requested(self, stream_id: int, body: bytes) -> None:
+        self._check_known(stream_id)
+        n = _number(body)
+        name = self.channels.pop(stream_id, None)
+        if name is None:
+            self._session.peer_requested(stream_id, n if n <= MOST else 0)
+        else:
+            self._session.peer_subscribed(stream_id, name, n, None if 0 < n <= MOST else "illegal demand")
+
+    def _cancelled(self, stream_id: int, _: bytes) -> None:
+        self._check_known(stream_id)
+        if self.channels.pop(stream_id, None) is None:
+            self._session.peer_cancelled(stream_id)
+
+    def _next(self, stream_id: int, body: bytes) -> None:
+        stream, grants = self._stream(stream_id), self._grants.get(stream_id)
+        if stream is None or grants is None:
+            self._session.retirement.late_elements(1)
+            return
+        if not grants.open:
+            stream.fault("an element arrived that was not granted")
+            return
+        grants.open -= 1
+        stream.arrived(body)
+        if stream_id in self._grants:
+            self._session.send(self._grant(stream_id, grants.top_up()))
+
+    def _done(self, stream_id: int, _: bytes) -> None:
+        self._ended(stream_id, None)
+
+    def _failed(self, stream_id: int, body: bytes) -> None:
+        code, text = _number(body), body[4:].decode(errors="replace")[: self._session.limits.max_error_text]
+        if not stream_id:
+            self._session.receive_goodbye(f"{WORDS.get(code, hex(code))} {text}".strip())
+        elif code == CODES[Fault.REFUSED]:
+            self.channels.pop(stream_id, None)
+            self._ended(stream_id, Rejected(f"refused: {text!a}", processed=False))
+        else:
+            self._ended(stream_id, PublisherFailed(f"{text!a} (code {code:#x})"))
+
+    def _kept(self, _: int, body: bytes) -> None:
+        if self._session.spend_control_token() and body == b"\1":
+            self._session.answer(frame(KEEPALIVE, 0, b"\0"))
+
+    # --- inside
+
+    def _greet(self) -> None:
+        self._session.greeted()
+        self._session.send(frame(HELLO, 0, VERSION))
+
+    def _grant(self, stream_id: int, n: int) -> bytes:
+        return frame(REQUEST, stream_id, n.to_bytes(4)) if n else b""
+
+    def _is_ours(self, stream_id: int) -> bool:
+        return stream_id % 2 == self._last % 2
+
+    def _check_known(self, stream_id: int) -> None:
+        if not 0 < stream_id <= (self._last if self._is_ours(stream_id) else self._last_of_peer):
+            raise ProtocolError(f"a frame for stream {stream_id}, which was never opened", reason=f"protocol:id {stream_id}")
+
+    def _stream(self, stream_id: int) -> ReceivingStream | None:
+        self._check_known(stream_id)
+        stream = self._session.streams.get(stream_id)
+        return stream if isinstance(stream, ReceivingStream) else None
+
+    def _ended(self, stream_id: int, error: Exception | None) -> None:
+        if self._stream(stream_id) is None:
+            self._session.count_oddity()  # it was cancelled, while this was on its way
+        else:
+            del self._grants[stream_id]
+            self._session.peer_ended(stream_id, error)
+
+
+def _number(body: bytes) -> int:
+    if len(body) < 4:
+        raise ProtocolError("a frame without its number", reason="protocol:frame")
+    return int.from_bytes(body[:4])
+
+
+@hookimpl
+def penstock_dialects() -> list[Factory]:
+    return [Factory(name=ToyDialect.name, make=ToyDialect, summary="streams and channels")]

@@ -1,0 +1,89 @@
+"""Two sessions that speak the toy over a fake wire, and a raw peer that says frames."""
+
+from typing import Any
+
+from penstock.api import Limits, Role
+from penstock.session import DialectSettings, Session
+from tests.protocols._toy import HELLO, LENGTH, VERSION, ToyDialect, frame
+from tests.session._pair import LIMITS, Owner, Reader, Script
+
+Frame = tuple[str, int, bytes]
+
+
+class ToyOwner(Owner):
+    def __init__(self, role: Role, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
+        super().__init__(role, limits)
+        self.session = Session(self, lambda session: kind(session, DialectSettings()), role=role, limits=limits, chance=lambda: 0.5)
+        self.session.start(0.0)
+
+    @property
+    def dialect(self) -> ToyDialect:
+        assert isinstance(self.session.dialect, ToyDialect)
+        return self.session.dialect
+
+    def read(self, name: str, demand: int) -> Reader:
+        reader = Reader(demand)
+        self.session.subscribe(name, reader)
+        return reader
+
+    def publish(self, name: str, **script: Any) -> Script:
+        source = self.publishers[name] = Script(**script)
+        return source
+
+
+class ToyPair:
+    """A client and a server, and the wire between them; `said` keeps all that each has said."""
+
+    def __init__(self, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
+        self.client = ToyOwner(Role.CLIENT, limits, kind)
+        self.server = ToyOwner(Role.SERVER, limits, kind)
+        self.said = {Role.CLIENT: b"", Role.SERVER: b""}
+        self.now = 0.0
+
+    def settle(self, *, cut: int = 1 << 30) -> None:
+        while True:
+            said = {side.session.role: bytes(side.session.take()) for side in (self.client, self.server)}
+            if not any(said.values()):
+                return
+            for role, data in said.items():
+                self.said[role] += data
+                other = self.server if role is Role.CLIENT else self.client
+                for start in range(0, len(data), cut):
+                    other.session.receive(data[start : start + cut], self.now)
+
+    @property
+    def is_idle(self) -> bool:
+        return not any(side.session.streams or side.session.serving for side in (self.client, self.server))
+
+    def frames(self, role: Role) -> list[Frame]:
+        return frames(self.said[role])
+
+
+class RawToy:
+    """One real session, and a peer that is only frames."""
+
+    def __init__(self, role: Role = Role.SERVER, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
+        self.owner = ToyOwner(role, limits, kind)
+        self.session = self.owner.session
+
+    def greet(self) -> "RawToy":
+        self.say(frame(HELLO, 0, VERSION))
+        self.hear()
+        return self
+
+    def say(self, *said: bytes) -> None:
+        for each in said:
+            self.session.receive(each, self.session.now)
+
+    def hear(self) -> list[Frame]:
+        """Return what the session has said since the last time."""
+        return frames(bytes(self.session.take()))
+
+
+def frames(data: bytes) -> list[Frame]:
+    found: list[Frame] = []
+    while data:
+        end = LENGTH + int.from_bytes(data[:LENGTH])
+        found.append((chr(data[LENGTH]), int.from_bytes(data[LENGTH + 1 : LENGTH + 5]), data[LENGTH + 5 : end]))
+        data = data[end:]
+    return found

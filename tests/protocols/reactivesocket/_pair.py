@@ -1,0 +1,94 @@
+"""Two sessions that speak ReactiveSocket over a fake wire, and a raw peer that says frames."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.api import Extension, Limits, Role, Subscriber
+from penstock.protocols import reactivesocket as wire
+from penstock.protocols.reactivesocket import ReactiveSocketDialect
+from penstock.session import DialectSettings, Model, Request, SendingStream, Session
+from tests.session._pair import LIMITS, Owner, Reader, Script
+
+
+class RsOwner(Owner):
+    """Serves `publishers` by the data of a request, and lets everybody in unless it `waits`."""
+
+    def __init__(self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), setup: bytes = b"") -> None:
+        super().__init__(role, limits)
+        self.waits = False
+        settings = DialectSettings(extensions=extensions, setup=setup)
+        self.session = Session(self, lambda session: ReactiveSocketDialect(session, settings), role=role, limits=limits, chance=lambda: 0.5)
+        self.session.start(0.0)
+
+    def serve(self, stream: SendingStream, /) -> None:
+        stream.target = f"{stream.target.model.name} {stream.target}"
+        super().serve(stream)
+
+    def introduced(self, data: bytes, /) -> None:
+        super().introduced(data)
+        if not self.waits:
+            self.session.admit()
+
+
+class RsPair:
+    """A client and a server, and the wire between them."""
+
+    def __init__(self, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), theirs: Sequence[Extension] = ()) -> None:
+        self.client = RsOwner(Role.CLIENT, limits, extensions, b"me")
+        self.server = RsOwner(Role.SERVER, limits, theirs)
+
+    def settle(self, *, cut: int = 1 << 30) -> None:
+        while True:
+            said = [bytes(side.session.take()) for side in (self.client, self.server)]
+            if not any(said):
+                return
+            for data, other in ((said[0], self.server), (said[1], self.client)):
+                for start in range(0, len(data), cut):
+                    other.session.receive(data[start : start + cut], 0.0)
+
+    def ask(self, model: Model, data: bytes = b"s", demand: int = 5, **script: Any) -> tuple[Script, Reader]:
+        """Ask the server, which has a publisher for it."""
+        source = self.server.publishers[f"{model.name} {data.decode()}"] = Script(**script)
+        reader = Reader(demand)
+        self.client.session.subscribe(Request(model, data), reader)
+        self.settle()
+        return source, reader
+
+
+class RawSocket:
+    """One real session, and a peer that is only frames."""
+
+    def __init__(self, role: Role = Role.SERVER, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
+        self.owner = RsOwner(role, limits, extensions)
+        self.session = self.owner.session
+        self.heard = wire.FrameList()
+        self._decoder = wire.ReactiveSocketDecoder(self.heard, {})
+
+    def greet(self) -> "RawSocket":
+        if self.session.role is Role.SERVER:
+            self.say(wire.Setup())
+        self.hear()
+        return self
+
+    def say(self, *said: wire.Frame | bytes) -> None:
+        for each in said:
+            self.session.receive(each if isinstance(each, bytes) else wire.encode(each), 0.0)
+
+    def hear(self) -> list[wire.Frame]:
+        """Return what the session has said since the last time."""
+        self.heard.frames.clear()
+        while data := bytes(self.session.take()):
+            self._decoder.feed(data)
+        return list(self.heard.frames)
+
+    def ask(self, model: Model = Model.STREAM, demand: int = 5, subscriber: Subscriber[Any] | None = None) -> Reader:
+        """Let the session ask this peer; its first stream has id 1."""
+        reader = Reader(demand)
+        self.session.subscribe(Request(model, b"s"), subscriber or reader)
+        self.hear()
+        return reader
+
+    def serve(self, name: str = "STREAM s", **script: Any) -> Script:
+        """Let the session have a publisher."""
+        source = self.owner.publishers[name] = Script(**script)
+        return source

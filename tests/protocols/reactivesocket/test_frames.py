@@ -1,0 +1,39 @@
+"""The records of frames: they hold data, never change, and are built by name."""
+
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from typing import get_args
+
+import pytest
+
+from penstock.protocols import reactivesocket as rs
+from tests.protocols.reactivesocket._vectors import VECTORS
+
+KINDS = get_args(rs.Frame)
+
+
+def test_each_kind_of_frame_has_golden_bytes() -> None:
+    """None was forgotten in the table that the codec is driven from."""
+    assert {type(frame) for frame, _ in VECTORS.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("frame", [frame for frame, _ in VECTORS.values()], ids=VECTORS)
+def test_a_frame_never_changes(frame: rs.Frame) -> None:
+    """It may be kept, compared and hashed."""
+    assert is_dataclass(frame)
+    first = fields(frame)[0].name
+    with pytest.raises(FrozenInstanceError):
+        setattr(frame, first, None)
+    assert hash(frame) == hash(type(frame)(**{field.name: getattr(frame, field.name) for field in fields(frame)}))
+    assert not hasattr(frame, "__dict__")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_frame_is_built_by_name(kind: type) -> None:
+    """A number at a place says nothing."""
+    with pytest.raises(TypeError):
+        kind(1)
+
+
+def test_a_response_is_whole_unless_it_says_otherwise() -> None:
+    """The common one is the short one to write."""
+    assert rs.Response(stream_id=1, data=b"x") == rs.Response(stream_id=1, begin=True, end=True, complete=False, data=b"x")

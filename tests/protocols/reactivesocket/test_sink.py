@@ -1,0 +1,52 @@
+"""The list of frames: what a decoder tells, collected as records."""
+
+from penstock.protocols import reactivesocket as rs
+
+
+def test_each_kind_of_call_becomes_its_record() -> None:
+    """Elements alone and in runs; requests of all four kinds; everything else."""
+    heard = rs.FrameList()
+    heard.setup(1, 2, b"cap")
+    heard.requested(rs.FrameType.REQUEST_RESPONSE, 1, None, b"a")
+    heard.requested(rs.FrameType.REQUEST_FNF, 2, None, b"b")
+    heard.requested(rs.FrameType.REQUEST_STREAM, 3, 0, b"c")
+    heard.requested(rs.FrameType.REQUEST_SUB, 4, 9, b"d")
+    heard.request_n(3, 7)
+    heard.cancelled(4)
+    heard.response(5, True, False, False, b"e")
+    stream = heard.open(5)
+    stream.arrived(b"f")
+    stream.arrived_run([b"g", b"h"])
+    heard.error(6, b"boom")
+    heard.extended(0, True, 1, b"x")
+    assert heard.frames == [
+        rs.Setup(version=1, stream_id=2, data=b"cap"),
+        rs.RequestResponse(stream_id=1, data=b"a"),
+        rs.RequestFnf(stream_id=2, data=b"b"),
+        rs.RequestStream(stream_id=3, demand=0, data=b"c"),
+        rs.RequestSub(stream_id=4, demand=9, data=b"d"),
+        rs.RequestN(stream_id=3, demand=7),
+        rs.Cancel(stream_id=4),
+        rs.Response(stream_id=5, end=False, data=b"e"),
+        rs.Response(stream_id=5, data=b"f"),
+        rs.Response(stream_id=5, data=b"g"),
+        rs.Response(stream_id=5, data=b"h"),
+        rs.Error(stream_id=6, data=b"boom"),
+        rs.Ext(ignore=True, ext_type=1, data=b"x"),
+    ]
+
+
+def test_a_frame_that_nobody_knows_has_no_record() -> None:
+    """Its type is kept."""
+    heard = rs.FrameList()
+    heard.unknown(0x17)
+    assert heard.unknown_types == [0x17]
+    assert heard.frames == []
+
+
+def test_a_stream_takes_whole_elements_once_it_is_opened() -> None:
+    """Until then the table is empty, and the list itself hears of its responses."""
+    heard = rs.FrameList()
+    assert heard.streams == {}
+    assert heard.open(3) is heard.streams[3]
+    assert heard.streams[3].takes_whole

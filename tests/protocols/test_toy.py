@@ -1,0 +1,547 @@
+"""A third protocol, of somebody else's, on the session as it is: one space of ids, 31-bit demand, channels, codes, a timer of its own."""
+
+import inspect
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, PublicError, PublisherFailed, Rejected, Role
+from penstock.protocols.reactivesocket import ReactiveSocketDialect
+from penstock.protocols.rsio import RsioDialect
+from penstock.session import ConnectionState, Dialect, DialectFactory, DialectSettings, Session, protocol_detector
+from tests.protocols._toy import (
+    CANCEL,
+    CHANNEL,
+    DONE,
+    FAILED,
+    HELLO,
+    KEEPALIVE,
+    MOST,
+    NEXT,
+    REQUEST,
+    STREAM,
+    VERSION,
+    ToyDialect,
+    frame,
+)
+from tests.protocols._toy_pair import RawToy, ToyPair, frames
+from tests.session._pair import Owner, limited
+
+HELLO_FRAME = frame(HELLO, 0, VERSION)
+
+
+class Small(ToyDialect):
+    """A frame grants no more than four."""
+
+    most = 4
+
+
+def granted(said: list[tuple[str, int, bytes]]) -> list[int]:
+    return [int.from_bytes(body[:4]) for kind, _, body in said if kind in "SCR"]
+
+
+# --- what it is
+
+
+def test_it_offers_all_that_a_dialect_must() -> None:
+    """With the same parameters, in the same order."""
+    methods = [name for name, value in vars(Dialect).items() if inspect.isfunction(value) and not name.startswith("_")]
+    for name in methods:
+        due = list(inspect.signature(getattr(Dialect, name)).parameters)
+        assert list(inspect.signature(getattr(ToyDialect, name)).parameters) == due, name
+
+
+def test_nothing_in_penstock_knows_of_it() -> None:
+    """No file of the product has its name in it."""
+    files = list(Path(penstock.__file__).parent.rglob("*.py"))
+    assert len(files) > 100
+    assert [path.name for path in files if "toy" in path.read_text(encoding="utf-8").lower()] == []
+
+
+# --- streams
+
+
+@pytest.mark.parametrize("cut", [1, 7, 1 << 30])
+def test_streams_flow_in_both_directions_with_odd_and_even_ids(cut: int) -> None:
+    """However what is said is cut."""
+    pair = ToyPair()
+    down, up = pair.server.publish("down"), pair.client.publish("up")
+    below = pair.client.read("down", 3)
+    pair.settle(cut=cut)
+    above = pair.server.read("up", 2)
+    pair.settle(cut=cut)
+    down.emit(b"one", b"two", b"three")
+    up.emit(b"uno", b"dos")
+    down.complete()
+    up.complete()
+    pair.settle(cut=cut)
+    assert (below.elements, below.ends) == ([b"one", b"two", b"three"], ["complete"])
+    assert (above.elements, above.ends) == ([b"uno", b"dos"], ["complete"])
+    assert ("S", 1, b"\0\0\0\3down") in pair.frames(Role.CLIENT)
+    assert ("S", 2, b"\0\0\0\2up") in pair.frames(Role.SERVER)
+    assert pair.is_idle
+    assert not pair.client.dialect._grants
+
+
+def test_a_long_element_goes_as_a_whole() -> None:
+    """It is longer than a part would be, and this protocol has none."""
+    pair = ToyPair()
+    source = pair.server.publish("s")
+    reader = pair.client.read("s", 2)
+    pair.settle()
+    source.emit(bytes(100_000), b"small")
+    pair.settle()
+    assert reader.elements == [bytes(100_000), b"small"]
+    assert [len(body) for kind, _, body in pair.frames(Role.SERVER) if kind == "N"] == [100_000, 5]
+
+
+def test_packed_elements_are_told_apart() -> None:
+    """Each has a frame."""
+    pair = ToyPair()
+    source = pair.server.publish("s", element_size=2)
+    reader = pair.client.read("s", 9)
+    pair.settle()
+    source.emit(b"aabbcc")
+    source.complete()
+    pair.settle()
+    assert (reader.elements, reader.ends) == ([b"aa", b"bb", b"cc"], ["complete"])
+
+
+def test_a_cancel_stops_the_publisher_and_what_is_on_its_way_is_dropped() -> None:
+    """The connection lives on, and is not blamed for it."""
+    pair = ToyPair()
+    source = pair.server.publish("s")
+    reader = pair.client.read("s", 5)
+    pair.settle()
+    source.emit(b"1")
+    late = bytes(pair.server.session.take())
+    reader.cancel()
+    pair.settle()
+    assert source.cancels == 1
+    for _ in range(5):
+        pair.client.session.receive(late, 0.0)
+    assert reader.elements == []
+    assert pair.client.session.state is ConnectionState.OPEN
+
+
+# --- demand
+
+
+@pytest.mark.parametrize("demand", [0, 1, MOST])
+def test_what_a_frame_can_grant_is_granted_at_once(demand: int) -> None:
+    """And nothing more is said of it."""
+    pair = ToyPair()
+    pair.server.publish("s")
+    pair.client.read("s", demand)
+    pair.settle()
+    assert granted(pair.frames(Role.CLIENT)) == [demand]
+
+
+@pytest.mark.parametrize("demand", [2 * MOST, 3 * MOST, UNBOUNDED - 1, UNBOUNDED])
+def test_what_no_frame_can_grant_is_owed(demand: int) -> None:
+    """The first grant is the greatest there is, with the highest bit free; half of it would have to come before the next one is sent."""
+    pair = ToyPair()
+    source = pair.server.publish("s")
+    pair.client.read("s", demand)
+    pair.settle()
+    source.emit(b"1")
+    pair.settle()
+    assert granted(pair.frames(Role.CLIENT)) == [MOST]
+
+
+@pytest.mark.parametrize("demand", [5, 10, 33])
+def test_what_is_owed_is_granted_as_elements_come_in_and_not_one_more(demand: int) -> None:
+    """The grants add up to what was asked for, and none is greater than a frame takes."""
+    pair = ToyPair(kind=Small)
+    source = pair.server.publish("s")
+    reader = pair.client.read("s", demand)
+    pair.settle()
+    while source.demand > len(reader.elements):
+        source.emit(*[b"x"] * (source.demand - len(reader.elements)))
+        pair.settle()
+    grants = granted(pair.frames(Role.CLIENT))
+    assert (len(reader.elements), sum(grants), max(grants)) == (demand, demand, 4)
+
+
+def test_demand_without_bound_is_topped_up_for_ever() -> None:
+    """There are always between half of what fits, and all of it, on their way."""
+    pair = ToyPair(kind=Small)
+    source = pair.server.publish("s")
+    reader = pair.client.read("s", UNBOUNDED)
+    pair.settle()
+    for _ in range(100):
+        source.emit(*[b"x"] * (source.demand - len(reader.elements)))
+        pair.settle()
+    assert len(reader.elements) >= 100
+    assert 0 <= sum(granted(pair.frames(Role.CLIENT))) - len(reader.elements) <= 4
+
+
+def test_later_demand_joins_what_is_owed() -> None:
+    """It is granted where there is room for it, and remembered where there is none."""
+    pair = ToyPair(kind=Small)
+    pair.server.publish("s")
+    reader = pair.client.read("s", 1)
+    reader.request(2)
+    reader.request(5)
+    pair.settle()
+    assert sum(granted(pair.frames(Role.CLIENT))) in (3, 4)
+    assert pair.client.dialect._grants[1].owed + pair.client.dialect._grants[1].open == 8
+
+
+def test_more_than_was_granted_ends_the_stream_though_more_was_asked_for() -> None:
+    """The peer can know of its grants alone; the connection lives on."""
+    raw = RawToy(Role.CLIENT, kind=Small).greet()
+    reader = raw.owner.read("s", 100)
+    grants = raw.owner.dialect._grants[1]
+    raw.say(frame(NEXT, 1, b"x"))
+    grants.open = 0
+    raw.say(frame(NEXT, 1, b"y"))
+    assert reader.elements == [b"x"]
+    assert isinstance(reader.ends[0], ProtocolError)
+    assert raw.hear()[-1] == ("X", 1, b"")
+    assert raw.session.state is ConnectionState.OPEN
+
+
+# --- channels
+
+
+def channel() -> tuple[ToyPair, "Ends"]:
+    """One that the client has opened, with both halves under way on id 1."""
+    pair = ToyPair()
+    ends = Ends(pair)
+    assert set(pair.client.session.streams) == set(pair.client.session.serving) == {1}
+    assert set(pair.server.session.streams) == set(pair.server.session.serving) == {1}
+    return pair, ends
+
+
+class Ends:
+    def __init__(self, pair: ToyPair) -> None:
+        self.down, self.up = pair.server.publish("channel/a"), pair.client.publish("channel/a")
+        self.below = pair.client.read("channel/a", 5)
+        pair.settle()
+        assert self.up.subscriber is None  # nobody has asked for it yet
+        self.above = pair.server.read("channel/a", 5)
+        pair.settle()
+
+
+def test_a_channel_carries_elements_and_demand_both_ways_on_one_id() -> None:
+    """The half that answers begins with its first grant; what each side has asked for says what the other sends."""
+    pair, ends = channel()
+    ends.down.emit(b"down")
+    ends.up.emit(b"up")
+    pair.settle()
+    assert (ends.below.elements, ends.above.elements) == ([b"down"], [b"up"])
+    assert ("C", 1, b"\0\0\0\5channel/a") in pair.frames(Role.CLIENT)
+    assert ("R", 1, b"\0\0\0\5") in pair.frames(Role.SERVER)
+    assert {stream_id for _, stream_id, _ in pair.frames(Role.CLIENT) + pair.frames(Role.SERVER)} == {0, 1}
+
+
+@pytest.mark.parametrize("first", ["down", "up"])
+def test_each_half_of_a_channel_completes_on_its_own(first: str) -> None:
+    """The other goes on, and ends when it is done itself."""
+    pair, ends = channel()
+    second = "up" if first == "down" else "down"
+    heard = {"down": ends.below, "up": ends.above}
+    getattr(ends, first).complete()
+    pair.settle()
+    assert (heard[first].ends, heard[second].ends) == (["complete"], [])
+    getattr(ends, second).emit(b"still")
+    getattr(ends, second).complete()
+    pair.settle()
+    assert (heard[second].elements, heard[second].ends) == ([b"still"], ["complete"])
+    assert pair.is_idle
+
+
+def test_each_half_of_a_channel_is_cancelled_on_its_own() -> None:
+    """By who listens to it; the other goes on."""
+    pair, ends = channel()
+    ends.below.cancel()
+    pair.settle()
+    assert (ends.down.cancels, ends.up.cancels) == (1, 0)
+    ends.up.emit(b"still")
+    pair.settle()
+    assert ends.above.elements == [b"still"]
+    ends.above.cancel()
+    pair.settle()
+    assert ends.up.cancels == 1
+
+
+def test_each_half_of_a_channel_fails_on_its_own() -> None:
+    """With the code for a publisher that failed."""
+    pair, ends = channel()
+    ends.up.fail(PublicError("out of stock"))
+    pair.settle()
+    assert isinstance(ends.above.ends[0], PublisherFailed)
+    assert "out of stock" in str(ends.above.ends[0])
+    assert ends.below.ends == []
+
+
+def test_a_channel_is_refused_as_a_whole_where_there_is_no_such_publisher() -> None:
+    """Neither half begins, and nothing is kept for it."""
+    pair = ToyPair()
+    reader = pair.client.read("channel/none", 5)
+    pair.settle()
+    assert isinstance(reader.ends[0], Rejected)
+    assert pair.client.dialect.channels == pair.server.dialect.halves == {}
+
+
+def test_who_opens_a_channel_and_publishes_nothing_refuses_its_half_alone() -> None:
+    """What was asked for goes on."""
+    pair = ToyPair()
+    down = pair.server.publish("channel/a")
+    below = pair.client.read("channel/a", 5)
+    pair.settle()
+    above = pair.server.read("channel/a", 5)
+    pair.settle()
+    assert isinstance(above.ends[0], Rejected)
+    down.emit(b"1")
+    pair.settle()
+    assert (below.elements, below.ends) == ([b"1"], [])
+
+
+def test_without_a_half_to_take_up_a_channel_is_opened_the_other_way() -> None:
+    """Each half is taken up once."""
+    pair, _ = channel()
+    pair.server.read("channel/a", 5)
+    pair.settle()
+    assert ("C", 2, b"\0\0\0\5channel/a") in pair.frames(Role.SERVER)
+
+
+def test_halves_that_nobody_takes_up_are_bounded() -> None:
+    """As many as there may be streams; more channels are refused."""
+    raw = RawToy(limits=limited(max_subscriptions=2)).greet()
+    raw.owner.publish("channel/a")
+    for stream_id in (1, 3, 5):
+        raw.say(frame(CHANNEL, stream_id, b"\0\0\0\1channel/a"), frame(CANCEL, stream_id))
+    assert list(raw.owner.dialect.halves) == [1, 3]
+    assert ("F", 5, b"\0\0\2\2refused") in raw.hear()
+
+
+# --- errors
+
+
+def test_an_error_has_the_code_of_what_it_is() -> None:
+    """Refused, failed, or the peer's fault: told by who says it, and not by its text."""
+    raw = RawToy().greet()
+    source = raw.owner.publish("s")
+    raw.say(frame(STREAM, 1, b"\0\0\0\1none"), frame(STREAM, 3, b"\0\0\0\1s"))
+    source.fail(PublicError("no such publisher"))
+    raw.say(frame(STREAM, 5, b"\0\0\0\1s"), frame(REQUEST, 5, bytes(4)))
+    assert raw.hear() == [
+        ("F", 1, b"\0\0\2\2no such publisher"),
+        ("F", 3, b"\0\0\2\1no such publisher"),
+        ("F", 5, b"\0\0\2\4illegal demand"),
+    ]
+
+
+@pytest.mark.parametrize(("code", "kind"), [(0x202, Rejected), (0x201, PublisherFailed), (0x777, PublisherFailed)])
+def test_a_code_is_understood(code: int, kind: type[Exception]) -> None:
+    """What was refused may be asked for again; a code that nobody knows is a failure."""
+    raw = RawToy(Role.CLIENT).greet()
+    reader = raw.owner.read("s", 1)
+    raw.say(frame(FAILED, 1, code.to_bytes(4) + b"\x1b[31mred"))
+    assert isinstance(reader.ends[0], kind)
+    assert "\x1b" not in str(reader.ends[0])
+
+
+ILLEGAL = [
+    (frame(REQUEST, 1, b"\x80\0\0\0"), ("F", 1, b"\0\0\2\4illegal demand")),
+    (frame(STREAM, 3, b"\xff\xff\xff\xffs"), ("F", 3, b"\0\0\2\2illegal demand")),
+    (frame(STREAM, 3, b"\0\0\0\1" + b"s" * 2000), ("F", 3, b"\0\0\2\2no such publisher")),
+]
+
+
+@pytest.mark.parametrize(("said", "answer"), ILLEGAL, ids=["grant", "first grant", "long name"])
+def test_what_breaks_the_contract_of_one_stream_ends_that_stream(said: bytes, answer: tuple[str, int, bytes]) -> None:
+    """The 32nd bit of a demand, for one; the connection goes on."""
+    raw = RawToy().greet()
+    raw.owner.publish("s")
+    raw.say(frame(STREAM, 1, b"\0\0\0\1s"), said)
+    assert raw.hear() == [answer]
+    assert raw.session.state is ConnectionState.OPEN
+
+
+WRONG = {
+    "no hello": ([frame(STREAM, 1, b"\0\0\0\1s")], "protocol:hello"),
+    "another version": ([frame(HELLO, 0, b"\x02")], "protocol:hello"),
+    "a second hello": ([HELLO_FRAME, HELLO_FRAME], "protocol:hello"),
+    "a frame that there is not": ([HELLO_FRAME, frame(0x5A, 0)], "protocol:type"),
+    "a length that is too short": ([HELLO_FRAME, bytes([0, 0, 0, 4])], "limit:frame"),
+    "a length that is too long": ([HELLO_FRAME, b"\xff\xff\xff\xff"], "limit:frame"),
+    "an id of ours": ([HELLO_FRAME, frame(STREAM, 2, b"\0\0\0\1s")], "protocol:id 2"),
+    "an id again": ([HELLO_FRAME, frame(STREAM, 3, b"\0\0\0\1s"), frame(STREAM, 3, b"\0\0\0\1s")], "protocol:id 3"),
+    "an id that is lower": ([HELLO_FRAME, frame(STREAM, 3, b"\0\0\0\1s"), frame(STREAM, 1, b"\0\0\0\1s")], "protocol:id 1"),
+    "an id of 32 bits": ([HELLO_FRAME, frame(STREAM, 2**31 + 1, b"\0\0\0\1s")], f"protocol:id {2**31 + 1}"),
+    "no demand": ([HELLO_FRAME, frame(STREAM, 1, b"\0\0")], "protocol:frame"),
+    "a grant for nothing": ([HELLO_FRAME, frame(REQUEST, 1, b"\0\0\0\1")], "protocol:id 1"),
+    "a cancel of nothing": ([HELLO_FRAME, frame(CANCEL, 2)], "protocol:id 2"),
+    "an element of nothing": ([HELLO_FRAME, frame(NEXT, 2, b"x")], "protocol:id 2"),
+    "an end of nothing": ([HELLO_FRAME, frame(DONE, 4)], "protocol:id 4"),
+    "an element on id 0": ([HELLO_FRAME, frame(NEXT, 0, b"x")], "protocol:id 0"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_bytes_end_the_connection_with_a_goodbye_that_says_why(wrong: str) -> None:
+    """With the code for it; nothing more is heard or said."""
+    said, reason = WRONG[wrong]
+    raw = RawToy()
+    raw.owner.publish("s")
+    raw.say(*said)
+    assert raw.hear()[-1] == ("F", 0, b"\0\0\1\2" + reason.encode())
+    assert raw.session.state is ConnectionState.LEAVING
+    raw.say(frame(STREAM, 9, b"\0\0\0\1s"))
+    assert raw.hear() == []
+    raw.session.end_of_input()
+    assert raw.session.state is ConnectionState.OVER
+
+
+# --- the end
+
+
+@pytest.mark.parametrize("who", ["client", "server"])
+def test_a_goodbye_ends_every_stream_and_is_answered(who: str) -> None:
+    """In both directions, channels and all; what is unsaid is not said any more."""
+    pair, ends = channel()
+    getattr(pair, who).session.leave("")
+    pair.settle()
+    assert pair.client.session.state is pair.server.session.state is ConnectionState.OVER
+    assert [type(end) for end in ends.below.ends + ends.above.ends] == [ConnectionLost] * 2
+    assert (ends.down.cancels, ends.up.cancels) == (1, 1)
+    assert pair.frames(Role.CLIENT)[-1] == pair.frames(Role.SERVER)[-1] == ("F", 0, b"\0\0\1\1")
+
+
+def test_when_its_ids_are_used_up_the_connection_ends_and_says_what_to_do() -> None:
+    """None is used a second time."""
+    pair = ToyPair()
+    pair.server.publish("s")
+    pair.settle()
+    pair.client.dialect._last = pair.server.dialect._last_of_peer = MOST - 2
+    last, beyond = pair.client.read("s", 1), pair.client.read("s", 1)
+    assert "connect again" in str(beyond.ends[0])
+    assert isinstance(last.ends[0], ConnectionLost)
+    assert pair.client.session.is_closing
+
+
+def conversation() -> ToyPair:
+    """One of everything, up to the goodbye."""
+    pair, ends = channel()
+    ends.up.emit(b"up", b"up again")
+    ends.down.emit(b"down")
+    pair.settle()
+    ends.up.complete()
+    ends.below.request(1)
+    pair.server.publish("s")
+    pair.client.read("s", 1).cancel()
+    pair.client.read("none", 1)
+    pair.settle()
+    ends.below.cancel()
+    pair.settle()
+    pair.client.session.leave("")
+    pair.settle()
+    return pair
+
+
+def replayed(pieces: list[bytes]) -> tuple[RawToy, list[object]]:
+    """A server that hears these pieces; its own part is to subscribe when the channel is there."""
+    raw = RawToy()
+    source = raw.owner.publish("channel/a")
+    raw.owner.publish("s")
+    above = None
+    for piece in pieces:
+        raw.say(piece)
+        if raw.owner.dialect.halves and above is None:
+            above = raw.owner.read("channel/a", 5)
+    return raw, [raw.session.state, source.cancels, above and above.elements, above and above.ends]
+
+
+def test_it_makes_no_difference_where_the_bytes_are_cut() -> None:
+    """At every byte, in two pieces, and in single bytes."""
+    said = conversation().said[Role.CLIENT]
+    opened = said.index(b"channel/a") + len(b"channel/a")
+    due = replayed([said[:opened], said[opened:]])[1]
+    assert due == [ConnectionState.OVER, 1, [b"up", b"up again"], ["complete"]]
+    for at in range(len(said)):
+        pieces = sorted({0, at, opened, len(said)})
+        assert replayed([said[start:end] for start, end in pairwise(pieces)])[1] == due, at
+    assert replayed([bytes([byte]) for byte in said])[1] == due
+
+
+def test_a_connection_that_is_cut_at_any_byte_ends_everything_once() -> None:
+    """Publishers are let go, subscribers are told, nothing is left."""
+    said = conversation().said[Role.CLIENT]
+    for at in range(len(said)):
+        raw, _ = replayed([bytes([byte]) for byte in said[:at]])
+        raw.session.end_of_input()
+        assert raw.session.state is ConnectionState.OVER
+        assert len(raw.owner.ended) == 1
+        assert (raw.session.streams, raw.session.serving) == ({}, {})
+        assert [stream for stream in raw.owner.served if stream.is_live] == []
+
+
+# --- time
+
+
+def test_its_keepalive_asks_is_answered_and_gives_up_on_silence() -> None:
+    """With a timer of its own, that the session keeps for it."""
+    pair = ToyPair()
+    pair.settle()
+    due = pair.client.session.tick(0.0)
+    assert due == ToyDialect.every
+    pair.now = ToyDialect.every
+    pair.client.session.tick(pair.now)
+    pair.settle()
+    assert pair.frames(Role.CLIENT)[-1] == ("K", 0, b"\1")
+    assert pair.frames(Role.SERVER)[-1] == ("K", 0, b"\0")
+    assert pair.client.session.tick(ToyDialect.patience + 1) is not None
+    assert not pair.client.session.is_closing
+    pair.client.session.tick(ToyDialect.every + ToyDialect.patience)
+    assert frames(bytes(pair.client.session.take()))[-1] == ("F", 0, b"\0\0\1\2limit:keepalive")
+
+
+def test_who_does_not_say_hello_in_time_is_left() -> None:
+    """The time for that is the session's, the words are the dialect's."""
+    raw = RawToy()
+    raw.session.tick(raw.session.limits.handshake_timeout)
+    assert raw.hear() == [("F", 0, b"\0\0\1\2limit:handshake")]
+
+
+def test_too_many_keepalives_are_too_many() -> None:
+    """They are counted among what costs the peer little."""
+    raw = RawToy(limits=limited(control_burst=5)).greet()
+    for _ in range(6):
+        raw.say(frame(KEEPALIVE, 0, b"\1"))
+    assert raw.hear()[-1] == ("F", 0, b"\0\0\1\2limit:control")
+
+
+# --- one port
+
+
+KINDS: list[DialectFactory] = [RsioDialect, ReactiveSocketDialect, ToyDialect]
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("turn", range(3))
+def test_a_client_of_each_is_told_by_its_first_bytes(kind: DialectFactory, turn: int, size: int) -> None:
+    """In whatever order they are offered, and however the bytes are cut."""
+    client = Session(Owner(Role.CLIENT), lambda s: kind(s, DialectSettings()), role=Role.CLIENT, limits=limited(), chance=lambda: 0.5)
+    client.start(0.0)
+    hello = bytes(client.take())
+    offers = [(each, DialectSettings()) for each in KINDS[turn:] + KINDS[:turn]]
+    first = offers[0][0]
+    server = Session(
+        Owner(Role.SERVER),
+        lambda s: first(s, DialectSettings()),
+        role=Role.SERVER,
+        limits=limited(),
+        chance=lambda: 0.5,
+        choose=protocol_detector(offers, framed=False),
+    )
+    server.start(0.0)
+    for start in range(0, len(hello), size):
+        server.receive(hello[start : start + size], 0.0)
+    assert server.dialect.name == kind.name
+    assert server.state is not ConnectionState.LEAVING

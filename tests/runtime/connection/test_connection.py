@@ -1,0 +1,536 @@
+"""A connection from end to end: over each transport, in both directions, well and badly."""
+
+import shlex
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import trio
+import trustme
+
+from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed, Subscriber
+from penstock.builtin import Keepalive, MemoryTransport, memory_stream_pair
+from penstock.builtin._socket_connection import SocketConnection
+from penstock.builtin._tls import TlsConnection
+from penstock.core import Scope, Source, _pump, single
+from penstock.plugins import ByteConnection, Bytes, Connection, ConnectionFacts, Tls, TransportOptions, build_registry, hookimpl, parse_url
+from penstock.protocols import rsio
+from penstock.runtime import Service, connect, serve, subscribe
+from penstock.testing import run_virtual
+from tests.runtime._services import Census, named, numbers_service, raw_connection
+
+
+async def test_elements_come_over_every_transport(url: str) -> None:
+    """A name, a parameter, a serializer; a stream that completes ends the loop."""
+    async with serve(numbers_service(), url) as server:
+        async with subscribe(named(server.addresses[0], "numbers/5"), serializer="json", demand=2) as stream:
+            assert [number async for number in stream] == [0, 1, 2, 3, 4]
+        async with subscribe(named(server.addresses[0], "numbers/3?step=10"), serializer="json") as stream:
+            assert [number async for number in stream] == [0, 10, 20]
+
+
+async def test_many_streams_share_a_connection(url: str) -> None:
+    """Each has its own demand, and its own end."""
+    async with serve(numbers_service(), url) as server, connect(server.addresses[0]) as peer:
+        async with peer.subscribe("numbers/100", serializer="json", demand=3) as one:
+            async with peer.subscribe("numbers/3", serializer="json") as other:
+                assert [number async for number in other] == [0, 1, 2]
+            assert len([number async for number in one]) == 100
+
+
+async def test_leaving_a_stream_early_closes_the_generator_over_there(url: str) -> None:
+    """As soon as word arrives."""
+    census = Census()
+    async with serve(numbers_service(census), url) as server, connect(server.addresses[0]) as peer:
+        async with peer.subscribe("endless", demand=5) as stream:
+            async for _ in stream:
+                break
+        with trio.fail_after(5):
+            await census.wait_closed()
+    assert census.opened == census.closed == 1
+
+
+async def test_leaving_the_connection_closes_every_generator_over_there(url: str) -> None:
+    """Goodbye ends the streams of both directions."""
+    census = Census()
+    async with serve(numbers_service(census), url) as server:
+        async with connect(server.addresses[0]) as peer:
+            streams = [peer.subscribe("endless", demand=5) for _ in range(3)]
+            for each in streams:
+                stream = await each.__aenter__()
+                await anext(stream)
+        with trio.fail_after(5):
+            await census.wait_closed()
+        for each in streams:
+            await each.__aexit__(None, None, None)
+    assert census.opened == census.closed == 3
+
+
+async def test_a_peer_that_asks_for_everything_and_reads_nothing_costs_little(autojump_clock: trio.testing.MockClock) -> None:
+    """Demand without bound permits sending, not buffering; and a stalled write ends the connection."""
+    census = Census()
+    limits = replace(Limits(), write_stall=3.0)
+    async with trio.open_nursery() as nursery:
+        async with serve(numbers_service(census), "memory://test", limits=limits):
+            raw = await raw_connection(nursery)
+            await raw.send(bytes.fromhex("010000") + b"\x10\x07endless\x00" + b"\xff" * 8 + b"\x7f")
+            with trio.fail_after(10):
+                await census.wait_closed()
+        await raw.abort()
+
+
+async def test_keepalive_finds_a_peer_that_is_gone(autojump_clock: trio.testing.MockClock) -> None:
+    """A peer that says nothing any more, without closing, is given up; whoever answers is kept."""
+    limits = replace(Limits(), keepalive=5.0, keepalive_timeout=5.0, idle_connection=1e9)
+    async with trio.open_nursery() as nursery:
+        async with serve(numbers_service(), "memory://test", limits=limits, extensions=[Keepalive()]) as server:
+            raw = await raw_connection(nursery)
+            await raw.send(bytes.fromhex("01000101"))
+            async with connect(server.addresses[0], extensions=[Keepalive()], limits=limits) as peer:
+                await trio.sleep(60)
+                assert peer.is_connected
+                assert len(server.peers) == 1
+        await raw.abort()
+
+
+# --- the end
+
+
+class Endings:
+    """What was the last thing that each connection of this process had to say, and how each was closed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.heard: list[object] = []
+        self.closed: list[str] = []
+        aclose, abort = ByteConnection.aclose, ByteConnection.abort
+        receive = {kind: kind.receive for kind in (SocketConnection, TlsConnection)}
+
+        async def received(connection: ByteConnection) -> bytes | bytearray | None:
+            try:
+                data = await receive[type(connection)](connection)
+            except Exception as error:
+                self.heard.append(type(error))
+                raise
+            if data is None:
+                self.heard.append(None)
+            return data
+
+        async def aclosed(connection: ByteConnection) -> None:
+            self.closed.append("aclose")
+            await aclose(connection)
+
+        async def aborted(connection: ByteConnection) -> None:
+            self.closed.append("abort")
+            await abort(connection)
+
+        for kind in receive:
+            monkeypatch.setattr(kind, "receive", received)
+        monkeypatch.setattr(ByteConnection, "aclose", aclosed)
+        monkeypatch.setattr(ByteConnection, "abort", aborted)
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Tls:
+    """A certificate for this machine, for either side."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    return Tls(certificate=tmp_path / "server.pem", authorities=tmp_path / "ca.pem", client_may_be_unknown=True)
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "tls"])
+async def test_after_both_goodbyes_a_connection_is_closed_in_good_order(scheme: str, tls: Tls, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who hears the end hears a whole one: over TLS a close_notify, over TCP no reset; and nobody waits for anybody."""
+    endings = Endings(monkeypatch)
+    options = TransportOptions(tls=tls)
+    with trio.fail_after(1):  # a linger alone would be a second
+        async with serve(numbers_service(), f"{scheme}://127.0.0.1:0", options=options) as server:
+            async with connect(server.addresses[0], options=options) as peer, peer.subscribe("numbers/3", serializer="json") as stream:
+                assert [number async for number in stream] == [0, 1, 2]
+            while server.peers:
+                await trio.lowlevel.checkpoint()
+    assert None in endings.heard
+    assert trio.BrokenResourceError not in endings.heard
+    assert endings.closed[:2] == ["aclose", "aclose"]
+
+
+async def test_a_connection_that_was_cut_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
+    """No goodbye to send, none to wait for: the place is free at once."""
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test") as server:
+        raw = await raw_connection(nursery)
+        await raw.send(bytes.fromhex("010000"))
+        await raw.receive()
+        await raw.abort()
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.peers == ()
+        assert trio.current_time() < 0.1
+
+
+QUICK = replace(Limits(), goodbye_timeout=0.2, linger=0.2)
+
+
+async def test_a_goodbye_can_be_read_by_a_peer_that_was_still_sending() -> None:
+    """What it sends is read and thrown away for a while: closing over unread bytes would be a reset, and take the goodbye with it."""
+    async with serve(numbers_service(), "tcp://127.0.0.1:0", limits=QUICK) as server, trio.open_nursery() as nursery:
+        raw = await raw_connection(nursery, server.addresses[0])
+        await raw.send(bytes.fromhex("010000 7f00"))
+        heard = b""
+        for _ in range(8):
+            await raw.send(bytes(4096))
+            await trio.testing.wait_all_tasks_blocked()
+        while (data := await raw.receive()) is not None:
+            heard += data
+        await raw.abort()
+    assert heard.endswith(rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f")))
+
+
+async def test_a_peer_that_goes_on_for_ever_after_the_end_is_cut_off(autojump_clock: trio.testing.MockClock) -> None:
+    """After so many bytes, long before the time is up."""
+    limits = replace(Limits(), linger=1000.0)
+    async with serve(numbers_service(), "memory://test", limits=limits) as server, trio.open_nursery() as nursery:
+        raw = await raw_connection(nursery)
+        await raw.send(bytes.fromhex("010000") + rsio.encode(rsio.Goodbye(reason="")))
+        sent = 0
+        with pytest.raises(trio.BrokenResourceError):
+            while True:
+                await raw.send(bytes(1024))
+                sent += 1024
+                await trio.sleep(0.001)
+        assert server.peers == ()
+        assert 64 << 10 <= sent <= 256 << 10  # what was read, and what a pipe holds besides
+        assert trio.current_time() < 10
+        await raw.abort()
+
+
+async def test_who_never_answers_a_goodbye_is_left_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    """The one that the writer has queued, whoever's call that was: here the peer's own bad message led to it."""
+    async with serve(numbers_service(), "memory://test") as server, trio.open_nursery() as nursery:
+        raw = await raw_connection(nursery)
+        await raw.send(bytes.fromhex("010000 7f00"))
+        await trio.sleep(2.5)
+        assert (await raw.receive() or b"").endswith(rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f")))
+        assert await raw.receive() is None
+        assert len(server._connections) == 1  # reads on, for a linger
+        await trio.sleep(1)
+        assert not server._connections
+        await raw.abort()
+
+
+class Faulty(ByteConnection):
+    """A connection of a transport that somebody wrote, with a mistake in one method."""
+
+    fault: ClassVar[str] = ""
+
+    def _may_fail(self, where: str) -> None:
+        if where == self.fault:
+            raise KeyError(where)
+
+    async def send(self, data: Bytes, /) -> None:
+        self._may_fail("send")
+        await super().send(data)
+
+    async def receive(self) -> bytes | bytearray | None:
+        data = await super().receive()
+        self._may_fail("receive")
+        return data
+
+    async def send_eof(self) -> None:
+        self._may_fail("send_eof")
+        await super().send_eof()
+
+    async def aclose(self) -> None:
+        await super().abort()
+        self._may_fail("aclose")
+
+    async def abort(self) -> None:
+        await super().abort()
+        self._may_fail("abort")
+
+    def farewell(self) -> str | None:
+        self._may_fail("farewell")
+        return None
+
+
+class FaultyTransport(MemoryTransport):
+    """Carries bytes, mostly."""
+
+    schemes: ClassVar[tuple[str, ...]] = ("faulty",)
+
+    def _pair(self, peer: Any, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
+        here, there = memory_stream_pair()
+        facts = ConnectionFacts(half_close=True, local=True)
+        return Faulty(here, peer=peer, options=ours, facts=facts), ByteConnection(there, peer=peer, options=theirs, facts=facts)
+
+
+class FaultyPlugin:
+    """An outsider's."""
+
+    @hookimpl
+    def penstock_transports(self) -> list[FaultyTransport]:
+        return [FaultyTransport()]
+
+
+@pytest.mark.parametrize("fault", ["send", "receive", "send_eof", "aclose", "abort", "farewell"])
+async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
+    fault: str, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Its streams are told who must act, or the report is; the block is left as ever, and the server goes on."""
+    monkeypatch.setattr(Faulty, "fault", fault)
+    told: list[Exception] = []
+    registry = build_registry([FaultyPlugin()])
+    async with serve(numbers_service(), "faulty://test", registry=registry) as server:
+        ending: Exception | None = None
+        async with connect("faulty://test", registry=registry, on_violation=told.append) as peer:
+            with pytest.raises((PluginError, PublisherFailed, ConnectionLost)) as caught:
+                async with peer.subscribe("failing" if fault in ("send_eof", "aclose") else "endless", demand=1) as stream:
+                    async for _ in stream:
+                        over_there = server.peers[0]._conversation.connection
+                        if fault == "farewell":
+                            await over_there.abort()  # nobody says goodbye: it is asked how that was
+                        elif fault == "abort":
+                            await over_there.send(b"\x7f\x00")  # a bad message ends it badly
+            ending = caught.value
+        async with connect("faulty://test", registry=registry, on_violation=told.append):
+            pass
+    if fault in ("send", "receive"):
+        assert str(ending) == f"the transport (Faulty) raised what no transport may, which ended its connection: KeyError('{fault}')"
+    assert all(isinstance(each, KeyError) for each in told)
+    assert bool(told) is (fault in ("aclose", "abort", "farewell"))
+
+
+async def test_a_writer_that_gets_nothing_out_ends_the_connection_and_says_so(autojump_clock: trio.testing.MockClock) -> None:
+    """To whoever waits on this side: how long it was, and which limit that is."""
+    limits = replace(Limits(), write_stall=3.0, idle_connection=1e9)
+    async with trio.open_nursery() as nursery:
+        transport = MemoryTransport()
+        listener = await transport.listen(parse_url("memory://deaf"), options=TransportOptions(), nursery=nursery)
+        async with connect("memory://deaf", limits=limits, extensions=()) as peer:
+            deaf = await listener.accept()
+            await deaf.receive()
+            await deaf.send(bytes.fromhex("020000"))
+            await peer.wait_accepted()
+            streams = [peer.subscribe("x" * 1000) for _ in range(100)]  # more than the pipe holds
+            opened = [await each.__aenter__() for each in streams]
+            with pytest.raises(ConnectionLost, match=r"took next to nothing of what was sent to it for 3 s \(Limits.write_stall"):
+                await anext(opened[0])
+            assert trio.current_time() == pytest.approx(3.0, abs=0.1)
+            for each in streams:
+                await each.__aexit__(None, None, None)
+        await listener.aclose()
+        await deaf.abort()
+
+
+async def test_a_message_that_the_transport_does_not_take_in_ends_the_connection_and_says_so() -> None:
+    """Which limit it was is told here; there is no goodbye, for the transport cannot go on."""
+    options = TransportOptions(max_message=100)
+    async with serve(numbers_service(), "memory-framed://test") as server, connect(server.addresses[0], options=options) as peer:
+        with pytest.raises(ConnectionLost, match=r"the connection was ended, because .*100"):
+            async with peer.subscribe("endless", demand=2) as stream:
+                await anext(stream)
+                await anext(stream)
+
+
+async def test_how_a_child_ended_is_told_to_its_streams() -> None:
+    """Its status and its last words, not merely that it is gone."""
+    code = "import sys; sys.stdin.buffer.read(3); print('no such table: ticks', file=sys.stderr); sys.exit(3)"
+    with pytest.raises(ConnectionLost) as caught:
+        async with subscribe(f"exec:{shlex.join([sys.executable, '-c', code])}#ticks") as stream:
+            await anext(stream)
+    assert str(caught.value) == (
+        "the connection ended before the peer said hello: is it a server of this protocol that listens there, "
+        "and in the clear (tls:// if not)? "
+        f"The child {sys.executable!r} ended with status 3, its last words on stderr were:\n  no such table: ticks"
+    )
+
+
+# --- shutting down
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_server_that_is_shut_down_has_not_failed(seed: int) -> None:
+    """A publisher that works at that moment is stopped: its subscriber hears of the shutdown, and nobody of a fault."""
+    told: list[Exception] = []
+    service = Service()
+
+    @service.publisher("slow")
+    async def slow() -> AsyncIterator[bytes]:
+        while True:
+            await trio.sleep(1)
+            yield b"x"
+
+    async def read() -> None:
+        with pytest.raises(ConnectionLost, match="shutdown"):
+            async with subscribe("memory://test/slow") as stream:
+                async for _ in stream:
+                    pass
+
+    async def shut_down() -> None:
+        async with trio.open_nursery() as nursery:
+            async with serve(service, "memory://test", on_violation=told.append):
+                nursery.start_soon(read)
+                await trio.sleep(2.5)
+
+    run_virtual(shut_down, seed=seed)
+    assert told == []
+
+
+async def test_a_publisher_that_does_not_stop_is_cancelled_in_the_end(autojump_clock: trio.testing.MockClock) -> None:
+    """A connection that is over waits for the tasks of its publishers, and not for ever."""
+    with trio.fail_after(60):
+        async with serve(_stubborn(), "memory://test"), subscribe("memory://test/stubborn") as stream:
+            assert await anext(stream) == b"x"
+    assert trio.current_time() < 20
+
+
+def _stubborn() -> Service:
+    """A service with a publisher whose task goes on after the cancel."""
+
+    class Stubborn(Source[bytes]):
+        def attach(self, subscriber: Subscriber[bytes], scope: Scope) -> None:
+            scope.spawn(trio.sleep_forever, name="stubborn", stop=lambda: None)
+            single(b"x").attach(subscriber, scope)
+
+    service = Service()
+    service.publish("stubborn", Stubborn())
+    return service
+
+
+# --- what goes without waiting is sent at once
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+async def test_what_does_not_go_at_once_is_the_writer_s(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """A transport that takes a part of each message without waiting: the rest follows it, in order, and nothing else comes between."""
+    now = SocketConnection.send_now
+    monkeypatch.setattr(SocketConnection, "send_now", lambda connection, data: now(connection, data[:most]) if most else 0)
+    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+        for count in (1, 5, 200):
+            async with (
+                peer.subscribe(f"numbers/{count}", serializer="json") as stream,
+                peer.subscribe(f"numbers/{count}", serializer="json", demand=2) as other,
+            ):
+                assert [number async for number in stream] == list(range(count))
+                assert [number async for number in other] == list(range(count))
+
+
+@pytest.mark.parametrize("size", [64, 1000, 40_000])
+async def test_what_goes_at_once_needs_no_deadline(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """While the transport takes all there is, however much has gathered, nobody waits for it."""
+    service, at_once = Service(), []
+    now, send = SocketConnection.send_now, SocketConnection.send
+
+    @service.publisher("blocks")
+    async def blocks() -> AsyncIterator[bytes]:
+        for number in range(300_000 // size):
+            yield number.to_bytes(size, "big")
+
+    def counted(connection: SocketConnection, data: Bytes, /) -> int:
+        at_once.append(len(data))
+        return now(connection, data)
+
+    async def refused(connection: SocketConnection, data: Bytes, /) -> None:
+        assert len(data) == 0, "something had to wait"
+        await send(connection, data)
+
+    monkeypatch.setattr(SocketConnection, "send_now", counted)
+    monkeypatch.setattr(SocketConnection, "send", refused)
+    async with serve(service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+        async with peer.subscribe("blocks", demand=max(1, 40_000 // size)) as stream:
+            assert [int.from_bytes(block, "big") async for block in stream] == list(range(300_000 // size))
+    assert max(at_once) > 20_000
+
+
+@pytest.mark.parametrize("most", [0, 4097, 65_536])
+async def test_what_is_left_of_much_is_the_writer_s_as_well(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Parts of large elements among it: all of it arrives, in order."""
+    service = Service()
+    now = SocketConnection.send_now
+
+    @service.publisher("blocks/{size}")
+    async def blocks(size: int) -> AsyncIterator[bytes]:
+        for number in range(3_000_000 // size):
+            yield number.to_bytes(size, "big")
+
+    monkeypatch.setattr(SocketConnection, "send_now", lambda connection, data: now(connection, data[:most]) if most else 0)
+    async with serve(service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+        for size in (500, 300_000):
+            async with peer.subscribe(f"blocks/{size}", demand=1024) as stream:
+                assert [int.from_bytes(block, "big") async for block in stream] == list(range(3_000_000 // size))
+
+
+async def test_a_stream_of_one_takes_one_message_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to a subscriber, the element and the end go out together, at once: the writers have nothing to do."""
+    at_once: list[int] = []
+    now, send = SocketConnection.send_now, SocketConnection.send
+
+    def counted(connection: SocketConnection, data: Bytes, /) -> int:
+        at_once.append(len(data))
+        return now(connection, data)
+
+    async def refused(connection: SocketConnection, data: Bytes, /) -> None:
+        assert len(data) == 0, "the writer sent"
+        await send(connection, data)
+
+    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+        await peer.wait_accepted()
+        monkeypatch.setattr(SocketConnection, "send_now", counted)
+        monkeypatch.setattr(SocketConnection, "send", refused)
+        monkeypatch.setattr(_pump, "BURST_SECONDS", 60)  # on a machine that is busy, a burst of one may take too long for another one
+        for _ in range(20):  # in whichever order the scheduler takes reader, writer and publisher
+            async with peer.subscribe("numbers/1", serializer="json") as stream:
+                assert [number async for number in stream] == [0]
+        assert len(at_once) == 2 * 20
+
+
+async def test_a_transport_that_fails_at_once_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one does that fails when it sends: the subscriber hears of it, and nothing hangs."""
+
+    def broken(connection: SocketConnection, data: Bytes, /) -> int:
+        raise trio.BrokenResourceError
+
+    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server:
+        with trio.fail_after(2):
+            async with connect(server.addresses[0]) as peer:
+                await peer.wait_accepted()
+                monkeypatch.setattr(SocketConnection, "send_now", broken)
+                async with peer.subscribe("numbers/3", serializer="json") as stream:
+                    with pytest.raises(ConnectionLost):
+                        await anext(stream)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_interrupt_in_a_handler_ends_the_server_at_once(waits: bool) -> None:
+    """It ends all that could say goodbye: nobody waits for that, and the client hears that the connection is gone."""
+
+    class Interrupt(BaseException):
+        """As Ctrl+C, which would end the tests."""
+
+    service, lost = Service(), list[Exception]()
+
+    @service.request_response
+    async def handler(data: bytes) -> bytes:
+        if waits:
+            await trio.lowlevel.checkpoint()
+        raise Interrupt
+
+    async def ask(url: str) -> None:
+        try:
+            async with connect(url) as peer:
+                await peer.request_response(b"")
+        except ConnectionLost as error:
+            lost.append(error)
+
+    async def main() -> None:
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            with pytest.raises(Interrupt):
+                async with serve(service, "reactivesocket+memory://test") as server:
+                    nursery.start_soon(ask, server.addresses[0])
+                    await trio.sleep_forever()
+            assert trio.current_time() == began
+
+    run_virtual(main)
+    assert len(lost) == 1

@@ -1,0 +1,92 @@
+"""How a transport ended, in words."""
+
+import pytest
+import trio
+
+from penstock.api import ConnectionLost, LimitExceeded, Limits, PluginError
+from penstock.plugins import MessageConnection, PeerIdentity
+from penstock.runtime.connection._end_report import describe_transport_end, is_disconnect
+from penstock.session import CUT, CUT_EARLY
+
+
+class Ended(MessageConnection):
+    """A transport that has ended, with words of its own or without."""
+
+    def __init__(self, words: str | Exception | None = None) -> None:
+        super().__init__(peer=PeerIdentity(address="there"))
+        self.words = words
+
+    def farewell(self) -> str | None:
+        if isinstance(self.words, Exception):
+            raise self.words
+        return self.words
+
+    async def send(self, data: object, /) -> None: ...
+
+    async def receive(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    async def abort(self) -> None: ...
+
+
+def told(cause: Exception | None, words: str | Exception | None = None, *, was_open: bool = True) -> tuple[Exception, list[Exception]]:
+    """What is said of the end, and what the hook was told."""
+    faults: list[Exception] = []
+    return describe_transport_end(Ended(words), cause, was_open=was_open, limits=Limits(), on_violation=faults.append), faults
+
+
+def caused_by(cause: Exception) -> Exception:
+    """A broken stream, and why it is."""
+    broken = trio.BrokenResourceError()
+    broken.__cause__ = cause
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("cause", "words", "said"),
+    [
+        (None, None, CUT),
+        (None, "the child ended with status 3", f"{CUT}. The child ended with status 3"),
+        (trio.BrokenResourceError(), None, CUT),
+        (caused_by(OSError("no route")), None, f"{CUT}. The system says: no route"),
+        (caused_by(OSError("no route")), "the child ended", f"{CUT}. The child ended"),
+    ],
+)
+def test_a_peer_that_is_gone_is_a_lost_connection(cause: Exception | None, words: str | None, said: str) -> None:
+    """With what the transport knows of it, or else the system."""
+    error, faults = told(cause, words)
+    assert is_disconnect(cause)
+    assert (type(error), str(error), faults) == (ConnectionLost, said, [])
+
+
+def test_an_end_before_the_hello_says_so() -> None:
+    """Whoever connects may have found somebody who speaks another protocol."""
+    assert str(told(None, was_open=False)[0]) == CUT_EARLY
+
+
+def test_a_peer_that_takes_nothing_is_told_with_the_limit() -> None:
+    """Who reads that can raise it."""
+    assert "Limits.write_stall" in str(told(trio.TooSlowError())[0])
+
+
+def test_a_bound_of_the_transport_s_is_told_as_it_is() -> None:
+    """Its own words say which."""
+    error, _ = told(LimitExceeded("a message of 9 bytes", limit="max_message", value=8))
+    assert isinstance(error, ConnectionLost)
+    assert "a message of 9 bytes" in str(error)
+
+
+def test_what_no_transport_may_raise_is_the_transport_s_fault() -> None:
+    """Whoever wrote it must act."""
+    error, _ = told(ZeroDivisionError())
+    assert not is_disconnect(ZeroDivisionError())
+    assert isinstance(error, PluginError)
+    assert "Ended" in str(error)
+
+
+def test_a_farewell_that_raises_is_told_and_hides_nothing() -> None:
+    """The end is what counts."""
+    fault = ZeroDivisionError()
+    error, faults = told(None, fault)
+    assert (str(error), faults) == (CUT, [fault])

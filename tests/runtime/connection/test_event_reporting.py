@@ -1,0 +1,341 @@
+"""What observers among the plugins are told: each connection and each stream, once when it begins and once when it ends."""
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+
+from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, Subscriber, Subscription
+from penstock.plugins import ConnectionOpened, Outcome, PeerIdentity, StreamEnded, build_registry, hookimpl
+from penstock.runtime import Service, connect, serve, subscribe
+from penstock.runtime.connection._event_reporting import ConnectionEvents
+from tests.runtime._observer import Observer
+from tests.runtime._services import Census, named, numbers_service, raw_connection
+
+WHOLE_STORY = ["ConnectionOpened", "StreamOpened", "StreamEnded", "ConnectionClosed"]
+
+
+async def test_both_sides_are_told_of_a_connection_and_its_stream_in_order(url: str) -> None:
+    """Opened, begun, ended, closed: each once, with the same numbers throughout, the ends that each side has."""
+    here, there = Observer(), Observer()
+    async with serve(numbers_service(), url, registry=there.registry()) as server:
+        (address,) = server.addresses
+        async with connect(address, registry=here.registry()) as peer:
+            async with peer.subscribe("numbers/5", serializer="json", demand=2) as stream:
+                assert [number async for number in stream] == [0, 1, 2, 3, 4]
+    assert here.story() == there.story() == WHOLE_STORY
+    assert (here.opened[0].accepted, there.opened[0].accepted) == (False, True)
+    assert here.opened[0].address == there.opened[0].address == address
+    assert here.opened[0].dialect == "rsio"
+    assert here.opened[0].peer == peer.identity
+    for observer, outbound in ((here, False), (there, True)):
+        number = observer.opened[0].connection
+        assert number > 0
+        assert (observer.begun[0].connection, observer.begun[0].stream, observer.begun[0].publisher) == (number, 0, "numbers/5")
+        assert observer.begun[0].outbound is outbound
+        assert observer.ended == [
+            StreamEnded(connection=number, stream=0, outbound=outbound, outcome=Outcome.COMPLETED, elements=5, error=None)
+        ]
+        assert (observer.closed[0].connection, observer.closed[0].reason, observer.closed[0].error) == (number, "closed", None)
+    assert here.opened[0].connection != there.opened[0].connection
+
+
+async def test_what_is_only_counted_by_batches_and_pieces_is_counted_in_elements() -> None:
+    """Fixed sizes, packed or taken apart."""
+    service = Service()
+    service.publish("packed", [b"aabb", b"cc"], element_size=2)
+    here, there = Observer(), Observer()
+    async with serve(service, "memory://test", registry=there.registry()) as server:
+        async with connect(server.addresses[0], registry=here.registry()) as peer:
+            async with peer.subscribe("packed") as stream:
+                assert b"".join([piece async for piece in stream.buffers()]) == b"aabbcc"
+            async with peer.subscribe("packed") as stream:
+                assert [element async for element in stream] == [b"aa", b"bb", b"cc"]
+    assert [each.elements for each in here.ended] == [each.elements for each in there.ended] == [3, 3]
+
+
+class Plain(Subscriber[Any]):
+    """A subscriber that knows of single elements only."""
+
+    def __init__(self, most: int = 99) -> None:
+        self.got: list[Any] = []
+        self.over = trio.Event()
+        self._most = most
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._subscription = subscription
+        subscription.request(99)
+
+    def on_next(self, element: Any, /) -> None:
+        self.got.append(element)
+        if len(self.got) == self._most:
+            self._subscription.cancel()
+            self.over.set()
+
+    def on_error(self, error: BaseException, /) -> None:
+        self.over.set()
+
+    def on_complete(self, /) -> None:
+        self.over.set()
+
+
+@pytest.mark.parametrize(("size", "most"), [(0, 99), (2, 99), (2, 1)])
+async def test_a_subscriber_that_takes_elements_one_by_one_gets_them_one_by_one(size: int, most: int) -> None:
+    """Also when somebody watches; and none after it has cancelled."""
+    service = Service()
+    service.publish("pairs", [b"aa", b"bb", b"cc"], element_size=size)
+    here, plain = Observer(), Plain(most)
+    async with serve(service, "memory://test") as server, connect(server.addresses[0], registry=here.registry()) as peer:
+        peer.source("pairs").attach(plain)
+        await plain.over.wait()
+    assert plain.got == [b"aa", b"bb", b"cc"][:most]
+    assert [(each.elements, each.outcome) for each in here.ended] == [
+        (len(plain.got), Outcome.CANCELLED if most == 1 else Outcome.COMPLETED)
+    ]
+
+
+async def test_a_failure_is_told_with_its_exception_to_each_side_its_own() -> None:
+    """The side of the publisher sees what was raised; the other what crossed the wire."""
+    here, there = Observer(), Observer()
+    async with serve(numbers_service(), "memory://test", registry=there.registry(), on_violation=lambda _: None) as server:
+        async with connect(server.addresses[0], registry=here.registry()) as peer:
+            with pytest.raises(PublisherFailed):
+                async with peer.subscribe("failing", serializer="text") as stream:
+                    assert [element async for element in stream]
+    assert [(each.outcome, each.elements, type(each.error)) for each in here.ended] == [(Outcome.FAILED, 1, PublisherFailed)]
+    assert [(each.outcome, each.elements, type(each.error)) for each in there.ended] == [(Outcome.FAILED, 1, ValueError)]
+
+
+async def test_a_refusal_is_a_failure_to_who_asked_and_nothing_to_who_refused() -> None:
+    """What was refused had not begun there."""
+    here, there = Observer(), Observer()
+    async with serve(numbers_service(), "memory://test", registry=there.registry()) as server:
+        async with connect(server.addresses[0], registry=here.registry()) as peer:
+            with pytest.raises(Rejected):
+                async with peer.subscribe("nobody") as stream:
+                    await anext(stream)
+    assert [(each.outcome, type(each.error)) for each in here.ended] == [(Outcome.FAILED, Rejected)]
+    assert there.story() == ["ConnectionOpened", "ConnectionClosed"]
+
+
+async def test_a_stream_that_its_subscriber_leaves_is_cancelled_on_both_sides() -> None:
+    """With the elements that were."""
+    census = Census()
+    here, there = Observer(), Observer()
+    async with serve(numbers_service(census), "memory://test", registry=there.registry()) as server:
+        async with connect(server.addresses[0], registry=here.registry()) as peer:
+            async with peer.subscribe("endless", demand=4) as stream:
+                await anext(stream)
+            await census.wait_closed()
+    assert [each.outcome for each in here.ended] == [each.outcome for each in there.ended] == [Outcome.CANCELLED]
+    assert 1 <= here.ended[0].elements <= there.ended[0].elements
+
+
+async def test_a_stream_whose_connection_ends_is_lost_on_both_sides() -> None:
+    """And is told of before its connection is."""
+    here, there = Observer(), Observer()
+    async with serve(numbers_service(), "memory://test", registry=there.registry()) as server:
+        async with connect(server.addresses[0], registry=here.registry()) as peer:
+            stream = await peer.subscribe("endless", demand=4).__aenter__()
+            await anext(stream)
+        with pytest.raises(ConnectionLost):
+            while True:
+                await anext(stream)
+    assert [each.outcome for each in here.ended] == [each.outcome for each in there.ended] == [Outcome.LOST]
+    assert here.story() == there.story() == WHOLE_STORY
+
+
+async def test_a_goodbye_is_told_with_its_reason_to_both_sides(autojump_clock: trio.testing.MockClock) -> None:
+    """A server that shuts down says so."""
+    here, there = Observer(), Observer()
+    async with trio.open_nursery() as nursery:
+        leaving = trio.Event()
+
+        async def run_server() -> None:
+            async with serve(numbers_service(), "memory://test", registry=there.registry()):
+                await leaving.wait()
+
+        nursery.start_soon(run_server)
+        await trio.testing.wait_all_tasks_blocked()
+        async with connect("memory://test", registry=here.registry()) as peer:
+            await peer.wait_accepted()
+            leaving.set()
+            await trio.sleep(10)
+    assert (
+        [(each.reason, each.error) for each in here.closed] == [(each.reason, each.error) for each in there.closed] == [("shutdown", None)]
+    )
+
+
+async def test_a_connection_that_is_cut_is_told_with_the_error() -> None:
+    """Nobody said goodbye."""
+    there = Observer()
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()) as server:
+        raw = await raw_connection(nursery)
+        await raw.send(bytes.fromhex("010000"))
+        await raw.receive()
+        await raw.abort()
+        while server.peers:
+            await trio.lowlevel.checkpoint()
+    assert [(each.reason, type(each.error)) for each in there.closed] == [("lost", ConnectionLost)]
+
+
+async def test_a_peer_that_breaks_the_protocol_is_told_of_with_the_reason_that_it_got(autojump_clock: trio.testing.MockClock) -> None:
+    """A fixed token, and the error."""
+    there = Observer()
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()) as server:
+        raw = await raw_connection(nursery)
+        await raw.send(bytes.fromhex("010000 010000"))
+        while await raw.receive() is not None:
+            pass
+        await raw.abort()
+        while server.peers:
+            await trio.lowlevel.checkpoint()
+    ((reason, error),) = [(each.reason, each.error) for each in there.closed]
+    assert reason == "protocol:hello"
+    assert "broke the protocol" in str(error)
+
+
+async def test_a_stranger_is_no_connection(autojump_clock: trio.testing.MockClock) -> None:
+    """Who never said hello is told of neither when it comes nor when it goes."""
+    there = Observer()
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()):
+        raw = await raw_connection(nursery)
+        await raw.send(b"GET / HTTP/1.1\r\n\r\n")
+        while await raw.receive() is not None:
+            pass
+        await raw.abort()
+    assert there.events == []
+
+
+async def test_a_stream_that_ends_before_the_hello_was_none() -> None:
+    """Subscribed to at once, cancelled at once: the connection was not open yet."""
+    here = Observer()
+    async with serve(numbers_service(), "memory://test") as server:
+        async with connect(server.addresses[0], registry=here.registry()) as peer:
+            peer.source("endless").attach(Fickle())
+            late = Plain()
+            source = peer.source("endless")
+            source.attach(late)
+            late._subscription.cancel()
+            await peer.wait_accepted()
+    assert here.story() == ["ConnectionOpened", "ConnectionClosed"]
+
+
+class Fickle(Plain):
+    """A subscriber that changes its mind at once."""
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        subscription.cancel()
+        subscription.cancel()
+
+
+async def test_signals_after_a_cancel_reach_nobody() -> None:
+    """A decoder that fails cancels and tells its subscriber; the watch between them tells the end once."""
+    service = Service()
+    service.publish("bad", [b"1", b"x", b"2"])
+    here = Observer()
+    async with serve(service, "memory://test") as server, connect(server.addresses[0], registry=here.registry()) as peer:
+        with pytest.raises(ProtocolError):
+            async with peer.subscribe("bad", serializer="json") as stream:
+                assert [element async for element in stream]
+    assert [(each.outcome, each.elements) for each in here.ended] == [(Outcome.CANCELLED, 2)]
+
+
+async def test_who_listens_to_connections_alone_costs_streams_nothing() -> None:
+    """No object stands between a stream and its subscriber."""
+    opened: list[str] = []
+
+    class Meter:
+        @hookimpl
+        def penstock_connection_opened(self, event: ConnectionOpened) -> None:
+            opened.append(event.address)
+
+    registry = build_registry([Meter()])
+    service = Service()
+    seen: list[str] = []
+
+    @service.publisher("who")
+    async def who() -> AsyncIterator[bytes]:
+        yield b"me"
+
+    async with serve(service, "memory://test", registry=registry) as server, connect(server.addresses[0]) as peer:
+        plain = Plain()
+        peer.source("who").attach(plain)
+        seen.append(type(plain._subscription).__name__)
+        await plain.over.wait()
+    assert (opened, seen, plain.got) == (["memory://test"], ["ReceivingStream"], [b"me"])
+
+
+async def test_an_observer_that_raises_harms_no_connection(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """On either side, at every hook: the elements come, the goodbye is a goodbye, and the first failure of each hook is in the log."""
+
+    class Broken(Observer):
+        @hookimpl
+        def penstock_connection_opened(self) -> None:
+            raise RuntimeError("opened")
+
+        @hookimpl
+        def penstock_connection_closed(self) -> None:
+            raise RuntimeError("closed")
+
+        @hookimpl
+        def penstock_stream_opened(self) -> None:
+            raise RuntimeError("stream opened")
+
+        @hookimpl
+        def penstock_stream_ended(self) -> None:
+            raise RuntimeError("stream ended")
+
+    witness = Observer()
+    registry = build_registry([Broken(), witness])
+    assert registry.problems == ()
+    with caplog.at_level(logging.ERROR, "penstock.plugins"):
+        async with serve(numbers_service(), url, registry=registry) as server:
+            async with subscribe(named(server.addresses[0], "numbers/3"), serializer="json", registry=registry) as stream:
+                assert [number async for number in stream] == [0, 1, 2]
+    assert sorted(witness.story()) == sorted(2 * WHOLE_STORY)
+    assert {"opened", "closed", "stream opened", "stream ended"} == {
+        str(record.exc_info[1]) for record in caplog.records if record.exc_info
+    }
+    assert len(caplog.records) == 4
+
+
+def test_after_its_end_a_watched_subscriber_hears_nothing() -> None:
+    """Whatever still arrives, in whatever form, and whoever cancels again; the end is told once."""
+    here = Observer()
+    watch = ConnectionEvents(here.registry().events, address="memory://test", accepted=False)
+    watch.opened(PeerIdentity(address="memory://test"), "rsio")
+    plain, upstream = Plain(), Upstream()
+    subscribed = watch.subscribing(plain)
+    subscribed.on_subscribe(upstream)
+    subscribed.began(7, "numbers")
+    subscribed.on_element_size(2)
+    subscribed.on_next_packed(2, b"aabb")
+    subscribed.cancel()
+    subscribed.cancel()
+    subscribed.on_next(b"cc")
+    subscribed.on_next_many([b"cc"])
+    subscribed.on_next_packed(1, b"cc")
+    subscribed.on_subscribe(upstream)
+    subscribed.on_complete()
+    subscribed.on_error(ValueError())
+    subscribed.began(8, "numbers")
+    assert plain.got == [b"aa", b"bb"]
+    assert upstream.calls == [99, "cancel"]
+    assert [(each.stream, each.outcome, each.elements) for each in here.ended] == [(7, Outcome.CANCELLED, 2)]
+    assert len(here.begun) == 1
+
+
+class Upstream(Subscription):
+    """Writes down what is asked of it."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def request(self, n: int, /) -> None:
+        self.calls.append(n)
+
+    def cancel(self, /) -> None:
+        self.calls.append("cancel")

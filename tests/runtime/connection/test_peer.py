@@ -1,0 +1,167 @@
+"""The peer as a program sees it."""
+
+from time import monotonic
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+import penstock
+from penstock.api import ConnectionLost, ProtocolError, Subscription, UsageError
+from penstock.builtin import JsonSerializer
+from penstock.runtime import Service, connect, serve
+from penstock.runtime.connection import _remote_stream
+from penstock.runtime.connection._peer import _Decoder
+from penstock.testing import ManualSubscriber
+from tests.runtime._services import numbers_service
+
+
+async def test_a_peer_says_who_it_is_and_whether_it_is_there() -> None:
+    """Before and after the end."""
+    async with serve(numbers_service(), "memory://test") as server:
+        async with connect(server.addresses[0]) as peer:
+            await peer.wait_accepted()
+            assert peer.is_connected
+            assert "memory" in peer.identity.address
+            assert repr(peer).startswith("<peer ")
+        assert not peer.is_connected
+        assert repr(peer).endswith(", gone>")
+        with pytest.raises(ConnectionLost):
+            await peer.wait_accepted()
+
+
+async def test_a_stream_on_a_connection_that_is_gone_fails_at_once() -> None:
+    """It says why."""
+    async with serve(numbers_service(), "memory://test") as server:
+        async with connect(server.addresses[0]) as peer:
+            pass
+        async with peer.subscribe("endless") as stream:
+            with pytest.raises(ConnectionLost, match="closed the connection"):
+                await anext(stream)
+
+
+@pytest.mark.parametrize(("name", "says"), [("", "give the publisher's name"), ("\udcff", "half a character"), ("é" * 600, "1200 bytes")])
+async def test_a_name_that_the_peer_would_hang_up_on_is_refused_here(name: str, says: str) -> None:
+    """The connection and its other streams go on."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        with pytest.raises(UsageError, match=says):
+            peer.subscribe(name)
+        async with peer.subscribe("numbers/1", serializer="json") as stream:
+            assert [number async for number in stream] == [0]
+
+
+async def test_a_subscription_is_opened_once() -> None:
+    """A second time is a mistake that says what to do."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        opening = peer.subscribe("endless")
+        async with opening:
+            pass
+        with pytest.raises(UsageError, match="opened before"):
+            async with opening:
+                pass
+
+
+async def test_a_peers_publisher_is_a_source() -> None:
+    """For pipes and sinks; each subscription is a stream of its own."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        source = peer.source("numbers/3", serializer="json")
+        assert "numbers/3" in repr(source)
+        assert await penstock.collect(source) == await penstock.collect(source) == [0, 1, 2]
+
+
+async def test_a_decoder_that_fails_cancels_over_there_and_is_heard_once() -> None:
+    """What was under way behind the bad element is dropped."""
+    service = Service()
+    service.publish("mixed", [b"1", b"x", b"2"])
+    async with serve(service, "memory://test") as server, connect(server.addresses[0]) as peer:
+        async with peer.subscribe("mixed", serializer="json") as stream:
+            assert await anext(stream) == 1
+            with pytest.raises(ProtocolError):
+                await anext(stream)
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+
+
+def test_after_a_cancel_a_decoder_lets_nothing_through() -> None:
+    """Not even bytes that it could not read; and it is cancelled once."""
+    subscriber, upstream = ManualSubscriber(), Counting()
+    decoder = _Decoder(subscriber, JsonSerializer())
+    decoder.on_subscribe(upstream)
+    decoder.on_next(b"1")
+    decoder.cancel()
+    decoder.cancel()
+    decoder.on_next(b"no json")
+    decoder.on_error(ValueError())
+    decoder.on_complete()
+    decoder.on_subscribe(upstream)
+    assert upstream.cancels == 1
+    assert subscriber.elements == [1]
+
+
+class Counting(Subscription):
+    """Counts cancels."""
+
+    def __init__(self) -> None:
+        self.cancels = 0
+
+    def request(self, n: int, /) -> None:
+        pass
+
+    def cancel(self, /) -> None:
+        self.cancels += 1
+
+
+@pytest.mark.parametrize(("data", "says"), [(5, "is 'int'; give bytes"), (None, "is 'NoneType'"), ("\ud800", r"'\\ud800' cannot be")])
+async def test_what_is_no_data_is_refused_before_anything_is_sent(data: Any, says: str) -> None:
+    """Five is not five zero bytes."""
+    async with serve(Service(), "memory://test") as server, connect(f"reactivesocket+{server.addresses[0]}") as peer:
+        with pytest.raises(UsageError, match=says):
+            await peer.request_response(data)
+        with pytest.raises(UsageError, match=says):
+            await peer.fire_and_forget(data)
+        with pytest.raises(UsageError, match=says):
+            peer.request_stream(data)
+
+
+async def test_the_block_around_a_stream_checkpoints_whatever_happens_in_it() -> None:
+    """A loop over nothing but such blocks lets others run, and can be cancelled."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        with trio.testing.assert_checkpoints():
+            async with peer.subscribe("numbers/1"):
+                pass
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            async with peer.subscribe("numbers/1"):
+                pytest.fail("entered although it was cancelled")
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(0.0, False), (1.0, True)])
+@pytest.mark.parametrize("to_the_end", [False, True])
+async def test_leaving_waits_unless_the_reader_has_just_waited(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, waits: bool, to_the_end: bool
+) -> None:
+    """Others had their turn then: a question with one answer should not pay for another one."""
+    now, turns = monotonic(), 0
+    monkeypatch.setattr("penstock.core._stream._now", lambda: now)
+    monkeypatch.setattr(_remote_stream, "monotonic", lambda: now + seconds)
+
+    class RoundRobin(trio.abc.Instrument):
+        def before_task_step(self, task: trio.lowlevel.Task) -> None:
+            nonlocal turns
+            turns += task is me
+
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        me = trio.lowlevel.current_task()
+        opening = peer.subscribe("numbers/1", serializer="json")
+        stream = await opening.__aenter__()
+        assert await anext(stream) == 0
+        if to_the_end:
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+        instrument = RoundRobin()
+        trio.lowlevel.add_instrument(instrument)
+        turns = 0
+        await opening.__aexit__(None, None, None)
+        trio.lowlevel.remove_instrument(instrument)
+        assert turns == waits

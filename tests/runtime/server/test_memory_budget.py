@@ -1,0 +1,215 @@
+"""The memory budget of a server: who waits, who is refused, who is cut."""
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+import trio
+
+from penstock.api import ConnectionLost, Limits
+from penstock.plugins import Connection
+from penstock.protocols import rsio
+from penstock.runtime import Peer, Service, connect, serve
+from penstock.runtime.server._memory_budget import MemoryBudget
+from tests.runtime._services import numbers_service, raw_connection
+
+HELLO = bytes.fromhex("010000")
+
+
+class Fake:
+    """A connection that holds what it is told to, and lets go of it when it is cut."""
+
+    def __init__(self, budget: MemoryBudget, size: int = 0) -> None:
+        self.size = size
+        self.asked = 0
+        self.cuts = 0
+        budget.join(self)
+
+    def held(self) -> int:
+        self.asked += 1
+        return self.size
+
+    def cut(self, held: int, budget: int, /) -> None:
+        assert (held, budget) == (self.size, 1000)
+        self.cuts += 1
+        self.size = 0
+
+
+@pytest.mark.parametrize(
+    ("size", "tight", "full", "cuts"),
+    [(799, 0, 0, 0), (800, 1, 0, 0), (899, 1, 0, 0), (900, 1, 1, 0), (949, 1, 1, 0), (950, 0, 0, 1)],
+)
+def test_each_mark_is_where_it_should_be(size: int, tight: int, full: int, cuts: int) -> None:
+    """Eighty, ninety, ninety-five per cent of a thousand bytes."""
+    budget = MemoryBudget(1000)
+    holder = Fake(budget, size)
+    budget.survey()
+    assert (budget.is_tight, budget.is_full, holder.cuts) == (tight, full, cuts)
+
+
+def test_who_holds_most_is_cut_and_no_more_than_must_be() -> None:
+    """In the order of what they hold, until it is less than 95 %; nobody is cut twice."""
+    budget = MemoryBudget(1000)
+    sizes = [100, 500, 300, 200, 0]
+    holders = [Fake(budget, size) for size in sizes]
+    budget.survey()
+    assert [holder.cuts for holder in holders] == [0, 1, 0, 0, 0]
+    holders[1].size = 500  # it had more that it could not let go of at once
+    budget.survey()
+    assert [holder.cuts for holder in holders] == [0, 1, 1, 0, 0]
+
+
+def test_bytes_that_move_are_cheap_until_they_may_matter() -> None:
+    """A quarter of what is left below the first mark, and everybody is asked; who has left is not."""
+    budget = MemoryBudget(1000)
+    holder, gone = Fake(budget, 400), Fake(budget, 900)
+    budget.leave(gone)
+    for _ in range(199):
+        budget.moved(1)
+    assert holder.asked == 0
+    budget.moved(1)
+    assert (holder.asked, gone.asked) == (1, 0)
+    budget.moved(99)
+    assert holder.asked == 1
+    budget.moved(1)
+    assert holder.asked == 2
+
+
+async def test_only_who_holds_more_than_its_share_waits(autojump_clock: trio.testing.MockClock) -> None:
+    """And goes on as soon as there is relief, whoever brings it."""
+    budget = MemoryBudget(1000)
+    greedy, modest = Fake(budget, 810), Fake(budget, 10)
+    budget.survey()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(budget.watch)
+        with trio.fail_after(0.01):
+            await budget.wait_for_room(modest)
+        with trio.move_on_after(10) as waiting:
+            await budget.wait_for_room(greedy)
+        assert waiting.cancelled_caught
+        greedy.size = 700
+        with trio.fail_after(0.06):
+            await budget.wait_for_room(greedy)
+        nursery.cancel_scope.cancel()
+
+
+async def test_nobody_is_asked_while_memory_is_not_tight(autojump_clock: trio.testing.MockClock) -> None:
+    """For hours; while it is, twenty times a second."""
+    budget = MemoryBudget(1000)
+    holder = Fake(budget, 700)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(budget.watch)
+        await trio.sleep(10_000)
+        assert holder.asked == 0
+        holder.size = 850
+        budget.moved(200)
+        await trio.sleep(1.01)
+        assert holder.asked == 1 + 20
+        holder.size = 700
+        await trio.sleep(10_000)
+        assert holder.asked == 1 + 20 + 1
+        nursery.cancel_scope.cancel()
+
+
+# --- over a server
+
+
+async def _hog(nursery: trio.Nursery) -> Connection:
+    raw = await raw_connection(nursery)
+    await raw.send(HELLO)
+    return raw
+
+
+def _reading_service() -> Service:
+    service = numbers_service()
+
+    @service.publisher("large")
+    async def large() -> AsyncIterator[bytes]:
+        while True:
+            yield bytes(20_000)
+
+    return service
+
+
+async def _until_closed(raw: Connection) -> bytes:
+    heard = bytearray()
+    with trio.fail_after(60):
+        try:
+            while (data := await raw.receive()) is not None:
+                heard += data
+        except trio.BrokenResourceError:
+            pass
+    return bytes(heard)
+
+
+async def test_the_connection_that_holds_most_is_cut_and_the_others_go_on(autojump_clock: trio.testing.MockClock) -> None:
+    """It is told `limit:memory`, the server tells who must know, and a peer that reads is served as before."""
+    told: list[Exception] = []
+    limits = replace(Limits(), memory_budget=100_000, max_element=50_000)
+    async with (
+        trio.open_nursery() as nursery,
+        serve(_reading_service(), "memory://test", limits=limits, on_violation=told.append) as server,
+    ):
+        async with connect(server.addresses[0]) as peer, peer.subscribe("numbers/100000", serializer="json", demand=2) as canary:
+            await anext(canary)
+            hog = await _hog(nursery)
+            for each in range(8):
+                await hog.send(b"\x10\x05large" + bytes([each, 100]))
+            await trio.sleep(0.1)
+            heard = await _until_closed(hog)
+            assert heard.endswith(b"\x03\x0climit:memory")
+            assert len(told) == 1
+            assert "memory_budget" in str(told[0])
+            for _ in range(50):
+                await anext(canary)
+            await hog.abort()
+
+
+async def test_while_memory_is_full_nobody_is_accepted(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closed at once; when there is room again, so is the door."""
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test") as server:
+        monkeypatch.setattr(server._budget, "is_full", True)
+        refused = await _hog(nursery)
+        assert await _until_closed(refused) == b""
+        monkeypatch.setattr(server._budget, "is_full", False)
+        welcome = await _hog(nursery)
+        assert (await welcome.receive() or b"")[:1] == b"\x02"
+        for each in (refused, welcome):
+            await each.abort()
+
+
+async def test_however_many_connections_hold_what_they_may_the_budget_holds(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirty peers send elements that never end, and never read what they asked for: at no moment more than the budget is held."""
+    limits = replace(Limits(), memory_budget=1_000_000, max_element=200_000, partial_age=1e9, write_stall=1e9)
+    part = rsio.encode(rsio.OnNextPart(subscriber=0, element=0, data=bytes(5000)))
+    held: list[int] = []
+
+    async def attack(raw: Connection, peer: Peer) -> None:
+        async with peer.subscribe("parts", demand=5) as parts:
+            with suppress(trio.BrokenResourceError), trio.move_on_after(20):
+                await raw.send(rsio.encode(rsio.OnSubscribe(subscriber=0)) + b"\x10\x05large\x00\x64")
+                for _ in range(39):
+                    await raw.send(part)
+                    held.append(sum(holder.held() for holder in server._budget._holders))
+            await raw.abort()
+            with suppress(ConnectionLost):
+                await anext(parts)
+
+    async with (
+        trio.open_nursery() as nursery,
+        serve(_reading_service(), "memory://test", limits=limits, on_violation=lambda _: None) as server,
+    ):
+        hogs = []
+        for each in range(30):
+            raw = await _hog(nursery)
+            while len(server.peers) <= each:
+                await trio.lowlevel.checkpoint()
+            hogs.append((raw, server.peers[-1]))
+        for raw, peer in hogs:
+            nursery.start_soon(attack, raw, peer)
+        await trio.sleep(30)
+        assert server._budget.is_tight is server._budget.is_full is False
+    assert 800_000 < max(held) < 1_000_000

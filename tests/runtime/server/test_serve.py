@@ -1,0 +1,319 @@
+"""`serve`: an accept loop that nobody can take down, and a shutdown within its deadline."""
+
+from dataclasses import replace
+from typing import Any
+from weakref import ref
+
+import pytest
+import trio
+
+from penstock.api import ConnectionLost, Limits, UsageError
+from penstock.builtin import MemoryTransport
+from penstock.plugins import ByteConnection, Connection, Listener
+from penstock.runtime import Service, connect, serve, subscribe
+from penstock.runtime.connection._connection import ConnectionTask
+from penstock.runtime.server._serve import AcceptRate
+from penstock.testing import is_dropped
+from tests.runtime._services import Census, numbers_service, raw_connection
+
+
+async def test_a_server_that_leaves_says_goodbye(url: str) -> None:
+    """The subscriber learns why; the block of the server ends, though somebody still reads."""
+    reading = trio.Event()
+    left = trio.Event()
+
+    async def serve_until_read() -> None:
+        async with serve(numbers_service(), url) as server:
+            nursery.start_soon(read, server.addresses[0])
+            await reading.wait()
+        left.set()
+
+    async def read(address: str) -> None:
+        with pytest.raises(ConnectionLost, match="shutdown"):
+            async with connect(address) as peer, peer.subscribe("endless", demand=2) as stream:
+                async for _ in stream:
+                    reading.set()
+                    await trio.lowlevel.checkpoint()
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_until_read)
+            await left.wait()
+
+
+async def test_a_shutdown_is_no_fault_of_the_publishers_that_it_stops(autojump_clock: trio.testing.MockClock) -> None:
+    """They are stopped because the server leaves; nothing is reported, whatever the order in which tasks are cancelled."""
+    told: list[BaseException] = []
+    async with trio.open_nursery() as nursery:
+
+        async def read(address: str) -> None:
+            with pytest.raises(ConnectionLost):
+                async with subscribe(f"{address}/endless", demand=2) as stream:
+                    async for _ in stream:
+                        await trio.sleep(1)
+
+        for _ in range(20):
+            async with serve(numbers_service(), "memory://test", on_violation=told.append) as server:
+                nursery.start_soon(read, server.addresses[0])
+                await trio.sleep(3)
+    assert told == []
+
+
+class OneGuest(Listener):
+    """Accepts one connection, and says that no other can come."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.addresses = listener.addresses
+        self._listener: Listener = listener
+        self._is_full = False
+
+    async def accept(self) -> Connection:
+        if self._is_full:
+            await trio.lowlevel.checkpoint()
+            raise trio.EndOfChannel
+        self._is_full = True
+        return await self._listener.accept()
+
+    async def aclose(self) -> None:
+        await self._listener.aclose()
+
+
+async def test_it_is_over_when_nobody_is_there_and_nobody_can_come(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where anybody may come at any time; not while the only guest is there."""
+    listen = MemoryTransport.listen
+
+    async def listen_for_one(*arguments: Any, **named: Any) -> Listener:
+        return OneGuest(await listen(*arguments, **named))
+
+    async with serve(numbers_service(), "memory://test") as server:
+        with trio.move_on_after(10) as patience:
+            await server.wait_over()
+        assert patience.cancelled_caught
+    monkeypatch.setattr(MemoryTransport, "listen", listen_for_one)
+    async with serve(numbers_service(), "memory://test") as server:
+        async with connect("memory://test") as peer:
+            await peer.wait_accepted()
+            with trio.move_on_after(10) as patience:
+                await server.wait_over()
+            assert patience.cancelled_caught
+        await server.wait_over()
+        assert server.peers == ()
+
+
+async def test_a_cancelled_server_ends_within_its_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    """Even where a peer never answers its goodbye: in virtual time, to the second."""
+    census = Census()
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as scope:
+            async with serve(numbers_service(census), "memory://test"):
+                raw = await raw_connection(nursery)
+                await raw.send(bytes.fromhex("010000") + b"\x10\x07endless\x00\x05")
+                await trio.sleep(0.1)
+                assert census.opened == 1
+                scope.cancel()
+        assert trio.current_time() < 10
+        assert census.closed == census.opened == 1
+        await raw.abort()
+
+
+async def test_what_says_no_hello_is_bounded_in_number(autojump_clock: trio.testing.MockClock) -> None:
+    """Two strangers are heard, the third is hung up on; when one of them has said hello, its place is free."""
+    limits = replace(Limits(), max_pending_handshakes=2)
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", limits=limits):
+        first, second = [await raw_connection(nursery) for _ in range(2)]
+        third = await raw_connection(nursery)
+        with trio.fail_after(1):
+            assert await third.receive() is None
+        await first.send(bytes.fromhex("010000"))
+        assert await first.receive() == bytes.fromhex("02000101")
+        fourth = await raw_connection(nursery)
+        await fourth.send(bytes.fromhex("010000"))
+        assert await fourth.receive() == bytes.fromhex("02000101")
+        for connection in (first, second, third, fourth):
+            await connection.abort()
+
+
+async def test_a_stranger_that_stays_silent_is_hung_up_on_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    """With a goodbye that says why."""
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test"):
+        silent = await raw_connection(nursery)
+        assert await silent.receive() == b"\x03\x0flimit:handshake"
+        assert trio.current_time() == pytest.approx(10.0, abs=0.1)
+        await silent.abort()
+
+
+async def test_connections_are_bounded_in_number(autojump_clock: trio.testing.MockClock) -> None:
+    """One more is closed at once; when one has gone, there is room again."""
+    limits = replace(Limits(), max_connections=1)
+    async with serve(numbers_service(), "memory://test", limits=limits) as server:
+        async with connect(server.addresses[0]) as peer:
+            await peer.wait_accepted()
+            async with connect(server.addresses[0]) as refused:
+                with pytest.raises(ConnectionLost):
+                    await refused.wait_accepted()
+        await trio.sleep(5)
+        async with connect(server.addresses[0]) as again:
+            await again.wait_accepted()
+        assert "connections" in repr(server)
+
+
+async def test_connections_from_one_address_are_bounded() -> None:
+    """One address cannot take all the places."""
+    limits = replace(Limits(), max_connections_per_address=1)
+    async with serve(numbers_service(), "tcp://127.0.0.1:0", limits=limits) as server, connect(server.addresses[0]) as peer:
+        await peer.wait_accepted()
+        async with connect(server.addresses[0]) as refused:
+            with pytest.raises(ConnectionLost):
+                await refused.wait_accepted()
+
+
+def test_accepting_has_a_pace() -> None:
+    """A second's worth at once, then one after the other; and all of it again after a second of quiet."""
+    pace = AcceptRate(10)
+    assert sum(pace.count(0.0) for _ in range(10)) == pytest.approx(0)
+    assert pace.count(0.0) == pytest.approx(0.1)
+    assert pace.count(0.1) == pytest.approx(0.1)
+    assert sum(pace.count(50.0) for _ in range(10)) == pytest.approx(0)
+    assert pace.count(50.0) == pytest.approx(0.1)
+
+
+class Odd(Listener):
+    """A listener that fails as it was told, and then has nobody left."""
+
+    def __init__(self, url: Any, *raised: BaseException) -> None:
+        self.addresses = (url,)
+        self._raised = list(raised)
+        self.is_closed = False
+
+    async def accept(self) -> Connection:
+        await trio.lowlevel.checkpoint()
+        raise self._raised.pop(0) if self._raised else trio.EndOfChannel
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.is_closed = True
+
+
+async def test_a_system_that_is_out_of_files_gets_a_pause(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is told, the loop goes on; a listener that nobody can come to any more ends quietly."""
+    told: list[Exception] = []
+    made: list[Odd] = []
+
+    async def listen(self: Any, url: Any, **_: Any) -> Odd:
+        await trio.lowlevel.checkpoint()
+        made.append(Odd(url, OSError(24, "too many open files")))
+        return made[0]
+
+    monkeypatch.setattr(MemoryTransport, "listen", listen)
+    async with serve(numbers_service(), "memory://test", on_violation=told.append):
+        await trio.sleep(1)
+    assert [type(error) for error in told] == [OSError]
+    assert made[0].is_closed
+
+
+async def test_a_broken_listener_takes_no_other_down(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it raises when it accepts, and when it is closed, is told; who listens at another URL accepts, and is closed."""
+    told: list[Exception] = []
+    original = MemoryTransport.listen
+
+    class Broken(Odd):
+        async def aclose(self) -> None:
+            await super().aclose()
+            raise KeyError("closing")
+
+    async def listen(self: Any, url: Any, **options: Any) -> Listener:
+        return Broken(url, ValueError("accepting")) if url.host == "broken" else await original(self, url, **options)
+
+    monkeypatch.setattr(MemoryTransport, "listen", listen)
+    async with serve(numbers_service(), "memory://broken", "memory://test", on_violation=told.append) as server:
+        await trio.sleep(1)
+        async with subscribe(f"{server.addresses[1]}/endless", demand=2) as stream:
+            assert await anext(stream)
+    assert [type(error) for error in told] == [ValueError, KeyError]
+    with pytest.raises(ConnectionLost):
+        async with subscribe("memory://test/endless") as stream:
+            await anext(stream)
+
+
+async def test_a_fault_of_one_connection_takes_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told; the server serves the next one."""
+    told: list[Exception] = []
+    broken = [KeyError("ours")]
+
+    async def run(self: ConnectionTask) -> None:
+        if broken:
+            raise broken.pop()
+        await original(self)
+
+    original = ConnectionTask.run
+    async with serve(numbers_service(), "memory://test", on_violation=told.append) as server:
+        async with trio.open_nursery() as nursery:
+            monkeypatch.setattr(ConnectionTask, "run", run)
+            raw = await raw_connection(nursery)
+            assert await raw.receive() is None
+            await raw.abort()
+        async with subscribe(f"{server.addresses[0]}/numbers/2", serializer="json") as stream:
+            assert [number async for number in stream] == [0, 1]
+    assert len(told) == 1
+
+
+async def test_a_handshake_that_fails_or_never_ends_is_the_clients_own_affair(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is told, nothing is left, and the time for it is bounded."""
+    told: list[Exception] = []
+    async with serve(numbers_service(), "memory://test", on_violation=told.append) as server, trio.open_nursery() as nursery:
+        for shake in (_refuse, _hang):
+            raw = await raw_connection(nursery)
+            monkeypatch.setattr(ByteConnection, "handshake", shake)
+            with trio.fail_after(6):
+                assert await raw.receive() is None
+            await raw.abort()
+        assert server.peers == ()
+    assert told == []
+
+
+async def _refuse(self: Connection, nursery: trio.Nursery) -> None:
+    await trio.lowlevel.checkpoint()
+    raise ConnectionLost("no certificate")
+
+
+async def _hang(self: Connection, nursery: trio.Nursery) -> None:
+    await trio.sleep_forever()
+
+
+async def test_a_server_that_cannot_listen_everywhere_listens_nowhere() -> None:
+    """What was opened already is closed again, and the error is bare."""
+    with pytest.raises(UsageError, match="somebody listens"):
+        async with serve(Service(), "memory://a", "memory://a"):
+            pass
+    with pytest.raises(ConnectionLost, match="nobody listens"):
+        async with connect("memory://a"):
+            pass
+
+
+async def test_a_server_holds_on_to_nothing_of_a_connection_that_is_over(autojump_clock: trio.testing.MockClock) -> None:
+    """Not even of the last one, while it waits for the next: a connection over TLS has buffers of its own."""
+    async with serve(numbers_service(), "memory://test") as server:
+        async with connect("memory://test") as peer:
+            await peer.wait_accepted()
+            connection = ref(server.peers[0]._conversation.connection)
+        await trio.sleep(5)
+        assert server.peers == ()
+        assert is_dropped(connection)
+
+
+async def test_a_stranger_is_no_peer_yet(autojump_clock: trio.testing.MockClock) -> None:
+    """A server speaks to nobody who has said no hello: a subscribe before that would end the connection, and by the server's fault."""
+    async with trio.open_nursery() as nursery, serve(Service(), "memory://test") as server:
+        raw = await raw_connection(nursery)
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.peers == ()
+        await raw.send(bytes.fromhex("010000"))
+        assert await raw.receive() == bytes.fromhex("02000101")
+        (peer,) = server.peers
+        async with peer.subscribe("x", demand=1):
+            assert await raw.receive() == bytes.fromhex("1001780001")
+        await raw.abort()

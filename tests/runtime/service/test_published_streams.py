@@ -1,0 +1,316 @@
+"""What a peer may see of a service: refusals in one form of words, failures that keep their secrets, serializers."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from penstock.api import Limits, ProtocolError, PublicError, PublisherFailed, Rejected, Subscriber, Subscription, UsageError
+from penstock.core import Scope, Source
+from penstock.plugins import PeerIdentity
+from penstock.protocols import reactivesocket
+from penstock.runtime import Service, connect, serve
+from penstock.testing import ManualPublisher
+from tests.runtime._services import numbers_service, raw_connection
+
+
+async def test_a_publishers_failure_is_raised_from_the_loop_and_keeps_its_secrets() -> None:
+    """Its text crosses only where it was meant to; on its own side everything is told."""
+    told: list[Exception] = []
+    async with serve(numbers_service(), "memory://test", on_violation=told.append) as server, connect(server.addresses[0]) as peer:
+        with pytest.raises(PublisherFailed, match=r"^the publisher failed: why is in the log"):
+            async with peer.subscribe("failing", serializer="text") as stream:
+                assert [element async for element in stream]
+        assert [str(each) for each in told] == ["a secret"]
+        with pytest.raises(PublisherFailed, match=r"^out of stock$"):
+            async with peer.subscribe("honest", serializer="text") as stream:
+                assert [element async for element in stream]
+
+
+@pytest.mark.parametrize("name", ["nobody", "numbers", "numbers/x", "numbers/1?stop=3", "numbers/1/2", "numbers/1?count=2"])
+async def test_names_that_lead_nowhere_are_all_refused_in_the_same_words(name: str) -> None:
+    """Nobody can probe for names."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        with pytest.raises(Rejected, match=r"refused this stream: no such publisher: "):
+            async with peer.subscribe(name, serializer="json") as stream:
+                await anext(stream)
+
+
+async def test_a_publisher_may_know_who_asks() -> None:
+    """By annotation."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        async with peer.subscribe("who", serializer="text") as stream:
+            assert "memory" in await anext(stream)
+
+
+async def test_a_wrong_serializer_fails_that_stream_only() -> None:
+    """The connection goes on."""
+    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        with pytest.raises(ProtocolError, match="not JSON"):
+            async with peer.subscribe("endless", serializer="json") as stream:
+                await anext(stream)
+        async with peer.subscribe("numbers/2", serializer="json") as stream:
+            assert [number async for number in stream] == [0, 1]
+
+
+class Plain(Source[Any]):
+    """Signals `element` when it is asked, and tells its subscriber what that raises."""
+
+    def __init__(self, element: object) -> None:
+        self.element = element
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None) -> None:
+        source = self
+
+        class Asked(Subscription):
+            def request(self, n: int, /) -> None:
+                try:
+                    subscriber.on_next(source.element)
+                except ValueError as error:
+                    subscriber.on_error(error)
+
+            def cancel(self, /) -> None: ...
+
+        subscriber.on_subscribe(Asked())
+
+
+@pytest.mark.parametrize("size", [0, 4])
+@pytest.mark.parametrize("element", [5, "text", None, [b"x"]])
+async def test_what_is_no_bytes_fails_a_request_and_says_so_here(element: object, size: int) -> None:
+    """Whoever waits for the answer is never left waiting."""
+    told: list[BaseException] = []
+    service = Service()
+    service.publish("plain", [element], element_size=size)
+
+    @service.request_response
+    async def answer(data: bytes) -> Any:
+        return element
+
+    async with serve(service, "memory://r", on_violation=told.append) as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+        for data in ("plain", "the handler"):
+            with pytest.raises(PublisherFailed, match="the publisher failed"):
+                await peer.request_response(data)
+    assert [type(error) for error in told] == [UsageError] * 2
+
+
+async def test_an_element_that_cannot_be_taken_fails_a_request_through_who_signals_it() -> None:
+    """The answer counts as given only when it was taken."""
+
+    class Thorny(bytes):
+        def __getitem__(self, _: object) -> Any:
+            raise ValueError("no part of me")
+
+    told: list[BaseException] = []
+    service = Service()
+    service.publish("thorny", Plain(Thorny(b"1234")), element_size=4)
+    async with serve(service, "memory://r", on_violation=told.append) as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+        with pytest.raises(PublisherFailed):
+            await peer.request_response("thorny")
+    assert [str(error) for error in told] == ["no part of me"]
+
+
+async def test_what_needs_no_answer_is_dropped_where_there_are_too_many() -> None:
+    """Those that run count as streams do, and their places are free again when they have ended."""
+    heard: list[bytes] = []
+    go = trio.Event()
+    service = Service()
+
+    @service.fire_and_forget
+    async def note(data: bytes, peer: PeerIdentity) -> None:
+        heard.append(data)
+        await go.wait()
+
+    limits = replace(Limits(), max_subscriptions=2)
+    async with serve(service, "memory://r", limits=limits) as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+        for number in range(4):
+            await peer.fire_and_forget(str(number))
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(Rejected, match="refused"):
+            await peer.request_response("note")
+        go.set()
+        await trio.testing.wait_all_tasks_blocked()
+        await peer.fire_and_forget("last")
+        await trio.testing.wait_all_tasks_blocked()
+    assert sorted(heard[:2]) == [b"0", b"1"]  # each is a task of its own
+    assert heard[2:] == [b"last"]
+
+
+@pytest.mark.parametrize("place", ["memory://r", "memory-framed://r"])
+@pytest.mark.parametrize("behind", [0, 1, 50], ids=["nothing", "a request", "many"])
+async def test_a_setup_function_is_not_waited_for_when_its_client_is_gone(
+    autojump_clock: trio.testing.MockClock, place: str, behind: int
+) -> None:
+    """It is cancelled at once, whatever the client has asked for in the meantime: none of that is done."""
+    seen: list[str] = []
+
+    async def setup(data: bytes) -> bool:
+        try:
+            await trio.sleep_forever()
+        finally:
+            seen.append("cancelled")
+        return True
+
+    service = Service(setup=setup)
+
+    @service.request_response
+    async def asked(data: bytes) -> bytes:
+        seen.append("asked")
+        return data
+
+    async with serve(service, f"reactivesocket+{place}") as server, trio.open_nursery() as nursery:
+        connection = await raw_connection(nursery, place)
+        frames = [reactivesocket.Setup(), *(reactivesocket.RequestResponse(stream_id=1 + 2 * each) for each in range(behind))]
+        for frame in frames:
+            await connection.send(reactivesocket.encode(frame, framed=connection.framed))
+            await trio.testing.wait_all_tasks_blocked()
+        await connection.abort()
+        await trio.testing.wait_all_tasks_blocked()
+        assert seen == ["cancelled"]
+        assert server.peers == ()
+        await trio.sleep(0.1)
+        assert not server._connections
+
+
+@pytest.mark.parametrize("place", ["memory://r", "memory-framed://r"])
+async def test_what_is_asked_while_it_is_examined_who_asks_is_done_in_its_order_afterwards(place: str) -> None:
+    """However it was cut, and what comes later as well; more than may wait stays where it is until then."""
+    let_in, heard_all, seen = trio.Event(), trio.Event(), []
+
+    async def setup(data: bytes) -> None:
+        await let_in.wait()
+
+    service = Service(setup=setup)
+
+    @service.fire_and_forget
+    async def said(data: bytes) -> None:
+        seen.append(int(data[:4]))
+        if len(seen) == 200:
+            heard_all.set()
+
+    async with serve(service, f"reactivesocket+{place}") as server, trio.open_nursery() as nursery:
+        connection = await raw_connection(nursery, place)
+
+        async def say() -> None:
+            await connection.send(reactivesocket.encode(reactivesocket.Setup(), framed=connection.framed))
+            for number in range(200):
+                frame = reactivesocket.RequestFnf(stream_id=1 + 2 * number, data=b"%04d" % number + bytes(1000))
+                await connection.send(reactivesocket.encode(frame, framed=connection.framed))
+
+        nursery.start_soon(say)
+        await trio.testing.wait_all_tasks_blocked()
+        assert seen == []
+        (conversation,) = server._peers
+        assert Limits().preauth_bytes <= conversation.held() <= Limits().preauth_bytes + Limits().receive_chunk
+        let_in.set()
+        await heard_all.wait()
+        assert seen == list(range(200))
+        await connection.abort()
+
+
+@pytest.mark.parametrize("error", [PublicError("not today"), Rejected("not today"), ValueError("a secret")])
+async def test_an_async_setup_function_refuses_by_raising(error: Exception) -> None:
+    """A public text crosses, anything else is told here."""
+    told: list[BaseException] = []
+
+    async def setup(data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    async with serve(Service(setup=setup), "reactivesocket+memory://r", on_violation=told.append) as server:
+        with pytest.raises(Rejected, match="'refused'" if isinstance(error, ValueError) else "'not today'"):
+            async with connect(server.addresses[0]) as peer:
+                await peer.request_response("x")
+    assert told == [error] * isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize("serializer", ["bytes", "json"])
+async def test_a_failure_and_an_end_without_a_value_reach_whoever_asked_for_one(serializer: str) -> None:
+    """Through a serializer and without one; what is cancelled is let go."""
+    service = Service()
+    subscriber_side: list[ManualPublisher] = []
+    for name in ("failing", "empty", "slow"):
+        publisher: ManualPublisher = ManualPublisher()
+        subscriber_side.append(publisher)
+        service.publish(name, publisher, serializer=serializer)
+    failing, empty, slow = subscriber_side
+    async with serve(service, "memory://r", on_violation=lambda _: None) as server:
+        async with connect("reactivesocket+" + server.addresses[0]) as peer, trio.open_nursery() as nursery:
+
+            async def ask(name: str, says: str) -> None:
+                with pytest.raises(PublisherFailed, match=says):
+                    await peer.request_response(name, serializer=serializer)
+
+            nursery.start_soon(ask, "failing", "out of order")
+            nursery.start_soon(ask, "empty", "nothing to answer with")
+            await trio.testing.wait_all_tasks_blocked()
+            failing.fail(PublicError("out of order"))
+            empty.complete()
+            nursery.start_soon(ask, "slow", "never")
+            await trio.testing.wait_all_tasks_blocked()
+            assert slow.requested == 1
+            nursery.cancel_scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        assert slow.cancelled
+
+
+class Unattachable(Source[Any]):
+    """A source that somebody else wrote, and that fails before it has said a word."""
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        raise PublicError("the shop is closed")
+
+
+async def test_a_source_that_cannot_begin_fails_its_stream_and_nothing_else() -> None:
+    """What it raises is the end of that stream; the connection goes on."""
+    service = numbers_service()
+    service.publish("closed", Unattachable())
+    async with serve(service, "memory://test") as server, connect(server.addresses[0]) as peer:
+        with pytest.raises(PublisherFailed, match=r"^the shop is closed$"):
+            async with peer.subscribe("closed") as stream:
+                await anext(stream)
+        async with peer.subscribe("numbers/1", serializer="json") as stream:
+            assert [number async for number in stream] == [0]
+
+
+@pytest.mark.parametrize(
+    ("raised", "heard"), [(PublicError("closed on Sundays"), "closed on Sundays"), (ValueError("a secret"), "the publisher failed")]
+)
+async def test_a_function_that_makes_no_publisher_refuses_by_raising(raised: Exception, heard: str) -> None:
+    """The peer hears what was meant for it, its own side hears everything, and the connection goes on."""
+    service, told = numbers_service(), []
+
+    @service.publisher("shop")
+    def shop() -> list[bytes]:
+        raise raised
+
+    async with serve(service, "memory://test", on_violation=told.append) as server, connect(server.addresses[0]) as peer:
+        with pytest.raises(Rejected, match=heard) as refused:
+            async with peer.subscribe("shop") as stream:
+                await anext(stream)
+        async with peer.subscribe("numbers/1", serializer="json") as stream:
+            assert [number async for number in stream] == [0]
+    assert "secret" not in str(refused.value)
+    assert told == [raised]
+
+
+async def test_what_has_no_answer_outlives_its_connection_for_ten_seconds(autojump_clock: trio.testing.MockClock) -> None:
+    """Whoever has said it need not stay until it is done; what takes longer is cancelled, for the connection's place is free only then."""
+    service, done = Service(), list[tuple[bytes, float]]()
+
+    @service.fire_and_forget
+    async def heard(data: bytes) -> None:
+        try:
+            await trio.sleep(float(data))
+        finally:
+            done.append((data, round(trio.current_time() - began)))
+
+    async with serve(service, "reactivesocket+memory://test") as server:
+        async with connect(server.addresses[0]) as peer:
+            began = trio.current_time()
+            await peer.fire_and_forget(b"9")
+            await peer.fire_and_forget(b"60")
+            await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(30)
+    assert done == [(b"9", 9), (b"60", 10)]

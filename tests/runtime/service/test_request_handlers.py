@@ -1,0 +1,274 @@
+"""A handler at work on a request: called once, answered once, and let go in the task's own way."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from penstock.api import Limits, PublisherFailed, PublisherStopped
+from penstock.plugins import PeerIdentity
+from penstock.runtime import Peer, Service, connect, serve
+from penstock.runtime.connection._inline_tasks import InlineTaskRunner
+from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls
+from penstock.runtime.service._service import Handler
+from penstock.session import Model, Request
+from penstock.testing import ManualSubscriber
+
+
+class Meeting:
+    """A server with one handler, and a client of it."""
+
+    def __init__(self) -> None:
+        self.peer: Peer
+        self.told: list[Exception] = []
+
+
+@asynccontextmanager
+async def answering(handler: Callable[..., Awaitable[Any]], *, limits: Limits | None = None) -> AsyncIterator[Meeting]:
+    """Serve requests for one value with `handler`."""
+    service, meeting = Service(), Meeting()
+    service.request_response(handler)
+    async with (
+        serve(service, "reactivesocket+memory://test", on_violation=meeting.told.append, limits=limits or Limits()),
+        connect("reactivesocket+memory://test") as meeting.peer,
+    ):
+        yield meeting
+
+
+async def ended(meeting: Meeting, outcome: list[str], data: bytes = b"?") -> None:
+    """Ask, and write down how that ends."""
+    try:
+        outcome.append(repr(await meeting.peer.request_response(data)))
+    except PublisherFailed as error:
+        outcome.append(str(error))
+    except trio.Cancelled:
+        outcome.append("cancelled")
+        raise
+
+
+async def test_a_handler_that_does_not_wait_answers_from_the_task_that_reads() -> None:
+    """No task is made for it; one that waits has its own, under its own name."""
+    names: list[str] = []
+
+    async def handler(data: bytes) -> bytes:
+        names.append(trio.lowlevel.current_task().name)
+        if data == b"wait":
+            await trio.lowlevel.checkpoint()
+            names.append(trio.lowlevel.current_task().name)
+        return data
+
+    async with answering(handler) as meeting:
+        assert await meeting.peer.request_response(b"at once") == b"at once"
+        assert await meeting.peer.request_response(b"wait") == b"wait"
+    assert names[0] == names[1] == "penstock reader"
+    assert "handler" in names[2]
+
+
+async def test_what_the_handler_raises_is_told_at_home_and_the_peer_hears_of_a_failure() -> None:
+    """At once, and after it has waited."""
+
+    async def handler(data: bytes) -> bytes:
+        if data == b"wait":
+            await trio.lowlevel.checkpoint()
+        raise KeyError("no such row")
+
+    async with answering(handler) as meeting:
+        for data in (b"", b"wait"):
+            with pytest.raises(PublisherFailed, match="the publisher failed"):
+                await meeting.peer.request_response(data)
+    assert [type(error) for error in meeting.told] == [KeyError, KeyError]
+
+
+async def test_none_is_no_value() -> None:
+    """A handler that forgot to return is told so."""
+
+    async def handler(data: bytes) -> None:
+        return None
+
+    async with answering(handler) as meeting:
+        with pytest.raises(PublisherFailed):
+            await meeting.peer.request_response(b"")
+    assert "handler returned None, which is never an element" in str(meeting.told[0])
+
+
+async def test_a_cancel_cancels_the_handler_and_only_that() -> None:
+    """Its own cleanup runs; another one that waits beside it answers."""
+    log: list[str] = []
+    gate = trio.Event()
+
+    async def handler(data: bytes) -> bytes:
+        try:
+            await gate.wait()
+        except trio.Cancelled:
+            log.append(data.decode())
+            raise
+        return data
+
+    async with answering(handler) as meeting:
+        outcome: list[str] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ended, meeting, outcome, b"stays")
+            with trio.CancelScope() as scope:
+                async with trio.open_nursery() as inner:
+                    inner.start_soon(ended, meeting, outcome, b"goes")
+                    await trio.testing.wait_all_tasks_blocked()
+                    scope.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+            assert log == ["goes"]
+            gate.set()
+        assert outcome == ["cancelled", "b'stays'"]
+
+
+async def test_a_failure_after_the_cancel_is_told_at_home() -> None:
+    """Nobody else is left to hear it; what a nursery in the handler makes of it is sifted."""
+
+    async def handler(data: bytes) -> bytes:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise ValueError("in cleanup")
+
+    async with answering(handler) as meeting:
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ended, meeting, [])
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        assert "in cleanup" in repr(meeting.told[0])
+
+
+async def test_a_handler_that_shields_itself_keeps_its_place_until_it_has_stopped() -> None:
+    """The peer has cancelled, and may ask for no more than there is room for: places are of what runs."""
+    gate = trio.Event()
+
+    async def handler(data: bytes) -> bytes:
+        if data == b"slow":
+            with trio.CancelScope(shield=True):
+                await gate.wait()
+        return data
+
+    async with answering(handler, limits=Limits(max_subscriptions=1)) as meeting:
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ended, meeting, [], b"slow")
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(Exception, match="refused"):
+            await meeting.peer.request_response(b"quick")
+        gate.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert await meeting.peer.request_response(b"quick") == b"quick"
+
+
+async def test_the_end_of_the_connection_stops_the_handler() -> None:
+    """It is cancelled as any handler is, and nothing is told of that: it is no fault."""
+    log: list[str] = []
+
+    async def handler(data: bytes) -> bytes:
+        try:
+            await trio.sleep_forever()
+        finally:
+            log.append("stopped")
+
+    async with answering(handler) as meeting:
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ended, meeting, [])
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+    assert (log, meeting.told) == (["stopped"], [])
+
+
+class FakeStream:
+    """As much of a stream as a reply looks at."""
+
+    def __init__(self) -> None:
+        self.when_over: Callable[[], None] = lambda: None
+        self.target = Request(Model.RESPONSE, b"data")
+
+
+class FakeSession:
+    """Counts places."""
+
+    stopping_publishers = 0
+
+    def stopping(self) -> None:
+        self.stopping_publishers += 1
+
+    def stopped(self) -> None:
+        self.stopping_publishers -= 1
+
+
+async def test_a_nursery_that_is_cancelled_stops_the_handler_and_the_subscriber_hears_of_it() -> None:
+    """Rule 1.4: no subscriber is left waiting, and the place is free."""
+
+    class Hears(ManualSubscriber):
+        def on_error(self, error: BaseException, /) -> None:
+            heard.append(error)
+
+    async def handler(data: bytes) -> bytes:
+        await trio.Event().wait()
+        return data
+
+    heard: list[BaseException] = []
+    stopped: list[str] = []
+    session: Any = FakeSession()
+    stream: Any = FakeStream()
+
+    async def hear() -> bool:
+        await trio.Event().wait()
+        return False
+
+    crew = InlineTaskRunner(hear, lambda: None, turn=1.0)
+    replies = HandlerCalls(crew, session, lambda: stopped.append("stopped"), on_violation=heard.append)
+    async with trio.open_nursery() as nursery:
+        crew.begin(nursery)
+        subscriber = Hears()
+        reply = HandlerCall(replies, Handler(handler, "the handler"), stream, subscriber, PeerIdentity(address="nobody"))
+        subscriber.on_subscribe(reply)
+        reply.request(1)
+        reply.request(1)
+        await trio.testing.wait_all_tasks_blocked()
+        stream.when_over()
+        assert session.stopping_publishers == 1
+        nursery.cancel_scope.cancel()
+    assert [type(error) for error in heard] == [PublisherStopped]
+    assert (session.stopping_publishers, stopped) == (0, ["stopped"])
+
+
+async def test_what_is_cancelled_before_its_turn_is_never_called() -> None:
+    """And what is cancelled by itself, before it waits for the first time, is as soon as it does."""
+    called: list[str] = []
+    session: Any = FakeSession()
+    stream: Any = FakeStream()
+
+    async def hear() -> bool:
+        await trio.Event().wait()
+        return False
+
+    async def handler(data: bytes) -> bytes:
+        called.append("called")
+        reply.cancel()
+        await trio.Event().wait()
+        return data
+
+    crew = InlineTaskRunner(hear, lambda: None, turn=1.0)
+    replies = HandlerCalls(crew, session, lambda: None, on_violation=lambda _: None)
+    async with trio.open_nursery() as nursery:
+        crew.begin(nursery)
+        for cancelled in (True, False):
+            reply = HandlerCall(replies, Handler(handler, "the handler"), stream, ManualSubscriber(), PeerIdentity(address="nobody"))
+            reply.request(1)
+            if cancelled:
+                reply.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+            assert called == ([] if cancelled else ["called"])
+        assert len(nursery.child_tasks) == 1  # who reads
+        crew.stop()

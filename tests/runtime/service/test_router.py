@@ -1,0 +1,191 @@
+"""Names of publishers: patterns, parameters, and the one answer for all that leads nowhere."""
+
+from enum import Enum
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from penstock.api import UsageError
+from penstock.runtime.service._router import NoMatch, Pattern, Route, Router
+
+
+class Peer:
+    """Stands for who asks."""
+
+
+class Side(Enum):
+    BUY = "buy"
+    SELL = "sell"
+
+
+def router(*routes: tuple[str, Any]) -> Router:
+    made = Router()
+    for text, function in routes:
+        made.add(Route(Pattern.parse(text), function, peer_type=Peer))
+    return made
+
+
+def ask(made: Router, name: str, peer: object = None) -> Any:
+    route, given, query = made.find(name)
+    return route.bind(given, query, peer)()
+
+
+@pytest.mark.parametrize("text", ["", "/a", "a?b", "a{b}", "{a}{b}", "{1}", "{}", "x/{a", "{a}/{a}"])
+def test_a_pattern_that_makes_no_sense_is_refused(text: str) -> None:
+    """When it is given, not when somebody asks."""
+    with pytest.raises(UsageError):
+        Pattern.parse(text)
+
+
+def test_a_parameter_is_one_segment_with_its_escapes_undone() -> None:
+    """A slash inside comes as %2F."""
+    made = router(("ticks/{symbol}", lambda symbol: symbol))
+    assert ask(made, "ticks/EUR%2FUSD") == "EUR/USD"
+
+
+@pytest.mark.parametrize("name", ["ticks", "ticks/", "ticks/a/b", "", "Ticks/a", "/ticks/a", "ticks/a?other=1", "ticks/a?symbol=b"])
+def test_what_fits_no_pattern_leads_nowhere(name: str) -> None:
+    """Too short, too long, empty, spelt otherwise, with parameters that nobody takes or twice."""
+    made = router(("ticks/{symbol}", lambda symbol: symbol))
+    with pytest.raises(NoMatch):
+        ask(made, name)
+
+
+def test_the_most_literal_pattern_wins_whichever_came_first() -> None:
+    """A name of its own goes before a parameter."""
+    made = router(("{kind}/{symbol}", lambda kind, symbol: "any"), ("ticks/{symbol}", lambda symbol: "one"), ("ticks/all", lambda: "all"))
+    assert [ask(made, name) for name in ("ticks/all", "ticks/a", "bars/a")] == ["all", "one", "any"]
+    assert made.names() == ["ticks/all", "ticks/{symbol}", "{kind}/{symbol}"]
+
+
+def test_two_patterns_for_the_same_names_are_a_mistake() -> None:
+    """However their parameters are called."""
+    with pytest.raises(UsageError, match="same names"):
+        router(("a/{x}", lambda x: x), ("a/{y}", lambda y: y))
+
+
+def test_a_parameter_that_the_function_does_not_take_is_a_mistake() -> None:
+    """Told when the route is made."""
+    with pytest.raises(UsageError, match="'symbol'"):
+        router(("ticks/{symbol}", lambda: None))
+
+
+CONVERTED: list[tuple[Any, str, Any]] = [
+    (str, "x", "x"),
+    (int, "-12", -12),
+    (float, "1.5", 1.5),
+    (bool, "Yes", True),
+    (bool, "off", False),
+    (int | None, "3", 3),
+    (UUID, "12345678123456781234567812345678", UUID("12345678123456781234567812345678")),
+    (Side, "buy", Side.BUY),
+    (Any, "x", "x"),
+]
+
+
+def taking(kind: Any) -> Any:
+    def function(value: Any) -> Any:
+        return value
+
+    function.__annotations__["value"] = kind
+    return function
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), CONVERTED, ids=[f"{case[0]}-{case[1]}" for case in CONVERTED])
+def test_a_parameter_is_converted_by_its_annotation(kind: Any, text: str, value: object) -> None:
+    """Whatever can be made of one text."""
+    assert ask(router(("x/{value}", taking(kind))), f"x/{text}") == value
+
+
+BAD = [(int, "1_000"), (int, "+1"), (int, "1.0"), (int, "٣"), (int, "1" * 41), (bool, "maybe"), (float, "x"), (UUID, "x"), (Side, "hold")]
+
+
+@pytest.mark.parametrize(("kind", "text"), BAD, ids=[f"{kind.__name__}-{text[:5]}" for kind, text in BAD])
+def test_a_parameter_that_cannot_be_converted_leads_nowhere(kind: Any, text: str) -> None:
+    """The same answer as an unknown name."""
+    with pytest.raises(NoMatch):
+        ask(router(("x/{value}", taking(kind))), f"x/{text}")
+
+
+@pytest.mark.parametrize("kind", [int | str, list[int], "not a type"], ids=str)
+def test_an_annotation_that_takes_no_text_is_a_mistake(kind: Any) -> None:
+    """Told when the route is made, with the parameter's name."""
+    with pytest.raises((UsageError, NameError, SyntaxError)):
+        router(("x/{value}", taking(kind)))
+
+
+def test_parameters_with_defaults_may_come_behind_a_question_mark() -> None:
+    """As in a URL; each once."""
+
+    def bars(symbol: str, minutes: int = 5, *, live: bool = False) -> tuple[str, int, bool]:
+        return symbol, minutes, live
+
+    made = router(("bars/{symbol}", bars))
+    assert ask(made, "bars/a") == ("a", 5, False)
+    assert ask(made, "bars/a?minutes=1&live=1") == ("a", 1, True)
+    for name in ("bars/a?minutes=1&minutes=2", "bars/a?minutes=", "bars/a?live=perhaps"):
+        with pytest.raises(NoMatch):
+            ask(made, name)
+
+
+def test_a_parameter_without_default_must_come() -> None:
+    """From the pattern or from behind the question mark."""
+    made = router(("bars", lambda symbol: symbol))
+    assert ask(made, "bars?symbol=a") == "a"
+    with pytest.raises(NoMatch):
+        ask(made, "bars")
+
+
+def test_who_asks_comes_by_annotation_and_from_nowhere_else() -> None:
+    """A peer cannot name itself."""
+
+    def whoami(peer: Peer) -> Peer:
+        return peer
+
+    made = router(("who", whoami))
+    peer = Peer()
+    assert ask(made, "who", peer) is peer
+    with pytest.raises(NoMatch):
+        ask(made, "who?peer=root", peer)
+
+
+def by_position(symbol: str, /) -> None:
+    pass
+
+
+def by_any_name(**parameters: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize("function", [by_position, by_any_name])
+def test_a_parameter_that_cannot_be_given_by_name_is_a_mistake(function: Any) -> None:
+    """No subscriber would ever reach its publisher, and would be told no more than that there is none."""
+    with pytest.raises(UsageError, match="cannot be given by name"):
+        Route(Pattern.parse("ticks"), function, peer_type=Peer)
+
+
+class Source:
+    def __call__(self, number: int) -> int:
+        return number
+
+
+def test_a_partial_and_an_object_that_is_called_are_functions_too() -> None:
+    """Their annotations are those of what is called in the end."""
+
+    def ticks(of: str, number: int) -> tuple[str, int]:
+        return of, number
+
+    for function, expected in ((partial(ticks, "EURUSD"), ("EURUSD", 7)), (Source(), 7)):
+        route = Route(Pattern.parse("ticks/{number}"), function, peer_type=Peer)
+        assert route.bind({"number": "7"}, {}, None)() == expected
+
+
+def test_data_that_is_no_name_is_told_from_one_without_looking_closely() -> None:
+    """As it arrives, in bytes; whatever may be a name is looked up."""
+    made = router(("ticks/all", lambda: None), ("größe", lambda: None), ("ticks/{symbol}", lambda symbol: symbol))
+    for name in ("ticks/all", "ticks/all?x=1", "größe", "ticks/ACME", "any/thing", "größe?"):
+        assert made.may_find(name.encode()), name
+    for data in (b"", b"ticks", b"ticks/all/of", bytes(64), b"\xff"):
+        assert not made.may_find(data), data

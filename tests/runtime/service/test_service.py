@@ -1,0 +1,231 @@
+"""A service: publishers by name, and what a name leads to."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import trio
+import trio.testing
+
+import penstock
+from penstock.api import Limits, PublicError, Rejected, UsageError
+from penstock.plugins import PeerIdentity
+from penstock.runtime import Service, connect, serve
+
+PEER = PeerIdentity(address="memory://test")
+
+
+def test_a_generator_function_is_called_when_it_is_pulled_and_not_before() -> None:
+    """Looking a name up runs nothing of the user's."""
+    service = Service()
+    called = []
+
+    @service.publisher("numbers", serializer="json")
+    async def numbers() -> AsyncIterator[int]:
+        called.append(True)
+        yield 1
+
+    found = service.find("numbers", PEER)
+    assert found is not None
+    assert (found.serializer, found.element_size, called) == ("json", 0, [])
+
+
+async def test_a_plain_function_may_return_whatever_can_be_streamed() -> None:
+    """A list, a pipe, a source."""
+    service = Service()
+    service.publisher("list")(lambda: [1, 2])
+    service.publisher("pipe")(lambda: penstock.pipe([1, 2], penstock.ops.map(lambda n: n * 2)))
+    for name, expected in (("list", [1, 2]), ("pipe", [2, 4])):
+        found = service.find(name, PEER)
+        assert found is not None
+        assert await penstock.collect(found.source) == expected
+
+
+async def test_a_source_can_be_offered_as_it_is() -> None:
+    """To everybody the same one."""
+    service = Service()
+    service.publish("numbers", [1, 2], serializer="json")
+    found = service.find("numbers", PEER)
+    assert found is not None
+    assert await penstock.collect(found.source) == [1, 2]
+
+
+def test_a_name_that_leads_nowhere_is_none() -> None:
+    """No exception: it happens all the time."""
+    assert Service().find("nobody", PEER) is None
+
+
+def test_a_coroutine_function_is_a_mistake_that_says_what_to_write() -> None:
+    """It returns one value; nothing is left unawaited."""
+    service = Service()
+
+    @service.publisher("one")
+    async def one() -> int:
+        return 1
+
+    with pytest.raises(UsageError, match="yield"):
+        service.find("one", PEER)
+
+
+def test_what_the_function_raises_is_raised() -> None:
+    """Whoever asked for it decides what the peer learns."""
+    service = Service()
+
+    @service.publisher("broken")
+    def broken() -> list[int]:
+        raise KeyError("secret")
+
+    with pytest.raises(KeyError):
+        service.find("broken", PEER)
+
+
+@pytest.mark.parametrize("size", [-1, 1.5, True, "4"])
+def test_an_element_size_that_makes_no_sense_is_refused(size: object) -> None:
+    """When the publisher is declared."""
+    with pytest.raises(UsageError, match="element_size"):
+        Service().publisher("x", element_size=size)  # type: ignore[arg-type]  # the point: no size
+
+
+def test_a_service_says_what_it_offers() -> None:
+    """Sorted, with the patterns as they were given."""
+    service = Service()
+    assert repr(service) == "<service of nothing>"
+    service.publish("b", [])
+    service.publisher("a/{x}")(lambda x: [x])
+    assert service.names() == ["a/{x}", "b"]
+    assert repr(service) == "<service of a/{x}, b>"
+
+
+# --- who is let in, and handlers
+
+
+async def refusal_by(setup: object) -> str:
+    async with serve(Service(setup=setup), "reactivesocket+memory://s", on_violation=lambda _: None) as server:  # type: ignore[arg-type]  # what is tried
+        with pytest.raises(Rejected) as refused:
+            async with connect(server.addresses[0], setup=b"me"):
+                pass
+    return str(refused.value)
+
+
+async def async_false(data: bytes) -> bool:
+    await trio.lowlevel.checkpoint()
+    return data != b"me"
+
+
+def raising(error: Exception) -> Callable[[bytes], None]:
+    def setup(data: bytes) -> None:
+        raise error
+
+    return setup
+
+
+@pytest.mark.parametrize(
+    ("setup", "says"),
+    [
+        (raising(PublicError("who are you")), "'who are you'"),
+        (raising(Rejected("not you")), "'not you'"),
+        (raising(ValueError("a secret")), "'refused'"),
+        (lambda data: False, "'refused'"),
+        (async_false, "'refused'"),
+    ],
+    ids=["public-error", "rejected", "any-other", "false", "async"],
+)
+async def test_a_setup_function_refuses_and_the_client_hears_why(setup: object, says: str) -> None:
+    """From the block of the connection, for nobody may have asked for anything."""
+    assert says in await refusal_by(setup)
+
+
+async def test_a_setup_function_lets_in_and_sees_what_the_client_says() -> None:
+    """It may be async, and may ask who it is; what was asked for meanwhile waits."""
+    seen: list[object] = []
+
+    async def setup(data: bytes, peer: PeerIdentity) -> None:
+        await trio.lowlevel.checkpoint()
+        seen.extend((data, peer.address))
+
+    service = Service(setup=setup)
+    service.publish("one", [b"1"])
+    async with serve(service, "reactivesocket+memory://s") as server, connect(server.addresses[0], setup=b"me") as peer:
+        assert await peer.request_response("one") == b"1"
+        await peer.wait_accepted()
+    assert seen == [b"me", "reactivesocket+memory://s"]
+
+
+async def test_a_setup_function_that_takes_too_long_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+    """Its time is that of the handshake."""
+    ended = []
+
+    async def setup(data: bytes) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.append(data)
+
+    async with serve(Service(setup=setup), "reactivesocket+memory://s", limits=replace(Limits(), handshake_timeout=5)) as server:
+        with pytest.raises(Rejected, match="limit:handshake"):
+            async with connect(server.addresses[0], setup=b"me") as peer:
+                await peer.request_response(b"x")
+    assert ended == [b"me"]
+
+
+def test_a_handler_is_one_of_its_kind_and_of_the_right_shape() -> None:
+    """Each mistake says what to write."""
+    service = Service()
+
+    async def answer(data: bytes) -> bytes:
+        return data
+
+    service.request_response(answer)
+    service.fire_and_forget(answer)
+    with pytest.raises(UsageError, match="there is a handler for a request and response already"):
+        service.request_response(answer)
+    with pytest.raises(UsageError, match="make it an `async def`"):
+        Service().request_response(lambda data: data)
+    with pytest.raises(UsageError, match="make it an `async def`"):
+        Service().fire_and_forget(lambda data: None)
+    with pytest.raises(UsageError, match="give it one parameter for the data"):
+        Service().request_stream(lambda: [b""])
+    with pytest.raises(UsageError, match="give it one parameter for the data"):
+        Service(setup=lambda: True)
+    with pytest.raises(UsageError, match="the setup function: 5 is no function"):
+        Service(setup=5)  # type: ignore[arg-type]  # what is tried
+    for decorate in (Service().request_stream, Service().request_subscription):
+        with pytest.raises(UsageError, match="'name' is no function; decorators of handlers take one"):
+            decorate("name")  # type: ignore[type-var]  # what is tried
+    for streaming in (service.request_stream, service.request_subscription):
+        with pytest.raises(UsageError, match="to stream, `yield` the elements instead"):
+            streaming(answer)
+
+
+class Doorman:
+    """A setup function with a memory."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[bytes, str]] = []
+
+    def __call__(self, data: bytes, peer: PeerIdentity) -> None:
+        self.seen.append((data, peer.address))
+
+    def look(self, data: bytes, peer: PeerIdentity) -> None:
+        self(data, peer)
+
+
+async def test_whatever_can_be_called_may_examine_and_learns_who_asks() -> None:
+    """An object, a method, a partial of either: the annotations are found in each."""
+    doorman = Doorman()
+    for setup in (doorman, doorman.look, partial(doorman.look), partial(partial(doorman))):
+        async with serve(Service(setup=setup), "reactivesocket+memory://s") as server:
+            async with connect(server.addresses[0], setup=b"me"):
+                pass
+    assert doorman.seen == [(b"me", "reactivesocket+memory://s")] * 4
+
+
+@pytest.mark.parametrize("url", ["tcp://127.0.0.1:0", "memory://s"])
+def test_a_service_that_examines_who_connects_lets_nobody_in_by_another_door(url: str) -> None:
+    """RS.io has no introduction: a port for all protocols would let in whoever speaks it."""
+    guarded = Service(setup=lambda data: True)
+    with pytest.raises(UsageError, match="it would be let in"):
+        serve(guarded, url)
+    assert serve(guarded, "reactivesocket+" + url)
+    assert serve(guarded, "rsio+" + url)

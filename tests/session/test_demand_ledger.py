@@ -1,0 +1,69 @@
+"""The ledger of demand: reserve, commit, roll back, restore; and what holds between them."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.api import UNBOUNDED
+from penstock.session._demand_ledger import DemandLedger
+
+
+def test_no_more_is_reserved_than_was_granted() -> None:
+    """Five of a hundred that were wanted."""
+    ledger = DemandLedger()
+    ledger.grant(5)
+    assert ledger.reserve(100) == 5
+    assert ledger.reserve(1) == 0
+    assert (ledger.available, ledger.reserved) == (0, 5)
+
+
+def test_what_was_not_used_is_available_again() -> None:
+    """Two were sent, three came back."""
+    ledger = DemandLedger()
+    ledger.grant(5)
+    ledger.reserve(5)
+    ledger.commit(2)
+    ledger.roll_back(3)
+    assert (ledger.available, ledger.reserved) == (3, 0)
+
+
+def test_what_did_not_arrive_may_be_sent_again() -> None:
+    """After a connection was lost and found again."""
+    ledger = DemandLedger()
+    ledger.grant(5)
+    ledger.reserve(5)
+    ledger.commit(5)
+    ledger.restore(4)
+    assert ledger.available == 4
+
+
+def test_without_bound_stays_without_bound() -> None:
+    """Rule 3.17: no reservation takes anything from it, and no grant overflows it."""
+    ledger = DemandLedger()
+    ledger.grant(UNBOUNDED - 1)
+    ledger.grant(5)
+    assert ledger.available == UNBOUNDED
+    ledger.commit(ledger.reserve(1000))
+    assert ledger.available == UNBOUNDED
+    ledger.grant(UNBOUNDED)
+    assert ledger.available == UNBOUNDED
+
+
+@given(moves=st.lists(st.tuples(st.sampled_from(["grant", "reserve", "commit", "roll_back"]), st.integers(1, 9)), max_size=60))
+def test_nothing_is_sent_that_was_not_granted(moves: list[tuple[str, int]]) -> None:
+    """Whatever the order of the moves: granted = available + reserved + sent."""
+    ledger = DemandLedger()
+    granted = sent = 0
+    for move, n in moves:
+        used = min(n, ledger.reserved)
+        if move == "grant":
+            ledger.grant(n)
+            granted += n
+        elif move == "reserve":
+            ledger.reserve(n)
+        elif move == "commit":
+            ledger.commit(used)
+            sent += used
+        else:
+            ledger.roll_back(used)
+        assert granted == ledger.available + ledger.reserved + sent
+        assert min(ledger.available, ledger.reserved) >= 0

@@ -1,0 +1,228 @@
+"""A run: elements of one length that go out together; counted whenever somebody looks, whoever has put them there."""
+
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.core import Scope, generate
+from penstock.testing import run_virtual
+from tests.session._pair import Pair, Script, limited, streaming
+
+
+class Pumping(Script):
+    """Attaches a generator through the pump that all generators have."""
+
+    def __init__(self, generator: Any, scope: Scope) -> None:
+        super().__init__()
+        self._source = generate(generator)
+        self._scope = scope
+
+    def attach(self, subscriber: Any) -> None:
+        self._source.attach(subscriber, self._scope)
+
+
+def run_of(pair: Pair) -> Any:
+    """The run of the first stream that is served."""
+    run = pair.server.served[0].run
+    assert run is not None
+    return run
+
+
+def test_what_was_put_there_is_counted_by_whoever_looks() -> None:
+    """Not when it comes: yet a request that the peer makes is weighed against all that came."""
+    pair = Pair()
+    source, _ = streaming(pair, 10)
+    source.emit(b"a", b"b")
+    stream, run = pair.server.served[0], run_of(pair)
+    assert (source.demand, stream.due, stream.reserved) == (10, 8, 9)
+    run.elements += [b"c", b"d"]
+    assert stream.due == 6
+    assert stream.weight == 3
+    pair.settle()
+    assert (stream.due, stream.reserved) == (6, 6)
+
+
+def test_all_that_was_reserved_is_followed_by_a_request() -> None:
+    """As the last element of it would be."""
+    pair = Pair()
+    source, reader = streaming(pair, 4)
+    source.emit(b"a", b"b")
+    run_of(pair).elements += [b"c", b"d"]
+    reader.request(3)
+    pair.server.served[0].on_reservation_used()
+    pair.settle()
+    assert reader.elements == [b"a", b"b", b"c", b"d"]
+    assert (source.demand, pair.server.served[0].due) == (7, 3)
+
+
+@pytest.mark.parametrize("high", [20, 40, 80])
+@pytest.mark.parametrize("is_written", [False, True])
+def test_the_last_one_that_was_asked_for_is_followed_by_a_request(high: int, *, is_written: bool) -> None:
+    """Also where it begins a run: there is demand still, and nobody else would ask."""
+    pair = Pair(limits=limited(outbound_high=high))
+    source, reader = streaming(pair, 20)
+    for number in range(20):
+        assert source.demand > number
+        source.emit(b"x")
+        if is_written or source.demand == number + 1:
+            pair.settle()
+    assert (len(reader.elements), source.demand) == (20, 20)
+
+
+@pytest.mark.parametrize("how", ["written", "another message", "another length", "the end", "cancelled", "what elements mean"])
+def test_a_run_is_closed_when_it_is_over(how: str) -> None:
+    """A pump that still has it in its hands sees that by its length, which no element has."""
+    pair = Pair()
+    source, reader = streaming(pair, 10)
+    source.emit(b"a", b"b")
+    run = run_of(pair)
+    assert run.length == 1
+    if how == "written":
+        pair.settle()
+    elif how == "another message":
+        pair.server.session.send(pair.server.session.dialect.begin(7, 0))
+    elif how == "another length":
+        source.emit(b"cc")
+    elif how == "the end":
+        source.complete()
+    elif how == "cancelled":
+        pair.server.served[0].cancelled()
+    else:
+        pair.server.session.change_outgoing(bytes.upper)
+        source.emit(b"c")
+        pair.settle()
+        assert reader.elements == [b"a", b"b", b"C"]
+    assert run.length == -1
+
+
+def test_a_run_is_closed_behind_an_element_that_is_held() -> None:
+    """Small ones that follow wait behind it."""
+    pair = Pair(limits=limited(split_outbound_at=100))
+    source, reader = streaming(pair, 10)
+    source.emit(b"a", b"b")
+    run = run_of(pair)
+    source.emit(bytes(101))
+    assert run.length == -1
+    source.emit(b"c")
+    pair.settle()
+    assert reader.elements == [b"a", b"b", bytes(101), b"c"]
+
+
+async def test_what_a_generator_changes_behind_its_yield_was_sent_as_it_was() -> None:
+    """Only bytes wait as they are; what can change is copied at once."""
+    buffer = bytearray(b"00")
+
+    async def counting() -> Any:
+        for number in range(4):
+            buffer[:] = b"%2d" % number
+            yield buffer
+            yield bytes(buffer)
+
+    pair = Pair()
+    async with trio.open_nursery() as nursery:
+        pair.server.publishers["s"] = Pumping(counting, Scope(nursery))
+        reader = pair.subscribe("s", 100)
+        for _ in range(100):
+            pair.settle()
+            await trio.lowlevel.checkpoint()
+        assert reader.ends == ["complete"]
+    assert [int(element) for element in reader.elements] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+async def test_elements_reach_the_peer_while_the_generator_waits_for_the_next() -> None:
+    """And the writer is woken for each that comes after it was there."""
+    steps = [trio.Event() for _ in range(3)]
+
+    async def waiting() -> Any:
+        for step in steps:
+            yield b"x"
+            yield b"y"
+            await step.wait()
+
+    pair = Pair()
+    async with trio.open_nursery() as nursery:
+        pair.server.publishers["s"] = Pumping(waiting, Scope(nursery))
+        reader = pair.subscribe("s", 100)
+        pair.settle()
+        for count, step in enumerate(steps, start=1):
+            woken = pair.server.wakes
+            for _ in range(5):
+                await trio.testing.wait_all_tasks_blocked()
+                pair.settle()
+            assert len(reader.elements) == 2 * count
+            assert pair.server.wakes > woken
+            step.set()
+        await trio.testing.wait_all_tasks_blocked()
+        pair.settle()
+    assert reader.ends == ["complete"]
+
+
+async def test_a_stream_ends_with_what_came_before_an_element_of_a_wrong_type() -> None:
+    """All of that is delivered, and the publisher is told what it did."""
+
+    async def wrong() -> Any:
+        for _ in range(5):
+            yield b"x"
+        yield "y"
+        yield b"x"
+
+    pair = Pair()
+    async with trio.open_nursery() as nursery:
+        pair.server.publishers["s"] = Pumping(wrong, Scope(nursery))
+        reader = pair.subscribe("s", 100)
+        pair.settle()
+        await trio.testing.wait_all_tasks_blocked()
+        pair.settle()
+        await trio.testing.wait_all_tasks_blocked()
+        pair.settle()
+    assert reader.elements == [b"x"] * 5
+    assert len(reader.ends) == 1
+    assert "a str was published" in str(pair.server.failures[0])
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.sampled_from([b"", b"a", b"b", b"cc", bytes(99), bytes(150), bytearray(b"d"), memoryview(b"e")]),
+        st.just("wait"),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS, demands=st.lists(st.integers(1, 9), min_size=1, max_size=5))
+def test_whatever_way_elements_take_they_arrive_in_order_and_as_asked_for(steps: list[Any], demands: list[int]) -> None:
+    """Alike or not, large or small, with and without a wait: nothing is lost, doubled or sent unasked, and every count comes out."""
+
+    async def main() -> None:
+        pair = Pair(limits=limited(split_outbound_at=100))
+
+        async def stepping() -> Any:
+            for step in steps:
+                if isinstance(step, str):
+                    await trio.sleep(1)
+                else:
+                    yield step
+
+        expected = [bytes(step) for step in steps if not isinstance(step, str)]
+        async with trio.open_nursery() as nursery:
+            pair.server.publishers["s"] = Pumping(stepping, Scope(nursery))
+            reader, asked = pair.subscribe("s", demands[0]), demands[0]
+            for turn in range(1, 1000):
+                if reader.ends:
+                    break
+                pair.settle()
+                await trio.sleep(0.3)
+                assert len(reader.elements) <= asked
+                if turn % 3 == 0:
+                    more = demands[turn % len(demands)]
+                    asked += more
+                    reader.request(more)
+        assert (reader.elements, reader.ends) == (expected, ["complete"])
+        session, stream = pair.server.session, pair.server.served[0]
+        assert (session.proportion.asked, session.outbox.gathered, stream.weight) == (len(expected), 0, 0)
+
+    run_virtual(main)

@@ -1,0 +1,62 @@
+"""Elements that are under way in parts, and how long they have been."""
+
+import pytest
+
+from penstock.api import ConnectionLost, ProtocolError, Role
+from penstock.protocols import rsio
+from penstock.session import ConnectionState
+from tests.session._pair import RawPeer, limited, reading
+
+
+def test_an_element_that_is_left_unfinished_ends_its_stream_when_its_time_is_over() -> None:
+    """The timer is told when to look again; what was finished in time is forgotten."""
+    raw = RawPeer(Role.CLIENT, limits=limited(partial_age=5, idle_connection=1000)).greet()
+    reader = reading(raw, 4)
+    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64))
+    assert raw.session.unfinished.tick(3.0, 0.0) == 5.0
+    raw.say(rsio.OnNextLastPart(subscriber=0, element=0, data=b"y"))
+    assert raw.session.unfinished.tick(5.0, 0.0) is None
+    raw.say(rsio.OnNextPart(subscriber=0, element=1, data=b"x" * 64))
+    assert raw.session.unfinished.tick(5.0, 5.0) is None
+    (end,) = reader.ends
+    assert isinstance(end, ProtocolError)
+    assert reader.elements == [b"x" * 64 + b"y"]
+
+
+PART = rsio.OnNextPart(subscriber=0, element=0, data=bytes(64))
+
+
+def test_who_speaks_on_when_the_time_is_over_has_left_it() -> None:
+    """Whatever it says: its next byte ends the stream, which is the peer's fault."""
+    raw = RawPeer(Role.CLIENT, limits=limited(partial_age=8)).greet()
+    reader = reading(raw, 4)
+    raw.say(PART)
+    raw.now = 7.0
+    raw.say(rsio.Subscribe(publisher="x", subscriber=1))
+    assert raw.session.tick(8.0) == 9.0
+    assert reader.ends == []
+    raw.now = 8.5
+    raw.say(rsio.Cancel(subscriber=1))
+    raw.session.tick(8.5)
+    (end,) = reader.ends
+    assert isinstance(end, ProtocolError)
+    assert "an element was left unfinished for more than 8 s. The peer must act" in str(end)
+
+
+@pytest.mark.parametrize(("last", "due"), [(0.0, 8.0), (6.0, 8.0), (7.5, 9.5)])
+def test_who_falls_silent_in_the_middle_is_lost(last: float, due: float) -> None:
+    """A quarter of the time without a byte says so; only that stream ends, for it is keepalive that knows of the connection."""
+    raw = RawPeer(Role.CLIENT, limits=limited(partial_age=8)).greet()
+    reader = reading(raw, 4)
+    for now in (0.0, last):
+        raw.now = now
+        raw.say(PART)
+    assert raw.session.tick(last) == due
+    raw.session.tick(due - 0.01)
+    assert reader.ends == []
+    raw.session.tick(due)
+    (end,) = reader.ends
+    assert isinstance(end, ConnectionLost)
+    assert str(end).endswith("for more than 8 s (Limits.partial_age), and nothing follows; the peer hangs, or the network is gone")
+    assert raw.hear()[-1] == rsio.Cancel(subscriber=0)
+    assert raw.session.state is ConnectionState.OPEN
