@@ -79,10 +79,10 @@ def test_a_strike_spends_the_budget_too() -> None:
 def test_the_interval_is_the_one_asked_for_with_some_chance() -> None:
     """Fifteen per cent to either side, so that a thousand connections do not ask at once."""
     raw = _kept_alive(keepalive=20)
-    raw.session.chance = lambda: 0.0
+    raw.session.random = lambda: 0.0
     assert raw.session.tick(0.0) == 20.0
     link = RawPeer(Role.SERVER, limits=limited(keepalive=20), extensions=[Keepalive()])
-    link.session.chance = lambda: 1.0
+    link.session.random = lambda: 1.0
     link.say(rsio.ClientHello(extensions=(1,)))
     assert link.session.tick(0.0) == 23.0
 

@@ -90,7 +90,7 @@ class ToyDialect:
 
     def __init__(self, session: Session, settings: DialectSettings) -> None:
         limits = session.limits
-        self.whole: int = limits.max_element
+        self.max_unsplit: int = limits.max_element
         """No element goes in parts."""
         self._session = session
         self._framed = settings.framed
@@ -136,7 +136,7 @@ class ToyDialect:
             del self.halves[half]
             return half
         if self._last + 2 > MOST:
-            self._session.leave("limit:ids", ConnectionLost("every id of this connection was used; connect again"))
+            self._session.close("limit:ids", ConnectionLost("every id of this connection was used; connect again"))
         self._last += 2
         return self._last
 

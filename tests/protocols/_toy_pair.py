@@ -13,7 +13,7 @@ Frame = tuple[str, int, bytes]
 class ToyOwner(Owner):
     def __init__(self, role: Role, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
         super().__init__(role, limits)
-        self.session = Session(self, lambda session: kind(session, DialectSettings()), role=role, limits=limits, chance=lambda: 0.5)
+        self.session = Session(self, lambda session: kind(session, DialectSettings()), role=role, limits=limits, random=lambda: 0.5)
         self.session.start(0.0)
 
     @property

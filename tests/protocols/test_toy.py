@@ -405,7 +405,7 @@ def test_wrong_bytes_end_the_connection_with_a_goodbye_that_says_why(wrong: str)
 def test_a_goodbye_ends_every_stream_and_is_answered(who: str) -> None:
     """In both directions, channels and all; what is unsaid is not said any more."""
     pair, ends = channel()
-    getattr(pair, who).session.leave("")
+    getattr(pair, who).session.close("")
     pair.settle()
     assert pair.client.session.state is pair.server.session.state is ConnectionState.OVER
     assert [type(end) for end in ends.below.ends + ends.above.ends] == [ConnectionLost] * 2
@@ -439,7 +439,7 @@ def conversation() -> ToyPair:
     pair.settle()
     ends.below.cancel()
     pair.settle()
-    pair.client.session.leave("")
+    pair.client.session.close("")
     pair.settle()
     return pair
 
@@ -527,7 +527,7 @@ KINDS: list[DialectFactory] = [RsioDialect, ReactiveSocketDialect, ToyDialect]
 @pytest.mark.parametrize("turn", range(3))
 def test_a_client_of_each_is_told_by_its_first_bytes(kind: DialectFactory, turn: int, size: int) -> None:
     """In whatever order they are offered, and however the bytes are cut."""
-    client = Session(Owner(Role.CLIENT), lambda s: kind(s, DialectSettings()), role=Role.CLIENT, limits=limited(), chance=lambda: 0.5)
+    client = Session(Owner(Role.CLIENT), lambda s: kind(s, DialectSettings()), role=Role.CLIENT, limits=limited(), random=lambda: 0.5)
     client.start(0.0)
     hello = bytes(client.take())
     offers = [(each, DialectSettings()) for each in KINDS[turn:] + KINDS[:turn]]
@@ -537,7 +537,7 @@ def test_a_client_of_each_is_told_by_its_first_bytes(kind: DialectFactory, turn:
         lambda s: first(s, DialectSettings()),
         role=Role.SERVER,
         limits=limited(),
-        chance=lambda: 0.5,
+        random=lambda: 0.5,
         choose=protocol_detector(offers, framed=False),
     )
     server.start(0.0)

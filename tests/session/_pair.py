@@ -26,7 +26,7 @@ class Owner:
         self.warnings: list[PenstockError] = []
         self.wakes = 0
         self.session = Session(
-            self, lambda session: RsioDialect(session, DialectSettings(extensions=extensions)), role=role, limits=limits, chance=lambda: 0.5
+            self, lambda session: RsioDialect(session, DialectSettings(extensions=extensions)), role=role, limits=limits, random=lambda: 0.5
         )
         self.session.start(0.0)
 

@@ -24,7 +24,7 @@ def server(offers: list[tuple[type, DialectSettings]] = BOTH, *, framed: bool = 
         lambda session: kind(session, settings),
         role=Role.SERVER,
         limits=Limits(),
-        chance=lambda: 0.5,
+        random=lambda: 0.5,
         choose=protocol_detector(
             offers,
             framed=framed,

@@ -67,7 +67,7 @@ class Noting(RsioDialect):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.whole = 10
+        self.max_unsplit = 10
         self.faults: list[tuple[str, Fault]] = []
         self.targets: list[Any] = []
 
@@ -82,7 +82,7 @@ class Noting(RsioDialect):
 
 def noting(role: Role = Role.SERVER) -> tuple[Owner, Noting]:
     owner = Owner(role)
-    session = owner.session = Session(owner, Noting, role=role, limits=Limits(split_outbound_at=4), chance=lambda: 0.5)
+    session = owner.session = Session(owner, Noting, role=role, limits=Limits(split_outbound_at=4), random=lambda: 0.5)
     session.start(0.0)
     session.receive(rsio.encode(rsio.ClientHello() if role is Role.SERVER else rsio.ServerHello()), 0.0)
     assert isinstance(session.dialect, Noting)

@@ -129,7 +129,7 @@ def test_a_stream_that_lived_for_a_second_is_no_churn() -> None:
 def test_a_goodbye_has_its_time() -> None:
     """Half a second here, and the connection is over, answered or not."""
     raw = RawPeer(limits=limited(goodbye_timeout=0.5)).greet()
-    raw.session.leave("enough")
+    raw.session.close("enough")
     due = raw.session.tick(0.0)
     assert due == 0.5
     raw.session.tick(due)

@@ -43,7 +43,7 @@ def test_goodbye_ends_everything_on_both_sides() -> None:
     """Publishers are cancelled, subscribers get ConnectionLost, and both sessions are over."""
     pair = Pair()
     source, reader = streaming(pair)
-    pair.client.session.leave("shutdown")
+    pair.client.session.close("shutdown")
     pair.settle()
     assert isinstance(reader.ends[0], ConnectionLost)
     assert source.cancels == 1
@@ -55,8 +55,8 @@ def test_crossing_goodbyes_answer_each_other() -> None:
     """Each side says one goodbye, and no second one in answer."""
     pair = Pair()
     pair.settle()
-    pair.client.session.leave("a")
-    pair.server.session.leave("b")
+    pair.client.session.close("a")
+    pair.server.session.close("b")
     assert pair.settle() == 6
     assert pair.client.session.state is pair.server.session.state is ConnectionState.OVER
 
@@ -78,7 +78,7 @@ def test_a_goodbye_that_nobody_answers_ends_by_its_deadline() -> None:
     pair = Pair()
     pair.settle()
     session = pair.client.session
-    session.leave("a")
+    session.close("a")
     assert session.tick(100.0) == 102.0
     assert session.tick(101.0) == 102.0
     assert session.tick(102.0) is None
@@ -261,7 +261,7 @@ def test_a_stream_begins_once(is_cancelled: bool) -> None:
 def test_a_stream_on_a_connection_that_closes_fails_at_once() -> None:
     """The peer hears nothing of it."""
     raw = RawPeer(Role.CLIENT).greet()
-    raw.session.leave("enough")
+    raw.session.close("enough")
     raw.hear()
     reader = Reader(1)
     raw.session.subscribe("s", reader)
@@ -325,7 +325,7 @@ def test_a_session_knows_what_it_holds() -> None:
     client.receive(bytes(server.take())[:150], 0.0)
     assert server.held() == 0
     assert client.held() >= 140
-    client.leave("enough")
+    client.close("enough")
     assert client.partial_bytes == 0
     del reader
 
@@ -341,4 +341,4 @@ def test_a_surplus_that_waits_for_demand_is_held() -> None:
     reader.cancel()
     pair.settle()
     assert pair.server.session.held() == 0
-    assert pair.server.session.holding == {}
+    assert pair.server.session.buffering_streams == {}

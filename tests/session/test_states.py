@@ -19,7 +19,7 @@ def in_state(state: ConnectionState) -> RawPeer:
     if state in {ConnectionState.OPEN, ConnectionState.LEAVING}:
         raw.greet()
     if state is ConnectionState.LEAVING:
-        raw.session.leave("enough")
+        raw.session.close("enough")
     if state is ConnectionState.OVER:
         raw.session.end_of_input()
     assert raw.session.state is state
@@ -34,7 +34,7 @@ def perform(raw: RawPeer, move: Move) -> None:
         case Move.GREETED | Move.WELCOMED:
             raw.say(greeting)  # a server greets when it has been greeted
         case Move.LEFT:
-            raw.session.leave("enough")
+            raw.session.close("enough")
         case Move.TOLD_TO_LEAVE:
             raw.say(rsio.Goodbye(reason="bye"))
         case Move.CUT:

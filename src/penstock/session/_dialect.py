@@ -43,7 +43,7 @@ class Dialect(Protocol):
         """A goodbye is answered by one; where it is not, the transport's end is the answer."""
 
     @property
-    def whole(self) -> int:
+    def max_unsplit(self) -> int:
         """The longest element that goes as a whole. A longer one goes in parts of `Limits.split_outbound_at`, in turn with others."""
 
     @property

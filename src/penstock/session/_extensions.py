@@ -76,7 +76,7 @@ class _Link:
         self._encode = encode
         self.role = session.role
         self.limits: Limits = session.limits
-        self.chance: Callable[[], float] = session.chance
+        self.chance: Callable[[], float] = session.random
 
     def send(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
         """Queue a message of the extension's own."""
@@ -87,7 +87,7 @@ class _Link:
     def break_off(self, reason: str) -> None:
         """End the connection."""
         told = ConnectionLost(f"the extension {self._extension.name!r} ended the connection: {explained(reason)}")
-        self._session.leave(reason, told)
+        self._session.close(reason, told)
 
     def glitch(self, weight: int = 1) -> None:
         """Spend some of the peer's budget."""

@@ -44,7 +44,7 @@ class HandshakeGuard:
         dialect = self._choose(session, self._first)
         if dialect is None:
             return b""
-        session.dialect, session.whole, self._choose = dialect, dialect.whole, None
+        session.dialect, session.max_unsplit, self._choose = dialect, dialect.max_unsplit, None
         dialect.start(session.now)
         first, self._first = self._first, b""
         return first

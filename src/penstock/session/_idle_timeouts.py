@@ -46,7 +46,7 @@ class IdleTimeouts:
             self._quiet_since = now
         due = self._quiet_since + session.limits.idle_connection
         if now >= due:
-            session.leave(IDLE)
+            session.close(IDLE)
             return None
         return due
 

@@ -224,7 +224,7 @@ class SendingStream(DemandLedger, Subscriber[bytes]):
     def begins(self) -> int:
         """Bytes of the element that the next part begins; 0 while one is under way, and for what goes in one message."""
         size = len(self._held[0]) if self._held else 0
-        return 0 if self._offset or size <= self._session.whole else size
+        return 0 if self._offset or size <= self._session.max_unsplit else size
 
     @property
     def is_mid_element(self) -> bool:
@@ -237,7 +237,7 @@ class SendingStream(DemandLedger, Subscriber[bytes]):
         if not held:
             return False
         element, before = held[0], self._offset
-        if not self._offset and len(element) <= session.whole:
+        if not self._offset and len(element) <= session.max_unsplit:
             into += session.dialect.header(self.id, len(element))
             into += element
             held.popleft()
@@ -287,7 +287,7 @@ class SendingStream(DemandLedger, Subscriber[bytes]):
     def _begin_run(self, first: bytes) -> None:
         """Gather elements from now on; the outbox will ask for them when the writer comes, or before any other message."""
         self.run = ElementRun(first)
-        self._session.holding[self] = None
+        self._session.buffering_streams[self] = None
         self._outbox.gather(self)
         if self.reserved == 1:
             self.on_reservation_used()
@@ -336,7 +336,7 @@ class SendingStream(DemandLedger, Subscriber[bytes]):
         self.commit()
         length = len(element)
         self._expected_size = length if self._expected_size < 0 else (self._expected_size + length) // 2
-        if self._held is not None or length > self._session.whole:
+        if self._held is not None or length > self._session.max_unsplit:
             self._hold(element)
         else:
             head = self._session.dialect.header(self.id, length)
@@ -351,7 +351,7 @@ class SendingStream(DemandLedger, Subscriber[bytes]):
         self.forget_header()  # what follows waits behind it
         if self._held is None:
             self._held = deque()  # bounded by what was reserved, which the room for it bounded
-            self._session.holding[self] = None
+            self._session.buffering_streams[self] = None
             self._outbox.enqueue_large(self)
         self._held.append(element)
         self._outbox.large += len(element)
@@ -378,7 +378,7 @@ class SendingStream(DemandLedger, Subscriber[bytes]):
             self._unreserve(self.reserved)
         if count > 1:
             self._session.on_buffered(len(element))
-        self._session.holding[self] = None
+        self._session.buffering_streams[self] = None
         self._unsent_fixed = memoryview(element if self._unsent_fixed is None else bytes(self._unsent_fixed) + element)
         self._send_surplus()
 
@@ -435,7 +435,7 @@ class SendingStream(DemandLedger, Subscriber[bytes]):
             self.is_live = False
             self._length = -1  # whatever may still come takes the long way, and is dropped there
             self._session.proportion.asked -= self.reserved
-            self._session.holding.pop(self, None)
+            self._session.buffering_streams.pop(self, None)
             self._outbox.large -= sum(map(len, self._held)) - self._offset if self._held else 0
             self._awaiting_demand = False
             self._outbox.forget(self)

@@ -44,19 +44,19 @@ class Session:
         *,
         role: Role,
         limits: Limits,
-        chance: Callable[[], float],
+        random: Callable[[], float],
         choose: Choose | None = None,
     ) -> None:
         """With `choose`, what the peer says first chooses the dialect: it gets the first bytes until it returns one, or raises."""
         self.owner: SessionDelegate = owner
         self.role: Role = role
         self.limits: Limits = limits
-        self.chance: Callable[[], float] = chance
+        self.random: Callable[[], float] = random
         self.state: ConnectionState = ConnectionState.FRESH
         self.now: float = 0.0
         self.streams: dict[int, ReceivingStream | CancelledStream] = {}
         self.serving: dict[int, SendingStream] = {}
-        self.holding: dict[SendingStream, None] = {}
+        self.buffering_streams: dict[SendingStream, None] = {}
         """Those of `serving` with bytes of their own that wait, and perhaps some that had."""
         self.proportion: RequestRatio = RequestRatio()
         self.stopping_publishers: int = 0
@@ -82,7 +82,7 @@ class Session:
         self.on_buffered: Callable[[int], object] = lambda _: None
         """Told of bytes that are about to wait here: with a whole helping of elements, not with each."""
         self.dialect: Dialect = make_dialect(self)
-        self.whole: int = self.dialect.whole
+        self.max_unsplit: int = self.dialect.max_unsplit
         self.unfinished: PartialElementTimeouts = PartialElementTimeouts(limits)
         self.foreign_refusal: bytes = b""
         """What to say instead of a goodbye to a peer that speaks no protocol of ours."""
@@ -186,7 +186,7 @@ class Session:
             raise self._reason or ConnectionLost("this connection is closing; connect again")
         self.send(self.dialect.fire(self.dialect.next_id(target), target))
 
-    def leave(self, reason: str, error: Exception | None = None) -> None:
+    def close(self, reason: str, error: Exception | None = None) -> None:
         """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it."""
         if self.is_closing:
             return
@@ -200,11 +200,11 @@ class Session:
 
     def close_protocol_error(self, error: ProtocolError) -> None:
         """End the connection because of what the peer sent."""
-        self.leave(error.reason, ConnectionLost(f"the connection was ended because the peer broke the protocol: {error}"))
+        self.close(error.reason, ConnectionLost(f"the connection was ended because the peer broke the protocol: {error}"))
 
     def close_internal_error(self, error: PenstockError) -> None:
         """End the connection because of a fault on this side; the peer learns no more than that."""
-        self.leave("internal", error)
+        self.close("internal", error)
 
     def admit(self) -> None:
         """Accept the peer that has introduced itself."""
@@ -240,9 +240,9 @@ class Session:
 
     def held(self) -> int:
         """Return how many bytes this connection holds, in all its buffers."""
-        for stream in [stream for stream in self.holding if not stream.weight]:
-            del self.holding[stream]
-        return self.outbox.waiting + self.partial_bytes + self.dialect.held() + sum(stream.weight for stream in self.holding)
+        for stream in [stream for stream in self.buffering_streams if not stream.weight]:
+            del self.buffering_streams[stream]
+        return self.outbox.waiting + self.partial_bytes + self.dialect.held() + sum(stream.weight for stream in self.buffering_streams)
 
     def request(self, stream: ReceivingStream, n: int) -> None:
         """Tell the peer of demand, once it knows the stream."""
@@ -414,7 +414,7 @@ class Session:
     def _end_streams(self, error: Exception) -> None:
         self._reason = error  # for whoever asks for something from now on
         serving, self.serving = self.serving, {}
-        self.holding.clear()
+        self.buffering_streams.clear()
         for served in serving.values():
             served.cancelled()
         for stream in tuple(self.streams.values()):

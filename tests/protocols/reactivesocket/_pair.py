@@ -17,7 +17,7 @@ class RsOwner(Owner):
         super().__init__(role, limits)
         self.waits = False
         settings = DialectSettings(extensions=extensions, setup=setup)
-        self.session = Session(self, lambda session: ReactiveSocketDialect(session, settings), role=role, limits=limits, chance=lambda: 0.5)
+        self.session = Session(self, lambda session: ReactiveSocketDialect(session, settings), role=role, limits=limits, random=lambda: 0.5)
         self.session.start(0.0)
 
     def serve(self, stream: SendingStream, /) -> None:

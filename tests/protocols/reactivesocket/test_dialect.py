@@ -123,7 +123,7 @@ def test_what_needs_no_answer_arrives_and_leaves_nothing() -> None:
 def test_what_needs_no_answer_cannot_be_said_after_the_end() -> None:
     """The reason is raised."""
     pair = RsPair()
-    pair.client.session.leave("done")
+    pair.client.session.close("done")
     with pytest.raises(ConnectionLost):
         pair.client.session.fire(Request(Model.FIRE_AND_FORGET, b"shot"))
 
@@ -198,7 +198,7 @@ def test_a_refused_client_is_told_in_everything_it_asked_for() -> None:
     _, reader = pair.ask(Model.STREAM)
     assert pair.server.introductions == [b"me"]
     assert pair.server.served == []  # it waits for the verdict
-    pair.server.session.leave("not you")
+    pair.server.session.close("not you")
     pair.settle()
     (end,), (over,) = reader.ends, pair.client.ended
     assert isinstance(end, Rejected)
@@ -230,11 +230,11 @@ def test_a_verdict_that_takes_too_long_ends_the_connection() -> None:
 def test_a_goodbye_with_a_reason_is_an_error_of_the_connection_and_one_without_is_nothing() -> None:
     """It has no answer but the end of the transport."""
     raw = RawSocket().greet()
-    raw.session.leave("drain")
+    raw.session.close("drain")
     assert raw.hear() == [wire.Error(stream_id=0, data=b"drain")]
     assert not raw.session.expects_answer
     quiet = RawSocket().greet()
-    quiet.session.leave("")
+    quiet.session.close("")
     assert quiet.hear() == []
 
 
@@ -243,7 +243,7 @@ def test_what_has_no_answer_is_over_once_it_is_said(reason: str) -> None:
     """Nobody waits for a time-out because a goodbye was not answered, where none ever is; but what was said before it goes out first."""
     raw = RawSocket().greet()
     raw.session.send(b"said before")
-    raw.session.leave(reason)
+    raw.session.close(reason)
     raw.session.tick(5.0)
     assert raw.session.state is ConnectionState.LEAVING
     raw.session.take()
@@ -255,7 +255,7 @@ def test_a_client_that_leaves_before_it_was_accepted_hears_a_refusal() -> None:
     """It waits as long as for an answer to a goodbye, and no longer."""
     raw = RawSocket(Role.CLIENT)
     raw.hear()
-    raw.session.leave("")
+    raw.session.close("")
     raw.session.tick(5.0)
     assert raw.session.state is ConnectionState.LEAVING
     raw.session.tick(5.0 + raw.session.limits.goodbye_timeout)

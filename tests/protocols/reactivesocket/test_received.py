@@ -148,7 +148,7 @@ def asking(model: Model = Model.STREAM, demand: int = 5) -> tuple[RawSocket, Rea
 
 
 RESPONSES: dict[str, tuple[Model, list[wire.Frame], list[bytes], bool]] = {
-    "whole": (Model.STREAM, [part(b"x", begin=True, end=True)], [b"x"], False),
+    "max_unsplit": (Model.STREAM, [part(b"x", begin=True, end=True)], [b"x"], False),
     "whole-without-flags": (Model.STREAM, [part(b"x"), part(b"y")], [b"x", b"y"], False),
     "fragments": (Model.STREAM, [part(b"a", begin=True), part(b"b"), part(b"c", end=True)], [b"abc"], False),
     "fragments-that-complete": (Model.STREAM, [part(b"a", begin=True), part(b"c", end=True, complete=True)], [b"ac"], True),
@@ -264,7 +264,7 @@ def test_an_error_text_is_cut_and_need_not_be_utf_8() -> None:
 def test_after_our_goodbye_nothing_that_is_asked_is_done() -> None:
     """It crossed on the wire."""
     raw = RawSocket().greet()
-    raw.session.leave("drain")
+    raw.session.close("drain")
     raw.hear()
     raw.say(REQUEST, wire.RequestN(stream_id=1, demand=1), wire.Cancel(stream_id=1))
     assert raw.owner.served == []
@@ -296,7 +296,7 @@ def test_an_end_that_only_the_accepted_are_told_is_no_refusal(text: str, kind: t
 def test_a_setup_that_comes_after_this_side_has_left_is_nothing() -> None:
     """They may cross: nobody is examined, and nothing raises."""
     raw = RawSocket()
-    raw.session.leave("shutdown")
+    raw.session.close("shutdown")
     raw.say(wire.Setup(), REQUEST)
     assert raw.owner.introductions == []
     assert refused(raw) == "shutdown"
@@ -348,7 +348,7 @@ def test_who_leaves_on_the_answer_hears_of_one_end() -> None:
     class Leaver(Reader):
         def on_next(self, element: bytes, /) -> None:
             super().on_next(element)
-            raw.session.leave("enough")
+            raw.session.close("enough")
 
     raw = RawSocket(Role.CLIENT).greet()
     reader = Leaver(1)
@@ -366,7 +366,7 @@ def test_an_answer_passes_what_an_extension_makes_of_elements() -> None:
     assert (reader.elements, reader.ends) == ([b"V"], ["complete"])
 
     def refuse(element: bytes) -> bytes:
-        raw.session.leave("enough")
+        raw.session.close("enough")
         return element
 
     raw.session.incoming = refuse

@@ -288,7 +288,7 @@ class Ours(Subscription):
     def __init__(self, *, is_server: bool) -> None:
         self.outcome = Outcome()
         role = Role.SERVER if is_server else Role.CLIENT
-        Session(self, lambda session: _Dialect(session, self), role=role, limits=LIMITS, chance=lambda: 0.5).start(0.0)
+        Session(self, lambda session: _Dialect(session, self), role=role, limits=LIMITS, random=lambda: 0.5).start(0.0)
         for demand, elements, ends in zip(DEMANDS, self.outcome.elements, self.outcome.ends, strict=True):
             reader = _Reader(demand, elements, ends)
             self.session.subscribe("theirs", reader)

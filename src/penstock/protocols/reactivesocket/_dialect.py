@@ -49,7 +49,7 @@ class ReactiveSocketDialect:
     def __init__(self, session: "Session", settings: DialectSettings = DEFAULT) -> None:
         self._session = session
         self._setup = settings.setup
-        self.whole: int = session.limits.split_outbound_at
+        self.max_unsplit: int = session.limits.split_outbound_at
         self.extensions: ExtensionHost = ExtensionHost(session, settings.extensions, _extension_message)
         # Odd ids from the client and even ones from the server: a dump reads better. The two spaces are apart in any case.
         self._next_id = -1 if session.role is Role.CLIENT else 0
@@ -124,7 +124,7 @@ class ReactiveSocketDialect:
         """Each element in a frame of its own, or several where it is large."""
         view = memoryview(elements)
         for start in range(0, len(elements), size):
-            if size <= self.whole:
+            if size <= self.max_unsplit:
                 into += self.header(stream_id, size)
                 into += view[start : start + size]
             else:

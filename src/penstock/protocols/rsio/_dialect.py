@@ -53,7 +53,7 @@ class RsioDialect:
         """The ids of the extensions that both sides have."""
         self._has_begun = False  # the peer's first byte is in
         limits = session.limits
-        self.whole: int = limits.split_outbound_at
+        self.max_unsplit: int = limits.split_outbound_at
         self._decoder = rsio.RsioDecoder(
             self,
             session.streams,
@@ -249,7 +249,7 @@ class RsioDialect:
 
     def _other_version(self, version: int) -> None:
         """No version in common: what a client said already was discarded by the server."""
-        self._session.leave(f"version {rsio.VERSION}", _not_understood(str(version)))
+        self._session.close(f"version {rsio.VERSION}", _not_understood(str(version)))
 
     def _discarded(self, reason: str) -> Rejected | None:
         """The error of streams whose subscribes met a server that knows no version of ours, and said so in the place of its hello."""

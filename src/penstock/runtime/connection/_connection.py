@@ -148,7 +148,7 @@ class ConnectionTask:
 
     def leave(self, reason: str) -> None:
         """Say goodbye, once, and let everything end."""
-        self.session.leave(reason)
+        self.session.close(reason)
         self._reschedule_timer()
 
     # --- what the memory budget asks
@@ -161,7 +161,7 @@ class ConnectionTask:
         """Say goodbye because this connection holds the most, and all of them too much."""
         what = f"it held {held:,} bytes, more than any other, while all together were about to exceed {budget:,} (Limits.memory_budget)"
         tell(self._on_violation, LimitExceeded(f"a connection was cut: {what}", limit="memory_budget", value=budget))
-        self.session.leave("limit:memory", ConnectionLost(f"this side cut the connection: {what}"))
+        self.session.close("limit:memory", ConnectionLost(f"this side cut the connection: {what}"))
         self._reschedule_timer()
 
     # --- what the session tells

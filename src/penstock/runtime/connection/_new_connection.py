@@ -84,7 +84,7 @@ def new_connection(  # noqa: PLR0913  # each is a fact about one connection, giv
 
     def make_session(owner: SessionDelegate) -> Session:
         choose = protocol_detector(offers, framed=connection.framed, unserved=unserved) if role is Role.SERVER else None
-        return Session(owner, lambda session: kind(session, settings), role=role, limits=limits, chance=random.random, choose=choose)
+        return Session(owner, lambda session: kind(session, settings), role=role, limits=limits, random=random.random, choose=choose)
 
     return ConnectionTask(
         connection,

@@ -140,7 +140,7 @@ class PublishedStreams:
     def _judge(self, verdict: object) -> None:
         if self._session is not None:
             if verdict is False:
-                self._session.leave(REFUSED)
+                self._session.close(REFUSED)
             else:
                 self._session.admit()
 
@@ -149,7 +149,7 @@ class PublishedStreams:
         if not public:
             tell(self._on_violation, error)
         if self._session is not None:
-            self._session.leave((public and str(error)) or REFUSED)
+            self._session.close((public and str(error)) or REFUSED)
 
     def _find(self, stream: SendingStream, peer: PeerIdentity) -> Found | None:
         """Return what a stream's target leads to; where that is nothing, refuse it."""
