@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from penstock.api import Limits
-from penstock.session import Model
+from penstock.api import Limits, Model
 from tests.hostile._attacker import Attacker
 from tests.hostile._tongue import RSIO, Tongue
 

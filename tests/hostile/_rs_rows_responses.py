@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.session import Model
+from penstock.api import Model
 from tests.hostile._attacker import VICTIM, Attacker
 from tests.hostile._row import SCALED, SILENCE, C, I, Row, S, To
 from tests.hostile._rows_before import nothing

@@ -25,9 +25,9 @@ Rules of this file:
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
-from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, PublisherFailed, Rejected, Role, UsageError
+from penstock.api import UNBOUNDED, ConnectionLost, Model, ProtocolError, PublisherFailed, Rejected, Role, UsageError
 from penstock.plugins import Factory, hookimpl
-from penstock.session import NO_SUCH, REFUSED, ConnectionState, DialectSettings, Fault, Model, ReceivingStream, Session
+from penstock.session import NO_SUCH, REFUSED, ConnectionState, DialectSettings, Fault, ReceivingStream, Session
 
 HELLO, STREAM, CHANNEL, REQUEST, CANCEL, NEXT, DONE, FAILED, KEEPALIVE = b"HSCRXNDFK"
 VERSION: Final = b"\x01"

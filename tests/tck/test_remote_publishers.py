@@ -18,9 +18,9 @@ import trio
 import trustme
 
 import penstock
+from penstock.api import Model
 from penstock.builtin import PipeTransport
 from penstock.plugins import Tls, TransportOptions, build_registry, hookimpl
-from penstock.session import Model
 from tests.tck._ours import OurPublisher, numbers, numbers_and_an_error, numbers_slowly
 
 COUNTER = itertools.count()  # a check may make several publishers, and a name in memory can be taken once

@@ -28,6 +28,7 @@ from penstock.api._errors import (
 from penstock.api._extension import ActiveExtension, Extension, ExtensionLink, Role
 from penstock.api._interfaces import Processor, Publisher, Subscriber, Subscription
 from penstock.api._limits import Limits
+from penstock.api._request import Model, Request
 from penstock.api._shown import shown
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "InvalidStateError",
     "LimitExceeded",
     "Limits",
+    "Model",
     "NoElement",
     "PenstockError",
     "PluginError",
@@ -55,6 +57,7 @@ __all__ = [
     "PublisherFailed",
     "PublisherStopped",
     "Rejected",
+    "Request",
     "Role",
     "RuleViolation",
     "SlowSubscriber",

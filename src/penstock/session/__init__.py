@@ -10,7 +10,6 @@ from penstock.session._dialect import Dialect, Fault
 from penstock.session._dialect_settings import DialectFactory, DialectSettings
 from penstock.session._extensions import ExtensionHost
 from penstock.session._receiving_stream import ReceivingStream
-from penstock.session._request import Model, Request
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session import Session
 from penstock.session._session_delegate import SessionDelegate
@@ -30,9 +29,7 @@ __all__ = [
     "DialectSettings",
     "ExtensionHost",
     "Fault",
-    "Model",
     "ReceivingStream",
-    "Request",
     "SendingStream",
     "Session",
     "SessionDelegate",

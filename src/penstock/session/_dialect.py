@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Protocol
 
-from penstock.session._request import Model
+from penstock.api import Model
 
 
 class Fault(Enum):

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.api import Extension, Limits, Role, Subscriber
+from penstock.api import Extension, Limits, Model, Request, Role, Subscriber
 from penstock.protocols import reactivesocket as wire
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
-from penstock.session import DialectSettings, Model, Request, SendingStream, Session
+from penstock.session import DialectSettings, SendingStream, Session
 from tests.session._pair import LIMITS, Owner, Reader, Script
 
 

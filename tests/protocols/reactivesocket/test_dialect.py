@@ -2,11 +2,11 @@
 
 import pytest
 
-from penstock.api import UNBOUNDED, ConnectionLost, Limits, PublicError, PublisherFailed, Rejected, Role
+from penstock.api import UNBOUNDED, ConnectionLost, Limits, Model, PublicError, PublisherFailed, Rejected, Request, Role
 from penstock.builtin import Keepalive
 from penstock.protocols import reactivesocket as wire
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
-from penstock.session import ConnectionState, DialectSettings, Model, Request
+from penstock.session import ConnectionState, DialectSettings
 from tests.protocols.reactivesocket._pair import RawSocket, RsPair
 from tests.session._pair import Reader, limited
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Rejected, Role
+from penstock.api import UNBOUNDED, ConnectionLost, Model, ProtocolError, Rejected, Role
 from penstock.protocols import reactivesocket as wire
-from penstock.session import ConnectionState, Model
+from penstock.session import ConnectionState
 from tests.protocols.reactivesocket._pair import RawSocket
 from tests.session._pair import Reader, limited
 

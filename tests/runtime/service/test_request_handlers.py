@@ -8,13 +8,12 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import Limits, PublisherFailed, PublisherStopped
+from penstock.api import Limits, Model, PublisherFailed, PublisherStopped, Request
 from penstock.plugins import PeerIdentity
 from penstock.runtime import Peer, Service, connect, serve
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls
 from penstock.runtime.service._service import Handler
-from penstock.session import Model, Request
 from penstock.testing import ManualSubscriber
 
 

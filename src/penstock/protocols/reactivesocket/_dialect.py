@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.api import (
     Extension,
+    Model,
     ProtocolError,
+    Request,
     Role,
 )
 from penstock.protocols.reactivesocket import _codec as wire
 from penstock.protocols.reactivesocket._received import PART, ReceivedFrames
-from penstock.session import ConnectionState, DialectSettings, ExtensionHost, Fault, Model, Request
+from penstock.session import ConnectionState, DialectSettings, ExtensionHost, Fault
 
 if TYPE_CHECKING:
     from penstock.session import Session

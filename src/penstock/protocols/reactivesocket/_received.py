@@ -9,9 +9,9 @@ Rules of this file:
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.api import UNBOUNDED, ProtocolError, PublisherFailed, Rejected, Role
+from penstock.api import UNBOUNDED, Model, ProtocolError, PublisherFailed, Rejected, Request, Role
 from penstock.protocols.reactivesocket import _codec as wire
-from penstock.session import DRAINING, NO_SUCH, REFUSED, ConnectionState, Model, ReceivingStream, Request, advised, shown
+from penstock.session import DRAINING, NO_SUCH, REFUSED, ConnectionState, ReceivingStream, advised, shown
 
 if TYPE_CHECKING:
     from penstock.protocols.reactivesocket._dialect import ReactiveSocketDialect

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from penstock.api import (
     ActiveExtension,
     Extension,
+    Model,
     ProtocolError,
     PublisherFailed,
     Rejected,
@@ -24,7 +25,7 @@ from penstock.api import (
     UsageError,
 )
 from penstock.protocols.rsio import _codec as rsio
-from penstock.session import ConnectionState, DialectSettings, ExtensionHost, Fault, Model, ReceivingStream, advised
+from penstock.session import ConnectionState, DialectSettings, ExtensionHost, Fault, ReceivingStream, advised
 
 if TYPE_CHECKING:
     from penstock.session import Session

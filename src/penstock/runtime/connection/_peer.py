@@ -6,13 +6,12 @@ from typing import Any, Final
 
 import trio
 
-from penstock.api import PenstockError, PluginError, ProtocolError, Subscriber, Subscription, UsageError
+from penstock.api import Model, PenstockError, PluginError, ProtocolError, Request, Subscriber, Subscription, UsageError
 from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import PeerIdentity, Registry, Serializer
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.connection._pending_answer import PendingAnswer
 from penstock.runtime.connection._remote_stream import RemoteStream
-from penstock.session import Model, Request
 
 DEMAND_SIZE: Final = 8
 """Bytes that the initial demand of a stream takes of its request's frame."""

@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 
 import trio
 
-from penstock.api import PublicError, Rejected, Subscriber, Subscription
+from penstock.api import Model, PublicError, Rejected, Request, Subscriber, Subscription
 from penstock.core import CLEANUP_SECONDS, Report, Scope, tell, waits_for_demand
 from penstock.plugins import PeerIdentity, Registry, Serializer
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls
 from penstock.runtime.service._service import Handler, Publication, Service
-from penstock.session import NO_SUCH, PRIVATE, REFUSED, Model, Request, SendingStream, Session
+from penstock.session import NO_SUCH, PRIVATE, REFUSED, SendingStream, Session
 
 Found: TypeAlias = Handler | tuple[Publication, Serializer | None]
 """What a name or a request leads to: a handler that answers once, or a publisher and what makes bytes of its elements."""

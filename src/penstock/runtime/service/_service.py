@@ -13,11 +13,10 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from penstock.api import UsageError
+from penstock.api import Model, Request, UsageError
 from penstock.core import Source, Streamable, as_source, generate
 from penstock.plugins import PeerIdentity, Registry
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, hints_of
-from penstock.session import Model, Request
 
 LONGEST_NAME: Final = 4096
 """Data longer than this is not looked up as a publisher's name."""

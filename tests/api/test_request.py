@@ -1,6 +1,6 @@
 """Requests: an interaction model, and data."""
 
-from penstock.session import Model, Request
+from penstock.api import Model, Request
 
 
 def test_a_request_is_its_model_and_its_data() -> None:
