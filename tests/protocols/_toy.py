@@ -290,7 +290,7 @@ class ToyDialect:
             stream.fault("an element arrived that was not granted")
             return
         grants.open -= 1
-        stream.arrived(body)
+        stream.receive_element(body)
         if stream_id in self._grants:
             self._session.send(self._grant(stream_id, grants.top_up()))
 

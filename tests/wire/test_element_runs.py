@@ -63,10 +63,10 @@ class Taker:
         self.elements: list[bytes] = []
         self.runs: list[int] = []
 
-    def arrived(self, element: bytes) -> None:
+    def receive_element(self, element: bytes) -> None:
         self.elements.append(element)
 
-    def arrived_run(self, elements: Sequence[bytes]) -> None:
+    def receive_run(self, elements: Sequence[bytes]) -> None:
         self.elements += elements
         self.runs.append(len(elements))
 

@@ -74,7 +74,7 @@ class ReceivingStream(Subscription):
         if told is not None:
             told(element_size)
 
-    def arrived(self, element: bytes, /) -> None:
+    def receive_element(self, element: bytes, /) -> None:
         """Deliver an element."""
         if self.outstanding <= 0:
             self._overrun()
@@ -96,19 +96,19 @@ class ReceivingStream(Subscription):
             subscriber.on_complete()
         return True
 
-    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], /) -> None:
         """Deliver elements that came one right behind the other."""
         count = len(elements)
         many = getattr(self._subscriber, "on_next_many", None)
         if many is None or count > self.outstanding or self._session.incoming is not None:
             for element in elements:
-                self.arrived(element)
+                self.receive_element(element)
             return
         if self.outstanding < UNBOUNDED:
             self.outstanding -= count
         many(elements)
 
-    def arrived_packed(self, count: int, elements: bytes, /) -> None:
+    def receive_packed(self, count: int, elements: bytes, /) -> None:
         """Deliver packed elements: as one piece of memory to a subscriber that takes those, else each on its own."""
         if count > self.outstanding:
             self._overrun()
@@ -120,9 +120,9 @@ class ReceivingStream(Subscription):
             packed(count, elements)
             return
         size = self.element_size
-        self.arrived_run([elements[at : at + size] for at in range(0, count * size, size)])
+        self.receive_run([elements[at : at + size] for at in range(0, count * size, size)])
 
-    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
+    def receive_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
         """Join a part to its element, and deliver that with its last part."""
         if self._subscriber is None:
             return
@@ -274,19 +274,19 @@ class CancelledStream:
         """They may come straight here, to be dropped."""
         return True
 
-    def arrived(self, element: bytes, /) -> None:
+    def receive_element(self, element: bytes, /) -> None:
         """Drop it: it was on its way when the cancel was sent (rule 2.8)."""
         self._session.retirement.late_elements(1)
 
-    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], /) -> None:
         """Drop them."""
         self._session.retirement.late_elements(len(elements))
 
-    def arrived_packed(self, count: int, elements: bytes, /) -> None:
+    def receive_packed(self, count: int, elements: bytes, /) -> None:
         """Drop them."""
         self._session.retirement.late_elements(count)
 
-    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
+    def receive_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
         """Drop it; its last part is what demand was for."""
         if last:
             self._session.retirement.late_elements(1)

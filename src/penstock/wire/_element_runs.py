@@ -17,10 +17,10 @@ SHORTEST_RUN: Final = 4
 class AcceptsRuns(Protocol):
     """A stream as far as its elements go."""
 
-    def arrived(self, element: bytes, /) -> None:
+    def receive_element(self, element: bytes, /) -> None:
         """Take an element."""
 
-    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], /) -> None:
         """Take two or more elements that came one right behind the other."""
 
 
@@ -29,9 +29,9 @@ def deliver_run(data: bytes, start: int, head: int, stride: int, stream: Accepts
     count = run_length(data, start, head, stride)
     end = start + count * stride
     if count == 1:
-        stream.arrived(data[start + head : end])
+        stream.receive_element(data[start + head : end])
         return end
-    stream.arrived_run([element for (element,) in iter_unpack(f"{head}x{stride - head}s", memoryview(data)[start:end])])
+    stream.receive_run([element for (element,) in iter_unpack(f"{head}x{stride - head}s", memoryview(data)[start:end])])
     return end
 
 

@@ -15,8 +15,8 @@ def test_each_kind_of_call_becomes_its_record() -> None:
     heard.cancelled(4)
     heard.response(5, True, False, False, b"e")
     stream = heard.open(5)
-    stream.arrived(b"f")
-    stream.arrived_run([b"g", b"h"])
+    stream.receive_element(b"f")
+    stream.receive_run([b"g", b"h"])
     heard.error(6, b"boom")
     heard.extended(0, True, 1, b"x")
     assert heard.frames == [

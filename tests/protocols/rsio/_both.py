@@ -178,24 +178,24 @@ class _Tap:
         self._stream, self._id, self._ours = stream, stream_id, ours
         self.element_size = stream.element_size
 
-    def arrived(self, element: bytes, /) -> None:
+    def receive_element(self, element: bytes, /) -> None:
         self._ours.note("onNext", self._id, element)
-        self._stream.arrived(element)
+        self._stream.receive_element(element)
 
-    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], /) -> None:
         for element in elements:
             self._ours.note("onNext", self._id, element)
-        self._stream.arrived_run(elements)
+        self._stream.receive_run(elements)
 
-    def arrived_packed(self, count: int, elements: bytes, /) -> None:
+    def receive_packed(self, count: int, elements: bytes, /) -> None:
         size = self.element_size
         assert len(elements) == count * size
         self._ours.note("onNextPacked", self._id, tuple(elements[at : at + size] for at in range(0, len(elements), size)))
-        self._stream.arrived_packed(count, elements)
+        self._stream.receive_packed(count, elements)
 
-    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:
+    def receive_part(self, element: int, data: bytes, last: bool, /) -> None:
         self._ours.note("onNextLastPart" if last else "onNextPart", self._id, element, data)
-        self._stream.arrived_part(element, data, last)
+        self._stream.receive_part(element, data, last)
 
 
 class _Taps(Mapping[int, rsio.WireStream]):

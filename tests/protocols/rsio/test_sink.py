@@ -8,11 +8,11 @@ def test_each_kind_of_signal_becomes_its_record() -> None:
     heard = rsio.MessageList()
     heard.began(3, 2)
     stream = heard.streams[3]
-    stream.arrived(b"aa")
-    stream.arrived_run([b"bb", b"cc"])
-    stream.arrived_packed(1, b"dd")
-    stream.arrived_part(0, b"e", False)
-    stream.arrived_part(0, b"e", True)
+    stream.receive_element(b"aa")
+    stream.receive_run([b"bb", b"cc"])
+    stream.receive_packed(1, b"dd")
+    stream.receive_part(0, b"e", False)
+    stream.receive_part(0, b"e", True)
     heard.requested(3, 7)
     assert heard.messages == [
         rsio.OnSubscribe(subscriber=3, element_size=2),

@@ -76,7 +76,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
             word, stream_id = layout.FRAMED_HEADER.unpack_from(data)
             stream = self.streams.get(stream_id) if word in WHOLE_RESPONSES else None
             if stream is not None and stream.takes_whole:
-                stream.arrived(data[FRAMED_HEADER_SIZE:])
+                stream.receive_element(data[FRAMED_HEADER_SIZE:])
             else:
                 self._judge(word, stream_id, size)
                 self._tell(word, stream_id, data[FRAMED_HEADER_SIZE:])
@@ -114,7 +114,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
                         if header == before and end - position >= SHORTEST_RUN * length:
                             after = deliver_run(data, position, HEADER_SIZE, length, stream)
                         else:
-                            stream.arrived(data[position + HEADER_SIZE : after])
+                            stream.receive_element(data[position + HEADER_SIZE : after])
                         before = header
                         position = after
                         continue

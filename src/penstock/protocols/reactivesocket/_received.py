@@ -136,7 +136,7 @@ class ReceivedFrames:
         elif begin == end and not joining:
             self._whole(stream, data, complete)
         else:
-            stream.arrived_part(PART, data, end)
+            stream.receive_part(PART, data, end)
             if end and (complete or stream_id in self._dialect.single):
                 self._ends_due += not complete
                 self._ended(stream_id, None)
@@ -201,7 +201,7 @@ class ReceivedFrames:
         """An element in one piece, the end, or both."""
         single = stream.id in self._dialect.single
         if data or single or not complete:
-            stream.arrived(data)
+            stream.receive_element(data)
         if (complete or single) and stream.id in self._session.streams:
             self._ends_due += not complete
             self._ended(stream.id, None)

@@ -18,10 +18,10 @@ class WireStream(Protocol):
         begin and end is then one of them), and always for a request that has a single response.
         """
 
-    def arrived(self, element: bytes, /) -> None:
+    def receive_element(self, element: bytes, /) -> None:
         """Take an element."""
 
-    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], /) -> None:
         """Take elements that came one right behind the other."""
 
 
@@ -122,8 +122,8 @@ class CollectedStream:
         self._id = stream_id
         self.takes_whole = True
 
-    def arrived(self, element: bytes, /) -> None:
+    def receive_element(self, element: bytes, /) -> None:
         self._into.append(frames.Response(stream_id=self._id, data=element))
 
-    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], /) -> None:
         self._into += [frames.Response(stream_id=self._id, data=element) for element in elements]

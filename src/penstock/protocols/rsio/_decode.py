@@ -109,7 +109,7 @@ class RsioDecoder(BufferedDecoder):
         stride = end - start
         if end + SHORTEST_RUN * stride <= len(data) and data.startswith(data[start:position], end):
             return deliver_run(data, start, position - start, stride, stream)
-        stream.arrived(data[position:end])
+        stream.receive_element(data[position:end])
         return end
 
     def _on_next_packed(self, data: bytes, start: int) -> int:
@@ -130,7 +130,7 @@ class RsioDecoder(BufferedDecoder):
         end = position + count * size
         if end > len(data):
             return self._wait_for(end - start)
-        stream.arrived_packed(count, data[position:end])
+        stream.receive_packed(count, data[position:end])
         return end
 
     def _on_next_part(self, data: bytes, start: int) -> int:
@@ -144,7 +144,7 @@ class RsioDecoder(BufferedDecoder):
         body, end = self._bytes(data, start, position, "part", "limit:frame", self._limits.frame)
         if end < 0:
             return NEED_MORE
-        stream.arrived_part(element, body, data[start] == layout.ON_NEXT_LAST_PART)
+        stream.receive_part(element, body, data[start] == layout.ON_NEXT_LAST_PART)
         return end
 
     def _request(self, data: bytes, start: int) -> int:

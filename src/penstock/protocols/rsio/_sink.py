@@ -16,16 +16,16 @@ class WireStream(Protocol):
     def element_size(self) -> int:
         """The fixed size of its elements, 0 where each has its length, or NOT_BEGUN."""
 
-    def arrived(self, element: bytes, /) -> None:
+    def receive_element(self, element: bytes, /) -> None:
         """Take an element."""
 
-    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], /) -> None:
         """Take two or more elements that came one right behind the other."""
 
-    def arrived_packed(self, count: int, elements: bytes, /) -> None:
+    def receive_packed(self, count: int, elements: bytes, /) -> None:
         """Take packed elements."""
 
-    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # on the path of elements
+    def receive_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # on the path of elements
         """Take a part of an element."""
 
 
@@ -78,15 +78,15 @@ class CollectedStream:
         self._id = subscriber
         self.element_size = element_size
 
-    def arrived(self, element: bytes, /) -> None:
+    def receive_element(self, element: bytes, /) -> None:
         self._into.append(messages.OnNext(subscriber=self._id, element=element))
 
-    def arrived_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], /) -> None:
         self._into += [messages.OnNext(subscriber=self._id, element=element) for element in elements]
 
-    def arrived_packed(self, count: int, elements: bytes, /) -> None:
+    def receive_packed(self, count: int, elements: bytes, /) -> None:
         self._into.append(messages.OnNextPacked(subscriber=self._id, count=count, elements=elements))
 
-    def arrived_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as in the protocol
+    def receive_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # as in the protocol
         kind = messages.OnNextLastPart if last else messages.OnNextPart
         self._into.append(kind(subscriber=self._id, element=element, data=data))
