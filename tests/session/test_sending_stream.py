@@ -70,7 +70,7 @@ def test_large_elements_are_split_and_others_get_their_turn() -> None:
     first = bytes(pair.server.session.take())
     heard = rsio.MessageList()
     for stream in (0, 1):
-        heard.began(stream, 0)
+        heard.receive_on_subscribe(stream, 0)
     rsio.RsioDecoder(heard, heard.streams).feed(first)
     order = [message.subscriber for message in heard.messages[2:] if isinstance(message, rsio.OnNextPart | rsio.OnNextLastPart)]
     assert order[:4] == [0, 1, 0, 1]

@@ -44,9 +44,9 @@ def test_however_the_bytes_are_cut_the_messages_are_the_same(messages: list[byte
     decoder, data = Lengths(), encoded(*messages)
     max_open_connections = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     for start, end in pairwise(max_open_connections):
-        more = decoder.feed(data[start:end], most=most)
+        more = decoder.feed(data[start:end], max_messages=most)
         while more:
-            more = decoder.feed(b"", most=most)
+            more = decoder.feed(b"", max_messages=most)
     assert decoder.messages == messages
     assert decoder.held == 0
 

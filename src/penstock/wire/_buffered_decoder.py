@@ -35,8 +35,8 @@ class BufferedDecoder(ABC):
         """Bytes that have arrived and are not decoded yet."""
         return len(self._data) - self._position + self._waiting
 
-    def feed(self, data: bytes, *, most: int = 1 << 62) -> bool:
-        """Take `data` and decode at most `most` messages (a run counts as one); return whether some may be left to decode.
+    def feed(self, data: bytes, *, max_messages: int = 1 << 62) -> bool:
+        """Take `data` and decode at most `max_messages` messages (a run counts as one); return whether some may be left to decode.
 
         Call it with no data to go on. Raises ProtocolError, now and ever after, for what the protocol does not allow.
         """
@@ -47,7 +47,7 @@ class BufferedDecoder(ABC):
         elif not self._gather(data):
             return False
         try:
-            return self._decode(most)
+            return self._decode(max_messages)
         except ProtocolError as broken:
             self._fail(broken)
             raise
@@ -69,8 +69,11 @@ class BufferedDecoder(ABC):
         return True
 
     @abstractmethod
-    def _decode(self, most: int) -> bool:
-        """Decode at most `most` messages of `_data`, from `_position` on; say in `_need` what it takes to go on; return as `feed` does."""
+    def _decode(self, max_messages: int) -> bool:
+        """Decode at most `max_messages` messages of `_data`, from `_position` on. Return what `feed` returns.
+
+        Set `_need` to the number of bytes that the next message takes.
+        """
 
     def _fail(self, broken: ProtocolError) -> None:
         self._failed = broken

@@ -219,8 +219,8 @@ def test_the_table_can_be_exchanged_in_the_middle_of_a_chunk() -> None:
     """So that a session can look at the first response itself, and let the others take the short way."""
 
     class Accepting(rs.FrameList):
-        def response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:
-            super().response(stream_id, begin, end, complete, data)
+        def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:
+            super().receive_response(stream_id, begin, end, complete, data)
             decode.streams = {1: taken}
 
     taken, heard = Taken(), Accepting()
@@ -405,7 +405,7 @@ def test_what_is_no_frame_is_refused_where_the_transport_frames(message: bytes, 
 class Refusing(rs.FrameList):
     """A sink that refuses a request, as a session does for one before SETUP."""
 
-    def cancelled(self, stream_id: int, /) -> None:
+    def receive_cancel(self, stream_id: int, /) -> None:
         raise ProtocolError("the first frame was no SETUP", reason="protocol:setup")
 
 
@@ -479,11 +479,11 @@ def test_where_the_bytes_are_cut_makes_no_difference(junk: bytes, cut: int) -> N
 def test_decoding_can_be_interrupted_and_gone_on_with() -> None:
     """So that a chunk of the smallest frames does not starve the neighbours; new bytes may come in between."""
     heard, decode = decoder()
-    assert decode.feed(rs.encode(AFTER) * 5, most=2)
+    assert decode.feed(rs.encode(AFTER) * 5, max_messages=2)
     assert len(heard.frames) == 2
-    assert decode.feed(rs.encode(AFTER)[:7], most=2)
+    assert decode.feed(rs.encode(AFTER)[:7], max_messages=2)
     assert len(heard.frames) == 4
-    assert not decode.feed(b"", most=2)
+    assert not decode.feed(b"", max_messages=2)
     assert heard.frames == [AFTER] * 5
     assert decode.held == 7
 
@@ -498,7 +498,7 @@ def test_what_was_needed_for_a_large_frame_is_not_needed_for_the_next() -> None:
     assert heard.frames == [large, AFTER]
     heard, decode = decoder()
     decode.feed(rs.encode(large)[:100])
-    assert decode.feed(rs.encode(large)[100:] + small * 3, most=2)
+    assert decode.feed(rs.encode(large)[100:] + small * 3, max_messages=2)
     assert not decode.feed(b"")
     assert heard.frames == [large, AFTER, AFTER, AFTER]
 
@@ -506,7 +506,7 @@ def test_what_was_needed_for_a_large_frame_is_not_needed_for_the_next() -> None:
 def test_a_run_counts_as_one() -> None:
     """It costs about as much."""
     heard, decode = decoder(1)
-    assert not decode.feed(rs.encode(rs.Response(stream_id=1, data=b"x")) * 1000, most=3)
+    assert not decode.feed(rs.encode(rs.Response(stream_id=1, data=b"x")) * 1000, max_messages=3)
     assert len(heard.frames) == 1000
 
 

@@ -6,19 +6,19 @@ from penstock.protocols import reactivesocket as rs
 def test_each_kind_of_call_becomes_its_record() -> None:
     """Elements alone and in runs; requests of all four kinds; everything else."""
     heard = rs.FrameList()
-    heard.setup(1, 2, b"cap")
-    heard.requested(rs.FrameType.REQUEST_RESPONSE, 1, None, b"a")
-    heard.requested(rs.FrameType.REQUEST_FNF, 2, None, b"b")
-    heard.requested(rs.FrameType.REQUEST_STREAM, 3, 0, b"c")
-    heard.requested(rs.FrameType.REQUEST_SUB, 4, 9, b"d")
-    heard.request_n(3, 7)
-    heard.cancelled(4)
-    heard.response(5, True, False, False, b"e")
+    heard.receive_setup(1, 2, b"cap")
+    heard.receive_request(rs.FrameType.REQUEST_RESPONSE, 1, None, b"a")
+    heard.receive_request(rs.FrameType.REQUEST_FNF, 2, None, b"b")
+    heard.receive_request(rs.FrameType.REQUEST_STREAM, 3, 0, b"c")
+    heard.receive_request(rs.FrameType.REQUEST_SUB, 4, 9, b"d")
+    heard.receive_request_n(3, 7)
+    heard.receive_cancel(4)
+    heard.receive_response(5, True, False, False, b"e")
     stream = heard.open(5)
     stream.receive_element(b"f")
     stream.receive_run([b"g", b"h"])
-    heard.error(6, b"boom")
-    heard.extended(0, True, 1, b"x")
+    heard.receive_error(6, b"boom")
+    heard.receive_ext(0, True, 1, b"x")
     assert heard.frames == [
         rs.Setup(version=1, stream_id=2, data=b"cap"),
         rs.RequestResponse(stream_id=1, data=b"a"),
@@ -39,7 +39,7 @@ def test_each_kind_of_call_becomes_its_record() -> None:
 def test_a_frame_that_nobody_knows_has_no_record() -> None:
     """Its type is kept."""
     heard = rs.FrameList()
-    heard.unknown(0x17)
+    heard.receive_unknown(0x17)
     assert heard.unknown_types == [0x17]
     assert heard.frames == []
 

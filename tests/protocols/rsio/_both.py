@@ -224,18 +224,19 @@ class _Dialect(RsioDialect):
         limits = rsio.WireLimits(frame=64, name=16, text=20, reason=20, extensions=4)
         self._decoder = rsio.RsioDecoder(self, _Taps(ours), limits)
 
-    def requested(self, subscriber: int, demand: int) -> None:
+    def receive_request(self, subscriber: int, demand: int) -> None:
         self._ours.note("request", subscriber, demand)
-        super().requested(subscriber, demand)
+        super().receive_request(subscriber, demand)
 
-    def began(self, subscriber: int, element_size: int) -> None:
-        self.heard(rsio.OnSubscribe(subscriber=subscriber, element_size=element_size), super().began, subscriber, element_size)
+    def receive_on_subscribe(self, subscriber: int, element_size: int) -> None:
+        message = rsio.OnSubscribe(subscriber=subscriber, element_size=element_size)
+        self.heard(message, super().receive_on_subscribe, subscriber, element_size)
 
-    def completed(self, subscriber: int) -> None:
-        self.heard(rsio.OnComplete(subscriber=subscriber), super().completed, subscriber)
+    def receive_on_complete(self, subscriber: int) -> None:
+        self.heard(rsio.OnComplete(subscriber=subscriber), super().receive_on_complete, subscriber)
 
-    def control(self, message: rsio.Message) -> None:
-        self.heard(message, super().control, message)
+    def receive_control(self, message: rsio.Message) -> None:
+        self.heard(message, super().receive_control, message)
 
     def heard(self, message: rsio.Message, act: Callable[..., None], *arguments: Any) -> None:
         """Note it before what it leads to, unless that raises."""

@@ -18,7 +18,7 @@ AFTER = rsio.Cancel(subscriber=99)
 def decoder(limits: rsio.WireLimits | None = None) -> tuple[rsio.MessageList, rsio.RsioDecoder]:
     heard = rsio.MessageList()
     for stream in STREAMS:
-        heard.began(stream.subscriber, stream.element_size)
+        heard.receive_on_subscribe(stream.subscriber, stream.element_size)
     heard.messages.clear()
     return heard, rsio.RsioDecoder(heard, heard.streams, limits)
 
@@ -161,7 +161,7 @@ def test_what_is_no_message_is_refused_with_its_reason(data: bytes, reason: str)
 def test_an_element_before_its_stream_has_begun_is_refused() -> None:
     """A stream that was subscribed to and not yet accepted has no element size."""
     heard = rsio.MessageList()
-    heard.began(3, rsio.NOT_BEGUN)
+    heard.receive_on_subscribe(3, rsio.NOT_BEGUN)
     with pytest.raises(ProtocolError, match="has not begun"):
         rsio.RsioDecoder(heard, heard.streams).feed(b"\x21\x03")
     with pytest.raises(ProtocolError, match="has not begun"):
@@ -171,10 +171,10 @@ def test_an_element_before_its_stream_has_begun_is_refused() -> None:
 def test_decoding_can_be_interrupted_and_gone_on_with() -> None:
     """So that a chunk of the smallest messages does not starve the neighbours."""
     heard, decode = decoder()
-    assert decode.feed(rsio.encode(AFTER) * 5, most=2)
+    assert decode.feed(rsio.encode(AFTER) * 5, max_messages=2)
     assert len(heard.messages) == 2
-    assert decode.feed(b"", most=2)
-    assert not decode.feed(b"", most=2)
+    assert decode.feed(b"", max_messages=2)
+    assert not decode.feed(b"", max_messages=2)
     assert heard.messages == [AFTER] * 5
 
 
@@ -203,7 +203,7 @@ def test_a_run_of_elements_of_any_one_length_is_cut_out_whole(size: int) -> None
 def test_ids_and_lengths_of_several_bytes_wait_for_their_end() -> None:
     """Cut within the id, and within the length."""
     heard = rsio.MessageList()
-    heard.began(300, 0)
+    heard.receive_on_subscribe(300, 0)
     heard.messages.clear()
     decode = rsio.RsioDecoder(heard, heard.streams)
     for byte in rsio.next_header(300, 200) + bytes(200):

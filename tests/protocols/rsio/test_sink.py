@@ -6,14 +6,14 @@ from penstock.protocols import rsio
 def test_each_kind_of_signal_becomes_its_record() -> None:
     """Elements one by one, in runs, packed and in parts; requests and all else."""
     heard = rsio.MessageList()
-    heard.began(3, 2)
+    heard.receive_on_subscribe(3, 2)
     stream = heard.streams[3]
     stream.receive_element(b"aa")
     stream.receive_run([b"bb", b"cc"])
     stream.receive_packed(1, b"dd")
     stream.receive_part(0, b"e", False)
     stream.receive_part(0, b"e", True)
-    heard.requested(3, 7)
+    heard.receive_request(3, 7)
     assert heard.messages == [
         rsio.OnSubscribe(subscriber=3, element_size=2),
         rsio.OnNext(subscriber=3, element=b"aa"),
@@ -30,5 +30,5 @@ def test_a_stream_is_known_from_its_beginning_on() -> None:
     """The decoder's table holds the size of its elements."""
     heard = rsio.MessageList()
     assert heard.streams == {}
-    heard.began(3, 2)
+    heard.receive_on_subscribe(3, 2)
     assert heard.streams[3].element_size == 2

@@ -93,21 +93,21 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
     # --- the loop
 
-    def _decode(self, most: int) -> bool:
+    def _decode(self, max_messages: int) -> bool:
         if self._framed:
             return self._decode_frame()
         data, end, longest = self._data, len(self._data), self._most_body + HEADER_SIZE
         position = self._position
         before = (-1, -1, -1)  # the header of the frame before, where that was a whole element for a stream
         try:
-            while most and end - position >= HEADER_SIZE:
+            while max_messages and end - position >= HEADER_SIZE:
                 header = length, word, stream_id = _read_header(data, position)
                 if not HEADER_SIZE <= length <= longest:
                     raise self._bad_length(length)
                 after = position + length
                 if after > end:
                     break
-                most -= 1
+                max_messages -= 1
                 if word in WHOLE_RESPONSES:
                     stream = self.streams.get(stream_id)
                     if stream is not None and stream.takes_whole:
@@ -119,23 +119,23 @@ class ReactiveSocketDecoder(BufferedDecoder):
                         position = after
                         continue
                 if word in LAST_RESPONSES:
-                    self._sink.response(stream_id, True, True, True, data[position + HEADER_SIZE : after])  # noqa: FBT003  # in the order of the flags
+                    self._sink.receive_response(stream_id, True, True, True, data[position + HEADER_SIZE : after])  # noqa: FBT003  # in the order of the flags
                 else:
                     self._judge(word, stream_id, length - HEADER_SIZE)
                     self._tell(word, stream_id, data[position + HEADER_SIZE : after])
                 position = after
         finally:
             self._position = position
-        return self._rest(most)
+        return self._rest(max_messages)
 
-    def _rest(self, most: int) -> bool:
+    def _rest(self, max_messages: int) -> bool:
         """Judge what there is of a frame whose end is not there, note what is needed to go on, and return whether to call again."""
         data, position = self._data, self._position
         left = len(data) - position
         if not left:
             self._data, self._position, self._need = b"", 0, LENGTH_SIZE
             return False
-        if not most:
+        if not max_messages:
             self._need = 0
             return True
         self._need = LENGTH_SIZE
@@ -156,7 +156,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
         version = word >> layout.VERSION_SHIFT
         if version != layout.VERSION:
             if kind == FrameType.SETUP:  # the sink may have an answer; what its data would be is the other version's to say
-                self._sink.setup(version, stream_id, b"")
+                self._sink.receive_setup(version, stream_id, b"")
             # The ignore bit says nothing here: where it stands is the other version's to say, too.
             raise ProtocolError(f"a frame of version {version}, and this side speaks version 0", reason="version 0")
         least = layout.SHORTEST_BODY.get(kind)
@@ -179,37 +179,37 @@ class ReactiveSocketDecoder(BufferedDecoder):
     def _tell(self, word: int, stream_id: int, body: bytes) -> None:
         reader = self._readers.get(word & layout.TYPE_MASK)
         if reader is None:
-            self._sink.unknown(word & layout.TYPE_MASK)
+            self._sink.receive_unknown(word & layout.TYPE_MASK)
         else:
             reader(word, stream_id, body)
 
     def _setup(self, word: int, stream_id: int, body: bytes) -> None:
-        self._sink.setup(layout.VERSION, stream_id, body)
+        self._sink.receive_setup(layout.VERSION, stream_id, body)
 
     def _request(self, word: int, stream_id: int, body: bytes) -> None:
-        self._sink.requested(_KINDS[word & layout.TYPE_MASK], stream_id, None, body)
+        self._sink.receive_request(_KINDS[word & layout.TYPE_MASK], stream_id, None, body)
 
     def _request_with_demand(self, word: int, stream_id: int, body: bytes) -> None:
         (demand,) = _read_number(body)
-        self._sink.requested(_KINDS[word & layout.TYPE_MASK], stream_id, demand, body[layout.NUMBER.size :])
+        self._sink.receive_request(_KINDS[word & layout.TYPE_MASK], stream_id, demand, body[layout.NUMBER.size :])
 
     def _request_n(self, word: int, stream_id: int, body: bytes) -> None:
-        self._sink.request_n(stream_id, _read_number(body)[0])
+        self._sink.receive_request_n(stream_id, _read_number(body)[0])
 
     def _cancel(self, word: int, stream_id: int, body: bytes) -> None:
-        self._sink.cancelled(stream_id)
+        self._sink.receive_cancel(stream_id)
 
     def _response(self, word: int, stream_id: int, body: bytes) -> None:
         flags = word >> layout.FLAGS_SHIFT
-        self._sink.response(stream_id, bool(flags & layout.BEGIN), bool(flags & layout.END), bool(flags & layout.COMPLETE), body)
+        self._sink.receive_response(stream_id, bool(flags & layout.BEGIN), bool(flags & layout.END), bool(flags & layout.COMPLETE), body)
 
     def _error(self, word: int, stream_id: int, body: bytes) -> None:
-        self._sink.error(stream_id, body)
+        self._sink.receive_error(stream_id, body)
 
     def _ext(self, word: int, stream_id: int, body: bytes) -> None:
         (ext_type,) = layout.EXTENDED_TYPE.unpack_from(body)
         ignore = bool(word >> layout.FLAGS_SHIFT & layout.IGNORE)
-        self._sink.extended(stream_id, ignore, ext_type, body[layout.EXTENDED_TYPE.size :])
+        self._sink.receive_ext(stream_id, ignore, ext_type, body[layout.EXTENDED_TYPE.size :])
 
 
 _KINDS: Final[dict[int, FrameType]] = {int(kind): kind for kind in FrameType}

@@ -184,13 +184,13 @@ class ReactiveSocketDialect:
             if self._is_framed and data:
                 self._decoder.feed_frame(data)  # what `feed` does as well, and takes twice as long for
                 return False
-            return self._decoder.feed(data, most=most)
+            return self._decoder.feed(data, max_messages=most)
         if session.is_paused:
-            self._decoder.feed(data, most=0)
+            self._decoder.feed(data, max_messages=0)
             return False
-        more = self._decoder.feed(data, most=1)
+        more = self._decoder.feed(data, max_messages=1)
         is_open = session.state is ConnectionState.OPEN  # or the introduction is still examined, or was refused
-        return more and is_open and self._decoder.feed(b"", most=most)
+        return more and is_open and self._decoder.feed(b"", max_messages=most)
 
     def held(self) -> int:
         """What the decoder has kept, of a frame that is not whole."""

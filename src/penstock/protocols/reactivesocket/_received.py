@@ -60,7 +60,7 @@ class ReceivedFrames:
         self._ends_due = 0
         """Values that came without the end, which some peers send in a frame of its own."""
 
-    def setup(self, version: int, stream_id: int, data: bytes) -> None:
+    def receive_setup(self, version: int, stream_id: int, data: bytes) -> None:
         """The client introduces itself."""
         session = self._session
         if self.is_greeted:
@@ -77,7 +77,7 @@ class ReceivedFrames:
             session.greeted()
             session.introduced(data)
 
-    def requested(self, kind: wire.FrameType, stream_id: int, demand: int | None, data: bytes) -> None:
+    def receive_request(self, kind: wire.FrameType, stream_id: int, demand: int | None, data: bytes) -> None:
         """The peer asks for something."""
         session = self._session
         self._check_setup()
@@ -98,7 +98,7 @@ class ReceivedFrames:
         if stream_id not in session.serving:
             self._dialect.answering.pop(stream_id, None)
 
-    def request_n(self, stream_id: int, demand: int) -> None:
+    def receive_request_n(self, stream_id: int, demand: int) -> None:
         """The peer grants demand."""
         self._check_setup()
         if self._dialect.answering.get(stream_id) in (Model.RESPONSE, Model.NAMED):
@@ -106,14 +106,14 @@ class ReceivedFrames:
         elif not self._session.is_closing:
             self._session.peer_requested(stream_id, demand if demand <= UNBOUNDED else 0)
 
-    def cancelled(self, stream_id: int) -> None:
+    def receive_cancel(self, stream_id: int) -> None:
         """The peer wants no more."""
         self._check_setup()
         if not self._session.is_closing:
             self._dialect.answering.pop(stream_id, None)
             self._session.peer_cancelled(stream_id)
 
-    def response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
+    def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
         """The peer answers: with an element, a part of one, the end, or with the last element and the end."""
         self._check_setup()
         if not self._is_accepted:
@@ -141,7 +141,7 @@ class ReceivedFrames:
                 self._ends_due += not complete
                 self._ended(stream_id, None)
 
-    def error(self, stream_id: int, data: bytes) -> None:
+    def receive_error(self, stream_id: int, data: bytes) -> None:
         """The peer ends a stream with an error; on stream 0, the connection."""
         self._check_setup()
         session = self._session
@@ -158,7 +158,7 @@ class ReceivedFrames:
         told = advised(text)
         self._ended(stream_id, Rejected(f"the peer refused this request: {told}", processed=False) if refused else PublisherFailed(told))
 
-    def extended(self, stream_id: int, ignore: bool, ext_type: int, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
+    def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
         """The peer sends something of an extension's. Without a body it says that it has the extension."""
         self._check_setup()
         host = self._dialect.extensions
@@ -173,7 +173,7 @@ class ReceivedFrames:
         if data and active is not None:
             host.received(active, data[0], data[1:])
 
-    def unknown(self, frame_type: int) -> None:
+    def receive_unknown(self, frame_type: int) -> None:
         """The peer sends what may be ignored."""
         self._check_setup()
         self._session.count_oddity()

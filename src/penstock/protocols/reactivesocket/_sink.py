@@ -31,32 +31,32 @@ class ReactiveSocketSink(Protocol):
     Numbers are as they stand on the wire: ids and demands of 64 bits without a sign, whether they make sense or not.
     """
 
-    def setup(self, version: int, stream_id: int, data: bytes, /) -> None:
+    def receive_setup(self, version: int, stream_id: int, data: bytes, /) -> None:
         """Take a SETUP.
 
         It is the one frame that comes here with any version, so that it can be answered; one of another version comes without its data,
         as soon as its header is there, and then the decoding ends with ProtocolError.
         """
 
-    def requested(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
+    def receive_request(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
         """Take a request of one of the four kinds; `demand` is None for REQUEST_RESPONSE and REQUEST_FNF, which have none."""
 
-    def request_n(self, stream_id: int, demand: int, /) -> None:
+    def receive_request_n(self, stream_id: int, demand: int, /) -> None:
         """Take a grant of demand."""
 
-    def cancelled(self, stream_id: int, /) -> None:
+    def receive_cancel(self, stream_id: int, /) -> None:
         """Take a cancel."""
 
-    def response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:  # noqa: FBT001  # on the path of elements
+    def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:  # noqa: FBT001  # on the path of elements
         """Take a response that completes, or is a part, or is for a stream that is not in the table or does not take whole ones."""
 
-    def error(self, stream_id: int, data: bytes, /) -> None:
+    def receive_error(self, stream_id: int, data: bytes, /) -> None:
         """Take an error; on stream 0 it is the connection's."""
 
-    def extended(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as the wire has it
+    def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as the wire has it
         """Take a frame of an extension; without `ignore` who does not know it must end the connection."""
 
-    def unknown(self, frame_type: int, /) -> None:
+    def receive_unknown(self, frame_type: int, /) -> None:
         """Take note of a frame of a type that version 0 does not have, and that may be ignored."""
 
 
@@ -73,11 +73,11 @@ class FrameList:
         stream = self.streams[stream_id] = CollectedStream(self.frames, stream_id)
         return stream
 
-    def setup(self, version: int, stream_id: int, data: bytes, /) -> None:
+    def receive_setup(self, version: int, stream_id: int, data: bytes, /) -> None:
         """Keep it, as a record."""
         self.frames.append(frames.Setup(version=version, stream_id=stream_id, data=data))
 
-    def requested(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
+    def receive_request(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
         """Keep it, as a record."""
         match kind:
             case FrameType.REQUEST_RESPONSE:
@@ -89,27 +89,27 @@ class FrameList:
             case _:
                 self.frames.append(frames.RequestSub(stream_id=stream_id, demand=demand or 0, data=data))
 
-    def request_n(self, stream_id: int, demand: int, /) -> None:
+    def receive_request_n(self, stream_id: int, demand: int, /) -> None:
         """Keep it, as a record."""
         self.frames.append(frames.RequestN(stream_id=stream_id, demand=demand))
 
-    def cancelled(self, stream_id: int, /) -> None:
+    def receive_cancel(self, stream_id: int, /) -> None:
         """Keep it, as a record."""
         self.frames.append(frames.Cancel(stream_id=stream_id))
 
-    def response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
+    def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
         """Keep it, as a record."""
         self.frames.append(frames.Response(stream_id=stream_id, begin=begin, end=end, complete=complete, data=data))
 
-    def error(self, stream_id: int, data: bytes, /) -> None:
+    def receive_error(self, stream_id: int, data: bytes, /) -> None:
         """Keep it, as a record."""
         self.frames.append(frames.Error(stream_id=stream_id, data=data))
 
-    def extended(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
+    def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
         """Keep it, as a record."""
         self.frames.append(frames.Ext(stream_id=stream_id, ignore=ignore, ext_type=ext_type, data=data))
 
-    def unknown(self, frame_type: int, /) -> None:
+    def receive_unknown(self, frame_type: int, /) -> None:
         """Keep its type."""
         self.unknown_types.append(frame_type)
 

@@ -60,11 +60,11 @@ class RsioDecoder(BufferedDecoder):
             layout.ON_ERROR: self._on_error,
         }
 
-    def _decode(self, most: int) -> bool:
+    def _decode(self, max_messages: int) -> bool:
         data, end, readers = self._data, len(self._data), self._readers
         position = self._position
-        while position < end and most:
-            most -= 1
+        while position < end and max_messages:
+            max_messages -= 1
             reader = readers.get(data[position])
             after = self._extension(data, position) if reader is None else reader(data, position)
             if after < 0:
@@ -74,7 +74,7 @@ class RsioDecoder(BufferedDecoder):
         if position == end:
             self._data, self._position = b"", 0
             return False
-        return not most
+        return not max_messages
 
     # --- readers: each takes the position of a message and returns that of the next one, or NEED_MORE
 
@@ -151,7 +151,7 @@ class RsioDecoder(BufferedDecoder):
         subscriber, position = decode_varint(data, start + 1)
         demand, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         if position > 0:
-            self._sink.requested(subscriber, demand)
+            self._sink.receive_request(subscriber, demand)
         return position
 
     def _subscribe(self, data: bytes, start: int) -> int:
@@ -161,13 +161,13 @@ class RsioDecoder(BufferedDecoder):
         if position > 0:
             # A name that is no UTF-8 is refused, not fatal: the message's end is known. Surrogates say which bytes it had.
             publisher = name.decode("utf-8", "surrogateescape")
-            self._sink.control(messages.Subscribe(publisher=publisher, subscriber=subscriber, demand=demand))
+            self._sink.receive_control(messages.Subscribe(publisher=publisher, subscriber=subscriber, demand=demand))
         return position
 
     def _cancel(self, data: bytes, start: int) -> int:
         subscriber, position = decode_varint(data, start + 1)
         if position > 0:
-            self._sink.control(messages.Cancel(subscriber=subscriber))
+            self._sink.receive_control(messages.Cancel(subscriber=subscriber))
         return position
 
     def _on_subscribe(self, data: bytes, start: int) -> int:
@@ -177,13 +177,13 @@ class RsioDecoder(BufferedDecoder):
             return NEED_MORE
         if size > self._element:
             raise _too_long("fixed element size", size, "limit:frame", self._element)
-        self._sink.began(subscriber, size)
+        self._sink.receive_on_subscribe(subscriber, size)
         return position
 
     def _on_complete(self, data: bytes, start: int) -> int:
         subscriber, position = decode_varint(data, start + 1)
         if position > 0:
-            self._sink.completed(subscriber)
+            self._sink.receive_on_complete(subscriber)
         return position
 
     def _on_error(self, data: bytes, start: int) -> int:
@@ -192,19 +192,19 @@ class RsioDecoder(BufferedDecoder):
             return NEED_MORE
         text, end = self._bytes(data, start, position, "error text", "limit:text", self._limits.text)
         if end > 0:
-            self._sink.control(messages.OnError(subscriber=subscriber, error=text.decode("utf-8", "replace")))
+            self._sink.receive_control(messages.OnError(subscriber=subscriber, error=text.decode("utf-8", "replace")))
         return end
 
     def _goodbye(self, data: bytes, start: int) -> int:
         text, end = self._bytes(data, start, start + 1, "reason", "limit:reason", self._limits.reason)
         if end > 0:
-            self._sink.control(messages.Goodbye(reason=text.decode("utf-8", "replace")))
+            self._sink.receive_control(messages.Goodbye(reason=text.decode("utf-8", "replace")))
         return end
 
     def _switch_encoding(self, data: bytes, start: int) -> int:
         extension, position = decode_varint(data, start + 1)
         if position > 0:
-            self._sink.control(messages.SwitchEncoding(extension=extension))
+            self._sink.receive_control(messages.SwitchEncoding(extension=extension))
         return position
 
     def _hello(self, data: bytes, start: int) -> int:
@@ -213,7 +213,7 @@ class RsioDecoder(BufferedDecoder):
         kind = messages.ClientHello if data[start] == layout.CLIENT_HELLO else messages.ServerHello
         version = data[start + 1]
         if version != layout.VERSION:
-            self._sink.control(kind(version=version))
+            self._sink.receive_control(kind(version=version))
             raise ProtocolError(
                 f"a hello of version {version}; {layout.VERSION} is the one whose messages can be delimited here",
                 reason=f"version {layout.VERSION}",
@@ -230,7 +230,7 @@ class RsioDecoder(BufferedDecoder):
                 return NEED_MORE
             extensions.append(extension)
         self._readers[layout.CLIENT_HELLO] = self._readers[layout.SERVER_HELLO] = _second_hello
-        self._sink.control(kind(version=version, extensions=tuple(extensions)))
+        self._sink.receive_control(kind(version=version, extensions=tuple(extensions)))
         return position
 
     def _extension(self, data: bytes, start: int) -> int:
@@ -239,7 +239,7 @@ class RsioDecoder(BufferedDecoder):
             raise ProtocolError(f"{code:#04x} is no message type of RS.io", reason=f"protocol:type {code:#04x}")
         body, end = self._bytes(data, start, start + 1, "extension message", "limit:frame", self._limits.frame)
         if end > 0:
-            self._sink.control(messages.ExtensionMessage(type=code, body=body))
+            self._sink.receive_control(messages.ExtensionMessage(type=code, body=body))
         return end
 
     # --- parts of messages

@@ -161,7 +161,7 @@ class RsioDialect:
                 self._has_begun = True
                 self._check_first(data)
             self._extensions.heard()
-        return self._decoder.feed(data, most=most)
+        return self._decoder.feed(data, max_messages=most)
 
     def held(self) -> int:
         """What the decoder has kept, of a message that is not whole."""
@@ -171,21 +171,21 @@ class RsioDialect:
         """Let the extensions do what is due."""
         return self._extensions.tick(now)
 
-    def requested(self, subscriber: int, demand: int) -> None:
+    def receive_request(self, subscriber: int, demand: int) -> None:
         """Take a request."""
         if not self._session.is_closing:
             self._session.peer_requested(subscriber, demand)
 
-    def began(self, subscriber: int, element_size: int) -> None:
+    def receive_on_subscribe(self, subscriber: int, element_size: int) -> None:
         """Take an onSubscribe: what follows could not be delimited without it, whoever listens."""
         self._session.peer_began(subscriber, element_size)
 
-    def completed(self, subscriber: int) -> None:
+    def receive_on_complete(self, subscriber: int) -> None:
         """Take an onComplete."""
         if not self._session.is_closing:
             self._session.peer_ended(subscriber, None)
 
-    def control(self, message: rsio.Message) -> None:
+    def receive_control(self, message: rsio.Message) -> None:
         """Take any other message that carries no element."""
         if self._session.is_closing and not isinstance(message, rsio.Goodbye):
             return

@@ -32,16 +32,16 @@ class WireStream(Protocol):
 class RsioSink(Protocol):
     """Receives all other messages, in the order of arrival. What it raises ends the decoding."""
 
-    def control(self, message: messages.Message, /) -> None:
+    def receive_control(self, message: messages.Message, /) -> None:
         """Take any message but those below and those for streams."""
 
-    def requested(self, subscriber: int, demand: int, /) -> None:
+    def receive_request(self, subscriber: int, demand: int, /) -> None:
         """Take a request."""
 
-    def began(self, subscriber: int, element_size: int, /) -> None:
+    def receive_on_subscribe(self, subscriber: int, element_size: int, /) -> None:
         """Take an onSubscribe."""
 
-    def completed(self, subscriber: int, /) -> None:
+    def receive_on_complete(self, subscriber: int, /) -> None:
         """Take an onComplete."""
 
 
@@ -52,20 +52,20 @@ class MessageList:
         self.messages: list[messages.Message] = []
         self.streams: dict[int, CollectedStream] = {}
 
-    def control(self, message: messages.Message, /) -> None:
+    def receive_control(self, message: messages.Message, /) -> None:
         """Keep it."""
         self.messages.append(message)
 
-    def requested(self, subscriber: int, demand: int, /) -> None:
+    def receive_request(self, subscriber: int, demand: int, /) -> None:
         """Keep it, as a record."""
         self.messages.append(messages.Request(subscriber=subscriber, demand=demand))
 
-    def began(self, subscriber: int, element_size: int, /) -> None:
+    def receive_on_subscribe(self, subscriber: int, element_size: int, /) -> None:
         """Keep it, as a record, and what follows for the stream."""
         self.streams[subscriber] = CollectedStream(self.messages, subscriber, element_size)
         self.messages.append(messages.OnSubscribe(subscriber=subscriber, element_size=element_size))
 
-    def completed(self, subscriber: int, /) -> None:
+    def receive_on_complete(self, subscriber: int, /) -> None:
         """Keep it, as a record."""
         self.messages.append(messages.OnComplete(subscriber=subscriber))
 
