@@ -25,7 +25,7 @@ def test_a_silent_peer_is_asked_and_then_given_up() -> None:
     assert raw.hear() == [rsio.ExtensionMessage(type=PING, body=bytes(7) + b"\x01")]
     raw.session.tick(30.0)
     assert raw.reason() == "keepalive"
-    assert raw.session.state is ConnectionState.LEAVING
+    assert raw.session.state is ConnectionState.CLOSING
 
 
 def test_any_sign_of_life_will_do() -> None:
@@ -79,10 +79,10 @@ def test_a_strike_spends_the_budget_too() -> None:
 def test_the_interval_is_the_one_asked_for_with_some_chance() -> None:
     """Fifteen per cent to either side, so that a thousand connections do not ask at once."""
     raw = _kept_alive(keepalive=20)
-    raw.session.random = lambda: 0.0
+    raw.session.channel.random = lambda: 0.0
     assert raw.session.tick(0.0) == 20.0
     link = RawPeer(Role.SERVER, limits=limited(keepalive=20), extensions=[Keepalive()])
-    link.session.random = lambda: 1.0
+    link.session.channel.random = lambda: 1.0
     link.say(rsio.ClientHello(extensions=(1,)))
     assert link.session.tick(0.0) == 23.0
 
@@ -103,4 +103,4 @@ def test_the_answer_has_its_time() -> None:
     raw.session.tick(22.9)
     assert raw.session.state is ConnectionState.OPEN
     raw.session.tick(23.0)
-    assert raw.session.state is ConnectionState.LEAVING
+    assert raw.session.state is ConnectionState.CLOSING

@@ -134,12 +134,12 @@ class Stage:
     def count_what_is_left(self, peer: Peer) -> None:
         """Nothing is under way on a connection any more: what its session counts must have come down to nothing."""
         session = peer._conversation.session
-        inbound = [stream for stream in session.streams.values() if isinstance(stream, ReceivingStream)]
+        inbound = [stream for stream in session.streams.opened.values() if isinstance(stream, ReceivingStream)]
         counted = {
-            "served": len(session.serving),
+            "served": len(session.streams.serving),
             "dying": session.dying,
-            "parts": session.partials,
-            "bytes of parts": session.partial_bytes,
+            "parts": session.channel.budgets.partials.count,
+            "bytes of parts": session.channel.budgets.partials.bytes,
         }
         counted |= {"read": len(inbound), "bytes to send": session.outbox.waiting}
         self.faults += [f"an idle connection counts {number} {what}" for what, number in counted.items() if number]

@@ -89,21 +89,21 @@ class ToyDialect:
     patience: ClassVar[float] = 45.0
 
     def __init__(self, session: Session, settings: DialectSettings) -> None:
-        limits = session.limits
+        limits = session.channel.limits
         self.max_unsplit: int = limits.max_element
         """No element goes in parts."""
         self._session = session
         self._framed = settings.framed
         self._longest = HEAD + LENGTH + max(limits.max_element, limits.max_name, limits.max_error_text)
         self._buffer = bytearray()
-        self._last = -1 if session.role is Role.CLIENT else 0
-        self._last_of_peer = 0 if session.role is Role.CLIENT else -1
+        self._last = -1 if session.channel.role is Role.CLIENT else 0
+        self._last_of_peer = 0 if session.channel.role is Role.CLIENT else -1
         self._grants: dict[int, Grants] = {}
         self.channels: dict[int, str] = {}
         """Channels of ours whose other half, ours to serve, has not begun."""
         self.halves: dict[int, str] = {}
         """Channels of the peer's whose other half, ours to subscribe to, has not begun."""
-        self._heard_at = self._asked_at = session.now
+        self._heard_at = self._asked_at = session.channel.now
         self._acts: dict[int, Callable[[int, bytes], None]] = {
             HELLO: self._hello,
             STREAM: self._opened,
@@ -118,13 +118,13 @@ class ToyDialect:
 
     @property
     def preauth_bytes(self) -> int:
-        return self._session.limits.preauth_bytes
+        return self._session.channel.limits.preauth_bytes
 
     # --- saying
 
     def start(self, now: float) -> None:
         self._heard_at = self._asked_at = now
-        if self._session.role is Role.CLIENT:
+        if self._session.channel.role is Role.CLIENT:
             self._greet()
 
     def overdue(self) -> None:
@@ -197,7 +197,7 @@ class ToyDialect:
             return None
         if now >= self._asked_at + self.every:
             self._asked_at = now
-            self._session.send(frame(KEEPALIVE, 0, b"\1"))
+            self._session.channel.send(frame(KEEPALIVE, 0, b"\1"))
         return min(self._heard_at + self.patience, self._asked_at + self.every)
 
     # --- hearing
@@ -211,7 +211,7 @@ class ToyDialect:
 
     def feed(self, data: bytes, most: int) -> bool:
         if data:
-            self._heard_at = self._session.now
+            self._heard_at = self._session.channel.now
             self._buffer += (len(data).to_bytes(LENGTH) if self._framed else b"") + data
         at = told = 0
         try:
@@ -249,22 +249,22 @@ class ToyDialect:
         session = self._session
         if session.state is ConnectionState.OPEN or body != VERSION:
             raise ProtocolError("a second hello" if body == VERSION else "another version", reason="protocol:hello")
-        if session.role is Role.SERVER:
+        if session.channel.role is Role.SERVER:
             self._greet()
-        session.welcomed()
+        session.receive_hello()
 
     def _opened(self, stream_id: int, body: bytes, refusal: str | None = None) -> None:
         if self._is_ours(stream_id) or not self._last_of_peer < stream_id <= MOST:
             raise ProtocolError(f"id {stream_id} is not the peer's next", reason=f"protocol:id {stream_id}")
         self._last_of_peer = stream_id
         demand, name = _number(body), body[4:].decode(errors="backslashreplace")
-        if demand > MOST or len(name) > self._session.limits.max_name:
+        if demand > MOST or len(name) > self._session.channel.limits.max_name:
             refusal = "illegal demand" if demand > MOST else NO_SUCH
-        self._session.peer_subscribed(stream_id, name, demand, refusal)
+        self._session.streams.receive_subscribe(stream_id, name, demand, refusal)
 
     def _channel(self, stream_id: int, body: bytes) -> None:
-        self._opened(stream_id, body, REFUSED if len(self.halves) >= self._session.limits.max_subscriptions else None)
-        if stream_id in self._session.serving:  # otherwise it was refused, as a whole
+        self._opened(stream_id, body, REFUSED if len(self.halves) >= self._session.channel.limits.max_subscriptions else None)
+        if stream_id in self._session.streams.serving:  # otherwise it was refused, as a whole
             self.halves[stream_id] = body[4:].decode(errors="backslashreplace")
 
     def _requested(self, stream_id: int, body: bytes) -> None:
@@ -272,33 +272,33 @@ class ToyDialect:
         n = _number(body)
         name = self.channels.pop(stream_id, None)
         if name is None:
-            self._session.peer_requested(stream_id, n if n <= MOST else 0)
+            self._session.streams.receive_request(stream_id, n if n <= MOST else 0)
         else:
-            self._session.peer_subscribed(stream_id, name, n, None if 0 < n <= MOST else "illegal demand")
+            self._session.streams.receive_subscribe(stream_id, name, n, None if 0 < n <= MOST else "illegal demand")
 
     def _cancelled(self, stream_id: int, _: bytes) -> None:
         self._check_known(stream_id)
         if self.channels.pop(stream_id, None) is None:
-            self._session.peer_cancelled(stream_id)
+            self._session.streams.receive_cancel(stream_id)
 
     def _next(self, stream_id: int, body: bytes) -> None:
         stream, grants = self._stream(stream_id), self._grants.get(stream_id)
         if stream is None or grants is None:
-            self._session.retirement.late_elements(1)
+            self._session.streams.cancelled.count_late(1)
             return
         if not grants.open:
-            stream.fault("an element arrived that was not granted")
+            stream.fail_contract("an element arrived that was not granted")
             return
         grants.open -= 1
         stream.receive_element(body)
         if stream_id in self._grants:
-            self._session.send(self._grant(stream_id, grants.top_up()))
+            self._session.channel.send(self._grant(stream_id, grants.top_up()))
 
     def _done(self, stream_id: int, _: bytes) -> None:
         self._ended(stream_id, None)
 
     def _failed(self, stream_id: int, body: bytes) -> None:
-        code, text = _number(body), body[4:].decode(errors="replace")[: self._session.limits.max_error_text]
+        code, text = _number(body), body[4:].decode(errors="replace")[: self._session.channel.limits.max_error_text]
         if not stream_id:
             self._session.receive_goodbye(f"{WORDS.get(code, hex(code))} {text}".strip())
         elif code == CODES[Fault.REFUSED]:
@@ -308,14 +308,14 @@ class ToyDialect:
             self._ended(stream_id, PublisherFailed(f"{text!a} (code {code:#x})"))
 
     def _kept(self, _: int, body: bytes) -> None:
-        if self._session.spend_control_token() and body == b"\1":
-            self._session.answer(frame(KEEPALIVE, 0, b"\0"))
+        if self._session.channel.spend_control_token() and body == b"\1":
+            self._session.channel.answer(frame(KEEPALIVE, 0, b"\0"))
 
     # --- inside
 
     def _greet(self) -> None:
-        self._session.greeted()
-        self._session.send(frame(HELLO, 0, VERSION))
+        self._session.hello_sent()
+        self._session.channel.send(frame(HELLO, 0, VERSION))
 
     def _grant(self, stream_id: int, n: int) -> bytes:
         return frame(REQUEST, stream_id, n.to_bytes(4)) if n else b""
@@ -329,15 +329,15 @@ class ToyDialect:
 
     def _stream(self, stream_id: int) -> ReceivingStream | None:
         self._check_known(stream_id)
-        stream = self._session.streams.get(stream_id)
+        stream = self._session.streams.opened.get(stream_id)
         return stream if isinstance(stream, ReceivingStream) else None
 
     def _ended(self, stream_id: int, error: Exception | None) -> None:
         if self._stream(stream_id) is None:
-            self._session.count_oddity()  # it was cancelled, while this was on its way
+            self._session.channel.count_oddity()  # it was cancelled, while this was on its way
         else:
             del self._grants[stream_id]
-            self._session.peer_ended(stream_id, error)
+            self._session.streams.receive_end(stream_id, error)
 
 
 def _number(body: bytes) -> int:

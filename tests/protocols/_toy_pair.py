@@ -42,7 +42,7 @@ class ToyPair:
 
     def settle(self, *, cut: int = 1 << 30) -> None:
         while True:
-            said = {side.session.role: bytes(side.session.take()) for side in (self.client, self.server)}
+            said = {side.session.channel.role: bytes(side.session.take()) for side in (self.client, self.server)}
             if not any(said.values()):
                 return
             for role, data in said.items():
@@ -53,7 +53,7 @@ class ToyPair:
 
     @property
     def is_idle(self) -> bool:
-        return not any(side.session.streams or side.session.serving for side in (self.client, self.server))
+        return not any(side.session.streams.opened or side.session.streams.serving for side in (self.client, self.server))
 
     def frames(self, role: Role) -> list[Frame]:
         return frames(self.said[role])
@@ -73,7 +73,7 @@ class RawToy:
 
     def say(self, *said: bytes) -> None:
         for each in said:
-            self.session.receive(each, self.session.now)
+            self.session.receive(each, self.session.channel.now)
 
     def hear(self) -> list[Frame]:
         """Return what the session has said since the last time."""

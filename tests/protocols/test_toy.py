@@ -211,8 +211,8 @@ def channel() -> tuple[ToyPair, "Ends"]:
     """One that the client has opened, with both halves under way on id 1."""
     pair = ToyPair()
     ends = Ends(pair)
-    assert set(pair.client.session.streams) == set(pair.client.session.serving) == {1}
-    assert set(pair.server.session.streams) == set(pair.server.session.serving) == {1}
+    assert set(pair.client.session.streams.opened) == set(pair.client.session.streams.serving) == {1}
+    assert set(pair.server.session.streams.opened) == set(pair.server.session.streams.serving) == {1}
     return pair, ends
 
 
@@ -391,11 +391,11 @@ def test_wrong_bytes_end_the_connection_with_a_goodbye_that_says_why(wrong: str)
     raw.owner.publish("s")
     raw.say(*said)
     assert raw.hear()[-1] == ("F", 0, b"\0\0\1\2" + reason.encode())
-    assert raw.session.state is ConnectionState.LEAVING
+    assert raw.session.state is ConnectionState.CLOSING
     raw.say(frame(STREAM, 9, b"\0\0\0\1s"))
     assert raw.hear() == []
     raw.session.end_of_input()
-    assert raw.session.state is ConnectionState.OVER
+    assert raw.session.state.is_over
 
 
 # --- the end
@@ -407,7 +407,8 @@ def test_a_goodbye_ends_every_stream_and_is_answered(who: str) -> None:
     pair, ends = channel()
     getattr(pair, who).session.close("")
     pair.settle()
-    assert pair.client.session.state is pair.server.session.state is ConnectionState.OVER
+    assert pair.client.session.state.is_over
+    assert pair.server.session.state.is_over
     assert [type(end) for end in ends.below.ends + ends.above.ends] == [ConnectionLost] * 2
     assert (ends.down.cancels, ends.up.cancels) == (1, 1)
     assert pair.frames(Role.CLIENT)[-1] == pair.frames(Role.SERVER)[-1] == ("F", 0, b"\0\0\1\1")
@@ -462,7 +463,7 @@ def test_it_makes_no_difference_where_the_bytes_are_cut() -> None:
     said = conversation().said[Role.CLIENT]
     opened = said.index(b"channel/a") + len(b"channel/a")
     due = replayed([said[:opened], said[opened:]])[1]
-    assert due == [ConnectionState.OVER, 1, [b"up", b"up again"], ["complete"]]
+    assert due == [ConnectionState.CLOSED_BY_PEER, 1, [b"up", b"up again"], ["complete"]]
     for at in range(len(said)):
         pieces = sorted({0, at, opened, len(said)})
         assert replayed([said[start:end] for start, end in pairwise(pieces)])[1] == due, at
@@ -475,10 +476,10 @@ def test_a_connection_that_is_cut_at_any_byte_ends_everything_once() -> None:
     for at in range(len(said)):
         raw, _ = replayed([bytes([byte]) for byte in said[:at]])
         raw.session.end_of_input()
-        assert raw.session.state is ConnectionState.OVER
+        assert raw.session.state.is_over
         assert len(raw.owner.ended) == 1
-        assert (raw.session.streams, raw.session.serving) == ({}, {})
-        assert [stream for stream in raw.owner.served if stream.is_live] == []
+        assert (raw.session.streams.opened, raw.session.streams.serving) == ({}, {})
+        assert [stream for stream in raw.owner.served if not stream.is_ended] == []
 
 
 # --- time
@@ -504,7 +505,7 @@ def test_its_keepalive_asks_is_answered_and_gives_up_on_silence() -> None:
 def test_who_does_not_say_hello_in_time_is_left() -> None:
     """The time for that is the session's, the words are the dialect's."""
     raw = RawToy()
-    raw.session.tick(raw.session.limits.handshake_timeout)
+    raw.session.tick(raw.session.channel.limits.handshake_timeout)
     assert raw.hear() == [("F", 0, b"\0\0\1\2limit:handshake")]
 
 
@@ -544,4 +545,4 @@ def test_a_client_of_each_is_told_by_its_first_bytes(kind: DialectFactory, turn:
     for start in range(0, len(hello), size):
         server.receive(hello[start : start + size], 0.0)
     assert server.dialect.name == kind.name
-    assert server.state is not ConnectionState.LEAVING
+    assert server.state is not ConnectionState.CLOSING

@@ -170,7 +170,7 @@ class RawPeer:
         self.now = 0.0
 
     def greet(self) -> "RawPeer":
-        kind = rsio.ClientHello if self.session.role is Role.SERVER else rsio.ServerHello
+        kind = rsio.ClientHello if self.session.channel.role is Role.SERVER else rsio.ServerHello
         self.say(kind())
         self.hear()
         return self

@@ -1,4 +1,4 @@
-"""The ledger of demand: reserve, commit, roll back, restore; and what holds between them."""
+"""The ledger of demand: reserve, commit, roll back; and what holds between them."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,16 +24,6 @@ def test_what_was_not_used_is_available_again() -> None:
     ledger.commit(2)
     ledger.roll_back(3)
     assert (ledger.available, ledger.reserved) == (3, 0)
-
-
-def test_what_did_not_arrive_may_be_sent_again() -> None:
-    """After a connection was lost and found again."""
-    ledger = DemandLedger()
-    ledger.grant(5)
-    ledger.reserve(5)
-    ledger.commit(5)
-    ledger.restore(4)
-    assert ledger.available == 4
 
 
 def test_without_bound_stays_without_bound() -> None:

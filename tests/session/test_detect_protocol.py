@@ -1,9 +1,9 @@
 """One port for all protocols: the first bytes tell."""
 
-from dataclasses import replace
 from typing import ClassVar
 
 import pytest
+from attrs import evolve as replace
 
 from penstock.api import Limits, Role
 from penstock.protocols import reactivesocket, rsio
@@ -47,7 +47,7 @@ def test_the_first_bytes_choose_the_dialect_however_they_are_cut(hello: bytes, n
     for start in range(0, len(hello), size):
         session.receive(hello[start : start + size], 0.0)
     assert session.dialect.name == name
-    assert session.state in (ConnectionState.OPEN, ConnectionState.GREETING)
+    assert session.state in (ConnectionState.OPEN, ConnectionState.EXAMINING)
 
 
 def test_a_framed_transport_carries_frames_without_their_length() -> None:
@@ -63,7 +63,7 @@ def test_who_speaks_nothing_that_is_known_is_refused_by_the_first(offers: list[t
     """In its manner."""
     session = server(offers)
     session.receive(first.ljust(16, b"\0"), 0.0)
-    assert session.state is ConnectionState.LEAVING
+    assert session.state is ConnectionState.CLOSING
     assert session.dialect.name == offers[0][0].name
 
 
@@ -89,7 +89,7 @@ def test_a_frame_that_should_have_come_behind_a_setup_is_refused_in_words_of_its
     for start in range(0, len(data), step):
         session.receive(data[start : start + step], 0.0)
     assert session.dialect.name == "reactivesocket"
-    assert session.state is ConnectionState.LEAVING
+    assert session.state is ConnectionState.CLOSING
     refusal = reactivesocket.Error(stream_id=0, data=b"protocol:setup")
     assert [bytes(each) for each in session.split(session.take())] == [reactivesocket.encode(refusal, framed=True)]
 
@@ -126,7 +126,7 @@ def test_a_stranger_is_refused_in_words_that_it_understands(first: bytes, answer
         session.receive(first[start : start + size], 0.0)
     said = bytes(session.take())
     assert said.startswith(answer)
-    assert session.state is ConnectionState.LEAVING
+    assert session.state is ConnectionState.CLOSING
     if answer[:1] == b"\0":
         assert len(said) == 3 + int.from_bytes(said[:3])
 

@@ -38,12 +38,12 @@ def test_what_was_put_there_is_counted_by_whoever_looks() -> None:
     source, _ = streaming(pair, 10)
     source.emit(b"a", b"b")
     stream, run = pair.server.served[0], run_of(pair)
-    assert (source.demand, stream.due, stream.reserved) == (10, 8, 9)
+    assert (source.demand, stream.outstanding, stream.reserved) == (10, 8, 9)
     run.elements += [b"c", b"d"]
-    assert stream.due == 6
+    assert stream.outstanding == 6
     assert stream.weight == 3
     pair.settle()
-    assert (stream.due, stream.reserved) == (6, 6)
+    assert (stream.outstanding, stream.reserved) == (6, 6)
 
 
 def test_all_that_was_reserved_is_followed_by_a_request() -> None:
@@ -56,7 +56,7 @@ def test_all_that_was_reserved_is_followed_by_a_request() -> None:
     pair.server.served[0].on_reservation_used()
     pair.settle()
     assert reader.elements == [b"a", b"b", b"c", b"d"]
-    assert (source.demand, pair.server.served[0].due) == (7, 3)
+    assert (source.demand, pair.server.served[0].outstanding) == (7, 3)
 
 
 @pytest.mark.parametrize("high", [20, 40, 80])
@@ -84,15 +84,15 @@ def test_a_run_is_closed_when_it_is_over(how: str) -> None:
     if how == "written":
         pair.settle()
     elif how == "another message":
-        pair.server.session.send(pair.server.session.dialect.begin(7, 0))
+        pair.server.session.channel.send(pair.server.session.dialect.begin(7, 0))
     elif how == "another length":
         source.emit(b"cc")
     elif how == "the end":
         source.complete()
     elif how == "cancelled":
-        pair.server.served[0].cancelled()
+        pair.server.served[0].receive_cancel()
     else:
-        pair.server.session.change_outgoing(bytes.upper)
+        pair.server.session.streams.change_outgoing(bytes.upper)
         source.emit(b"c")
         pair.settle()
         assert reader.elements == [b"a", b"b", b"C"]
@@ -223,6 +223,6 @@ def test_whatever_way_elements_take_they_arrive_in_order_and_as_asked_for(steps:
                     reader.request(more)
         assert (reader.elements, reader.ends) == (expected, ["complete"])
         session, stream = pair.server.session, pair.server.served[0]
-        assert (session.proportion.asked, session.outbox.gathered, stream.weight) == (len(expected), 0, 0)
+        assert (session.channel.budgets.requests.requested, session.outbox.gathered, stream.weight) == (len(expected), 0, 0)
 
     run_virtual(main)

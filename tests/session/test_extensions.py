@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from penstock.api import ActiveExtension, ConnectionLost, ExtensionLink, UsageError
-from penstock.session import ConnectionState
 from tests.session._pair import Pair
 
 
@@ -65,7 +64,7 @@ def test_an_extension_that_raises_ends_its_connection_and_nothing_else() -> None
     pair, here, _ = talking(raises=True)
     here.links[0].send(0x60, b"hello")
     pair.settle()
-    assert pair.server.session.state is ConnectionState.OVER
+    assert pair.server.session.state.is_over
     (lost,) = pair.client.ended
     assert isinstance(lost, ConnectionLost)
     assert "broken" not in str(lost)

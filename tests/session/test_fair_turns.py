@@ -18,7 +18,7 @@ class Holder:
         self.written = 0
 
     @property
-    def begins(self) -> int:
+    def next_large_size(self) -> int:
         size = self.sizes[0] if self.sizes else 0
         return 0 if self.written or size <= PART else size
 
@@ -39,7 +39,7 @@ def written(*holders: Holder, most: int = 1000, **limits: int) -> str:
     """Return who writes, in which order."""
     turns = RoundRobin(limited(split_outbound_at=PART, **limits))
     for holder in holders:
-        turns.join(holder)
+        turns.add(holder)
     into = bytearray()
     turns.write(into, most)
     return into.decode()
@@ -83,11 +83,11 @@ def test_who_ends_within_an_element_makes_room_for_others() -> None:
     turns = RoundRobin(limited(split_outbound_at=PART, max_partials_in_all=1))
     first, second, third = Holder("a", 90), Holder("b", 20), Holder("c", 20)
     for holder in (first, second, third):
-        turns.join(holder)
+        turns.add(holder)
     into = bytearray()
     turns.write(into, 2)
-    turns.leave(second)
-    turns.leave(first)
+    turns.remove(second)
+    turns.remove(first)
     assert turns
     turns.write(into, 100)
     assert (into, bool(turns)) == (b"aac", False)
@@ -96,12 +96,12 @@ def test_who_ends_within_an_element_makes_room_for_others() -> None:
 def test_the_end_of_the_connection_forgets_all() -> None:
     """Who begins after it has all the room; there is nobody, but nothing is left behind."""
     turns = RoundRobin(limited(split_outbound_at=PART, max_partials_in_all=1))
-    turns.join(Holder("a", 90))
-    turns.join(Holder("b", 90))
+    turns.add(Holder("a", 90))
+    turns.add(Holder("b", 90))
     turns.write(bytearray(), 2)
     turns.clear()
     assert not turns
-    turns.join(last := Holder("c", 20))
+    turns.add(last := Holder("c", 20))
     into = bytearray()
     turns.write(into, 100)
     assert (into, last.sizes) == (b"c", [])

@@ -34,7 +34,7 @@ def test_a_stream_without_demand_and_traffic_ends_after_its_time() -> None:
     assert raw.hear() == [rsio.OnError(subscriber=1, error="idle")]
     assert source.cancels == 1
     assert raw.session.state is ConnectionState.OPEN
-    assert raw.session.serving == {}
+    assert raw.session.streams.serving == {}
 
 
 def test_demand_that_waits_for_its_publisher_is_not_idle() -> None:
@@ -54,7 +54,7 @@ def test_any_demand_begins_the_time_anew() -> None:
         source.emit(b"x")
         raw.hear()
     assert raw.session.state is ConnectionState.OPEN
-    assert list(raw.session.serving) == [1]
+    assert list(raw.session.streams.serving) == [1]
 
 
 def test_without_a_bound_there_is_one_warning() -> None:
@@ -62,7 +62,7 @@ def test_without_a_bound_there_is_one_warning() -> None:
     raw = RawPeer().greet()
     _open(raw, 1, 2, 3)
     assert _run(raw, 10 * 3600.0) == float("inf")
-    assert sorted(raw.session.serving) == [1, 2, 3]
+    assert sorted(raw.session.streams.serving) == [1, 2, 3]
     (warning,) = raw.owner.warnings
     assert isinstance(warning, LimitExceeded)
     assert "3 of the streams" in str(warning)

@@ -38,7 +38,7 @@ def test_what_is_too_long_is_refused_on_its_length(name: str, role: Role, most: 
         if size > most:
             assert raw.reason() == reason
         else:
-            assert raw.session.state is not ConnectionState.LEAVING
+            assert raw.session.state is not ConnectionState.CLOSING
 
 
 def test_a_hello_lists_only_so_many_extensions() -> None:
@@ -133,4 +133,4 @@ def test_a_goodbye_has_its_time() -> None:
     due = raw.session.tick(0.0)
     assert due == 0.5
     raw.session.tick(due)
-    assert raw.session.state is ConnectionState.OVER
+    assert raw.session.state.is_over

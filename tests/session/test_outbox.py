@@ -14,7 +14,7 @@ class Fake:
         self.mosts: list[int] = []
         self.box = box
         self.size = size
-        self.begins = 0
+        self.next_large_size = 0
         self.is_mid_element = False
 
     def write_part(self, into: bytearray, /, most: int) -> bool:
@@ -51,15 +51,15 @@ def test_messages_wait_in_order_and_wake_the_writer_once() -> None:
 def test_parts_of_large_elements_take_turns() -> None:
     """One part of each, round and round, until enough is there."""
     out, _ = box()
-    out.enqueue_large(Fake(b"a", 3))
-    out.enqueue_large(Fake(b"b", 2))
+    out.add_large(Fake(b"a", 3))
+    out.add_large(Fake(b"b", 2))
     assert bytes(out.take()) == b"ababa"
 
 
 def test_a_turn_of_the_writer_takes_no_more_parts_than_the_high_water_mark() -> None:
     """What is left goes with the next turn."""
     out, _ = box(outbound_high=2)
-    out.enqueue_large(Fake(b"a", 5))
+    out.add_large(Fake(b"a", 5))
     assert [bytes(out.take()) for _ in range(4)] == [b"aa", b"aa", b"a", b""]
 
 
@@ -67,12 +67,12 @@ def test_parts_are_larger_while_nobody_waits_for_a_turn() -> None:
     """Four in one for who is alone, if that still fits under the high-water mark; one as soon as there is another."""
     out, _ = box(outbound_high=1000, split_outbound_at=100)
     first, second = Fake(b"a", 3), Fake(b"b", 1)
-    out.enqueue_large(first)
-    out.enqueue_large(second)
+    out.add_large(first)
+    out.add_large(second)
     out.put(bytes(800))
     out.take()
     assert (first.mosts, second.mosts) == ([100, 198, 197], [100])
-    out.enqueue_large(alone := Fake(b"a"))
+    out.add_large(alone := Fake(b"a"))
     out.take()
     assert alone.mosts == [400]
 
@@ -153,11 +153,13 @@ def test_a_stream_that_has_ended_is_forgotten_everywhere() -> None:
     """Nothing of it is written or pulled."""
     out, _ = box()
     gone = Fake(b"a", 3)
-    out.enqueue_large(gone)
+    out.add_large(gone)
     out.block(gone)
     out.gather(gone)
     out.forget(gone)
+    out.remove_large(gone)
     out.forget(gone)
+    out.remove_large(gone)
     assert bytes(out.take()) == b""
     assert gone.pulls == 0
 
@@ -166,7 +168,7 @@ def test_the_end_of_the_connection_clears_it() -> None:
     """Nothing waits any more."""
     out, _ = box()
     out.put(b"a")
-    out.enqueue_large(Fake(b"a", 3))
+    out.add_large(Fake(b"a", 3))
     out.gather(Fake(b"b"))
     out.clear()
     assert out.is_empty

@@ -39,7 +39,7 @@ def test_a_publisher_that_breaks_its_contract_loses_the_stream(size: int, said: 
     assert isinstance(reader.ends[0], ProtocolError)
     assert raw.hear() == [rsio.Cancel(subscriber=0)]
     assert raw.session.state is ConnectionState.OPEN
-    assert raw.session.partials == raw.session.partial_bytes == 0
+    assert raw.session.channel.budgets.partials.count == raw.session.channel.budgets.partials.bytes == 0
 
 
 def test_an_element_in_a_single_part_is_never_unfinished() -> None:
@@ -69,7 +69,7 @@ def test_an_unfinished_element_ages() -> None:
     assert raw.session.tick(1.0) == 30.0
     raw.session.tick(30.0)
     assert "unfinished for more than 30 s" in str(reader.ends[0])
-    assert raw.session.partial_bytes == 0
+    assert raw.session.channel.budgets.partials.bytes == 0
 
 
 def test_elements_of_a_cancelled_stream_of_fixed_size_are_still_delimited() -> None:
@@ -81,7 +81,7 @@ def test_elements_of_a_cancelled_stream_of_fixed_size_are_still_delimited() -> N
     raw.hear()
     raw.say(rsio.OnSubscribe(subscriber=0, element_size=3), b"\x21\x00abc", b"\x22\x00\x02abcdef", rsio.OnComplete(subscriber=0))
     assert raw.session.state is ConnectionState.OPEN
-    assert raw.session.streams == {}
+    assert raw.session.streams.opened == {}
     raw.say(rsio.OnComplete(subscriber=0))
     assert raw.reason() == "protocol:stream 0"
 
@@ -120,7 +120,7 @@ def test_unfinished_elements_are_bounded_in_bytes_over_the_connection() -> None:
     reader = reading(raw, 2)
     raw.say(rsio.OnNextPart(subscriber=0, element=0, data=bytes(101)))
     assert "unfinished elements hold 101 bytes" in str(reader.ends[0])
-    assert raw.session.partial_bytes == 0
+    assert raw.session.channel.budgets.partials.bytes == 0
 
 
 def test_tiny_parts_cost_a_glitch_each() -> None:
@@ -147,7 +147,7 @@ def test_what_parts_cost_depends_on_what_they_are_good_for(said: list[rsio.Messa
     reading(raw, 2)
     raw.say(*said)
     assert raw.session.state is ConnectionState.OPEN
-    left = sum(raw.session._glitches.spend(1, raw.now) for _ in range(20))
+    left = sum(raw.session.channel.budgets.oddities.spend(1, raw.now) for _ in range(20))
     assert left == 10 - weight
 
 
@@ -169,7 +169,7 @@ def test_unfinished_elements_are_bounded_in_number_over_the_connection() -> None
         raw.session.subscribe("s", reader)
         raw.say(rsio.OnSubscribe(subscriber=each), rsio.OnNextPart(subscriber=each, element=0, data=bytes(64)))
     assert [len(reader.ends) for reader in readers] == [0, 0, 1]
-    assert raw.session.partials == 2
+    assert raw.session.channel.budgets.partials.count == 2
 
 
 def test_an_element_that_comes_whole_is_bounded_as_one_in_parts_is() -> None:

@@ -1,4 +1,4 @@
-"""Requests in proportion to elements: one for each is earned, twenty are tolerated, and each one more is a glitch."""
+"""Requests in ratio to elements: one for each is earned, twenty are tolerated, and each one more is a glitch."""
 
 import pytest
 
@@ -11,23 +11,23 @@ from tests.session._pair import RawPeer, Script, limited
 
 def test_the_formula() -> None:
     """Five, two for each stream, one or twenty for each element; what publishers were asked for and have not sent does not count."""
-    proportion = RequestRatio()
-    proportion.streams = 3
-    proportion.asked = 10
+    ratio = RequestRatio()
+    ratio.streams = 3
+    ratio.requested = 10
     live = DemandLedger()
     live.reserved = 8
-    weights = [proportion.weigh([live]) for _ in range(200)]
+    weights = [ratio.classify([live]) for _ in range(200)]
     assert weights.count(RequestClass.PAID) == 5 + 2 * 3 + 2
     assert weights.count(RequestClass.PAID) + weights.count(RequestClass.FREE) == 5 + 2 * 3 + 20 * 2
-    proportion.asked = 11
-    assert proportion.weigh([live]) is RequestClass.EXCESS  # 201 requests are still more than 71
+    ratio.requested = 11
+    assert ratio.classify([live]) is RequestClass.EXCESS  # 201 requests are still more than 71
 
 
 def test_two_messages_for_each_stream_may_cross_its_end() -> None:
     """More come from nowhere."""
-    proportion = RequestRatio()
-    proportion.streams = 3
-    assert [proportion.crosses() for _ in range(8)] == [True] * 6 + [False] * 2
+    ratio = RequestRatio()
+    ratio.streams = 3
+    assert [ratio.count_late() for _ in range(8)] == [True] * 6 + [False] * 2
 
 
 def test_a_subscriber_may_ask_for_each_element_by_itself_as_fast_as_they_come() -> None:
@@ -87,10 +87,10 @@ def test_elements_that_were_never_sent_do_not_count() -> None:
     raw, source = _asking(1)
     raw.say(rsio.Request(subscriber=1, demand=1000))
     source.emit(b"a")
-    assert raw.session.proportion.asked == source.demand > 10
+    assert raw.session.channel.budgets.requests.requested == source.demand > 10
     source.emit(b"a")
     raw.say(rsio.Cancel(subscriber=1))
-    assert raw.session.proportion.asked == 2
+    assert raw.session.channel.budgets.requests.requested == 2
 
 
 def test_pieces_of_several_elements_count_as_so_many() -> None:
@@ -98,4 +98,4 @@ def test_pieces_of_several_elements_count_as_so_many() -> None:
     raw, source = _asking(1, element_size=2)
     raw.say(rsio.Request(subscriber=1, demand=3))
     source.emit(b"aabbccdd")
-    assert raw.session.proportion.asked - raw.owner.served[0].reserved == 3
+    assert raw.session.channel.budgets.requests.requested - raw.owner.served[0].reserved == 3

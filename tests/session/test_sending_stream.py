@@ -4,7 +4,7 @@ import pytest
 
 from penstock.api import UNBOUNDED, PublicError, PublisherFailed, UsageError
 from penstock.protocols import rsio
-from penstock.session._advice import PRIVATE, advised
+from penstock.session._reasons import PRIVATE, explain_stream_end
 from tests.session._pair import Pair, Script, limited, streaming
 
 
@@ -48,7 +48,7 @@ def test_failures_of_publishers_keep_their_text_at_home() -> None:
     secret = ValueError("the password is 123")
     source.fail(secret)
     pair.settle()
-    assert str(reader.ends[0]) == advised(PRIVATE)
+    assert str(reader.ends[0]) == explain_stream_end(PRIVATE)
     assert pair.server.failures == [secret]
     source, reader = streaming(pair)
     source.fail(PublicError("no such symbol"))
@@ -240,16 +240,6 @@ def test_what_a_publisher_says_after_the_end_is_not_sent() -> None:
     source.complete()
     source.fail(ValueError())
     assert bytes(pair.server.session.take()) == b""
-
-
-def test_what_was_sent_can_be_kept() -> None:
-    """For whoever must be able to send it again."""
-    pair = Pair()
-    source, _ = streaming(pair, 10)
-    kept: list[bytes] = []
-    pair.server.served[0].keep = kept.append
-    source.emit(b"a", b"a", b"bc")
-    assert kept == [b"a", b"a", b"bc"]
 
 
 @pytest.mark.parametrize("element", [b"", b"abc"], ids=["empty", "a part too much"])

@@ -47,7 +47,8 @@ def test_goodbye_ends_everything_on_both_sides() -> None:
     pair.settle()
     assert isinstance(reader.ends[0], ConnectionLost)
     assert source.cancels == 1
-    assert pair.client.session.state is pair.server.session.state is ConnectionState.OVER
+    assert pair.client.session.state.is_over
+    assert pair.server.session.state.is_over
     assert len(pair.client.ended) == len(pair.server.ended) == 1
 
 
@@ -58,7 +59,8 @@ def test_crossing_goodbyes_answer_each_other() -> None:
     pair.client.session.close("a")
     pair.server.session.close("b")
     assert pair.settle() == 6
-    assert pair.client.session.state is pair.server.session.state is ConnectionState.OVER
+    assert pair.client.session.state.is_over
+    assert pair.server.session.state.is_over
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 100])
@@ -82,7 +84,7 @@ def test_a_goodbye_that_nobody_answers_ends_by_its_deadline() -> None:
     assert session.tick(100.0) == 102.0
     assert session.tick(101.0) == 102.0
     assert session.tick(102.0) is None
-    assert session.state is ConnectionState.OVER
+    assert session.state.is_over
 
 
 FATAL: list[tuple[str, list[rsio.Message | bytes], str]] = [
@@ -167,10 +169,10 @@ def test_streams_are_bounded_in_number_and_the_dying_count() -> None:
     raw.owner.publishers["s"] = Script()
     raw.say(*[rsio.Subscribe(publisher="s", subscriber=each) for each in (1, 2, 3)])
     assert raw.hear()[-1] == rsio.OnError(subscriber=3, error="refused")
-    raw.session.stopping()
+    raw.session.streams.stopping_publishers += 1
     raw.say(rsio.Cancel(subscriber=1), rsio.Subscribe(publisher="s", subscriber=4))
     assert raw.hear()[-1] == rsio.OnError(subscriber=4, error="refused")
-    raw.session.stopped()
+    raw.session.streams.stopping_publishers -= 1
     raw.say(rsio.Subscribe(publisher="s", subscriber=5))
     assert raw.hear()[-1] == rsio.OnSubscribe(subscriber=5)
 
@@ -182,14 +184,14 @@ def test_an_idle_connection_ends() -> None:
     assert pair.server.session.tick(1.0) == 301.0
     pair.server.session.tick(301.0)
     pair.settle()
-    assert pair.client.session.state is ConnectionState.OVER
+    assert pair.client.session.state.is_over
 
 
 def test_a_draining_side_refuses_new_streams() -> None:
     """What runs goes on."""
     pair = Pair()
     source, reader = streaming(pair)
-    pair.server.session.is_draining = True
+    pair.server.session.streams.is_draining = True
     late = pair.subscribe("s", 1)
     source.emit(b"x")
     pair.settle()
@@ -326,7 +328,7 @@ def test_a_session_knows_what_it_holds() -> None:
     assert server.held() == 0
     assert client.held() >= 140
     client.close("enough")
-    assert client.partial_bytes == 0
+    assert client.channel.budgets.partials.bytes == 0
     del reader
 
 
@@ -341,4 +343,4 @@ def test_a_surplus_that_waits_for_demand_is_held() -> None:
     reader.cancel()
     pair.settle()
     assert pair.server.session.held() == 0
-    assert pair.server.session.buffering_streams == {}
+    assert pair.server.session.channel.buffering_streams == {}

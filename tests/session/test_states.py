@@ -1,80 +1,136 @@
-"""The life of a connection as a table: every state with every move, on a real session."""
+"""The lives of connections and streams: every state with every event, in the tables and on a real session."""
 
+from collections.abc import Mapping
+from enum import Enum
 from itertools import product
+from typing import Any
 
 import pytest
 
-from penstock.api import Role
+from penstock.api import InternalError, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from penstock.session._states import NEXT_STATE, Move
+from penstock.session._states import (
+    CONNECTION_MOVES,
+    RECEIVING_MOVES,
+    SENDING_MOVES,
+    ConnectionEvent,
+    ReceivingEvent,
+    ReceivingState,
+    SendingEvent,
+    SendingState,
+    move,
+)
 from tests.session._pair import RawPeer
 
-CELLS = list(product(ConnectionState, Move))
+TABLES: list[tuple[Mapping[Any, Any], type[Enum], type[Enum]]] = [
+    (CONNECTION_MOVES, ConnectionState, ConnectionEvent),
+    (SENDING_MOVES, SendingState, SendingEvent),
+    (RECEIVING_MOVES, ReceivingState, ReceivingEvent),
+]
+PAIRS = [(table, state, event) for table, states, events in TABLES for state, event in product(states, events)]
+FINAL = {
+    ConnectionState.CLOSED,
+    ConnectionState.CLOSED_BY_PEER,
+    ConnectionState.LOST,
+    SendingState.ENDED,
+    ReceivingState.CANCELLED,
+    ReceivingState.ENDED,
+}
+
+
+def _name(pair: Any) -> str:
+    return f"{type(pair).__name__}.{pair.name}" if isinstance(pair, Enum) else ""
+
+
+@pytest.mark.parametrize(("table", "state", "event"), PAIRS, ids=_name)
+def test_a_pair_has_a_row_or_an_error_with_both_names(table: Mapping[Any, Any], state: Enum, event: Enum) -> None:
+    """The whole product of states and events is walked."""
+    if (state, event) in table:
+        assert move(table, state, event) is table[state, event]
+        return
+    with pytest.raises(InternalError) as caught:
+        move(table, state, event)
+    assert f"{type(event).__name__}.{event.name} in {type(state).__name__}.{state.name}" in str(caught.value)
+
+
+@pytest.mark.parametrize(("table", "state", "event"), [pair for pair in PAIRS if pair[1:] in pair[0]], ids=_name)
+def test_no_row_leads_back(table: Mapping[Any, Any], state: Enum, event: Enum) -> None:
+    """States are declared in the order of life; a row leads to a later one."""
+    order = list(type(state))
+    assert order.index(table[state, event]) > order.index(state)
+
+
+@pytest.mark.parametrize(("table", "states", "events"), TABLES, ids=["connection", "sending", "receiving"])
+def test_only_final_states_have_no_row(table: Mapping[Any, Any], states: type[Enum], events: type[Enum]) -> None:
+    """Every other state can be left, and every state and event stands in some row."""
+    assert {state for state in states if not any((state, event) in table for event in events)} == FINAL & set(states)
+    first = next(iter(states))
+    assert {first, *table.values()} == set(states)
+    assert {event for _, event in table} == set(events)
+
+
+def test_the_facts_of_a_connection_state_follow_from_the_table() -> None:
+    """A state is over if it has no row, and closing if no goodbye may be sent in it."""
+    for state in ConnectionState:
+        assert state.is_over is (state in FINAL)
+        assert state.is_closing is ((state, ConnectionEvent.GOODBYE_SENT) not in CONNECTION_MOVES)
+
+
+# --- the same table on a real session
+
+REACHED = [state for state in ConnectionState if state not in {ConnectionState.EXAMINING, ConnectionState.CLOSING_UNANSWERED}]
+"""Without the two that RS.io does not have: it has no introductions, and answers goodbyes."""
 
 
 def in_state(state: ConnectionState) -> RawPeer:
-    """A session that has come to this state: a client where it must have greeted first, a server else."""
+    """Return a peer whose session is in `state`: a client's if that must have sent its hello first, a server's else."""
     raw = RawPeer(Role.CLIENT if state is ConnectionState.GREETING else Role.SERVER)
-    if state in {ConnectionState.OPEN, ConnectionState.LEAVING}:
+    if state not in {ConnectionState.FRESH, ConnectionState.GREETING}:
         raw.greet()
-    if state is ConnectionState.LEAVING:
+    if state in {ConnectionState.CLOSING, ConnectionState.CLOSED}:
         raw.session.close("enough")
-    if state is ConnectionState.OVER:
+    if state in {ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER}:
+        raw.say(rsio.Goodbye(reason="bye"))
+    if state is ConnectionState.LOST:
         raw.session.end_of_input()
     assert raw.session.state is state
     raw.hear()
     return raw
 
 
-def perform(raw: RawPeer, move: Move) -> None:
-    """Do what the move is named for, as the world would: through the session's front."""
-    greeting = rsio.ServerHello() if raw.session.role is Role.CLIENT else rsio.ClientHello()
-    match move:
-        case Move.GREETED | Move.WELCOMED:
-            raw.say(greeting)  # a server greets when it has been greeted
-        case Move.LEFT:
+def perform(raw: RawPeer, event: ConnectionEvent) -> None:
+    """Cause `event` through the session's front door."""
+    hello = rsio.ServerHello() if raw.session.channel.role is Role.CLIENT else rsio.ClientHello()
+    match event:
+        case ConnectionEvent.HELLO_SENT | ConnectionEvent.HELLO_RECEIVED | ConnectionEvent.INTRODUCED:
+            raw.say(hello)  # a server sends its hello when it gets the client's
+        case ConnectionEvent.GOODBYE_SENT | ConnectionEvent.UNANSWERED_GOODBYE_SENT:
             raw.session.close("enough")
-        case Move.TOLD_TO_LEAVE:
+        case ConnectionEvent.GOODBYE_RECEIVED:
             raw.say(rsio.Goodbye(reason="bye"))
-        case Move.CUT:
+        case ConnectionEvent.TRANSPORT_ENDED:
             raw.session.end_of_input()
 
 
-@pytest.mark.parametrize(("state", "move"), CELLS, ids=[f"{state.name}-{move.name}" for state, move in CELLS])
-def test_each_state_takes_each_move_or_stays_sound(state: ConnectionState, move: Move) -> None:
-    """Where the table has a cell, it says what follows; where it has none, nothing is raised, and an end stays an end."""
+@pytest.mark.parametrize(("state", "event"), list(product(REACHED, ConnectionEvent)), ids=_name)
+def test_a_session_takes_each_event_in_each_state(state: ConnectionState, event: ConnectionEvent) -> None:
+    """If the table has a row, it says what follows; if not, nothing is raised, and an end stays an end."""
     raw = in_state(state)
-    perform(raw, move)
+    perform(raw, event)
     after = raw.session.state
-    greets = move in {Move.GREETED, Move.WELCOMED}
-    if greets and state in {ConnectionState.FRESH, ConnectionState.GREETING}:
-        assert after is ConnectionState.OPEN
-    elif greets and state is ConnectionState.OPEN:
-        assert after is ConnectionState.LEAVING  # a second hello: the peer's fault
+    if event in {ConnectionEvent.HELLO_SENT, ConnectionEvent.HELLO_RECEIVED, ConnectionEvent.INTRODUCED}:
+        opened = state in {ConnectionState.FRESH, ConnectionState.GREETING}
+        second_hello = ConnectionState.CLOSING if state is ConnectionState.OPEN else state
+        assert after is (ConnectionState.OPEN if opened else second_hello)
     else:
-        assert after is NEXT_STATE.get((state, move), state)
-
-
-@pytest.mark.parametrize(("state", "move"), CELLS, ids=[f"{state.name}-{move.name}" for state, move in CELLS])
-def test_no_move_leads_back(state: ConnectionState, move: Move) -> None:
-    """A connection's life goes one way, and ends."""
-    order = list(ConnectionState)
-    following = NEXT_STATE.get((state, move))
-    assert following is None or order.index(following) > order.index(state)
-
-
-def test_the_end_has_no_moves_and_can_be_reached_from_everywhere() -> None:
-    """The transport may end at any time."""
-    alive = set(ConnectionState) - {ConnectionState.OVER}
-    assert {state for state, _ in NEXT_STATE} == alive
-    assert all(NEXT_STATE[state, Move.CUT] is ConnectionState.OVER for state in alive)
-    assert all(NEXT_STATE[state, Move.TOLD_TO_LEAVE] is ConnectionState.OVER for state in alive)
+        event = ConnectionEvent.GOODBYE_SENT if event is ConnectionEvent.UNANSWERED_GOODBYE_SENT else event
+        assert after is CONNECTION_MOVES.get((state, event), state)
 
 
 @pytest.mark.parametrize("state", [ConnectionState.FRESH, ConnectionState.GREETING, ConnectionState.OPEN])
-def test_a_goodbye_is_answered_once_from_every_state_that_has_said_none(state: ConnectionState) -> None:
-    """Even by a server that has heard no hello: the peer need not wait for its deadline."""
+def test_a_goodbye_is_answered_once_in_every_state_before_closing(state: ConnectionState) -> None:
+    """A server that has received no hello answers as well: the peer need not wait for its deadline."""
     raw = in_state(state)
     raw.say(rsio.Goodbye(reason="bye"), rsio.Goodbye(reason="bye"))
     assert raw.hear() == [rsio.Goodbye(reason="")]

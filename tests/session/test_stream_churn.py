@@ -10,11 +10,11 @@ def test_short_lives_are_counted_and_long_ones_are_not() -> None:
     """By a clock that has just been read."""
     churn = StreamChurn(limited(churn_burst=2, churn_rate=1e-6))
     for began in (0.0, 0.0, 9.5, 9.5):
-        churn.ended(began)
-    assert not churn.is_too_much(10.0)
-    churn.ended(9.5)
-    assert churn.is_too_much(10.0)
-    assert not churn.is_too_much(10.0)
+        churn.count(began)
+    assert churn.verdict(10.0) is None
+    churn.count(9.5)
+    assert churn.verdict(10.0) is not None
+    assert churn.verdict(10.0) is None
 
 
 def test_streams_that_lived_long_may_all_end_at_once() -> None:

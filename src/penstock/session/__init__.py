@@ -4,36 +4,64 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 `penstock.wire` and `penstock.api`.
 """
 
-from penstock.session._advice import DRAINING, NO_SUCH, PRIVATE, REFUSED, advised
+from penstock.session._channel import Channel
 from penstock.session._detect_protocol import protocol_detector
 from penstock.session._dialect import Dialect, Fault
+from penstock.session._dialect_host import DialectHost
 from penstock.session._dialect_settings import DialectFactory, DialectSettings
 from penstock.session._extensions import ExtensionHost
+from penstock.session._handshake_guard import ChooseDialect
+from penstock.session._reasons import (
+    CONNECTION_REASONS,
+    DRAINING,
+    ILLEGAL_DEMAND,
+    NO_SUCH,
+    PRIVATE,
+    REFUSED,
+    STREAM_REASONS,
+    VERSION,
+    Reason,
+    connection_reason,
+    explain_connection_end,
+    explain_stream_end,
+)
 from penstock.session._receiving_stream import ReceivingStream
 from penstock.session._sending_stream import SendingStream
-from penstock.session._session import Session
+from penstock.session._session import CUT, CUT_EARLY, Session
 from penstock.session._session_delegate import SessionDelegate
-from penstock.session._states import ConnectionState
-from penstock.session._words import CUT, CUT_EARLY, shown
+from penstock.session._states import ConnectionState, ReceivingState, SendingState
+from penstock.session._stream_tables import StreamTables
 
 __all__ = [
+    "CONNECTION_REASONS",
     "CUT",
     "CUT_EARLY",
     "DRAINING",
+    "ILLEGAL_DEMAND",
     "NO_SUCH",
     "PRIVATE",
     "REFUSED",
+    "STREAM_REASONS",
+    "VERSION",
+    "Channel",
+    "ChooseDialect",
     "ConnectionState",
     "Dialect",
     "DialectFactory",
+    "DialectHost",
     "DialectSettings",
     "ExtensionHost",
     "Fault",
+    "Reason",
+    "ReceivingState",
     "ReceivingStream",
+    "SendingState",
     "SendingStream",
     "Session",
     "SessionDelegate",
-    "advised",
+    "StreamTables",
+    "connection_reason",
+    "explain_connection_end",
+    "explain_stream_end",
     "protocol_detector",
-    "shown",
 ]

@@ -1,56 +1,92 @@
-"""Streams that this side has cancelled: what still arrives for them was asked for, and must perhaps be delimited.
+"""Streams that this side has cancelled: late elements were asked for, so they cost the peer nothing, and must perhaps be delimited."""
 
-Rules of this file:
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
-* Those of one element size are one object: a thousand cancelled streams cost their ids.
-* As many elements as were asked for may be on their way when a cancel is sent. They cost the peer nothing; more are odd.
-"""
+from penstock.session._channel import Channel
+from penstock.session._receiving_stream import ReceivingStream
 
-from typing import TYPE_CHECKING, Final
-
-from penstock.session._receiving_stream import CancelledStream, ReceivingStream
-
-if TYPE_CHECKING:
-    from penstock.session._session import Session
-
-MOST_LATE: Final = 1 << 20
+MAX_LATE_ELEMENTS: Final = 1 << 20
 """Elements that may arrive after cancels at no cost to the peer, over a connection."""
 
 
 class CancelledStreams:
-    """Keeps the places of cancelled streams in the session's table, where the dialect needs them kept."""
+    """Keeps the places of cancelled streams in the table of opened streams, if the dialect needs them to delimit late elements."""
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
+    __slots__ = ("_by_size", "_channel", "_late", "_opened", "count")
+
+    def __init__(self, channel: Channel, opened: "OpenedStreams") -> None:
+        self._channel = channel
+        self._opened = opened
         self.count: int = 0
-        """Places kept for streams whose end the peer has not told."""
+        """Places of streams that the peer has not ended."""
         self._late = 0
         self._by_size: dict[int, CancelledStream] = {}
 
-    def take(self, stream: ReceivingStream) -> None:
-        """The stream was cancelled."""
-        self._late = min(self._late + stream.outstanding, MOST_LATE)
-        if self._session.dialect.delimits_cancelled:
+    def add(self, stream: ReceivingStream) -> None:
+        """Take over a stream that this side has cancelled. Its demand may still arrive as late elements."""
+        self._late = min(self._late + stream.outstanding, MAX_LATE_ELEMENTS)
+        if self._channel.dialect.delimits_cancelled:
             self.count += 1
         self.replace(stream)
 
     def replace(self, stream: ReceivingStream) -> None:
-        """Nobody here listens to the stream any more."""
-        if self._session.dialect.delimits_cancelled:
+        """Put a stream that has ended here out of the table, or a cancelled stream in its place."""
+        if self._channel.dialect.delimits_cancelled:
             self.resize(stream.id, stream.element_size)
         else:
-            del self._session.streams[stream.id]
+            del self._opened[stream.id]
 
     def resize(self, stream_id: int, element_size: int) -> None:
-        """Elements of this stream, to be dropped, have that size."""
-        retired = self._by_size.get(element_size)
-        if retired is None:
-            retired = self._by_size[element_size] = CancelledStream(self._session, element_size)
-        self._session.streams[stream_id] = retired
+        """Expect late elements of that size on a cancelled stream."""
+        # Cancelled streams share one object per element size, so each costs only an entry of the table.
+        cancelled = self._by_size.get(element_size)
+        if cancelled is None:
+            cancelled = self._by_size[element_size] = CancelledStream(self, self._channel, element_size)
+        self._opened[stream_id] = cancelled
 
-    def late_elements(self, count: int) -> None:
-        """So many have arrived, and were dropped."""
+    def count_late(self, count: int) -> None:
+        """Count late elements that were dropped. More of them than were asked for are odd."""
         if count <= self._late:
             self._late -= count
         else:
-            self._session.count_oddity()
+            self._channel.count_oddity()
+
+
+class CancelledStream:
+    """Drops what arrives for streams that this side has cancelled and the peer has not ended (rule 2.8)."""
+
+    __slots__ = ("_cancelled", "_channel", "element_size")
+
+    def __init__(self, cancelled: CancelledStreams, channel: Channel, element_size: int) -> None:
+        self._cancelled = cancelled
+        self._channel = channel
+        self.element_size = element_size
+
+    @property
+    def takes_whole(self) -> bool:
+        """Unsplit elements may come straight here, to be dropped. The decoder asks."""
+        return True
+
+    def receive_element(self, element: bytes, /) -> None:
+        """Drop an element."""
+        self._cancelled.count_late(1)
+
+    def receive_run(self, elements: Sequence[bytes], /) -> None:
+        """Drop elements."""
+        self._cancelled.count_late(len(elements))
+
+    def receive_packed(self, count: int, elements: bytes, /) -> None:
+        """Drop packed elements."""
+        self._cancelled.count_late(count)
+
+    def receive_part(self, number: int, part: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
+        """Drop a part. The last part of an element is what demand was for."""
+        if last:
+            self._cancelled.count_late(1)
+        elif len(part) < self._channel.limits.tiny_part:
+            self._channel.count_oddity()
+
+
+OpenedStreams: TypeAlias = dict[int, ReceivingStream | CancelledStream]
+"""What this side has opened, by id."""

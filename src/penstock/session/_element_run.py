@@ -1,17 +1,22 @@
-"""A run is elements of a stream that have one length and go out together, one header being repeated before each.
+"""Elements of one length that go out together, the same header before each.
 
-The stream's publisher puts them there itself, if it is a pump: so they are counted when the run is looked at, not when they come.
+The publisher's pump appends elements to the run itself, without a call. So the stream counts them when it looks at the run.
 """
 
 
 class ElementRun:
-    """Elements of one length."""
+    """Elements of one length of one stream."""
 
     __slots__ = ("counted", "elements", "length")
 
     def __init__(self, first: bytes) -> None:
         self.elements: list[bytes] = [first]
         self.length: int = len(first)
-        """The length of each; -1 once no more may be put here."""
+        """The length of each. -1 closes the run: nothing more may be appended."""
         self.counted: int = 0
-        """How many of them have been taken from what their stream has reserved."""
+        """How many of the elements the stream has committed in its ledger."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the elements."""
+        return sum(map(len, self.elements))

@@ -1,65 +1,57 @@
-"""The prelude of a connection: until both have said hello, the peer has so many bytes and so much time, and may choose the dialect."""
+"""Bounds what the peer may send, and how long it may take, until both hellos are exchanged; and lets its first bytes choose the dialect."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Generic, TypeAlias, TypeVar
 
-from penstock.api import ProtocolError
+from penstock.api import Limits
 from penstock.session._dialect import Dialect
-from penstock.session._states import ConnectionState
 
-if TYPE_CHECKING:
-    from penstock.session._session import Session
+H = TypeVar("H")
 
-Choose = Callable[["Session", bytes], Dialect | None]
-"""Gets what the peer has said so far, until it returns a dialect, or raises."""
-
-BEFORE: Final = (ConnectionState.FRESH, ConnectionState.GREETING)
+ChooseDialect: TypeAlias = Callable[[H, bytes], Dialect | None]
+"""Called with the session and all bytes received so far, until it returns a dialect. Raises
+ProtocolError for a client of no known protocol."""
 
 
-class HandshakeGuard:
-    """Watches one session until it is open."""
+class HandshakeGuard(Generic[H]):
+    """Watch one session until it is open. `H` is the session as its dialect sees it."""
 
-    __slots__ = ("_choose", "_first", "_session", "_size", "_until")
+    __slots__ = ("_choose", "_deadline", "_first_bytes", "_limits", "_received")
 
-    def __init__(self, session: "Session", choose: Choose | None) -> None:
-        self._session = session
+    def __init__(self, limits: Limits, choose: ChooseDialect[H] | None) -> None:
+        self._limits = limits
         self._choose = choose
-        self._first = b""
-        self._size = 0
-        self._until = 0.0
+        self._first_bytes = b""
+        self._received = 0
+        self._deadline = 0.0
+
+    @property
+    def awaits_choice(self) -> bool:
+        """The peer's first bytes still have to choose the dialect."""
+        return self._choose is not None
 
     def start(self, now: float) -> None:
-        """Begin: with the dialect that there is, or with the peer's first bytes."""
-        self._until = now + self._session.limits.handshake_timeout
-        if self._choose is None:
-            self._session.dialect.start(now)
+        """Start the time that the handshake may take."""
+        self._deadline = now + self._limits.handshake_timeout
 
-    def heard(self, data: bytes) -> bytes:
-        """Count what has arrived, and let it choose; return what is for the dialect, so far nothing perhaps."""
-        self._size += len(data)
-        if self._choose is None:
-            return data
-        session = self._session
-        self._first += data
-        dialect = self._choose(session, self._first)
+    def count(self, data: bytes) -> None:
+        """Count received bytes."""
+        self._received += len(data)
+
+    def choose(self, session: H, data: bytes) -> tuple[Dialect, bytes] | None:
+        """Return the dialect that the first bytes choose, with all of these bytes, or None while there are too few of them."""
+        self._first_bytes += data
+        dialect = None if self._choose is None else self._choose(session, self._first_bytes)
         if dialect is None:
-            return b""
-        session.dialect, session.max_unsplit, self._choose = dialect, dialect.max_unsplit, None
-        dialect.start(session.now)
-        first, self._first = self._first, b""
-        return first
+            return None
+        self._choose = None
+        first_bytes, self._first_bytes = self._first_bytes, b""
+        return dialect, first_bytes
 
-    def is_too_long(self) -> bool:
-        """Whether the peer says too much before its hello is complete: then it is over."""
-        session = self._session
-        if self._size <= session.dialect.preauth_bytes or session.state not in BEFORE:
-            return False
-        session.close_protocol_error(ProtocolError("the peer sent too much before its hello was complete", reason="limit:hello"))
-        return True
+    def is_too_long(self, preauth_bytes: int) -> bool:
+        """Return whether more than `preauth_bytes` have come."""
+        return self._received > preauth_bytes
 
-    def tick(self, now: float) -> float | None:
-        """End it when it takes too long, and return when to look again."""
-        if now < self._until:
-            return self._until
-        self._session.dialect.overdue()
-        return self._session.tick(now)
+    def tick(self, now: float) -> tuple[float, bool]:
+        """Return the deadline of the handshake, and whether it has passed."""
+        return self._deadline, now >= self._deadline

@@ -1,87 +1,98 @@
-"""Idleness: connections without streams, and streams without demand or traffic. Both hold a place that somebody else could use.
+"""Ends connections without streams and streams without demand or traffic: each holds a place that another peer could use.
 
-Rules of this file:
-
-* Streams are looked at four times in the time that they may be idle, all at once; no element and hardly a request costs anything for it.
-  So a stream ends after its time, and at the latest half as long again.
-* Without a bound nothing ends; who serves is told of idle streams once, when they have been so for an hour.
+Streams are looked at four times in the age that they may have, all at once. So no element and hardly a request costs anything for it; a
+stream ends after its age, and at the latest half as long again.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol, TypeVar
 
-from penstock.api import LimitExceeded
-from penstock.session._states import ConnectionState
+import attrs
 
-if TYPE_CHECKING:
-    from penstock.session._session import Session
+from penstock.api import LimitExceeded, Limits
 
-LONG: Final = 3600.0
-"""Idle for so long is worth a warning."""
+WARNING_AGE: Final = 3600.0
+"""If no age is set, idle streams are only reported, once they are this old."""
 
-LOOKS: Final = 4
-IDLE: Final = "idle"
+LOOKS_PER_AGE: Final = 4
+
+
+class IdleStream(Protocol):
+    """A sent stream, as far as idleness goes."""
+
+    idle_since: float | None
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing was requested, and no element is on its way."""
+
+    def cancel_with_error(self, text: str) -> None:
+        """Cancel the publisher and send an error with this text."""
+
+
+T = TypeVar("T", bound=IdleStream)
+
+
+@attrs.frozen
+class IdleVerdict:
+    """What a look at the streams has found."""
+
+    look_again_at: float | None
+    ended: Sequence[IdleStream] = ()
+    warning: LimitExceeded | None = None
 
 
 class IdleTimeouts:
-    """Watches one session."""
+    """Watch one session for idleness."""
 
-    __slots__ = ("_look_at", "_quiet_since", "_session")
+    __slots__ = ("_limits", "_look_at", "_no_stream_since")
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
-        self._quiet_since: float | None = None
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._no_stream_since: float | None = None
         self._look_at: float | None = None
 
-    def tick(self, now: float) -> tuple[float | None, float | None]:
-        """Do what is due, and return when to look again: at the connection, and at its streams."""
-        return self._tick_connection(now), self._tick_streams(now)
+    def check_connection(self, now: float, *, has_streams: bool) -> tuple[float | None, bool]:
+        """Return when to look again, and whether the connection has had no stream for too long."""
+        if has_streams:
+            self._no_stream_since = None
+            return None, False
+        if self._no_stream_since is None:
+            self._no_stream_since = now
+        due = self._no_stream_since + self._limits.idle_connection
+        return (None, True) if now >= due else (due, False)
 
-    def _tick_connection(self, now: float) -> float | None:
-        """End a connection that has had no stream for too long."""
-        session = self._session
-        if session.state is not ConnectionState.OPEN or session.serving or len(session.streams) > session.retirement.count:
-            self._quiet_since = None
-            return None
-        if self._quiet_since is None:
-            self._quiet_since = now
-        due = self._quiet_since + session.limits.idle_connection
-        if now >= due:
-            session.close(IDLE)
-            return None
-        return due
+    def check_streams(self, now: float, streams: Iterable[T]) -> IdleVerdict:
+        """Return when to look again, the streams to end, and a warning if streams are idle that no limit ends."""
+        age = self._limits.idle_subscription_age or WARNING_AGE
+        if self._look_at is not None and now < self._look_at:
+            return IdleVerdict(self._look_at)
+        is_first, self._look_at = self._look_at is None, now + age / LOOKS_PER_AGE
+        if is_first:
+            return IdleVerdict(self._look_at)
+        old = [stream for stream in tuple(streams) if self._is_old(stream, now, age)]
+        if self._limits.idle_subscription_age is not None:
+            return IdleVerdict(self._look_at, ended=old)
+        for stream in old:
+            stream.idle_since = float("inf")  # reported once
+        return IdleVerdict(self._look_at, warning=_warning(len(old), age) if old else None)
 
-    def _tick_streams(self, now: float) -> float | None:
-        """End streams that have been idle for too long, or warn of them."""
-        if not self._session.serving:
-            self._look_at = None
-            return None
-        age = self._session.limits.idle_subscription_age or LONG
-        if self._look_at is None:
-            self._look_at = now + age / LOOKS
-        elif now >= self._look_at:
-            self._look_at = now + age / LOOKS
-            self._look(now, age)
-        return self._look_at
+    def forget_streams(self) -> None:
+        """Start again with the next stream: there is none now."""
+        self._look_at = None
 
-    def _look(self, now: float, age: float) -> None:
-        session, warned = self._session, 0
-        for stream in tuple(session.serving.values()):
-            if not stream.is_idle:
-                stream.idle_since = None
-            elif stream.idle_since is None:
-                stream.idle_since = now
-            elif now >= stream.idle_since + age:
-                if session.limits.idle_subscription_age is not None:
-                    stream.cancelled_with(IDLE)
-                else:
-                    warned += 1
-                    stream.idle_since = float("inf")  # once is enough
-        if warned:
-            session.owner.warned(
-                LimitExceeded(
-                    f"{warned} of the streams that a peer has open have had neither demand nor traffic for {age:g} s. "
-                    "Nobody may have to act; Limits(idle_subscription_age=...) ends such streams, Limits.untrusted() after an hour",
-                    limit="idle_subscription_age",
-                    value=age,
-                )
-            )
+    def _is_old(self, stream: IdleStream, now: float, age: float) -> bool:
+        if not stream.is_idle:
+            stream.idle_since = None
+        elif stream.idle_since is None:
+            stream.idle_since = now
+        return stream.idle_since is not None and now >= stream.idle_since + age
+
+
+def _warning(count: int, age: float) -> LimitExceeded:
+    return LimitExceeded(
+        f"{count} of the streams that a peer has open have had neither demand nor traffic for {age:g} s. You need not act; "
+        "Limits(idle_subscription_age=...) ends such streams, Limits.untrusted() after an hour",
+        limit="idle_subscription_age",
+        value=age,
+    )

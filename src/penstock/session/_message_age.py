@@ -1,40 +1,38 @@
-"""A message that drips in: begun, and never whole. Its bytes are held, and no bound on lengths ends that; its age does."""
+"""Closes the connection if a message stays incomplete for `Limits.partial_age` seconds (slow-loris).
 
-from typing import TYPE_CHECKING
+The bytes of an incomplete message are held. No bound on lengths ends that; its age does.
+"""
 
-from penstock.api import ProtocolError
-
-if TYPE_CHECKING:
-    from penstock.session._session import Session
+from penstock.api import Limits, ProtocolError
 
 
 class MessageAge:
-    """Watches the message that has begun on a connection, whatever it is."""
+    """Watch the message at the end of the received bytes, whatever its kind."""
 
-    __slots__ = ("_began", "_left", "_session", "heard")
+    __slots__ = ("_began_at", "_limits", "_undecoded", "last_input_at")
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
-        self._began: float | None = None
-        self._left = 0
-        self.heard: float = float("-inf")
-        """When something last came."""
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._began_at: float | None = None
+        self._undecoded = 0
+        self.last_input_at: float = float("-inf")
 
-    def fed(self, size: int, left: int) -> None:
-        """Note that after `size` more bytes `left` are not decoded yet: if that is less than there was, a message ended, and one began."""
-        self.heard = self._session.now
-        if not left:
-            self._began = None
-        elif left < self._left + size or self._began is None:
-            self._began = self.heard
-        self._left = left
+    def note(self, received: int, undecoded: int, now: float) -> None:
+        """Note that after `received` more bytes `undecoded` bytes wait for the rest of their message."""
+        self.last_input_at = now
+        if not undecoded:
+            self._began_at = None
+        elif undecoded < self._undecoded + received or self._began_at is None:
+            # Something was decoded, so what waits now is the beginning of another message.
+            self._began_at = now
+        self._undecoded = undecoded
 
-    def tick(self, now: float) -> float | None:
-        """End the connection whose message has been unfinished for too long; return when to look again."""
-        if self._began is None:
-            return None
-        age = self._session.limits.partial_age
-        if now < self._began + age:
-            return self._began + age
-        self._session.close_protocol_error(ProtocolError(f"a message was left unfinished for more than {age:g} s", reason="limit:partial"))
-        return None
+    def tick(self, now: float) -> tuple[float | None, ProtocolError | None]:
+        """Return when to look again, and an error if the message is too old."""
+        if self._began_at is None:
+            return None, None
+        due = self._began_at + self._limits.partial_age
+        if now < due:
+            return due, None
+        age = f"{self._limits.partial_age:g} s (Limits.partial_age)"
+        return None, ProtocolError(f"a message was left unfinished for more than {age}", reason="limit:partial")

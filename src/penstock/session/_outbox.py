@@ -1,12 +1,9 @@
-"""The outbox holds what waits for the one writer of a connection, and says when publishers may go on.
+"""The outbox holds what waits for the one writer of a connection, and tells publishers when they may go on.
 
-Rules of this file:
-
-* Small messages are bytes already, in order. Elements that can go out together are gathered by their streams, and are written before
-  any message that comes after them. Large elements are not copied in: their streams take turns, and each turn writes one part, so that
-  a large element delays nobody by more than a part of each other one that has begun.
-* Above the high-water mark no publisher is asked for anything. A stream that would have asked stands in a queue, and goes on in turn
-  when the writer has taken what waited. The writer takes all of it, so there is no low mark: what waits falls to nothing at once.
+* Small messages are bytes already, in order. A stream that has gathered elements writes them before any message that comes after them.
+* Large elements are not copied here. Their streams write them part by part, in turns (`RoundRobin`).
+* Above the high-water mark no publisher is asked for elements. A stream that would ask waits in `_blocked` and goes on when the writer has
+  taken the buffer. The writer takes all of it, so there is no low-water mark.
 """
 
 from collections.abc import Callable
@@ -16,40 +13,53 @@ from penstock.api import Limits
 from penstock.session._fair_turns import LargeElementSender, RoundRobin
 
 
-class Sender(LargeElementSender, Protocol):
+class Sender(Protocol):
     """A stream as the outbox sees it."""
 
     def flush(self) -> bytearray:
-        """Return the messages of what was gathered."""
+        """Return the messages of the elements that were gathered."""
 
     def pull(self) -> None:
-        """Ask the publisher for what may be sent, if there is room."""
+        """Request elements from the publisher, if there is room for them."""
 
 
 class Outbox:
     """What waits to be sent on one connection."""
 
-    __slots__ = ("_answered", "_blocked", "_gathering", "_held", "_large", "_limits", "answers", "buffer", "gathered", "large", "wake")
+    __slots__ = (
+        "_answer_bytes",
+        "_blocked",
+        "_gathering",
+        "_is_held",
+        "_large",
+        "_limits",
+        "answers",
+        "buffer",
+        "gathered",
+        "large",
+        "wake",
+    )
 
     def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
         self.buffer: bytearray = bytearray()
         self._limits = limits
         self.wake: Callable[[], None] = wake
         self._large = RoundRobin(limits)
-        self._blocked: dict[Sender, None] = {}  # in turn, each once, however often it is asked; bounded by the number of streams, as below
+        # An ordered set: a stream stands here once, however often it is asked. Both are bounded by the number of streams.
+        self._blocked: dict[Sender, None] = {}
         self._gathering: list[Sender] = []
         self.gathered: int = 0
-        """Bytes that streams have gathered and not written yet; they keep count."""
-        self._held = False
+        """Bytes that streams have gathered and not written. The streams keep this count."""
+        self._is_held = False
         self.answers: int = 0
-        """Messages that the peer has caused, and that wait."""
-        self._answered = 0  # their bytes
+        """Waiting messages that answer something the peer sent."""
+        self._answer_bytes = 0
         self.large: int = 0
-        """Bytes of large elements, which their streams hold."""
+        """Bytes of large elements that streams hold. The streams keep this count."""
 
     @property
     def waiting(self) -> int:
-        """Bytes that wait."""
+        """Bytes in the buffer."""
         return len(self.buffer)
 
     @property
@@ -58,25 +68,31 @@ class Outbox:
         return not (self.buffer or self._large or self._gathering)
 
     def put(self, data: bytes) -> None:
-        """Queue a message, behind what its stream has gathered."""
+        """Queue a message behind the elements that were gathered before it."""
         if self._gathering:
             self._flush()
         if not self.buffer:
             self.wake()
         self.buffer += data
 
+    @property
+    def is_overfull(self) -> bool:
+        """More waits than the high-water mark, one element and all answers together can explain: the peer does not read."""
+        limits = self._limits
+        return len(self.buffer) > limits.outbound_high + limits.max_element + limits.outbound_control
+
     def count_answer(self, size: int) -> bool:
-        """Count an answer among what waits; return whether so many may."""
+        """Count an answer of `size` bytes. Return whether the answers that wait are within `Limits.outbound_control`."""
         self.answers += 1
-        self._answered += size
-        return self.answers <= self._limits.outbound_control_count and self._answered <= self._limits.outbound_control
+        self._answer_bytes += size
+        return self.answers <= self._limits.outbound_control_count and self._answer_bytes <= self._limits.outbound_control
 
     def room(self) -> int:
-        """Return how many bytes of elements may still be asked for; 0 or less is none."""
+        """Return how many bytes of elements may be requested; 0 or less is none."""
         limits = self._limits
-        # A large element must not keep small ones of others from coming, so it takes no room; but above a bound none is asked for. One of
-        # each stream may be on its way by then: nobody knows which of them will come soon, so none can be waited for.
-        if self._held or self.large >= limits.outbound_high + limits.max_element:
+        # A large element must not keep the small ones of other streams waiting, so it takes no room. Above this bound nothing is
+        # requested. Each stream may already have requested one; which publisher yields soon is unknown, so none can be waited for.
+        if self._is_held or self.large >= limits.outbound_high + limits.max_element:
             return 0
         return limits.outbound_high - len(self.buffer) - self.gathered
 
@@ -84,40 +100,43 @@ class Outbox:
         """Let `sender` pull when there is room again."""
         self._blocked[sender] = None
 
-    def enqueue_large(self, sender: Sender) -> None:
+    def add_large(self, sender: LargeElementSender) -> None:
         """Let `sender` write parts, in turn with others."""
-        self._large.join(sender)
+        self._large.add(sender)
         self.wake()
 
+    def remove_large(self, sender: LargeElementSender) -> None:
+        """Forget a sender of large elements whose stream has ended."""
+        self._large.remove(sender)
+
     def gather(self, sender: Sender) -> None:
-        """Let `sender` write what it gathers when the writer comes, or before any other message."""
+        """Call `sender.flush` when the writer comes, or before the next message."""
         self._gathering.append(sender)
         self.wake()
 
     def hold(self) -> None:
-        """Ask no publisher for anything until `resume`."""
-        self._held = True
+        """Request nothing from publishers until `resume`."""
+        self._is_held = True
 
     def resume(self) -> None:
-        """Ask publishers again."""
-        self._held = False
+        """Request elements from publishers again."""
+        self._is_held = False
         self._unblock()
 
     def take(self) -> bytearray:
-        """Return what shall be sent now: all that waits, and parts of large elements up to the high-water mark."""
+        """Return what shall be sent now: the whole buffer, and parts of large elements up to the high-water mark."""
         if self._gathering:
             self._flush()
         data, self.buffer = self.buffer, bytearray()
-        self.answers = self._answered = 0
+        self.answers = self._answer_bytes = 0
         if self._large:
             self._large.write(data, self._limits.outbound_high)
         self._unblock()
         return data
 
     def forget(self, sender: Sender) -> None:
-        """Drop what stands here for a stream that has ended."""
+        """Forget a stream that has ended."""
         self._blocked.pop(sender, None)
-        self._large.leave(sender)
         if sender in self._gathering:
             self._gathering.remove(sender)
 
@@ -127,7 +146,7 @@ class Outbox:
         self.close()
 
     def close(self) -> None:
-        """Take nothing more from streams; what was said already, and comes before the goodbye, goes out."""
+        """Take nothing more from streams. The messages in the buffer still go out before the goodbye."""
         self._large.clear()
         self._blocked.clear()
         self._gathering.clear()
@@ -140,14 +159,16 @@ class Outbox:
             if self.buffer:
                 self.buffer += messages
             else:
-                self.buffer = messages  # most of the time there is one alone, and nothing is copied
+                # Usually one stream alone has gathered. Then nothing is copied.
+                self.buffer = messages
 
     def _unblock(self) -> None:
+        # Each stream gets one turn. One that is still without room blocks again and must not be asked twice here.
         for _ in range(len(self._blocked)):
             if self.room() <= 0:
                 return
             sender = next(iter(self._blocked), None)
             if sender is None:
-                return  # the one before has ended it
+                return  # the pull before has ended the other streams
             del self._blocked[sender]
             sender.pull()

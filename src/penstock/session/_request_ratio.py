@@ -1,59 +1,62 @@
-"""Requests in proportion to elements: a peer that asks and asks, and gets next to nothing, makes work and nothing else.
+"""Limits request(n) messages in proportion to the elements delivered (request flood).
 
-Rules of this file:
-
-* A subscriber may ask for every element by itself, as fast as elements come: 5 + 2 · streams opened + elements sent are *earned*.
-* Up to 5 + 2 · (streams opened + 10 · elements sent) are *tolerated*: they count among the messages that cost the peer next to nothing.
-  One beyond that is *odd*, and costs a token of the glitch budget; thousands of such requests are an attack.
-* A request or a cancel for a stream that has just ended has crossed its end: twice for each stream opened costs nothing.
+* A subscriber may request every element by itself: 5 + 2 x streams opened + elements sent are *paid* by what it gets.
+* Up to 5 + 2 x streams opened + 20 x elements sent are *free*: they count among the messages that cost the peer next to nothing.
+* One beyond that is *excess* and costs a token of the oddity budget. Thousands of those are an attack.
+* A request or a cancel for a stream that has just ended has crossed the end on its way. Twice for each stream opened costs nothing.
 """
 
 from collections.abc import Iterable
 from enum import Enum
+from typing import Final
 
 from penstock.session._demand_ledger import DemandLedger
 
-FREE_AT_START = 5
-FOR_EACH_STREAM = 2
-FOR_EACH_ELEMENT = 20
+FREE_AT_START: Final = 5
+FREE_PER_STREAM: Final = 2
+FREE_PER_ELEMENT: Final = 20
 
 
 class RequestClass(Enum):
-    """What a request is worth."""
+    """What a request(n) message costs the peer."""
 
-    PAID = "earned"
-    FREE = "tolerated"
-    EXCESS = "odd"
+    PAID = "paid"
+    FREE = "free"
+    EXCESS = "excess"
 
 
 class RequestRatio:
-    """Counts the requests of one connection, and what publishers were asked for: nothing is counted with each element."""
+    """Count the requests of one connection against the elements that publishers were asked for.
 
-    __slots__ = ("_allowance", "_crossed", "_earned", "_requests", "asked", "streams")
+    Nothing is counted per element: `requested` grows with each pull, and the elements that have not come yet are subtracted when needed.
+    """
+
+    __slots__ = ("_crossed", "_free", "_paid", "_requests", "requested", "streams")
 
     def __init__(self) -> None:
         self.streams: int = 0
-        """How many the peer has opened so far."""
-        self.asked: int = 0
-        """How many elements publishers were asked for so far, less those that never came."""
+        """How many streams the peer has opened."""
+        self.requested: int = 0
+        """How many elements were requested from publishers, less those that never came."""
         self._requests = 0
         self._crossed = 0
-        self._earned = self._allowance = FREE_AT_START
+        self._paid = self._free = FREE_AT_START
 
-    def weigh(self, live: Iterable[DemandLedger]) -> RequestClass:
-        """Count a request. `live` are the streams, whose reserves have not come yet."""
+    def classify(self, live: Iterable[DemandLedger]) -> RequestClass:
+        """Count a request and return its class. `live` are the streams whose reserved elements have not come yet."""
         self._requests += 1
-        if self._requests <= self._earned:
+        if self._requests <= self._paid:
             return RequestClass.PAID
-        # Both only grow, so they are computed anew only when what was earned is used up: the rate of such requests bounds that work.
-        sent = self.asked - sum(stream.due for stream in live)
-        base = FREE_AT_START + FOR_EACH_STREAM * self.streams
-        self._earned, self._allowance = base + sent, base + FOR_EACH_ELEMENT * sent
-        if self._requests <= self._earned:
+        # Both bounds only grow. So they are computed again only when the paid requests are used up, and the rate of such requests bounds
+        # the work of the sum below.
+        sent = self.requested - sum(stream.outstanding for stream in live)
+        base = FREE_AT_START + FREE_PER_STREAM * self.streams
+        self._paid, self._free = base + sent, base + FREE_PER_ELEMENT * sent
+        if self._requests <= self._paid:
             return RequestClass.PAID
-        return RequestClass.FREE if self._requests <= self._allowance else RequestClass.EXCESS
+        return RequestClass.FREE if self._requests <= self._free else RequestClass.EXCESS
 
-    def crosses(self) -> bool:
-        """Count a message for a stream that has ended; return whether as many may well have crossed the ends of those there were."""
+    def count_late(self) -> bool:
+        """Count a request or cancel for a stream that has ended. Return whether it may have crossed the end."""
         self._crossed += 1
-        return self._crossed <= FOR_EACH_STREAM * self.streams
+        return self._crossed <= FREE_PER_STREAM * self.streams

@@ -1,39 +1,37 @@
-"""Who drives a session: it is told of all that happens by plain calls, and answers by calling the session, now or later."""
+"""The program's side of a session: it is told what happens by plain calls, and answers by calling the session, now or later."""
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from penstock.api import PenstockError
-
-if TYPE_CHECKING:
-    from penstock.session._sending_stream import SendingStream
+from penstock.session._sending_stream import SendingStream
 
 
 class SessionDelegate(Protocol):
-    """Who drives a session, and knows the publishers."""
+    """Drives a session and knows the publishers."""
 
     def wake(self) -> None:
-        """There is something to send now; there was not, a moment ago."""
+        """Send: something waits in the outbox that was empty."""
 
     def opened(self) -> None:
-        """Both sides have said hello."""
+        """Note that both hellos are exchanged."""
 
-    def serve(self, stream: "SendingStream", /) -> None:
-        """The peer subscribes to `stream.target`: call `stream.accept` or `stream.refuse`, now or later."""
+    def serve(self, stream: SendingStream, /) -> None:
+        """Decide on a stream to `stream.target`: call `stream.accept` or `stream.refuse`, now or later."""
 
-    def attach(self, stream: "SendingStream", /) -> None:
+    def attach(self, stream: SendingStream, /) -> None:
         """Subscribe an accepted stream to its publisher."""
 
     def introduced(self, data: bytes, /) -> None:
-        """The peer has said who it is and what it wants: call `Session.admit` or `Session.leave`, now or later."""
+        """Examine the peer's introduction: call `Session.admit` or `Session.close`, now or later."""
 
     def fired(self, target: Any, /) -> None:
-        """The peer says something that has no answer."""
+        """Handle a request that has no answer."""
 
-    def publisher_failed(self, stream: "SendingStream", error: BaseException, /) -> None:
-        """A publisher of this side's failed while it was served: what crossed the wire says less than `error`."""
+    def publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
+        """Report the failure of a publisher that was served; what crosses the wire says less than `error`."""
 
     def warned(self, warning: PenstockError, /) -> None:
-        """Something that the peer does deserves attention, and is not forbidden."""
+        """Report something that the peer does, is allowed to do, and that deserves attention."""
 
     def over(self, error: Exception, /) -> None:
-        """The session has ended, for this reason. Called once."""
+        """Note that the session has ended, for this reason. Called once."""

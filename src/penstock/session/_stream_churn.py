@@ -1,34 +1,38 @@
-"""Streams that are refused, or cancelled soon after they were opened: they cost something, and a peer may do that only so often.
-
-Rules of this file:
-
-* The clock of a session stands still while nothing arrives. A stream that ends in that time is judged when the clock goes on: a thousand
-  that lived for hours and end together are no churn.
-"""
+"""Limits streams that are refused or cancelled soon after they were opened: each costs this side more than it costs the peer."""
 
 from typing import Final
 
-from penstock.api import Limits
+from penstock.api import Limits, ProtocolError
 from penstock.session._token_bucket import TokenBucket
 
-SHORT: Final = 1.0
-"""Seconds that a stream must live in order to cost nothing."""
+SHORT_SECONDS: Final = 1.0
+"""A stream that lives at least this long costs no token."""
 
 
 class StreamChurn:
-    """Counts the short lives of one connection."""
+    """Count the short streams of one connection."""
+
+    __slots__ = ("_began_at", "_bucket")
 
     def __init__(self, limits: Limits) -> None:
         self._bucket = TokenBucket(limits.churn_burst, limits.churn_rate)
-        self._ended: list[float] = []  # when they began; bounded by the streams that can be open between two arrivals
+        # When the streams began that ended since the last verdict. Bounded by Limits.max_subscriptions per received chunk.
+        self._began_at: list[float] = []
 
-    def ended(self, began: float) -> None:
-        """A stream has ended that began then."""
-        self._ended.append(began)
+    def count(self, began_at: float) -> None:
+        """Count a stream that has ended.
 
-    def is_too_much(self, now: float) -> bool:
-        """Judge those that have ended, by a clock that has just been read."""
-        if not self._ended:
-            return False
-        ended, self._ended = self._ended, []
-        return not all(self._bucket.spend(1, now) for began in ended if now - began < SHORT)
+        Its length is judged later: the session's clock stands still between two chunks. With that clock a thousand streams that lived for
+        hours and ended together would all look short.
+        """
+        self._began_at.append(began_at)
+
+    def verdict(self, now: float) -> ProtocolError | None:
+        """Return an error if too many short streams have ended. `now` must have been read after they ended."""
+        if not self._began_at:
+            return None
+        began_at, self._began_at = self._began_at, []
+        for began in began_at:
+            if now - began < SHORT_SECONDS and not self._bucket.spend(1, now):
+                return ProtocolError("streams are opened and ended faster than is allowed here (Limits.churn_rate)", reason="limit:churn")
+        return None

@@ -65,7 +65,7 @@ class RawSocket:
         self._decoder = wire.ReactiveSocketDecoder(self.heard, {})
 
     def greet(self) -> "RawSocket":
-        if self.session.role is Role.SERVER:
+        if self.session.channel.role is Role.SERVER:
             self.say(wire.Setup())
         self.hear()
         return self

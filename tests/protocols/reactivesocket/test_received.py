@@ -171,7 +171,7 @@ def test_responses_are_read_as_they_are_meant(model: Model, said: list[wire.Fram
     raw.say(*said)
     assert reader.elements == elements
     assert reader.ends == (["complete"] if ends else [])
-    assert bool(raw.session.streams) is not ends
+    assert bool(raw.session.streams.opened) is not ends
     assert raw.session.state is OPEN
 
 
@@ -196,7 +196,7 @@ def test_a_stream_that_breaks_its_contract_ends_alone(demand: int, said: list[wi
     assert words in str(end)
     assert raw.hear() == [wire.Cancel(stream_id=1)]
     assert raw.session.state is OPEN
-    assert not raw.session.streams
+    assert not raw.session.streams.opened
 
 
 def test_a_cancel_in_the_middle_of_fragments_drops_them() -> None:
@@ -206,7 +206,7 @@ def test_a_cancel_in_the_middle_of_fragments_drops_them() -> None:
     reader.cancel()
     raw.say(part(b"b"), part(b"c", end=True))
     assert reader.elements == reader.ends == []
-    assert raw.session.partials == 0
+    assert raw.session.channel.budgets.partials.count == 0
     assert raw.session.state is OPEN
 
 
@@ -321,7 +321,7 @@ def test_an_answer_to_a_request_for_one_value_is_the_value_and_the_end_once() ->
     reader = raw.ask(Model.RESPONSE, 1)
     raw.say(LAST, LAST)
     assert (reader.elements, reader.ends) == ([b"v"], ["complete"])
-    assert not raw.session.streams
+    assert not raw.session.streams.opened
     assert raw.hear() == []
 
 
@@ -338,7 +338,7 @@ def test_who_cancels_on_the_answer_says_nothing_to_a_peer_that_is_done() -> None
     raw.ask(Model.RESPONSE, subscriber=reader)
     raw.say(LAST)
     assert reader.elements == [b"v"]
-    assert not raw.session.streams
+    assert not raw.session.streams.opened
     assert raw.hear() == []
 
 
@@ -360,7 +360,7 @@ def test_who_leaves_on_the_answer_hears_of_one_end() -> None:
 def test_an_answer_passes_what_an_extension_makes_of_elements() -> None:
     """And one that ends the connection over it delivers nothing."""
     raw = RawSocket(Role.CLIENT).greet()
-    raw.session.incoming = bytes.upper
+    raw.session.channel.incoming = bytes.upper
     reader = raw.ask(Model.RESPONSE, 1)
     raw.say(LAST)
     assert (reader.elements, reader.ends) == ([b"V"], ["complete"])
@@ -369,7 +369,7 @@ def test_an_answer_passes_what_an_extension_makes_of_elements() -> None:
         raw.session.close("enough")
         return element
 
-    raw.session.incoming = refuse
+    raw.session.channel.incoming = refuse
     other = raw.ask(Model.RESPONSE, 1)
     raw.say(wire.Response(stream_id=3, complete=True, data=b"v"))
     assert other.elements == []

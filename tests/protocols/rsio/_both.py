@@ -205,13 +205,13 @@ class _Taps(Mapping[int, rsio.WireStream]):
         self._ours = ours
 
     def __getitem__(self, stream_id: int) -> rsio.WireStream:
-        return _Tap(self._ours.session.streams[stream_id], stream_id, self._ours)
+        return _Tap(self._ours.session.streams.opened[stream_id], stream_id, self._ours)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._ours.session.streams)
+        return iter(self._ours.session.streams.opened)
 
     def __len__(self) -> int:
-        return len(self._ours.session.streams)
+        return len(self._ours.session.streams.opened)
 
 
 class _Dialect(RsioDialect):

@@ -200,7 +200,7 @@ def test_a_goodbye_may_come_instead_of_a_hello() -> None:
     raw = RawPeer()
     raw.say(rsio.Goodbye(reason="not today"))
     assert raw.hear() == [rsio.Goodbye()]
-    assert raw.session.state is ConnectionState.OVER
+    assert raw.session.state.is_over
 
 
 def test_a_server_that_refuses_the_version_instead_of_greeting_has_discarded_everything() -> None:

@@ -1,37 +1,39 @@
-"""RS.io as a dialect: its handshake, its extensions, and how it says what the session core has to say.
+"""RS.io version 0 as a dialect: its handshake, its extensions, and how it encodes what the session has to say.
 
-Rules of this file:
-
-* The hello is loose: a client speaks on without waiting for the server's (false start). A server waits for the client's before it says
-  anything, so that it never speaks a version which the client does not have.
-* The first byte tells whether a hello of the other side begins (or a goodbye: a refusal needs no hello). Anything else is refused on
-  it: who speaks another protocol is not waited for. That there is no second hello is the decoder's rule.
-* A hello of another version ends the connection. A client whose messages met such a server considers them discarded: its streams end
-  with `Rejected(processed=False)`, and asking again is safe.
-* An extension is active when both hellos list it; before that none of its messages may come or go.
+* The hello is loose: a client sends on without waiting for the server's hello (false start). A server waits for the client's hello before
+  it sends anything, so that it never speaks a version which the client does not have.
+* The first byte tells whether a hello of the other side begins, or a goodbye: a refusal needs no hello. Anything else is refused on this
+  byte. That there is no second hello is the decoder's rule.
+* A hello of another version ends the connection. A server that has no version in common says so in the place of its hello, and discards the
+  client's messages. That is the only place where RS.io says that nothing was done: `Rejected(processed=False)`.
+* An extension is active if both hellos list it. Before that none of its messages may come or go.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from penstock.api import (
-    ActiveExtension,
-    Extension,
-    Model,
-    ProtocolError,
-    PublisherFailed,
-    Rejected,
-    Role,
-    UsageError,
-)
+from penstock.api import ActiveExtension, Extension, Model, ProtocolError, PublisherFailed, Rejected, Role, UsageError
 from penstock.protocols.rsio import _codec as rsio
-from penstock.session import ConnectionState, DialectSettings, ExtensionHost, Fault, ReceivingStream, advised
+from penstock.session import (
+    VERSION,
+    ConnectionState,
+    DialectHost,
+    DialectSettings,
+    ExtensionHost,
+    Fault,
+    ReceivingState,
+    ReceivingStream,
+    explain_stream_end,
+)
 
-if TYPE_CHECKING:
-    from penstock.session import Session
+SHOWN_BYTES: Final = 16
+"""How many bytes of what is no hello an error shows: enough to recognise another protocol."""
 
-SHOWN = 16
-"""Bytes of what is no hello that a message repeats: enough to see what it is instead."""
+SHOWN_VERSION: Final = 20
+"""How many characters of the peer's version an error shows."""
+
+VERSION_PREFIX: Final = f"{VERSION} "
+
 DEFAULT: Final = DialectSettings()
 
 
@@ -45,19 +47,20 @@ class RsioDialect:
     takes_extensions: ClassVar[bool] = True
     alpn: ClassVar[str] = "rsio/0"
 
-    def __init__(self, session: "Session", settings: DialectSettings = DEFAULT) -> None:
+    def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:
         self._session = session
+        self._channel = session.channel
         self._extensions = ExtensionHost(session, settings.extensions, _extension_message)
         self._active: dict[int, ActiveExtension] = {}  # by the type codes of their messages
         self._next_id = 0
+        self._has_begun = False  # the peer's first byte has come
         self.active: tuple[int, ...] = ()
         """The ids of the extensions that both sides have."""
-        self._has_begun = False  # the peer's first byte is in
-        limits = session.limits
+        limits = session.channel.limits
         self.max_unsplit: int = limits.split_outbound_at
         self._decoder = rsio.RsioDecoder(
             self,
-            session.streams,
+            session.streams.opened,
             rsio.WireLimits(
                 frame=limits.max_frame,
                 element=limits.max_element,
@@ -68,103 +71,106 @@ class RsioDialect:
             ),
         )
 
-    # --- saying
+    # --- sending
 
     def start(self, now: float) -> None:
-        """A client says hello at once; a server when it has heard one."""
-        if self._session.role is Role.CLIENT:
-            self._greet()
+        """Send a client's hello. A server sends its hello when it has the client's."""
+        if self._channel.role is Role.CLIENT:
+            self._send_hello()
 
     @property
     def preauth_bytes(self) -> int:
-        """The limit's: a hello is short on either side."""
-        return self._session.limits.preauth_bytes
+        """How many bytes the peer may send before its hello is complete."""
+        return self._channel.limits.preauth_bytes
 
     def overdue(self) -> None:
-        """Without a hello there is nothing."""
-        seconds = self._session.limits.handshake_timeout
+        """End a connection whose peer has sent no hello in time."""
+        seconds = self._channel.limits.handshake_timeout
         self._session.close_protocol_error(ProtocolError(f"the peer did not say hello within {seconds:g} s", reason="limit:handshake"))
 
     def next_id(self, target: Any) -> int:
-        """Ids count up and are never used again: an old element must find the size of the stream it belongs to."""
+        """Return the id of a new stream.
+
+        Ids count up and are never used again: a late element must find the element size of its own stream.
+        """
         self._next_id += 1
         return self._next_id - 1
 
     def subscribe(self, stream_id: int, target: Any, demand: int) -> bytes:
-        """Open a stream to the publisher named `target`."""
+        """Encode a subscribe to the publisher named `target`."""
         return rsio.encode_subscribe(target, stream_id, demand)
 
     def fire(self, stream_id: int, target: Any) -> bytes:
-        """RS.io has nothing without an answer."""
+        """Refuse: RS.io has no requests without an answer."""
         raise UsageError("RS.io has no fire and forget; connect with reactivesocket+…:// for it")
 
     def request(self, stream_id: int, n: int) -> bytes:
-        """Grant demand."""
+        """Encode more demand."""
         return rsio.encode_request(stream_id, n)
 
     def cancel(self, stream_id: int) -> bytes:
-        """Stop a stream."""
+        """Encode a cancel."""
         return rsio.encode_cancel(stream_id)
 
     def begin(self, stream_id: int, element_size: int) -> bytes:
-        """Accept a stream."""
+        """Encode an onSubscribe."""
         return rsio.encode_on_subscribe(stream_id, element_size)
 
     def header(self, stream_id: int, length: int) -> bytes:
-        """Say which stream an element is for, and its length."""
+        """Encode what stands before an element: type, stream, length."""
         return rsio.next_header(stream_id, length)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
-        """All of them as one message; as several where that would be longer than a peer takes."""
-        most = size * max(1, self._session.limits.max_frame // size)
+        """Write elements of fixed size as one message, or as several if one would be longer than a peer takes."""
+        most = size * max(1, self._channel.limits.max_frame // size)
         for start in range(0, len(elements), most):
             body = memoryview(elements)[start : start + most]
             into += rsio.packed_header(stream_id, len(body) // size)
             into += body
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
-        """Say that a part follows."""
+        """Encode what stands before a part of an element."""
         return rsio.part_header(stream_id, element, length, last=last)
 
     def complete(self, stream_id: int) -> bytes:
-        """End a stream well."""
+        """Encode an onComplete."""
         return rsio.encode_on_complete(stream_id)
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
-        """End a stream with an error. That it was refused is told by when that comes: before onSubscribe."""
+        """Encode an onError. It is a refusal if it comes before onSubscribe; RS.io has no codes for the rest."""
         return rsio.encode(rsio.OnError(subscriber=stream_id, error=text))
 
     def goodbye(self, reason: str) -> bytes:
-        """Say that this side is done."""
+        """Encode a goodbye."""
         return rsio.encode(rsio.Goodbye(reason=reason))
 
     @staticmethod
     def recognises(first: bytes, _framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
-        """It begins with a clientHello."""
+        """Return whether a client begins with a clientHello."""
         return first[:1] == b"\x01" if first else None
 
     @staticmethod
     def refusal(reason: str) -> bytes:
-        """Refuse a client in a goodbye, which needs no hello before it."""
+        """Encode a goodbye for a client where RS.io is not served. It needs no hello before it."""
         return rsio.encode(rsio.Goodbye(reason=reason))
 
     def split(self, data: bytearray) -> Iterable[bytearray]:
-        """RS.io is a stream of bytes, however it is cut."""
+        """Return the bytes as they are: RS.io is a stream of bytes, so any cut will do."""
         return (data,)
 
-    # --- hearing
+    # --- receiving
 
     def feed(self, data: bytes, most: int) -> bool:
-        """Decode, act."""
+        """Decode and act on what arrived."""
         if data:
             if not self._has_begun:
                 self._has_begun = True
-                self._check_first(data)
+                self._check_first_byte(data)
             self._extensions.heard()
         return self._decoder.feed(data, max_messages=most)
 
     def held(self) -> int:
-        """What the decoder has kept, of a message that is not whole."""
+        """Return how many bytes of an incomplete message wait."""
         return self._decoder.held
 
     def tick(self, now: float) -> float | None:
@@ -172,52 +178,55 @@ class RsioDialect:
         return self._extensions.tick(now)
 
     def receive_request(self, subscriber: int, demand: int) -> None:
-        """Take a request."""
-        if not self._session.is_closing:
-            self._session.peer_requested(subscriber, demand)
+        """Add demand."""
+        if not self._channel.state.is_closing:
+            self._session.streams.receive_request(subscriber, demand)
 
     def receive_on_subscribe(self, subscriber: int, element_size: int) -> None:
-        """Take an onSubscribe: what follows could not be delimited without it, whoever listens."""
-        self._session.peer_began(subscriber, element_size)
+        """Note an acceptance. While closing, too: without the element size what follows could not be delimited."""
+        self._session.streams.receive_accept(subscriber, element_size)
 
     def receive_on_complete(self, subscriber: int) -> None:
-        """Take an onComplete."""
-        if not self._session.is_closing:
-            self._session.peer_ended(subscriber, None)
+        """Complete a stream."""
+        if not self._channel.state.is_closing:
+            self._session.streams.receive_end(subscriber, None)
 
     def receive_control(self, message: rsio.Message) -> None:
-        """Take any other message that carries no element."""
-        if self._session.is_closing and not isinstance(message, rsio.Goodbye):
+        """Act on any other message that carries no element. While closing only the peer's goodbye counts."""
+        if self._channel.state.is_closing and not isinstance(message, rsio.Goodbye):
             return
         match message:
             case rsio.Subscribe():
-                self._subscribed(message)
+                self._receive_subscribe(message)
             case rsio.Cancel():
-                self._session.peer_cancelled(message.subscriber)
+                self._session.streams.receive_cancel(message.subscriber)
             case rsio.OnError():
-                self._session.peer_ended(message.subscriber, self._failure(message))
+                self._session.streams.receive_end(message.subscriber, self._error_of(message))
             case rsio.ExtensionMessage():
-                self._extension_message(message)
+                self._receive_extension_message(message)
             case rsio.Goodbye():
-                self._session.receive_goodbye(message.reason, self._discarded(message.reason))
+                self._session.receive_goodbye(message.reason, self._version_refusal(message.reason))
             case rsio.ClientHello() | rsio.ServerHello():
-                self._hello(message)
+                self._receive_hello(message)
             case _:
+                # switchEncoding. The encodings that plugins offer (the hook penstock_encodings) get their use in a later version.
                 raise ProtocolError("an encoding was switched to that was not agreed upon", reason="protocol:type 0x04")
 
-    def _subscribed(self, message: rsio.Subscribe) -> None:
+    def _receive_subscribe(self, message: rsio.Subscribe) -> None:
         name = message.publisher
+        # The decoder keeps bytes that are no UTF-8 as lone surrogates (surrogateescape), so that the stream can be refused by its id.
         bad = not name.isprintable() and any("\udc80" <= letter <= "\udcff" for letter in name)
-        self._session.peer_subscribed(message.subscriber, name, message.demand, "the publisher's name is no UTF-8" if bad else None)
+        refusal = "the publisher's name is no UTF-8" if bad else None
+        self._session.streams.receive_subscribe(message.subscriber, name, message.demand, refusal)
 
-    def _failure(self, message: rsio.OnError) -> Exception:
-        """An error before onSubscribe is a refusal."""
-        stream, text = self._session.streams.get(message.subscriber), advised(message.error)
-        if isinstance(stream, ReceivingStream) and stream.element_size < 0:
+    def _error_of(self, message: rsio.OnError) -> Exception:
+        """Return the error of a stream: by its place, before or after onSubscribe, and not by its text, which may be a publisher's own."""
+        stream, text = self._session.streams.opened.get(message.subscriber), explain_stream_end(message.error)
+        if isinstance(stream, ReceivingStream) and stream.state is ReceivingState.REQUESTED:
             return Rejected(f"the peer refused this stream: {text}")
         return PublisherFailed(text)
 
-    def _extension_message(self, message: rsio.ExtensionMessage) -> None:
+    def _receive_extension_message(self, message: rsio.ExtensionMessage) -> None:
         extension = self._active.get(message.type)
         if extension is None:
             raise ProtocolError(f"a message of type {message.type:#04x} without its extension", reason=f"protocol:type {message.type:#04x}")
@@ -225,42 +234,38 @@ class RsioDialect:
 
     # --- the handshake
 
-    def _check_first(self, data: bytes) -> None:
-        due = rsio.SERVER_HELLO if self._session.role is Role.CLIENT else rsio.CLIENT_HELLO
+    def _check_first_byte(self, data: bytes) -> None:
+        due = rsio.SERVER_HELLO if self._channel.role is Role.CLIENT else rsio.CLIENT_HELLO
         if data[0] not in (due, rsio.GOODBYE):
-            # ascii() and not the bytes themselves: a terminal obeys what it is told to print.
-            shown = ascii(data[:SHOWN].decode("latin-1"))
+            # ascii() and not the bytes themselves: a terminal obeys control characters.
+            shown = ascii(data[:SHOWN_BYTES].decode("latin-1"))
             raise ProtocolError(f"it begins with {shown}, which is no hello of RS.io: something else is there", reason="protocol:hello")
 
-    def _greet(self) -> None:
-        kind = rsio.ClientHello if self._session.role is Role.CLIENT else rsio.ServerHello
-        self._session.greeted()
-        self._session.outbox.put(rsio.encode(kind(version=rsio.VERSION, extensions=tuple(self._extensions.known))))
+    def _send_hello(self) -> None:
+        kind = rsio.ClientHello if self._channel.role is Role.CLIENT else rsio.ServerHello
+        self._session.hello_sent()
+        self._channel.outbox.put(rsio.encode(kind(version=rsio.VERSION, extensions=tuple(self._extensions.known))))
 
-    def _hello(self, hello: rsio.ClientHello | rsio.ServerHello) -> None:
-        session = self._session
+    def _receive_hello(self, hello: rsio.ClientHello | rsio.ServerHello) -> None:
         if hello.version != rsio.VERSION:
-            self._other_version(hello.version)
+            # No version in common: the server discards what the client has sent already.
+            self._session.close(f"{VERSION_PREFIX}{rsio.VERSION}", _not_understood(str(hello.version)))
             return
-        if session.role is Role.SERVER:
-            self._greet()
-        self._agree(hello.extensions)
-        if not session.is_closing:  # an extension may have ended it already
-            session.welcomed()
+        if self._channel.role is Role.SERVER:
+            self._send_hello()
+        self._open_extensions(hello.extensions)
+        if not self._channel.state.is_closing:  # an extension may have ended the connection
+            self._session.receive_hello()
 
-    def _other_version(self, version: int) -> None:
-        """No version in common: what a client said already was discarded by the server."""
-        self._session.close(f"version {rsio.VERSION}", _not_understood(str(version)))
+    def _version_refusal(self, reason: str) -> Rejected | None:
+        """Return the error of streams whose subscribes met a server without a version in common, which said so in place of its hello."""
+        is_refused = reason.startswith(VERSION_PREFIX) and self._channel.state is ConnectionState.GREETING
+        return _not_understood(ascii(reason[len(VERSION_PREFIX) :][:SHOWN_VERSION])) if is_refused else None
 
-    def _discarded(self, reason: str) -> Rejected | None:
-        """The error of streams whose subscribes met a server that knows no version of ours, and said so in the place of its hello."""
-        is_refused = reason.startswith("version ") and self._session.state is ConnectionState.GREETING
-        return _not_understood(ascii(reason[8:28])) if is_refused else None
-
-    def _agree(self, theirs: Sequence[int]) -> None:
+    def _open_extensions(self, theirs: Sequence[int]) -> None:
         for extension_id in dict.fromkeys(theirs):
             active = self._extensions.open(extension_id)
-            if self._session.is_closing:  # it has ended the connection, or has raised
+            if self._channel.state.is_closing:  # the extension has ended the connection, or has raised
                 return
             if active is not None:
                 self.active += (extension_id,)

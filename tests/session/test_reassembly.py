@@ -13,11 +13,13 @@ def test_an_element_that_is_left_unfinished_ends_its_stream_when_its_time_is_ove
     raw = RawPeer(Role.CLIENT, limits=limited(partial_age=5, idle_connection=1000)).greet()
     reader = reading(raw, 4)
     raw.say(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64))
-    assert raw.session.unfinished.tick(3.0, 0.0) == 5.0
+    assert raw.session.channel.budgets.partials.overdue(3.0, 0.0) == (5.0, [])
     raw.say(rsio.OnNextLastPart(subscriber=0, element=0, data=b"y"))
-    assert raw.session.unfinished.tick(5.0, 0.0) is None
+    assert raw.session.channel.budgets.partials.overdue(5.0, 0.0) == (None, [])
     raw.say(rsio.OnNextPart(subscriber=0, element=1, data=b"x" * 64))
-    assert raw.session.unfinished.tick(5.0, 5.0) is None
+    due, overdue = raw.session.channel.budgets.partials.overdue(5.0, 5.0)
+    assert (due, [is_silent for _, is_silent in overdue]) == (None, [False])
+    overdue[0][0].on_partial_timeout(is_silent=False)
     (end,) = reader.ends
     assert isinstance(end, ProtocolError)
     assert reader.elements == [b"x" * 64 + b"y"]

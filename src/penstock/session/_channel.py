@@ -1,0 +1,144 @@
+"""What a stream may do to its connection: send, answer, count what is odd, fail the connection.
+
+`Channel` lies below the streams, so that they know nothing of the session; the session owns one and lies above them. Streams tell upward
+through `StreamOwner`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from penstock.api import Limits, ProtocolError, Role
+from penstock.session._dialect import Dialect
+from penstock.session._outbox import Outbox
+from penstock.session._reassembly import PartialElements
+from penstock.session._request_ratio import RequestRatio
+from penstock.session._states import CONNECTION_MOVES, ConnectionEvent, ConnectionState, move
+from penstock.session._stream_churn import StreamChurn
+from penstock.session._token_bucket import TokenBucket
+
+
+class StreamOwner(Protocol):
+    """What streams tell upward. A parameter `stream` is the stream that calls; its class lies above this module, so it is Any here."""
+
+    def attach_publisher(self, stream: Any, /) -> None:
+        """Subscribe an accepted stream to its publisher."""
+
+    def publisher_failed(self, stream: Any, error: BaseException, /) -> None:
+        """Report a publisher's failure on this side. The peer is told less than `error` says."""
+
+    def sending_ended(self, stream: Any, /) -> None:
+        """Free the id of a sent stream."""
+
+    def receiving_cancelled(self, stream: Any, /) -> None:
+        """Tell the peer to stop a stream that this side has cancelled."""
+
+
+class PeerBudgets:
+    """What the peer may still do on one connection."""
+
+    __slots__ = ("churn", "controls", "oddities", "partials", "requests")
+
+    def __init__(self, limits: Limits) -> None:
+        self.oddities: TokenBucket = TokenBucket(limits.glitch_burst, limits.glitch_rate)
+        self.controls: TokenBucket = TokenBucket(limits.control_burst, limits.control_rate)
+        self.requests: RequestRatio = RequestRatio()
+        self.churn: StreamChurn = StreamChurn(limits)
+        self.partials: PartialElements = PartialElements(limits)
+
+
+class Channel:
+    """One connection, as its streams see it."""
+
+    __slots__ = (
+        "_fail",
+        "budgets",
+        "buffering_streams",
+        "dialect",
+        "incoming",
+        "is_receiving",
+        "limits",
+        "now",
+        "on_buffered",
+        "outbox",
+        "outgoing",
+        "owner",
+        "random",
+        "role",
+        "state",
+    )
+
+    dialect: Dialect
+    """Set by the session once it is known."""
+    owner: StreamOwner
+
+    def __init__(
+        self, *, role: Role, limits: Limits, random: Callable[[], float], wake: Callable[[], None], fail: Callable[[ProtocolError], None]
+    ) -> None:
+        """`wake` tells the writer that something waits; `fail` ends the connection because of what the peer did."""
+        self.role: Role = role
+        self.limits: Limits = limits
+        self.random: Callable[[], float] = random
+        self.state: ConnectionState = ConnectionState.FRESH
+        self.now: float = 0.0
+        """The time of the last received chunk or tick. Nothing in this layer reads a clock."""
+        self.outbox: Outbox = Outbox(limits, wake)
+        self.budgets: PeerBudgets = PeerBudgets(limits)
+        self.buffering_streams: dict[Any, None] = {}
+        """Sent streams that hold bytes of their own outside the outbox, and perhaps some that no longer do."""
+        self.on_buffered: Callable[[int], object] = lambda _: None
+        """Called with the number of bytes about to be buffered, once per batch."""
+        self.outgoing: Callable[[bytes], bytes] | None = None
+        """An extension's change of elements that are sent."""
+        self.incoming: Callable[[bytes], bytes] | None = None
+        """An extension's change of elements that are received."""
+        self.is_receiving: bool = False
+        """Received bytes are being acted on, so a message that is queued now answers the peer."""
+        self._fail = fail
+
+    def move(self, event: ConnectionEvent) -> None:
+        """Move the connection's state."""
+        self.state = move(CONNECTION_MOVES, self.state, event)
+
+    def send(self, message: bytes) -> None:
+        """Queue a message, unless the connection is closing. An empty message, for which a dialect has no bytes, is not sent."""
+        if self.state.is_closing or not message:
+            return
+        outbox = self.outbox
+        outbox.put(message)
+        if outbox.is_overfull:
+            self._fail_slow_reader()
+
+    def answer(self, message: bytes) -> None:
+        """Queue a message; if the peer has caused it, count it among the answers that may wait."""
+        self.send(message)
+        if self.is_receiving and not self.state.is_closing and not self.outbox.count_answer(len(message)):
+            self._fail_slow_reader()
+
+    def count_oddity(self, cost: int = 1, *, reason: str = "limit:glitches") -> None:
+        """Tolerate something odd while the budget lasts. `reason` is what the peer is told when it is empty."""
+        if not self.budgets.oddities.spend(cost, self.now):
+            self._fail(ProtocolError("too many oddities in too short a time", reason=reason))
+
+    def spend_control_token(self) -> bool:
+        """Count a message that costs the peer little and this side some work. Return whether it may be acted on."""
+        if self.budgets.controls.spend(1, self.now):
+            return True
+        self._fail(
+            ProtocolError("requests, cancels and pings come faster than is allowed here (Limits.control_rate)", reason="limit:control")
+        )
+        return False
+
+    def fail_connection(self, error: ProtocolError) -> None:
+        """End the connection because of what the peer sent."""
+        self._fail(error)
+
+    def held_by_streams(self) -> int:
+        """Return how many bytes sent streams hold outside the outbox."""
+        # Streams leave this table late: to take each out when its last byte goes would cost something for every element.
+        for stream in [stream for stream in self.buffering_streams if not stream.weight]:
+            del self.buffering_streams[stream]
+        return sum(stream.weight for stream in self.buffering_streams)
+
+    def _fail_slow_reader(self) -> None:
+        self.outbox.clear()  # what the peer does not read would keep the goodbye from it
+        self._fail(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))

@@ -1,0 +1,47 @@
+"""The session as its dialect sees it."""
+
+from typing import Protocol
+
+from penstock.api import PenstockError, ProtocolError
+from penstock.session._channel import Channel
+from penstock.session._stream_tables import StreamTables
+
+
+class DialectHost(Protocol):
+    """What a dialect may ask of the session of its connection.
+
+    `channel` has the limits, the time, the state, `send` for what this side says on its own, `answer` for what the peer has caused, and
+    `count_oddity` for what is odd and harmless. `streams` has the tables of streams, and takes what the peer says of a stream.
+    """
+
+    @property
+    def channel(self) -> Channel:
+        """The connection, as its streams see it."""
+
+    @property
+    def streams(self) -> StreamTables:
+        """The streams of the connection."""
+
+    foreign_refusal: bytes
+    """What a client of another protocol is sent instead of a goodbye."""
+
+    def hello_sent(self) -> None:
+        """Note that this side's hello is queued; or, if a server has none, that the client's has come."""
+
+    def receive_introduction(self, data: bytes) -> None:
+        """Let the service examine the peer's introduction. Until it has decided nothing more is fed to the dialect."""
+
+    def receive_hello(self) -> None:
+        """Open the session: the peer's hello has come and is accepted."""
+
+    def receive_goodbye(self, reason: str, error: Exception | None = None) -> None:
+        """End the session with the peer's goodbye. `error` is what streams get if the dialect knows better what the goodbye means."""
+
+    def close(self, reason: str, error: Exception | None = None) -> None:
+        """Say goodbye and end every stream, in both directions."""
+
+    def close_protocol_error(self, error: ProtocolError) -> None:
+        """End the connection because of what the peer sent."""
+
+    def close_internal_error(self, error: PenstockError) -> None:
+        """End the connection because of a fault on this side. The peer is told no more than that."""

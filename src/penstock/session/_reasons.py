@@ -1,0 +1,203 @@
+"""Every reason that crosses the wire, in one table: its token, its meaning, what its reader can do, and whether the peer may have acted.
+
+A reason is a fixed token that penstock itself sends: in a goodbye, or as the text of an error on a stream. Rules of this file:
+
+* A text on a stream is a text. RS.io and ReactiveSocket have no error codes, and a publisher may choose any words, "refused" among them. So
+  a text never decides what kind of error it becomes; it only gets an explanation beside it that stays true if the text means something
+  else.
+* Unless the *protocol* says that nothing was done, the peer may have acted on what was asked. Only then is asking again safe without a
+  look.
+"""
+
+from typing import Final
+
+import attrs
+
+
+@attrs.frozen
+class Reason:
+    """One row of the table."""
+
+    token: str
+    """What crosses the wire. A parameter, such as the number of a stream, follows behind a blank."""
+    meaning: str
+    """What has happened. ``{sender}`` is the side that gives the reason, ``{receiver}`` the side that gets it."""
+    advice: str = ""
+    """What the reader of the error can do."""
+    may_have_acted: bool = True
+    """The peer may have acted on what was asked before it gave this reason."""
+    ends_accepted: bool = False
+    """Given only to a peer that was let in: it ends a connection, and refuses no introduction."""
+
+
+NO_SUCH: Final = "no such publisher"
+DRAINING: Final = "draining"
+REFUSED: Final = "refused"
+PRIVATE: Final = "the publisher failed"
+ILLEGAL_DEMAND: Final = "illegal demand"
+IDLE: Final = "idle"
+NOT_SERVED: Final = "protocol:not-served"
+VERSION: Final = "version"
+
+STREAM_REASONS: Final = (
+    # A name that leads nowhere and one that is forbidden read the same, so that a peer cannot probe for names.
+    Reason(
+        NO_SUCH,
+        "the name leads nowhere, its parameters do not fit, or the peer may not have it",
+        "check its name and its parameters; a publisher that you may not have is answered in the same words",
+    ),
+    Reason(DRAINING, "the server is shutting down and takes no new streams", "try another server, or the same one later"),
+    Reason(
+        REFUSED,
+        "the server has no room for another stream of this connection (its Limits.max_subscriptions)",
+        "cancel a stream, or open another connection",
+    ),
+    Reason(
+        PRIVATE,
+        "the publisher raised an exception that is not a PublicError",
+        "look into the log of the other side; only the text of a PublicError is sent",
+    ),
+    Reason(ILLEGAL_DEMAND, "a request asked for no element, or for more than 2^63-1", "request from 1 to 2^63-1 elements (rule 3.9)"),
+    Reason(
+        IDLE,
+        "the stream had neither demand nor elements for longer than Limits.idle_subscription_age",
+        "subscribe again when you want elements",
+    ),
+)
+"""Texts of errors on a stream that penstock itself sends."""
+
+CONNECTION_REASONS: Final = (
+    Reason("", "{sender} is done", ends_accepted=True),
+    Reason("shutdown", "the program of {sender} closes the connection", "connect again, or to another server", ends_accepted=True),
+    Reason("drain", "{sender} is shutting down", "connect again, or to another server", ends_accepted=True),
+    Reason(
+        IDLE,
+        "there was no stream on the connection for Limits.idle_connection seconds",
+        "connect again when there is one",
+        ends_accepted=True,
+    ),
+    Reason("internal", "a fault of {sender}, or of an extension there", "look into the log of that side", ends_accepted=True),
+    Reason(
+        "keepalive",
+        "{receiver} gave no sign of life (Limits.keepalive, Limits.keepalive_timeout); it hangs, or the network is gone",
+        "something may keep the run loop of the silent side busy",
+        ends_accepted=True,
+    ),
+    Reason(
+        "slow-reader",
+        "answers piled up because {receiver} does not read (Limits.outbound_control)",
+        "read faster, or ask for less",
+        ends_accepted=True,
+    ),
+    Reason(
+        "limit:memory",
+        "all connections together held too much, and this one the most (Limits.memory_budget)",
+        "ask for fewer or smaller elements at a time",
+        ends_accepted=True,
+    ),
+    Reason("limit:partial", "a message was left unfinished for longer than Limits.partial_age", "look at the network", ends_accepted=True),
+    Reason(
+        "limit:churn",
+        "streams were opened and ended faster than Limits.churn_rate",
+        "keep streams open for longer, or open fewer",
+        ends_accepted=True,
+    ),
+    Reason(
+        "limit:control",
+        "requests, cancels and pings came faster than Limits.control_rate",
+        "ask for more elements at a time (demand=)",
+        ends_accepted=True,
+    ),
+    Reason(
+        "limit:requests",
+        "too many requests came for each element",
+        "ask for more elements at a time (demand=)",
+        ends_accepted=True,
+    ),
+    Reason(
+        "limit:glitches",
+        "too many oddities came in too short a time (Limits.glitch_burst, Limits.glitch_rate)",
+        "report it to the author of that implementation",
+        ends_accepted=True,
+    ),
+    Reason("limit:ids", "{receiver} never ended too many of the streams that were cancelled (Limits.retired_ids)", ends_accepted=True),
+    Reason(
+        "limit:pings",
+        "{receiver} sent pings too soon after one another (Limits.keepalive_least, Limits.keepalive_strikes)",
+        "give Limits.keepalive a larger value there",
+        ends_accepted=True,
+    ),
+    Reason("limit:handshake", "{receiver} did not say hello within Limits.handshake_timeout", may_have_acted=False),
+    Reason("limit:hello", "{receiver} sent more than Limits.preauth_bytes before its hello was complete", may_have_acted=False),
+    Reason("limit:extensions", "a hello listed more extensions than Limits.hello_extensions"),
+    Reason("limit:frame", "a message was longer than Limits.max_frame"),
+    Reason("limit:element", "an element was longer than Limits.max_element"),
+    Reason("limit:name", "a publisher's name was longer than Limits.max_name"),
+    Reason("limit:text", "an error's text was longer than Limits.max_error_text"),
+    Reason("limit:reason", "a goodbye's reason was longer than Limits.max_reason"),
+    Reason("protocol", "{receiver} broke the protocol"),
+    Reason("protocol:hello", "the first bytes were no hello, or there was a second one"),
+    Reason("protocol:setup", "the first frame was no SETUP, or the SETUP was malformed"),
+    Reason("protocol:type", "a message had a type that is unknown, reserved, or of an extension that is not active"),
+    Reason("protocol:varint", "an integer was longer than it must be, or than 63 bits"),
+    Reason("protocol:length", "a frame was shorter than its type allows"),
+    Reason("protocol:reserved", "a reserved bit or stream id was used"),
+    Reason("protocol:packed", "packed elements came without a fixed size, or with none in the message"),
+    Reason("protocol:stream", "a signal named a stream that was never opened, or accepted one twice"),
+    Reason("protocol:subscribe", "a stream was opened with the id of one that is open"),
+    Reason("protocol:demand", "an element came that was not asked for"),
+    Reason("protocol:extension", "a message of an unknown extension came that may not be ignored"),
+    Reason("protocol:ping", "{receiver} sent a ping that is too long"),
+    Reason("protocol:http", "the client speaks HTTP, which is not served here"),
+    Reason("protocol:tls", "the client speaks TLS, which is not served here"),
+    Reason("protocol:rsocket", "the client speaks RSocket 1.0, which is not served here"),
+    Reason(
+        NOT_SERVED,
+        "the client speaks a protocol of penstock's that is not served here",
+        "a URL with tcp:// speaks RS.io, with reactivesocket+tcp:// ReactiveSocket",
+        may_have_acted=False,
+    ),
+    # The one place where a protocol says that nothing was done: RS.io's goodbye in the place of the server's hello.
+    Reason(VERSION, "the two sides have no version of the protocol in common", "update one of the two sides", may_have_acted=False),
+)
+"""Reasons of goodbyes (on ReactiveSocket: of errors on stream 0) that penstock itself sends."""
+
+_OF_STREAMS: Final = {reason.token: reason for reason in STREAM_REASONS}
+_OF_CONNECTIONS: Final = {reason.token: reason for reason in CONNECTION_REASONS}
+
+SHOWN_CHARACTERS: Final = 200
+"""How much of a peer's text goes into an error or a log line."""
+
+
+def connection_reason(text: str) -> Reason | None:
+    """Return the row for the reason of a goodbye, or None if penstock sends no such reason."""
+    return _OF_CONNECTIONS.get(text) or _OF_CONNECTIONS.get(text.partition(" ")[0])
+
+
+def explain_own(token: str) -> str:
+    """Return the meaning of a reason that this side gives, or the token itself if the table does not have it."""
+    reason = connection_reason(token)
+    return token if reason is None else reason.meaning.format(sender="this side", receiver="the peer")
+
+
+def explain_connection_end(text: str) -> str:
+    """Return the reason of a peer's goodbye, safe to print, with its meaning and with what to try, if the table has it."""
+    if not text:
+        return "no reason given"
+    reason = connection_reason(text)
+    shown = ascii(text[:SHOWN_CHARACTERS])
+    if reason is None:
+        return shown
+    meaning = reason.meaning.format(sender="the peer", receiver="this side")
+    return f"{shown} ({meaning}{f'; {reason.advice}' if reason.advice else ''})"
+
+
+def explain_stream_end(text: str) -> str:
+    """Return the text of a peer's error, safe to print; if penstock itself sends this text, say when it does and what to try.
+
+    A publisher's own error may have the same words. So the explanation says when penstock uses them, and claims no more than that.
+    """
+    reason = _OF_STREAMS.get(text)
+    # A terminal obeys control characters in what it is told to print.
+    shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    return shown if reason is None else f"{shown} (penstock says this if {reason.meaning}; {reason.advice})"

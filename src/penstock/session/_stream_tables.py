@@ -1,0 +1,203 @@
+"""The streams of one connection, in two tables by id: those that this side has opened, and those that it serves.
+
+A dialect calls the `receive_…` methods with what the peer says of a stream. An id may be in both tables if the dialect's ids are shared.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.api import ConnectionLost, ProtocolError, Subscriber
+from penstock.session._cancelled_streams import CancelledStream, CancelledStreams, OpenedStreams
+from penstock.session._channel import Channel
+from penstock.session._reasons import DRAINING, ILLEGAL_DEMAND, REFUSED
+from penstock.session._receiving_stream import ReceivingStream
+from penstock.session._request_ratio import RequestClass
+from penstock.session._sending_stream import SendingStream
+from penstock.session._session_delegate import SessionDelegate
+
+
+class StreamTables:
+    """What is open on one connection. It is the streams' `StreamOwner`."""
+
+    __slots__ = ("_channel", "_delegate", "_end_error", "cancelled", "is_draining", "opened", "serving", "stopping_publishers")
+
+    def __init__(self, channel: Channel, delegate: SessionDelegate) -> None:
+        self._channel = channel
+        self._delegate = delegate
+        self.opened: OpenedStreams = {}
+        self.serving: dict[int, SendingStream] = {}
+        self.cancelled: CancelledStreams = CancelledStreams(channel, self.opened)
+        self.stopping_publishers: int = 0
+        """Streams whose id is free, and whose publisher has not stopped: the delegate counts them down."""
+        self.is_draining: bool = False
+        """New streams are refused. Nothing sets it yet: the drain extension of a later version will."""
+        self._end_error: Exception | None = None
+
+    # --- for the delegate
+
+    def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> ReceivingStream:
+        """Open a stream to the peer's publisher `target` and give `subscriber` its subscription."""
+        stream = ReceivingStream(self._channel, self._channel.dialect.next_id(target), subscriber)
+        subscriber.on_subscribe(stream)
+        if stream.is_wanted:  # if not, it was cancelled in on_subscribe, and the peer need not hear of it
+            self._open(stream, target)
+        return stream
+
+    def ask(self, target: Any, subscriber: Subscriber[Any]) -> ReceivingStream:
+        """Open a stream for one element and return it. `subscriber` gets no on_subscribe; the other signals may come at once."""
+        stream = ReceivingStream(self._channel, self._channel.dialect.next_id(target), subscriber, 1)
+        self._open(stream, target)
+        return stream
+
+    def fire(self, target: Any) -> None:
+        """Send a request that has no answer. Raises the reason if nothing can be sent any more."""
+        if self._channel.state.is_closing:
+            raise self._closing_error()
+        dialect = self._channel.dialect
+        self._channel.send(dialect.fire(dialect.next_id(target), target))
+
+    def has_streams(self) -> bool:
+        """Return whether a stream is open that neither side has ended or cancelled."""
+        return bool(self.serving) or len(self.opened) > self.cancelled.count
+
+    def end_all(self, error: Exception) -> None:
+        """End every stream, in both directions, because the connection ends. `error` is what requests get from now on."""
+        self._end_error = error
+        serving, self.serving = self.serving, {}
+        self._channel.buffering_streams.clear()
+        for sending in serving.values():
+            sending.receive_cancel()
+        for receiving in tuple(self.opened.values()):
+            if isinstance(receiving, ReceivingStream):
+                self.cancelled.replace(receiving)
+                receiving.on_connection_end(error)
+
+    def change_outgoing(self, change: Callable[[bytes], bytes]) -> None:
+        """Send `change(element)` from here on."""
+        self._channel.outgoing = change
+        for stream in self.serving.values():
+            stream.close_run()  # the elements that follow must pass through the change
+
+    @property
+    def end_error(self) -> Exception | None:
+        """Why all streams were ended, or None."""
+        return self._end_error
+
+    # --- for streams: their StreamOwner
+
+    def attach_publisher(self, stream: SendingStream, /) -> None:
+        """Subscribe an accepted stream to its publisher."""
+        self._delegate.attach(stream)
+
+    def publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
+        """Report a publisher's failure to the delegate. The peer is told less."""
+        self._delegate.publisher_failed(stream, error)
+
+    def sending_ended(self, stream: SendingStream, /) -> None:
+        """Free the id of a stream that the peer had opened."""
+        if self.serving.get(stream.id) is stream:
+            del self.serving[stream.id]
+
+    def receiving_cancelled(self, stream: ReceivingStream, /) -> None:
+        """Tell the peer to stop, and keep the id's place until it has."""
+        if self.opened.get(stream.id) is not stream:
+            return  # all streams have ended with the connection
+        self.cancelled.add(stream)
+        self._channel.send(self._channel.dialect.cancel(stream.id))
+        if self.cancelled.count > self._channel.limits.retired_ids:
+            self._channel.fail_connection(ProtocolError("too many cancelled streams whose end the peer never sent", reason="limit:ids"))
+
+    # --- for the dialect: what the peer says of streams
+
+    def receive_subscribe(self, stream_id: int, target: Any, demand: int, refusal: str | None = None) -> None:
+        """Serve a stream that the peer opens. With `refusal` the dialect refuses it with this text."""
+        if stream_id in self.serving:
+            raise ProtocolError(f"stream {stream_id} was opened while it is open", reason=f"protocol:subscribe {stream_id}")
+        stream = SendingStream(self._channel, stream_id, target, demand)
+        self.serving[stream_id] = stream
+        self._channel.budgets.requests.streams += 1
+        if refusal is not None:
+            stream.refuse(refusal)
+        elif self.is_draining:
+            stream.refuse(DRAINING)
+        elif len(self.serving) + self.stopping_publishers > self._channel.limits.max_subscriptions:
+            stream.refuse(REFUSED)
+        else:
+            self._delegate.serve(stream)
+
+    def receive_fire_and_forget(self, target: Any) -> None:
+        """Pass on a request that has no answer. If there is no room it is dropped: it cannot be refused."""
+        if not self.is_draining and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
+            self._delegate.fired(target)
+        else:
+            self._channel.spend_control_token()
+
+    def receive_request(self, stream_id: int, n: int) -> None:
+        """Add demand to a stream that this side serves."""
+        stream = self.serving.get(stream_id)
+        if stream is None:
+            self._count_late_control()
+        elif n <= 0:
+            stream.cancel_with_error(ILLEGAL_DEMAND)  # rule 3.9
+        else:
+            kind = self._channel.budgets.requests.classify(self.serving.values())
+            if kind is RequestClass.EXCESS:
+                self._channel.count_oddity(reason="limit:requests")
+            if kind is RequestClass.PAID or self._channel.spend_control_token():
+                stream.receive_request(n)
+
+    def receive_cancel(self, stream_id: int) -> None:
+        """Cancel a stream that this side serves."""
+        stream = self.serving.get(stream_id)
+        if stream is None:
+            self._count_late_control()
+        else:
+            stream.receive_cancel()
+            self._channel.budgets.churn.count(stream.began_at)
+
+    def receive_accept(self, stream_id: int, element_size: int) -> None:
+        """Note that the peer accepts a stream that this side has opened."""
+        stream = self._known(stream_id)
+        if isinstance(stream, ReceivingStream):
+            stream.receive_accept(element_size)
+        elif stream.element_size < 0:
+            # Cancelled before it was accepted. Late elements of a fixed size can only be delimited by this size.
+            self.cancelled.resize(stream_id, element_size)
+        else:
+            raise ProtocolError(f"stream {stream_id} was accepted twice", reason=f"protocol:stream {stream_id}")
+
+    def receive_end(self, stream_id: int, error: Exception | None) -> None:
+        """End a stream that this side has opened: well, or with `error`."""
+        stream = self._known(stream_id)
+        del self.opened[stream_id]
+        if not isinstance(stream, ReceivingStream):
+            self.cancelled.count -= 1
+        elif error is None:
+            stream.receive_complete()
+        else:
+            stream.receive_error(error)
+
+    # --- inside
+
+    def _open(self, stream: ReceivingStream, target: Any) -> None:
+        if self._channel.state.is_closing:
+            stream.receive_error(self._closing_error())
+            return
+        stream.on_subscribed()
+        self.opened[stream.id] = stream
+        self._channel.send(self._channel.dialect.subscribe(stream.id, target, stream.outstanding))
+
+    def _closing_error(self) -> Exception:
+        return self._end_error or ConnectionLost("this connection is closing; connect again")
+
+    def _count_late_control(self) -> None:
+        """Tolerate a request or cancel for a stream that has just ended, or never was."""
+        # It may have crossed the end on its way, which is no fault. Beyond two for each stream opened it costs tokens.
+        if not self._channel.budgets.requests.count_late() and self._channel.spend_control_token():
+            self._channel.count_oddity()
+
+    def _known(self, stream_id: int) -> ReceivingStream | CancelledStream:
+        stream = self.opened.get(stream_id)
+        if stream is None:
+            raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
+        return stream

@@ -1,0 +1,71 @@
+"""What is due on an open connection: unfinished elements and messages, and idleness.
+
+The watchers tell what they have found; this module ends streams because of it, and the session ends the connection.
+"""
+
+import attrs
+
+from penstock.api import LimitExceeded, ProtocolError
+from penstock.session._channel import Channel
+from penstock.session._idle_timeouts import IdleTimeouts
+from penstock.session._message_age import MessageAge
+from penstock.session._reasons import IDLE
+from penstock.session._stream_tables import StreamTables
+
+
+@attrs.frozen
+class Findings:
+    """What one look has found."""
+
+    due: float | None
+    """When to look again."""
+    error: ProtocolError | None = None
+    """The peer has broken a limit of the connection."""
+    is_idle: bool = False
+    """The connection has had no stream for too long."""
+    warning: LimitExceeded | None = None
+    """Something to report that no limit ends."""
+
+
+class Watchers:
+    """Look at one open connection."""
+
+    __slots__ = ("_channel", "_idle", "_message_age", "_streams")
+
+    def __init__(self, channel: Channel, streams: StreamTables) -> None:
+        self._channel = channel
+        self._streams = streams
+        self._idle = IdleTimeouts(channel.limits)
+        self._message_age = MessageAge(channel.limits)
+
+    def note_input(self, received: int, now: float) -> None:
+        """Note that `received` bytes were fed to the dialect."""
+        self._message_age.note(received, self._channel.dialect.held(), now)
+
+    def look(self, now: float) -> Findings:
+        """End the streams whose time is over, and return what the session must do, and when to look again."""
+        partials_due = self._end_overdue_parts(now)
+        message_due, error = self._message_age.tick(now)
+        if error is not None or self._channel.state.is_closing:
+            return Findings(None, error=error)
+        connection_due, is_idle = self._idle.check_connection(now, has_streams=self._streams.has_streams())
+        if is_idle:
+            return Findings(None, is_idle=True)
+        streams_due, warning = self._end_idle_streams(now)
+        dues = (partials_due, message_due, connection_due, streams_due)
+        return Findings(min((due for due in dues if due is not None), default=None), warning=warning)
+
+    def _end_overdue_parts(self, now: float) -> float | None:
+        due, overdue = self._channel.budgets.partials.overdue(now, self._message_age.last_input_at)
+        for stream, is_silent in overdue:
+            stream.on_partial_timeout(is_silent=is_silent)
+        return due
+
+    def _end_idle_streams(self, now: float) -> tuple[float | None, LimitExceeded | None]:
+        if not self._streams.serving:
+            self._idle.forget_streams()
+            return None, None
+        verdict = self._idle.check_streams(now, self._streams.serving.values())
+        for stream in verdict.ended:
+            stream.cancel_with_error(IDLE)
+        return verdict.look_again_at, verdict.warning
