@@ -17,6 +17,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "operator_table",  # ours, in _ext: the operators side by side, out of their docstrings
+    "tables_from_code",  # ours, in _ext: states, reasons and limits, out of the code
     "complete_reference",  # ours, in _ext: a public name without an entry is a warning
 ]
 complete_reference_of = ["penstock", "penstock_tck"]

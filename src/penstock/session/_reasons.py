@@ -19,11 +19,13 @@ class Reason:
     """One row of the table."""
 
     token: str
-    """What crosses the wire. A parameter, such as the number of a stream, follows behind a blank."""
+    """What crosses the wire, without its parameter."""
     meaning: str
     """What has happened. ``{sender}`` is the side that gives the reason, ``{receiver}`` the side that gets it."""
     advice: str = ""
     """What the reader of the error can do."""
+    parameter: str = ""
+    """What follows the token behind a blank: N is a decimal number, T a type such as ``0x7f``, N > M a length and its limit."""
     may_have_acted: bool = True
     """The peer may have acted on what was asked before it gave this reason."""
     ends_accepted: bool = False
@@ -129,24 +131,31 @@ CONNECTION_REASONS: Final = (
     ),
     Reason("limit:handshake", "{receiver} did not say hello within Limits.handshake_timeout", may_have_acted=False),
     Reason("limit:hello", "{receiver} sent more than Limits.preauth_bytes before its hello was complete", may_have_acted=False),
-    Reason("limit:extensions", "a hello listed more extensions than Limits.hello_extensions"),
-    Reason("limit:frame", "a message was longer than Limits.max_frame"),
-    Reason("limit:element", "an element was longer than Limits.max_element"),
-    Reason("limit:name", "a publisher's name was longer than Limits.max_name"),
-    Reason("limit:text", "an error's text was longer than Limits.max_error_text"),
-    Reason("limit:reason", "a goodbye's reason was longer than Limits.max_reason"),
+    Reason("limit:extensions", "a hello listed more extensions than Limits.hello_extensions", parameter="N > M"),
+    Reason(
+        "limit:frame",
+        "an element, a part, packed elements or an extension's message was longer than Limits.max_frame, or an element size was",
+        parameter="N > M",
+    ),
+    Reason("limit:name", "a publisher's name was longer than Limits.max_name", parameter="N > M"),
+    Reason("limit:text", "an error's text was longer than Limits.max_error_text", parameter="N > M"),
+    Reason("limit:reason", "a goodbye's reason was longer than Limits.max_reason", parameter="N > M"),
     Reason("protocol", "{receiver} broke the protocol"),
     Reason("protocol:hello", "the first bytes were no hello, or there was a second one"),
     Reason("protocol:setup", "the first frame was no SETUP, or the SETUP was malformed"),
-    Reason("protocol:type", "a message had a type that is unknown, reserved, or of an extension that is not active"),
+    Reason("protocol:type", "a message had a type that is unknown, reserved, or of an extension that is not active", parameter="T"),
     Reason("protocol:varint", "an integer was longer than it must be, or than 63 bits"),
-    Reason("protocol:length", "a frame was shorter than its type allows"),
+    Reason("protocol:length", "a frame was shorter than its type allows", parameter="N"),
     Reason("protocol:reserved", "a reserved bit or stream id was used"),
     Reason("protocol:packed", "packed elements came without a fixed size, or with none in the message"),
-    Reason("protocol:stream", "a signal named a stream that was never opened, or accepted one twice"),
-    Reason("protocol:subscribe", "a stream was opened with the id of one that is open"),
+    Reason(
+        "protocol:stream",
+        "a signal named a stream that was never opened or whose end was sent, came before the acceptance, or was a second one",
+        parameter="N",
+    ),
+    Reason("protocol:subscribe", "a stream was opened with the id of one that is open", parameter="N"),
     Reason("protocol:demand", "an element came that was not asked for"),
-    Reason("protocol:extension", "a message of an unknown extension came that may not be ignored"),
+    Reason("protocol:extension", "a message of an unknown extension came that may not be ignored", parameter="N"),
     Reason("protocol:ping", "{receiver} sent a ping that is too long"),
     Reason("protocol:http", "the client speaks HTTP, which is not served here"),
     Reason("protocol:tls", "the client speaks TLS, which is not served here"),
@@ -158,7 +167,13 @@ CONNECTION_REASONS: Final = (
         may_have_acted=False,
     ),
     # The one place where a protocol says that nothing was done: RS.io's goodbye in the place of the server's hello.
-    Reason(VERSION, "the two sides have no version of the protocol in common", "update one of the two sides", may_have_acted=False),
+    Reason(
+        VERSION,
+        "the two sides have no version of the protocol in common",
+        "update one of the two sides",
+        parameter="N",
+        may_have_acted=False,
+    ),
 )
 """Reasons of goodbyes (on ReactiveSocket: of errors on stream 0) that penstock itself sends."""
 
