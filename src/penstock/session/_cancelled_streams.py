@@ -25,7 +25,11 @@ class CancelledStreams:
 
     def add(self, stream: ReceivingStream) -> None:
         """Take over a stream that this side has cancelled. Its demand may still arrive as late elements."""
+        # Elements that were asked for and cross the cancel are no fault. A subscriber that leaves with much demand outstanding once lost
+        # its
+        # connection for them.
         self._late = min(self._late + stream.outstanding, MAX_LATE_ELEMENTS)
+        # Packed elements carry no lengths: late ones can only be skipped if the stream's element size is kept.
         if self._channel.dialect.delimits_cancelled:
             self.count += 1
         self.replace(stream)
@@ -89,4 +93,4 @@ class CancelledStream:
 
 
 OpenedStreams: TypeAlias = dict[int, ReceivingStream | CancelledStream]
-"""What this side has opened, by id."""
+"""The streams that this side has opened, by id; cancelled ones until the peer has ended them."""

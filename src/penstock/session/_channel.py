@@ -1,4 +1,4 @@
-"""What a stream may do to its connection: send, answer, count what is odd, fail the connection.
+"""The connection as its streams see it: they may send, answer, count an oddity, and fail the connection.
 
 `Channel` lies below the streams, so that they know nothing of the session; the session owns one and lies above them. Streams tell upward
 through `StreamOwner`.
@@ -18,7 +18,7 @@ from penstock.session._token_bucket import TokenBucket
 
 
 class StreamOwner(Protocol):
-    """What streams tell upward. A parameter `stream` is the stream that calls; its class lies above this module, so it is Any here."""
+    """The calls that streams make upward. A parameter `stream` is the stream that calls; its class lies above this module, so it is Any here."""
 
     def attach_publisher(self, stream: Any, /) -> None:
         """Subscribe an accepted stream to its publisher."""
@@ -34,13 +34,14 @@ class StreamOwner(Protocol):
 
 
 class PeerBudgets:
-    """What the peer may still do on one connection."""
+    """The peer's remaining budgets on one connection."""
 
     __slots__ = ("churn", "controls", "oddities", "partials", "requests")
 
     def __init__(self, limits: Limits) -> None:
         self.oddities: TokenBucket = TokenBucket(limits.glitch_burst, limits.glitch_rate)
         self.controls: TokenBucket = TokenBucket(limits.control_burst, limits.control_rate)
+        # Elements that a subscriber gets pay for its requests, so an honest reader by single elements never meets the control rate.
         self.requests: RequestRatio = RequestRatio()
         self.churn: StreamChurn = StreamChurn(limits)
         self.partials: PartialElements = PartialElements(limits)
@@ -74,7 +75,7 @@ class Channel:
     def __init__(
         self, *, role: Role, limits: Limits, random: Callable[[], float], wake: Callable[[], None], fail: Callable[[ProtocolError], None]
     ) -> None:
-        """`wake` tells the writer that something waits; `fail` ends the connection because of what the peer did."""
+        """`wake` tells the writer that something waits; `fail` ends the connection because of a mistake of the peer."""
         self.role: Role = role
         self.limits: Limits = limits
         self.random: Callable[[], float] = random
@@ -101,6 +102,7 @@ class Channel:
 
     def send(self, message: bytes) -> None:
         """Queue a message, unless the connection is closing. An empty message, for which a dialect has no bytes, is not sent."""
+        # After a goodbye nothing may follow. Checked here, so that no caller on the path of a message has to.
         if self.state.is_closing or not message:
             return
         outbox = self.outbox
@@ -111,6 +113,7 @@ class Channel:
     def answer(self, message: bytes) -> None:
         """Queue a message; if the peer has caused it, count it among the answers that may wait."""
         self.send(message)
+        # Messages that this side sends on its own are bounded by its demand and its program; answers only by the peer's reading.
         if self.is_receiving and not self.state.is_closing and not self.outbox.count_answer(len(message)):
             self._fail_slow_reader()
 
@@ -129,7 +132,7 @@ class Channel:
         return False
 
     def fail_connection(self, error: ProtocolError) -> None:
-        """End the connection because of what the peer sent."""
+        """End the connection because of a mistake of the peer."""
         self._fail(error)
 
     def held_by_streams(self) -> int:
@@ -140,5 +143,5 @@ class Channel:
         return sum(stream.weight for stream in self.buffering_streams)
 
     def _fail_slow_reader(self) -> None:
-        self.outbox.clear()  # what the peer does not read would keep the goodbye from it
+        self.outbox.clear()  # the unread bytes would keep the goodbye from the peer
         self._fail(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))

@@ -1,4 +1,4 @@
-"""The demand of one sent stream: what the peer granted, and what of that is reserved for elements that were requested from the publisher.
+"""The demand of one sent stream: the elements that the peer granted, and those reserved because the publisher was asked for them.
 
 Demand is reserved *before* an element exists. So a stream never requests more from its publisher than it may send.
 """
@@ -22,11 +22,13 @@ class DemandLedger:
 
     def grant(self, n: int) -> None:
         """Add `n` elements that the peer requested."""
+        # rule 3.17: the sum of two demands may exceed 2^63-1, which is unbounded.
         total = self.available + n
         self.available = total if total < UNBOUNDED else UNBOUNDED
 
     def reserve(self, most: int) -> int:
         """Reserve up to `most` elements, and return how many."""
+        # Unbounded demand stays unbounded, however much of it is reserved.
         n = min(most, self.available)
         if self.available < UNBOUNDED:
             self.available -= n

@@ -30,14 +30,16 @@ def protocol_detector(
     """Return a function that chooses among `offers` by a client's first bytes.
 
     `unserved` are the dialects that this program knows and does not offer here: a client that speaks one of them is refused in its own
-    protocol. The function raises ProtocolError with the name of what the client speaks instead.
+    protocol. The function raises ProtocolError with the name of the client's protocol.
     """
 
     def choose(session: DialectHost, first: bytes) -> Dialect | None:
+        # True wins over None: one dialect may need more bytes than another one that is certain already.
         verdicts = [factory.recognises(first, framed) for factory, _ in offers]
         if True in verdicts:
             factory, settings = offers[verdicts.index(True)]
             return factory(session, settings)
+        # On a framed transport the first message is whole, so waiting for more bytes would only delay the refusal.
         if not framed and len(first) < MAX_FIRST_BYTES and (None in verdicts or _may_be_known(first)):
             return None
         _refuse_unserved(session, first, unserved, framed=framed)
@@ -45,6 +47,7 @@ def protocol_detector(
         if refusal is not None:
             what, token, session.foreign_refusal = refusal
             raise ProtocolError(f"the client speaks {what}, which is not served here", reason=f"protocol:{token}")
+        # An unknown client is refused by a dialect, because only that knows how to say goodbye.
         factory, settings = offers[0]
         return factory(session, settings)
 
@@ -69,7 +72,7 @@ def _what_to_do(names: Sequence[str]) -> str:
 
 
 def _refuse_unknown_client(first: bytes, advice: str) -> tuple[str, str, bytes] | None:
-    """Return the name of what a client speaks, a token for it, and a refusal in that protocol; None for no known protocol."""
+    """Return the name of the client's protocol, a token for it, and a refusal in it; None for an unknown protocol."""
     if first[:2] == TLS_RECORD:
         return "TLS", "tls", TLS_ALERT
     if len(first) >= MAX_FIRST_BYTES and first[:3].isalpha() and first[:3].isupper():

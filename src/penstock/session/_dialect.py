@@ -1,4 +1,4 @@
-"""What a dialect is to the session: how one protocol says things, and the rules that are its own.
+"""The interface of a dialect: how one protocol encodes and decodes, and the rules that belong to it alone.
 
 The session knows streams, demand, splitting and the end. A dialect knows bytes, ids, the handshake, and what its protocol calls an error.
 When it decodes, a dialect calls the session (`DialectHost`); when the session sends, it calls the dialect's methods below. Methods that

@@ -8,10 +8,11 @@ from penstock.session._stream_tables import StreamTables
 
 
 class DialectHost(Protocol):
-    """What a dialect may ask of the session of its connection.
+    """The part of the session that a dialect uses.
 
-    `channel` has the limits, the time, the state, `send` for what this side says on its own, `answer` for what the peer has caused, and
-    `count_oddity` for what is odd and harmless. `streams` has the tables of streams, and takes what the peer says of a stream.
+    `channel` has the limits, the time and the state. A dialect queues its own messages with `channel.send`, answers to the peer with
+    `channel.answer`, and counts odd but harmless input with `channel.count_oddity`. `streams` has the tables of streams; the dialect passes
+    each message about a stream to one of its `receive_…` methods.
     """
 
     @property
@@ -23,7 +24,7 @@ class DialectHost(Protocol):
         """The streams of the connection."""
 
     foreign_refusal: bytes
-    """What a client of another protocol is sent instead of a goodbye."""
+    """The bytes that a client of another protocol gets instead of a goodbye."""
 
     def hello_sent(self) -> None:
         """Note that this side's hello is queued; or, if a server has none, that the client's has come."""
@@ -41,7 +42,7 @@ class DialectHost(Protocol):
         """Say goodbye and end every stream, in both directions."""
 
     def close_protocol_error(self, error: ProtocolError) -> None:
-        """End the connection because of what the peer sent."""
+        """End the connection because of a mistake of the peer."""
 
     def close_internal_error(self, error: PenstockError) -> None:
         """End the connection because of a fault on this side. The peer is told no more than that."""

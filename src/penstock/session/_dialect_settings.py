@@ -1,4 +1,4 @@
-"""What a connection tells its dialect, and what makes a dialect for a connection."""
+"""The settings of a dialect, and the factory that makes one for each connection."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,7 +12,7 @@ from penstock.session._dialect_host import DialectHost
 
 @attrs.frozen(kw_only=True)
 class DialectSettings:
-    """What a connection tells its dialect. A dialect uses what concerns it."""
+    """The settings that a connection gives its dialect. A dialect uses those that concern it."""
 
     extensions: Sequence[Extension] = ()
     """The extensions of this side. One is active if the peer has it, too."""
@@ -25,7 +25,7 @@ class DialectSettings:
 
 
 class DialectFactory(Protocol):
-    """What makes a dialect for each connection: usually its class. It is what `Factory.make` must be in ``penstock_dialects``."""
+    """Makes a dialect for each connection; usually the dialect's class. It is what `Factory.make` must be in ``penstock_dialects``."""
 
     name: str
     """The dialect's name in a URL."""

@@ -32,6 +32,7 @@ class ExtensionHost:
         extension = self.known.get(extension_id)
         if extension is None or extension_id in self.active:
             return None
+        # Each connection gets a link of its own: an extension object serves many connections.
         link = _Link(self._session, extension, self._encode)
         active = self._call(extension.open, link, self._session.channel.now)
         if active is not None:
@@ -40,6 +41,7 @@ class ExtensionHost:
 
     def heard(self) -> None:
         """Tell the extensions that bytes have arrived."""
+        # A copy, because an extension may end its connection, and with it the others.
         for active in tuple(self.active.values()):
             self._call(active.heard, self._session.channel.now)
 
@@ -57,7 +59,7 @@ class ExtensionHost:
         try:
             return function(*arguments)
         except ProtocolError:
-            raise  # the extension has found a fault of the peer's
+            raise  # the extension has found a fault of the peer
         except Exception as error:  # boundary: an extension, perhaps of a plugin
             self._session.close_internal_error(PluginError(f"an extension raised, which ends its connection: {error!r}"))
             return None
@@ -86,7 +88,7 @@ class _Link:
         self._session.close(reason, error)
 
     def glitch(self, weight: int = 1) -> None:
-        """Spend some of the peer's oddity budget."""
+        """Spend tokens of the peer's oddity budget."""
         self._session.channel.count_oddity(weight)
 
     def hold_elements(self) -> None:
@@ -107,7 +109,7 @@ class _Link:
             self._session.channel.incoming = self._guarded(incoming)
 
     def _guarded(self, change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-        """Return `change` so that it ends the connection if it raises. What it returns then is delivered to no subscriber."""
+        """Return `change` so that it ends the connection if it raises. The result after that is delivered to no subscriber."""
 
         def guarded(element: bytes) -> bytes:
             try:

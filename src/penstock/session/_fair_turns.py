@@ -2,8 +2,8 @@
 
 * A peer bounds the unfinished elements of a connection, in number and in bytes (`Limits.max_partials_in_all`, `Limits.partial_bytes`), and
   ends a stream that exceeds them. So no more elements begin than that. This side's limits stand for the peer's, as for `max_element`.
-* A large element that may not begin yet waits in `_waiting`, in the order of arrival: smaller ones do not overtake it for ever.
-* If nothing has begun, one element may begin whatever its size. So the queue is empty only if nothing is to be written.
+* A large element that may not begin yet waits in `_waiting`, in the order of arrival: smaller ones do not overtake it again and again.
+* If nothing has begun, one element of any size may begin. So the queue is empty only if nothing is to be written.
 """
 
 from collections import deque
@@ -59,6 +59,7 @@ class RoundRobin:
             most = max(part, min(PARTS_WHEN_ALONE * part, high - len(into))) if is_alone else part
             if sender.write_part(into, most):
                 self._queue.append(sender)
+            # A sender between two elements holds no place: a hundred streams with large elements once broke each other's bounds.
             if not sender.is_mid_element:
                 self._finish(sender)
 

@@ -39,7 +39,7 @@ class StreamOfFixedSize(Protocol):
 
 
 class FixedSizeElements:
-    """What one stream of fixed-size elements has gathered, and what it may not send yet."""
+    """The gathered elements of one stream of fixed-size elements, and those that it may not send yet."""
 
     __slots__ = ("_channel", "_stream", "gathered", "unreserved_pulls", "unsent", "yields_blocks")
 
@@ -66,6 +66,7 @@ class FixedSizeElements:
         count, rest = divmod(len(block), size)
         if rest or not count:
             return f"an element of {len(block)} bytes on a stream whose elements have {size}; give one or more of them, whole"
+        # A block that followed single elements once stalled its stream: their reservations were never used, so nothing was pulled again.
         if self.unreserved_pulls:
             self.unreserved_pulls -= 1
         else:
@@ -86,6 +87,7 @@ class FixedSizeElements:
         """Gather as much of the unsent block as demand and room permit."""
         stream, size = self._stream, self._stream.element_size
         while self.unsent is not None and stream.available:
+            # Large demand alone must not fill the outbox: a block once became one message that the peer had to refuse for its length.
             room = self._channel.outbox.room()
             if room <= 0:
                 self._channel.outbox.block(stream)
@@ -95,6 +97,7 @@ class FixedSizeElements:
             stream.commit(count)
             self._channel.budgets.requests.requested += count
             sent = count * size
+            # Slices of a memoryview: a block of a megabyte is copied once, into `gathered`.
             self.gathered += unsent[:sent]
             stream.on_fixed_gathered(sent)
             self.unsent = unsent[sent:] if sent < len(unsent) else None

@@ -35,7 +35,7 @@ T = TypeVar("T", bound=IdleStream)
 
 @attrs.frozen
 class IdleVerdict:
-    """What a look at the streams has found."""
+    """The result of a look at the streams."""
 
     look_again_at: float | None
     ended: Sequence[IdleStream] = ()

@@ -25,7 +25,7 @@ class LargeElements:
     def __init__(self, channel: Channel, stream: StreamOfLargeElements) -> None:
         self._channel = channel
         self._stream = stream
-        self._elements: deque[bytes] = deque()  # bounded by what was reserved, and so by the room in the outbox
+        self._elements: deque[bytes] = deque()  # bounded by the reserved demand, and so by the room in the outbox
         self._written = 0  # bytes of the first element that were written in parts
         self._number = 0  # of the next element that goes in parts
         self.size: int = 0
@@ -55,6 +55,7 @@ class LargeElements:
 
     def write_part(self, into: bytearray, /, most: int) -> bool:
         """Write a part of the first element, or the whole of it if it goes unsplit. Return whether more is held."""
+        # RoundRobin may still hold a turn of a stream whose elements are gone.
         if not self._elements:
             return False
         element = self._elements[0]
@@ -65,6 +66,7 @@ class LargeElements:
             self._count_written(len(element))
         else:
             self._write_split(element, into, most)
+        # The elements behind a large one go in the same turns, so that the order within the stream holds.
         if self._elements:
             return True
         self._stream.on_drained()
@@ -77,6 +79,7 @@ class LargeElements:
         self._written = 0
 
     def _write_split(self, element: bytes, into: bytearray, most: int) -> None:
+        # memoryview: a part of a large element is copied once, into the writer's buffer.
         begin, end = self._written, min(len(element), self._written + most)
         last = end == len(element)
         into += self._channel.dialect.part(self._stream.id, self._number, end - begin, not begin, last)

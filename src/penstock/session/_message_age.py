@@ -7,11 +7,12 @@ from penstock.api import Limits, ProtocolError
 
 
 class MessageAge:
-    """Watch the message at the end of the received bytes, whatever its kind."""
+    """Watch the incomplete message at the end of the received bytes."""
 
     __slots__ = ("_began_at", "_limits", "_undecoded", "last_input_at")
 
     def __init__(self, limits: Limits) -> None:
+        # A peer that announced a megabyte and sent a byte now and then was once never closed: every byte counted as a sign of life.
         self._limits = limits
         self._began_at: float | None = None
         self._undecoded = 0

@@ -3,7 +3,7 @@
 * Small messages are bytes already, in order. A stream that has gathered elements writes them before any message that comes after them.
 * Large elements are not copied here. Their streams write them part by part, in turns (`RoundRobin`).
 * Above the high-water mark no publisher is asked for elements. A stream that would ask waits in `_blocked` and goes on when the writer has
-  taken the buffer. The writer takes all of it, so there is no low-water mark.
+  taken the buffer. The writer takes the whole buffer at once, so a low-water mark would bound nothing.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Sender(Protocol):
 
 
 class Outbox:
-    """What waits to be sent on one connection."""
+    """The messages and elements of one connection that wait for the writer."""
 
     __slots__ = (
         "_answer_bytes",
@@ -69,8 +69,10 @@ class Outbox:
 
     def put(self, data: bytes) -> None:
         """Queue a message behind the elements that were gathered before it."""
+        # Order within a stream: a completion must not overtake the elements before it.
         if self._gathering:
             self._flush()
+        # Only the first message finds the writer asleep. A wake-up for each message would cost more than encoding it.
         if not self.buffer:
             self.wake()
         self.buffer += data

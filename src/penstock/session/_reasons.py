@@ -19,13 +19,13 @@ class Reason:
     """One row of the table."""
 
     token: str
-    """What crosses the wire, without its parameter."""
+    """The word on the wire, without its parameter."""
     meaning: str
-    """What has happened. ``{sender}`` is the side that gives the reason, ``{receiver}`` the side that gets it."""
+    """The event behind it. ``{sender}`` is the side that gives the reason, ``{receiver}`` the side that gets it."""
     advice: str = ""
-    """What the reader of the error can do."""
+    """Advice for the reader of the error."""
     parameter: str = ""
-    """What follows the token behind a blank: N is a decimal number, T a type such as ``0x7f``, N > M a length and its limit."""
+    """The text behind the token and a blank: N is a decimal number, T a type such as ``0x7f``, N > M a length and its limit."""
     may_have_acted: bool = True
     """The peer may have acted on what was asked before it gave this reason."""
     ends_accepted: bool = False

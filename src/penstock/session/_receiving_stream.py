@@ -1,4 +1,4 @@
-"""A receiving stream: a publisher of the peer's that this side has subscribed to. It is the subscriber's subscription.
+"""A receiving stream: this side has subscribed to a publisher of the peer. The stream is the subscriber's subscription.
 
 * Elements beyond the demand end the stream, on both sides: the subscriber's buffer was sized by its demand (rule 1.1).
 * Parts of an element are joined and count as one element.
@@ -37,6 +37,7 @@ class ReceivingStream(Subscription):
         if self._subscriber is None:
             return  # rule 3.6
         before = self.outstanding
+        # rule 3.17: 2^63-1 is unbounded. A request after it changes nothing, so it is not sent.
         self.outstanding = min(UNBOUNDED, before + n)
         # In state NEW the subscribe message will carry the demand.
         if before < UNBOUNDED and self.state is not ReceivingState.NEW:
@@ -53,7 +54,7 @@ class ReceivingStream(Subscription):
         self.state = move(RECEIVING_MOVES, self.state, ReceivingEvent.SUBSCRIBED)
 
     def on_connection_end(self, error: Exception) -> None:
-        """End with the connection's error, as an exception of its own.
+        """End with a copy of the connection's error.
 
         One exception that is raised in a thousand tasks collects the traceback of each, and keeps alive all that their frames refer to.
         """
@@ -78,6 +79,7 @@ class ReceivingStream(Subscription):
 
     def receive_accept(self, element_size: int) -> None:
         """Note that the peer has accepted, and the size of its elements."""
+        # The decoder delimits elements by this size. A second acceptance could change the meaning of bytes that are on their way.
         if self.element_size >= 0:
             raise ProtocolError(f"stream {self.id} was accepted twice", reason=f"protocol:stream {self.id}")
         self.state = move(RECEIVING_MOVES, self.state, ReceivingEvent.ACCEPTED)
@@ -88,6 +90,7 @@ class ReceivingStream(Subscription):
 
     def receive_element(self, element: bytes, /) -> None:
         """Deliver an element."""
+        # rule 1.1. Checked before the subscriber: demand that a cancelled stream had is counted by its CancelledStream.
         if self.outstanding <= 0:
             self._fail_overrun()
         elif self._subscriber is not None:
@@ -112,6 +115,7 @@ class ReceivingStream(Subscription):
     def receive_run(self, elements: Sequence[bytes], /) -> None:
         """Deliver elements that arrived one right behind the other."""
         count = len(elements)
+        # One call for the whole run if the subscriber takes it, all of it was asked for, and no extension changes single elements.
         on_next_many = getattr(self._subscriber, "on_next_many", None)
         if on_next_many is None or count > self.outstanding or self._channel.incoming is not None:
             for element in elements:
@@ -123,6 +127,7 @@ class ReceivingStream(Subscription):
 
     def receive_packed(self, count: int, elements: bytes, /) -> None:
         """Deliver packed elements: as one piece of memory if the subscriber takes those, else one by one."""
+        # A packed message is judged as a whole: none of its elements is delivered if one of them was not asked for.
         if count > self.outstanding:
             self._fail_overrun()
             return
@@ -140,6 +145,7 @@ class ReceivingStream(Subscription):
         if self._subscriber is None:
             return
         channel = self._channel
+        # Bounds on number and bytes are checked before the part is kept, the age by a timer (PartialElements.overdue).
         try:
             parts = self._parts_of(number, is_single_part=last)
             if parts is None:
@@ -172,6 +178,7 @@ class ReceivingStream(Subscription):
 
     def fail_contract(self, text: str, *, is_ended_by_peer: bool = False, error: Exception | None = None) -> None:
         """End the stream because the peer broke its contract: a cancel to the peer, and to the subscriber `error` or a ProtocolError."""
+        # Read before the stream ends: ending drops the reference.
         subscriber = self._subscriber
         if is_ended_by_peer:
             self._end(ReceivingEvent.FAILED)
@@ -204,7 +211,7 @@ class ReceivingStream(Subscription):
     # --- inside
 
     def _parts_of(self, number: int, *, is_single_part: bool) -> Reassembly | None:
-        """Return the parts of this stream, with the element begun; its first part takes demand. None if there is no demand."""
+        """Return the parts of this stream, with the element begun; its first part takes demand. None without demand."""
         channel, parts = self._channel, self._parts
         if parts is None:
             parts = self._parts = Reassembly(channel.budgets.partials, channel.limits)
@@ -214,6 +221,7 @@ class ReceivingStream(Subscription):
             self._fail_overrun()
             return None
         parts.begin(number, channel.now, is_single_part=is_single_part)
+        # The first part takes the demand of its element, so an element that never ends has used its share.
         if self.outstanding < UNBOUNDED:
             self.outstanding -= 1
         channel.budgets.partials.streams[self] = None

@@ -1,6 +1,6 @@
 """Limits request(n) messages in proportion to the elements delivered (request flood).
 
-* A subscriber may request every element by itself: 5 + 2 x streams opened + elements sent are *paid* by what it gets.
+* A subscriber may request every element by itself: 5 + 2 x streams opened + elements sent are *paid* by the elements.
 * Up to 5 + 2 x streams opened + 20 x elements sent are *free*: they count among the messages that cost the peer next to nothing.
 * One beyond that is *excess* and costs a token of the oddity budget. Thousands of those are an attack.
 * A request or a cancel for a stream that has just ended has crossed the end on its way. Twice for each stream opened costs nothing.
@@ -18,7 +18,7 @@ FREE_PER_ELEMENT: Final = 20
 
 
 class RequestClass(Enum):
-    """What a request(n) message costs the peer."""
+    """The price of a request(n) message."""
 
     PAID = "paid"
     FREE = "free"

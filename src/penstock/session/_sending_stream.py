@@ -1,7 +1,7 @@
 """A sending stream: a publisher of this side's that the peer has subscribed to. It is the publisher's subscriber.
 
-This file has the life of the stream; `ElementSender` has its elements. After the end, in whatever way it comes, nothing is sent for this id
-(rule 1.7), and the publisher is let go.
+This file has the life of the stream; `ElementSender` has its elements. After every kind of end nothing is sent for this id (rule 1.7), and
+the reference to the publisher is dropped.
 """
 
 from collections.abc import Callable
@@ -56,6 +56,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
 
     def refuse(self, text: str) -> None:
         """End the stream before it begins."""
+        # A refusal costs this side more than the peer's subscribe cost the peer: opening refused streams fast is an attack.
         self._channel.budgets.churn.count(self.began_at)
         self._end_with_text(SendingEvent.REFUSED, text, Fault.REFUSED)
 
@@ -65,6 +66,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         """Add demand."""
         self.idle_since = None
         self.grant(n)
+        # With elements still reserved the publisher has enough to do: the last of them pulls again.
         if self.state is SendingState.AWAITING_DEMAND:
             self._attach()
         elif not self.reserved or (self._fixed is not None and self._fixed.unsent is not None):
@@ -87,6 +89,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     # --- the publisher's subscriber
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
+        # The peer may have cancelled while the publisher was being attached.
         if self.state is SendingState.ENDED:
             subscription.cancel()
             return
@@ -94,6 +97,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         self.pull()
 
     def on_error(self, error: BaseException, /) -> None:
+        # The full error stays here. Its text may hold paths or secrets, so only a PublicError's text crosses the wire.
         self._channel.owner.publisher_failed(self, error)
         self._end_with_text(SendingEvent.FAILED, str(error) if isinstance(error, PublicError) else PRIVATE, Fault.FAILED)
 
@@ -141,11 +145,11 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self._channel.answer(self._channel.dialect.error(self.id, text[:most], fault))
 
     def _detach(self, event: SendingEvent) -> Subscription | None:
-        """End: forget the publisher and what waits, and free the id. Return the publisher's subscription."""
+        """End: forget the publisher and all waiting elements, and free the id. Return the publisher's subscription."""
         upstream, self._upstream = self._upstream, None
         channel = self._channel
         if self.run is not None or (self._fixed is not None and self._fixed.gathered):
-            # What was gathered was sent before the end, as the publisher sees it.
+            # The publisher signalled these elements before the end, so they go out before it (rule 1.7 speaks of later ones).
             channel.outbox.buffer += self.flush()
         self._move(event)
         self._run_length = NO_RUN_LENGTH  # a late element takes the slow path, which drops it
@@ -158,6 +162,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self._large = None  # it refers to this stream: without a circle both are freed at once
         self._fixed = None  # the same
         channel.owner.sending_ended(self)
+        # Called once, and after the id is free: the callback may look at the tables.
         when_over, self.when_over = self.when_over, None
         if when_over is not None:
             when_over()

@@ -57,7 +57,7 @@ class Session:
         self.close_reason: tuple[str, Exception | None] = ("closed", None)
         """Why the connection ended: a token or the peer's reason; and the error, unless it was a plain goodbye."""
         self.foreign_refusal: bytes = b""
-        """What a client of another protocol is sent instead of a goodbye."""
+        """The bytes that a client of another protocol gets instead of a goodbye."""
         self._goodbye_since: float | None = None
         self._handshake: HandshakeGuard[DialectHost] = HandshakeGuard(limits, choose)
         self._watchers = Watchers(self.channel, self.streams)
@@ -77,7 +77,7 @@ class Session:
 
     @property
     def is_closing(self) -> bool:
-        """Nothing may be sent any more, and what arrives is discarded."""
+        """Nothing may be sent any more, and received messages are discarded."""
         return self.channel.state.is_closing
 
     @property
@@ -105,6 +105,7 @@ class Session:
         channel.now = now
         if channel.state.is_over:
             return False
+        # A session that is not open looks at every chunk more closely; an open one pays nothing for that.
         size, was_open, channel.is_receiving = len(data), channel.state is ConnectionState.OPEN, True
         try:
             if not was_open:
@@ -115,6 +116,7 @@ class Session:
             return False
         finally:
             channel.is_receiving = False
+        # Judged after the chunk, by a clock that has just been read: see StreamChurn.count.
         too_short_lives = channel.budgets.churn.verdict(now)
         if too_short_lives is not None:
             self.close_protocol_error(too_short_lives)
@@ -128,6 +130,7 @@ class Session:
         if state.is_over:
             return
         is_early = state in {ConnectionState.FRESH, ConnectionState.GREETING, ConnectionState.EXAMINING}
+        # The first reason wins: if this side had closed already, the transport's end is only the answer.
         end = self.streams.end_error or error or ConnectionLost(CUT_EARLY if is_early else CUT)
         if not state.is_closing:
             self.close_reason = "lost", end
@@ -209,15 +212,16 @@ class Session:
         if channel.state.is_closing:
             return
         self.close_reason = reason or "closed", error
-        # Before the session is open a refusal of the peer's may be on its way, also in a protocol without answers to a goodbye.
+        # Before the session is open a refusal by the peer may be on its way, also in a protocol without answers to a goodbye.
         is_unanswered = channel.state is ConnectionState.OPEN and not self.expects_answer
         channel.move(ConnectionEvent.UNANSWERED_GOODBYE_SENT if is_unanswered else ConnectionEvent.GOODBYE_SENT)
+        # Streams end before the goodbye is queued: their last messages go out before it, and nothing of theirs after it.
         self.streams.end_all(error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}"))
         self.outbox.close()
         self.outbox.put(self.foreign_refusal or channel.dialect.goodbye(reason))
 
     def close_protocol_error(self, error: ProtocolError) -> None:
-        """End the connection because of what the peer sent."""
+        """End the connection because of a mistake of the peer."""
         self.close(error.reason, ConnectionLost(f"the connection was ended because the peer broke the protocol: {error}"))
 
     def close_internal_error(self, error: PenstockError) -> None:
@@ -269,6 +273,7 @@ class Session:
         chosen = handshake.choose(self, data)
         if chosen is None:
             return b""
+        # Only the chosen dialect is started: the one that was made first has sent nothing.
         channel.dialect, first_bytes = chosen
         channel.dialect.start(channel.now)
         return first_bytes
@@ -284,6 +289,7 @@ class Session:
 
     def _tick_handshake(self, now: float) -> float | None:
         due, is_over = self._handshake.tick(now)
+        # The dialect decides: in a protocol without an answer to the introduction, silence may mean acceptance.
         if is_over:
             self.channel.dialect.overdue()
         return due
@@ -311,6 +317,7 @@ class Session:
         return None
 
     def _end(self, event: ConnectionEvent, error: Exception, *, answer: bytes = b"") -> None:
+        # The state moves first, so that nothing that the streams' ends cause can be sent.
         self.channel.move(event)
         self.streams.end_all(error)
         self.outbox.clear()

@@ -28,7 +28,7 @@ class SessionDelegate(Protocol):
         """Handle a request that has no answer."""
 
     def publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
-        """Report the failure of a publisher that was served; what crosses the wire says less than `error`."""
+        """Report the failure of a publisher that was served; the peer is told less than `error` says."""
 
     def warned(self, warning: PenstockError, /) -> None:
         """Report something that the peer does, is allowed to do, and that deserves attention."""

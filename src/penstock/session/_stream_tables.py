@@ -1,6 +1,6 @@
 """The streams of one connection, in two tables by id: those that this side has opened, and those that it serves.
 
-A dialect calls the `receive_…` methods with what the peer says of a stream. An id may be in both tables if the dialect's ids are shared.
+A dialect calls the `receive_…` methods with the peer's messages about streams. An id may be in both tables if the dialect's ids are shared.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from penstock.session._session_delegate import SessionDelegate
 
 
 class StreamTables:
-    """What is open on one connection. It is the streams' `StreamOwner`."""
+    """The open streams of one connection. This is the streams' `StreamOwner`."""
 
     __slots__ = ("_channel", "_delegate", "_end_error", "cancelled", "is_draining", "opened", "serving", "stopping_publishers")
 
@@ -67,6 +67,7 @@ class StreamTables:
         self._channel.buffering_streams.clear()
         for sending in serving.values():
             sending.receive_cancel()
+        # Copies of the tables: a subscriber may subscribe again in on_error, and gets the error at once.
         for receiving in tuple(self.opened.values()):
             if isinstance(receiving, ReceivingStream):
                 self.cancelled.replace(receiving)
@@ -107,12 +108,13 @@ class StreamTables:
         if self.cancelled.count > self._channel.limits.retired_ids:
             self._channel.fail_connection(ProtocolError("too many cancelled streams whose end the peer never sent", reason="limit:ids"))
 
-    # --- for the dialect: what the peer says of streams
+    # --- for the dialect: messages of the peer about streams
 
     def receive_subscribe(self, stream_id: int, target: Any, demand: int, refusal: str | None = None) -> None:
         """Serve a stream that the peer opens. With `refusal` the dialect refuses it with this text."""
         if stream_id in self.serving:
             raise ProtocolError(f"stream {stream_id} was opened while it is open", reason=f"protocol:subscribe {stream_id}")
+        # In the table before the decision: the service may refuse or end it at once, which takes it out again.
         stream = SendingStream(self._channel, stream_id, target, demand)
         self.serving[stream_id] = stream
         self._channel.budgets.requests.streams += 1
@@ -120,13 +122,14 @@ class StreamTables:
             stream.refuse(refusal)
         elif self.is_draining:
             stream.refuse(DRAINING)
+        # A cancelled publisher that is still cleaning up counts: else a peer could start publishers faster than they stop.
         elif len(self.serving) + self.stopping_publishers > self._channel.limits.max_subscriptions:
             stream.refuse(REFUSED)
         else:
             self._delegate.serve(stream)
 
     def receive_fire_and_forget(self, target: Any) -> None:
-        """Pass on a request that has no answer. If there is no room it is dropped: it cannot be refused."""
+        """Pass on a request that has no answer. Without room it is dropped: it cannot be refused."""
         if not self.is_draining and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
             self._delegate.fired(target)
         else:
@@ -153,6 +156,7 @@ class StreamTables:
             self._count_late_control()
         else:
             stream.receive_cancel()
+            # Only streams that the peer ends count as churn. A publisher that ends soon is this side's own doing.
             self._channel.budgets.churn.count(stream.began_at)
 
     def receive_accept(self, stream_id: int, element_size: int) -> None:
@@ -192,7 +196,7 @@ class StreamTables:
 
     def _count_late_control(self) -> None:
         """Tolerate a request or cancel for a stream that has just ended, or never was."""
-        # It may have crossed the end on its way, which is no fault. Beyond two for each stream opened it costs tokens.
+        # The message may have crossed the stream's end on its way. Two for each stream opened cost nothing; more cost tokens.
         if not self._channel.budgets.requests.count_late() and self._channel.spend_control_token():
             self._channel.count_oddity()
 

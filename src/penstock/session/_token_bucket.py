@@ -16,7 +16,8 @@ class TokenBucket:
         """Take `tokens` and return True. If fewer are left, take none and return False."""
         # All messages of one chunk have the same time, so most calls do no arithmetic here.
         if now != self._filled_at:
-            # The bucket is filled whenever the time changes, also if it is full: what a full bucket would gain is lost, not saved up.
+            # The bucket is filled at every change of the time, also if it is full: the gain of a full bucket is lost, not saved up. It once
+            # was saved up, and a quiet peer could send twice its burst.
             held = self._tokens + (now - self._filled_at) * self._rate
             self._tokens = held if held < self._burst else self._burst
             self._filled_at = now

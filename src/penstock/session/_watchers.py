@@ -1,6 +1,6 @@
-"""What is due on an open connection: unfinished elements and messages, and idleness.
+"""The timers of an open connection: unfinished elements, unfinished messages, idleness.
 
-The watchers tell what they have found; this module ends streams because of it, and the session ends the connection.
+Each watcher returns a verdict. This module ends streams because of it; the session ends the connection.
 """
 
 import attrs
@@ -15,7 +15,7 @@ from penstock.session._stream_tables import StreamTables
 
 @attrs.frozen
 class Findings:
-    """What one look has found."""
+    """The result of one look."""
 
     due: float | None
     """When to look again."""
@@ -44,8 +44,10 @@ class Watchers:
 
     def look(self, now: float) -> Findings:
         """End the streams whose time is over, and return what the session must do, and when to look again."""
+        # Elements first: a silent peer is a lost connection, which a client may make again, rather than a protocol error.
         partials_due = self._end_overdue_parts(now)
         message_due, error = self._message_age.tick(now)
+        # A stream that ends may have closed the connection, by an empty budget of cancelled ids.
         if error is not None or self._channel.state.is_closing:
             return Findings(None, error=error)
         connection_due, is_idle = self._idle.check_connection(now, has_streams=self._streams.has_streams())

@@ -2,9 +2,9 @@
 
 * The client's SETUP comes first and is examined; a server sends nothing before it. A client need not wait. No frame says that a SETUP was
   accepted: a response, a request of the server's, or silence for `Limits.handshake_timeout` says it.
-* What is out of place is ignored, for a token of the oddity budget. The connection ends only for what cannot be delimited or understood,
-  and for limits.
-* A request's shape decides how its answer ends: one value with the end in one frame, an end of its own, or an error.
+* A frame that is out of place is ignored, for a token of the oddity budget. The connection ends only for frames that cannot be delimited or
+  understood, and for limits.
+* A request's shape decides how its answer ends: one value and the end in one frame, a separate end, or an error.
 * The end of a connection has no answer but the end of the transport. A reason crosses as an ERROR on stream 0.
 """
 
@@ -58,7 +58,7 @@ class ReactiveSocketDialect:
 
     @property
     def preauth_bytes(self) -> int:
-        """How many bytes may come before a SETUP is complete. What a client sends right behind its SETUP does not count."""
+        """How many bytes may come before a SETUP is complete. Requests right behind the SETUP do not count."""
         return NO_PREAUTH_BOUND if self._received.has_setup else self._channel.limits.preauth_bytes
 
     # --- sending
@@ -72,7 +72,7 @@ class ReactiveSocketDialect:
                 self._channel.outbox.put(announcement(extension_id))
 
     def overdue(self) -> None:
-        """End the handshake: a server that has refused nothing for so long has accepted; a client that has sent no SETUP never will."""
+        """End the handshake. A server that has not refused by now has accepted; a client that has sent no SETUP never will."""
         if self._channel.role is Role.CLIENT:
             self._received.accept_setup()
         else:
@@ -115,7 +115,7 @@ class ReactiveSocketDialect:
         return wire.response_header(stream_id, length, wire.WHOLE | self._end_flag(stream_id))
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
-        """Write each element in a frame of its own, or in several if it is large."""
+        """Write each element in one frame, or in several if it is large."""
         view = memoryview(elements)
         for start in range(0, len(elements), size):
             if size <= self.max_unsplit:

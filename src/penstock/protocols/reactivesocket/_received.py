@@ -1,6 +1,6 @@
 """The decoder's sink: what each frame of a ReactiveSocket peer means to the session.
 
-* Before SETUP nothing else is taken. A second SETUP is ignored, as is whatever is out of place, for a token of the oddity budget.
+* Before SETUP nothing else is taken. A second SETUP is ignored, as is every frame out of place, for a token of the oddity budget.
 * The type of a frame tells the two spaces of ids apart: requests, grants and cancels name the peer's, responses and errors this side's.
 * A request for one value is over with its first response, whether that says so or not. A second response belongs to no stream.
 * An ERROR has a text and no code. The text may be a publisher's own words, so it decides nothing: on a stream it is `PublisherFailed`, and
@@ -46,7 +46,7 @@ class ReceivedFrames:
         self.has_setup: bool = session.channel.role is Role.CLIENT
         """The client's SETUP has come; always true for a client."""
         self._is_accepted = session.channel.role is Role.SERVER  # for a client: the server has answered something
-        # Values that came without the end. Some peers send the end in a frame of its own, which then belongs to no stream.
+        # Values that came without the end. Some peers send the end in a separate frame, which then belongs to no stream.
         self._bare_ends_due = 0
 
     def receive_setup(self, version: int, stream_id: int, data: bytes) -> None:
@@ -67,7 +67,7 @@ class ReceivedFrames:
             self._session.receive_introduction(data)
 
     def receive_request(self, kind: wire.FrameType, stream_id: int, demand: int | None, data: bytes) -> None:
-        """Serve a request of the peer's."""
+        """Serve a request."""
         self._check_setup()
         self.accept_setup()
         streams = self._streams
@@ -181,7 +181,7 @@ class ReceivedFrames:
         """Return the error of an ERROR on stream 0 that comes before anything was answered: by its place it refuses the SETUP.
 
         But a server may have accepted the SETUP in silence, acted on requests, and ended the connection later. So the refusal never says
-        that nothing was done. A reason that penstock gives only to clients it has let in is no refusal; it stays ConnectionLost.
+        that nothing was done. If penstock gives a reason only to clients that it has let in, the error stays ConnectionLost.
         """
         reason = connection_reason(text)
         if self._is_accepted or (reason is not None and reason.ends_accepted):

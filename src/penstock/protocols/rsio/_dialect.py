@@ -3,7 +3,7 @@
 * The hello is loose: a client sends on without waiting for the server's hello (false start). A server waits for the client's hello before
   it sends anything, so that it never speaks a version which the client does not have.
 * The first byte tells whether a hello of the other side begins, or a goodbye: a refusal needs no hello. Anything else is refused on this
-  byte. That there is no second hello is the decoder's rule.
+  byte. The decoder refuses a second hello.
 * A hello of another version ends the connection. A server that has no version in common says so in the place of its hello, and discards the
   client's messages. That is the only place where RS.io says that nothing was done: `Rejected(processed=False)`.
 * An extension is active if both hellos list it. Before that none of its messages may come or go.
@@ -27,7 +27,7 @@ from penstock.session import (
 )
 
 SHOWN_BYTES: Final = 16
-"""How many bytes of what is no hello an error shows: enough to recognise another protocol."""
+"""How many of the first bytes an error shows if they are not a hello: enough to recognise another protocol."""
 
 SHOWN_VERSION: Final = 20
 """How many characters of the peer's version an error shows."""
@@ -91,7 +91,7 @@ class RsioDialect:
     def next_id(self, target: Any) -> int:
         """Return the id of a new stream.
 
-        Ids count up and are never used again: a late element must find the element size of its own stream.
+        Ids count up and are never used again: a late element must find the element size of the stream that it was sent for.
         """
         self._next_id += 1
         return self._next_id - 1
@@ -214,7 +214,7 @@ class RsioDialect:
 
     def _receive_subscribe(self, message: rsio.Subscribe) -> None:
         name = message.publisher
-        # The decoder keeps bytes that are no UTF-8 as lone surrogates (surrogateescape), so that the stream can be refused by its id.
+        # The decoder keeps bytes that are not UTF-8 as lone surrogates (surrogateescape), so that the stream can be refused by its id.
         bad = not name.isprintable() and any("\udc80" <= letter <= "\udcff" for letter in name)
         refusal = "the publisher's name is no UTF-8" if bad else None
         self._session.streams.receive_subscribe(message.subscriber, name, message.demand, refusal)
