@@ -18,7 +18,10 @@ from penstock.session._token_bucket import TokenBucket
 
 
 class StreamOwner(Protocol):
-    """The calls that streams make upward. A parameter `stream` is the stream that calls; its class lies above this module, so it is Any here."""
+    """The calls that streams make upward.
+
+    A parameter `stream` is the stream that calls. Its class lies above this module, so it is Any here.
+    """
 
     def attach_publisher(self, stream: Any, /) -> None:
         """Subscribe an accepted stream to its publisher."""
