@@ -1,0 +1,95 @@
+"""A channel sends, answers and counts; each of its bounds ends the connection with its reason."""
+
+import pytest
+
+from penstock.api import Limits, ProtocolError, Role
+from penstock.session import Channel, ConnectionState
+from penstock.session._states import ConnectionEvent
+from tests.session._pair import limited
+
+
+def channel(limits: Limits) -> tuple[Channel, list[str]]:
+    """Return a channel, and the reasons with which it has failed its connection."""
+    reasons: list[str] = []
+
+    def fail(error: ProtocolError) -> None:
+        reasons.append(error.reason)
+
+    made = Channel(role=Role.SERVER, limits=limits, random=lambda: 0.5, wake=lambda: None, fail=fail)
+    made.move(ConnectionEvent.HELLO_SENT)
+    made.move(ConnectionEvent.HELLO_RECEIVED)
+    return made, reasons
+
+
+def test_a_message_is_queued_while_the_connection_is_open() -> None:
+    """After a goodbye nothing is queued, and neither is an empty message."""
+    made, reasons = channel(limited())
+    made.send(b"")
+    made.send(b"a")
+    made.move(ConnectionEvent.GOODBYE_SENT)
+    made.send(b"b")
+    assert (bytes(made.outbox.take()), reasons) == (b"a", [])
+    assert made.state is ConnectionState.CLOSING
+
+
+def test_messages_beyond_the_hard_bound_fail_the_connection() -> None:
+    """The bound is the high-water mark, one element and the answers; the unread messages are dropped."""
+    made, reasons = channel(limited(outbound_high=10, max_element=10, outbound_control=10))
+    made.send(bytes(30))
+    assert reasons == []
+    made.send(b"x")
+    assert (reasons, made.outbox.waiting) == (["slow-reader"], 0)
+
+
+@pytest.mark.parametrize("limits", [{"outbound_control_count": 2}, {"outbound_control": 5}])
+def test_answers_are_bounded_in_number_and_bytes(limits: dict[str, int]) -> None:
+    """A message that this side sends on its own does not count."""
+    made, reasons = channel(limited(**limits))
+    for _ in range(5):
+        made.answer(b"own")
+    assert reasons == []
+    made.is_receiving = True
+    made.answer(b"one")
+    made.answer(b"2")
+    assert reasons == []
+    made.answer(b"three")
+    assert reasons == ["slow-reader"]
+
+
+def test_oddities_cost_tokens_and_then_the_connection() -> None:
+    """The caller may name the reason for which the last token went."""
+    made, reasons = channel(limited(glitch_burst=3, glitch_rate=1e-6))
+    made.count_oddity(2)
+    made.count_oddity()
+    assert reasons == []
+    made.count_oddity(reason="limit:requests")
+    assert reasons == ["limit:requests"]
+
+
+def test_cheap_messages_have_a_rate() -> None:
+    """Without a token the message may not be acted on."""
+    made, reasons = channel(limited(control_burst=1, control_rate=1e-6))
+    assert made.spend_control_token()
+    assert not made.spend_control_token()
+    assert reasons == ["limit:control"]
+
+
+def test_a_stream_may_fail_its_connection() -> None:
+    """The error goes to the session as it is."""
+    made, reasons = channel(limited())
+    made.fail_connection(ProtocolError("too many", reason="limit:ids"))
+    assert reasons == ["limit:ids"]
+
+
+def test_streams_without_bytes_are_forgotten_when_they_are_weighed() -> None:
+    """The table may name streams that hold nothing any more."""
+
+    class Holder:
+        def __init__(self, weight: int) -> None:
+            self.weight = weight
+
+    made, _ = channel(limited())
+    full = Holder(7)
+    made.buffering_streams |= {full: None, Holder(0): None}
+    assert made.held_by_streams() == 7
+    assert list(made.buffering_streams) == [full]
