@@ -81,12 +81,14 @@ class Channel:
         """`wake` tells the writer that something waits; `fail` ends the connection because of a mistake of the peer."""
         self.role: Role = role
         self.limits: Limits = limits
+        # For jitter of extensions only. A parameter, so that tests are deterministic and this layer imports no random module.
         self.random: Callable[[], float] = random
         self.state: ConnectionState = ConnectionState.FRESH
         self.now: float = 0.0
         """The time of the last received chunk or tick. Nothing in this layer reads a clock."""
         self.outbox: Outbox = Outbox(limits, wake)
         self.budgets: PeerBudgets = PeerBudgets(limits)
+        # A dict as an ordered set: streams are weighed in the order in which they began to hold bytes.
         self.buffering_streams: dict[Any, None] = {}
         """Sent streams that hold bytes of their own outside the outbox, and perhaps some that no longer do."""
         self.on_buffered: Callable[[int], object] = lambda _: None
@@ -110,6 +112,7 @@ class Channel:
             return
         outbox = self.outbox
         outbox.put(message)
+        # Without this bound a peer that reads nothing could make this side hold its answers for ever.
         if outbox.is_overfull:
             self._fail_slow_reader()
 
@@ -122,11 +125,13 @@ class Channel:
 
     def count_oddity(self, cost: int = 1, *, reason: str = "limit:glitches") -> None:
         """Tolerate something odd while the budget lasts. `reason` is what the peer is told when it is empty."""
+        # Races between two honest sides produce a few oddities; only an attack, or a broken peer, produces thousands.
         if not self.budgets.oddities.spend(cost, self.now):
             self._fail(ProtocolError("too many oddities in too short a time", reason=reason))
 
     def spend_control_token(self) -> bool:
         """Count a message that costs the peer little and this side some work. Return whether it may be acted on."""
+        # Checked before the message is acted on: the work is what the bound protects.
         if self.budgets.controls.spend(1, self.now):
             return True
         self._fail(

@@ -73,6 +73,7 @@ def _what_to_do(names: Sequence[str]) -> str:
 
 def _refuse_unknown_client(first: bytes, advice: str) -> tuple[str, str, bytes] | None:
     """Return the name of the client's protocol, a token for it, and a refusal in it; None for an unknown protocol."""
+    # Each is answered in its own protocol, so that the other side's log says what is wrong.
     if first[:2] == TLS_RECORD:
         return "TLS", "tls", TLS_ALERT
     if len(first) >= MAX_FIRST_BYTES and first[:3].isalpha() and first[:3].isupper():

@@ -47,6 +47,7 @@ class Dialect(Protocol):
         """The longest element that goes in one message. A longer one goes in parts of `Limits.split_outbound_at`, in turn with others."""
 
     @property
+    # A property, because it may change: after a SETUP the requests behind it do not count.
     def preauth_bytes(self) -> int:
         """How many bytes the peer may send before its hello is complete."""
 
@@ -65,6 +66,7 @@ class Dialect(Protocol):
     def overdue(self) -> None:
         """React to the end of the handshake's time in a session that is not open."""
 
+    # The target, because an answer to a stream of the peer may have to carry that stream's id.
     def next_id(self, target: Any, /) -> int:
         """Return the id for a new stream or request to `target`. If the subscriber cancels at once, `subscribe` does not follow."""
 
@@ -83,18 +85,21 @@ class Dialect(Protocol):
     def begin(self, stream_id: int, element_size: int, /) -> bytes:
         """Encode the acceptance of a stream that the peer opened."""
 
+    # Called once per run of elements of one length, not per element; so there can be no running number in a header.
     def header(self, stream_id: int, length: int, /) -> bytes:
         """Encode what stands before an unsplit element. The bytes are used again for following elements of the same length."""
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray, /) -> None:
         """Write elements of fixed size, which lie one behind the other in `elements`."""
 
+    # Both ends are told: some protocols mark the first part, others the last.
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool, /) -> bytes:  # noqa: FBT001  # on the path of elements
         """Encode what stands before a part of an element."""
 
     def complete(self, stream_id: int, /) -> bytes:
         """Encode the completion of a stream."""
 
+    # A fault, because a text cannot tell whose doing the end is: it may be a publisher's words.
     def error(self, stream_id: int, text: str, fault: Fault, /) -> bytes:
         """Encode the end of a stream with an error."""
 

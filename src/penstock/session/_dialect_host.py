@@ -15,6 +15,7 @@ class DialectHost(Protocol):
     each message about a stream to one of its `receive_…` methods.
     """
 
+    # A protocol and not the class, so that a dialect, also a plugin's, depends on nothing above it: no import circle, and a list to go by.
     @property
     def channel(self) -> Channel:
         """The connection, as its streams see it."""

@@ -17,6 +17,7 @@ class DialectSettings:
     extensions: Sequence[Extension] = ()
     """The extensions of this side. One is active if the peer has it, too."""
 
+    # Bytes, opaque to the session: often a secret, so no error or log line shows it.
     setup: bytes = b""
     """The introduction of a client, in a dialect that has introductions."""
 

@@ -10,6 +10,7 @@ class ElementRun:
     __slots__ = ("counted", "elements", "length")
 
     def __init__(self, first: bytes) -> None:
+        # A list and not a deque or bytearray: the pump appends without a call of this class, and join() takes the list at once.
         self.elements: list[bytes] = [first]
         self.length: int = len(first)
         """The length of each. -1 closes the run: nothing more may be appended."""

@@ -47,6 +47,7 @@ class ExtensionHost:
 
     def received(self, active: ActiveExtension, code: int, body: bytes) -> None:
         """Pass on a message of an extension's."""
+        # A ping costs the peer a few bytes; answering it costs more. So extension messages have a rate.
         if self._session.channel.spend_control_token():
             self._call(active.received, code, body, self._session.channel.now)
 
@@ -78,6 +79,7 @@ class _Link:
 
     def send(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
         """Queue a message of the extension's."""
+        # Two extensions never share a code, so a message of another code would be read by the wrong extension.
         if type not in self._extension.codes:
             raise UsageError(f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its codes")
         self._session.channel.answer(self._encode(self._extension, type, body))

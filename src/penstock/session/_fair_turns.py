@@ -49,10 +49,12 @@ class RoundRobin:
 
     def add(self, sender: LargeElementSender) -> None:
         """Let `sender` write parts from now on."""
+        # At the end of the queue: an element behind another one of its stream waits its turn like any other.
         self._queue.append(sender)
 
     def write(self, into: bytearray, high: int) -> None:
         """Write parts in turn until `into` has `high` bytes or nothing is left."""
+        # One part per turn, up to the high-water mark in all: the writer then sends, and small messages get in between.
         part = self._limits.split_outbound_at
         while len(into) < high and (sender := self._next()) is not None:
             is_alone = not (self._queue or self._waiting)
@@ -65,6 +67,7 @@ class RoundRobin:
 
     def remove(self, sender: LargeElementSender) -> None:
         """Forget a stream that has ended."""
+        # Most streams that end never held a large element; for them this is one check.
         if not (self._queue or self._waiting or self._unfinished):
             return
         if sender in self._queue:
@@ -95,6 +98,7 @@ class RoundRobin:
 
     def _may_begin(self, size: int) -> bool:
         limits = self._limits
+        # The first may begin even if it alone exceeds the bytes: no element would ever go otherwise.
         if not self._unfinished:
             return True
         return len(self._unfinished) < limits.max_partials_in_all and self._unfinished_bytes + size <= limits.partial_bytes
@@ -105,6 +109,7 @@ class RoundRobin:
 
     def _finish(self, sender: LargeElementSender) -> None:
         """Note that an element of `sender` is finished, or never will be, and let waiting ones begin."""
+        # pop with a default: a stream may end without having begun.
         self._unfinished_bytes -= self._unfinished.pop(sender, 0)
         while self._waiting:
             following = next(iter(self._waiting))

@@ -20,6 +20,7 @@ class HandshakeGuard(Generic[H]):
 
     def __init__(self, limits: Limits, choose: ChooseDialect[H] | None) -> None:
         self._limits = limits
+        # None from the beginning for a client, and for a server once the choice is made.
         self._choose = choose
         self._first_bytes = b""
         self._received = 0
@@ -32,6 +33,7 @@ class HandshakeGuard(Generic[H]):
 
     def start(self, now: float) -> None:
         """Start the time that the handshake may take."""
+        # The session starts the time, and not the constructor: a server counts from the accept, before TLS.
         self._deadline = now + self._limits.handshake_timeout
 
     def count(self, data: bytes) -> None:
@@ -40,6 +42,7 @@ class HandshakeGuard(Generic[H]):
 
     def choose(self, session: H, data: bytes) -> tuple[Dialect, bytes] | None:
         """Return the dialect that the first bytes choose, with all of these bytes, or None while there are too few of them."""
+        # All bytes again on each call: a protocol is recognised by its beginning, and the chunks may be single bytes.
         self._first_bytes += data
         dialect = None if self._choose is None else self._choose(session, self._first_bytes)
         if dialect is None:
@@ -50,6 +53,7 @@ class HandshakeGuard(Generic[H]):
 
     def is_too_long(self, preauth_bytes: int) -> bool:
         """Return whether more than `preauth_bytes` have come."""
+        # Counted in received bytes, not in decoded ones: a hello that never ends is never decoded.
         return self._received > preauth_bytes
 
     def tick(self, now: float) -> tuple[float, bool]:

@@ -23,6 +23,7 @@ class MessageAge:
         self.last_input_at = now
         if not undecoded:
             self._began_at = None
+        # Compared with the sum: bytes that completed a message lower it by that message.
         elif undecoded < self._undecoded + received or self._began_at is None:
             # Something was decoded, so what waits now is the beginning of another message.
             self._began_at = now

@@ -85,6 +85,7 @@ class Outbox:
 
     def count_answer(self, size: int) -> bool:
         """Count an answer of `size` bytes. Return whether the answers that wait are within `Limits.outbound_control`."""
+        # Reset by take(): an answer that the writer has taken no longer waits.
         self.answers += 1
         self._answer_bytes += size
         return self.answers <= self._limits.outbound_control_count and self._answer_bytes <= self._limits.outbound_control
@@ -104,6 +105,7 @@ class Outbox:
 
     def add_large(self, sender: LargeElementSender) -> None:
         """Let `sender` write parts, in turn with others."""
+        # The sender holds the bytes. Copying a large element in here would cost its size again, and delay everything behind it.
         self._large.add(sender)
         self.wake()
 
@@ -113,6 +115,7 @@ class Outbox:
 
     def gather(self, sender: Sender) -> None:
         """Call `sender.flush` when the writer comes, or before the next message."""
+        # Once per run or block, not once per element.
         self._gathering.append(sender)
         self.wake()
 
@@ -139,6 +142,7 @@ class Outbox:
     def forget(self, sender: Sender) -> None:
         """Forget a stream that has ended."""
         self._blocked.pop(sender, None)
+        # A stream that has ended has flushed before, so nothing is lost.
         if sender in self._gathering:
             self._gathering.remove(sender)
 

@@ -32,6 +32,7 @@ class Reason:
     """Given only to a peer that was let in: it ends a connection, and refuses no introduction."""
 
 
+# Texts and tokens that the code refers to have names; the others appear where they are raised, and here.
 NO_SUCH: Final = "no such publisher"
 DRAINING: Final = "draining"
 REFUSED: Final = "refused"
@@ -69,6 +70,7 @@ STREAM_REASONS: Final = (
 """Texts of errors on a stream that penstock itself sends."""
 
 CONNECTION_REASONS: Final = (
+    # Given to peers that were let in. If a ReactiveSocket client gets one of them before any answer, it is no refusal of its SETUP.
     Reason("", "{sender} is done", ends_accepted=True),
     Reason("shutdown", "the program of {sender} closes the connection", "connect again, or to another server", ends_accepted=True),
     Reason("drain", "{sender} is shutting down", "connect again, or to another server", ends_accepted=True),
@@ -129,6 +131,7 @@ CONNECTION_REASONS: Final = (
         "give Limits.keepalive a larger value there",
         ends_accepted=True,
     ),
+    # Given before or during the handshake. Nothing that the peer asked for was looked at.
     Reason("limit:handshake", "{receiver} did not say hello within Limits.handshake_timeout", may_have_acted=False),
     Reason("limit:hello", "{receiver} sent more than Limits.preauth_bytes before its hello was complete", may_have_acted=False),
     Reason("limit:extensions", "a hello listed more extensions than Limits.hello_extensions", parameter="N > M"),
@@ -140,6 +143,7 @@ CONNECTION_REASONS: Final = (
     Reason("limit:name", "a publisher's name was longer than Limits.max_name", parameter="N > M"),
     Reason("limit:text", "an error's text was longer than Limits.max_error_text", parameter="N > M"),
     Reason("limit:reason", "a goodbye's reason was longer than Limits.max_reason", parameter="N > M"),
+    # Mistakes of the peer. It may have been served for hours before, so nothing is said about its requests.
     Reason("protocol", "{receiver} broke the protocol"),
     Reason("protocol:hello", "the first bytes were no hello, or there was a second one"),
     Reason("protocol:setup", "the first frame was no SETUP, or the SETUP was malformed"),
@@ -177,6 +181,7 @@ CONNECTION_REASONS: Final = (
 )
 """Reasons of goodbyes (on ReactiveSocket: of errors on stream 0) that penstock itself sends."""
 
+# Two dictionaries: "idle" is a reason of both, with different advice.
 _OF_STREAMS: Final = {reason.token: reason for reason in STREAM_REASONS}
 _OF_CONNECTIONS: Final = {reason.token: reason for reason in CONNECTION_REASONS}
 
@@ -186,6 +191,7 @@ SHOWN_CHARACTERS: Final = 200
 
 def connection_reason(text: str) -> Reason | None:
     """Return the row for the reason of a goodbye, or None if penstock sends no such reason."""
+    # The whole text first: a token never contains a blank, but a parameter may look like a token.
     return _OF_CONNECTIONS.get(text) or _OF_CONNECTIONS.get(text.partition(" ")[0])
 
 
@@ -203,6 +209,7 @@ def explain_connection_end(text: str) -> str:
     shown = ascii(text[:SHOWN_CHARACTERS])
     if reason is None:
         return shown
+    # The same row is read on both sides. For the reader the peer is the sender; for explain_own it is this side.
     meaning = reason.meaning.format(sender="the peer", receiver="this side")
     return f"{shown} ({meaning}{f'; {reason.advice}' if reason.advice else ''})"
 

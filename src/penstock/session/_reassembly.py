@@ -22,6 +22,7 @@ class PartialElement:
     __slots__ = ("began_at", "parts", "pieces", "size")
 
     def __init__(self, began_at: float) -> None:
+        # One list of pieces, joined once: adding each part to a bytearray would copy a growing element again and again.
         self.began_at = began_at
         self.pieces: list[bytes] = []
         self.parts = 0
@@ -45,6 +46,7 @@ class PartialElements:
     __slots__ = ("_age", "bytes", "count", "streams")
 
     def __init__(self, limits: Limits) -> None:
+        # Counted here, over all streams: one stream within its own bounds could be one of a thousand.
         self._age = limits.partial_age
         self.count: int = 0
         self.bytes: int = 0
@@ -60,11 +62,13 @@ class PartialElements:
         earliest: float | None = None
         found: list[tuple[StreamWithParts, bool]] = []
         for stream in tuple(self.streams):
+            # A stream is noted with its first part and taken out here or at its end, so that finishing an element costs nothing.
             began_at = stream.oldest_part_at
             if began_at is None:
                 del self.streams[stream]  # finished since it was noted
                 continue
             due = began_at + self._age
+            # A link that went dead between two parts once failed as a protocol error, so that Reconnect did not apply.
             is_silent = last_input_at < due
             if is_silent:
                 due = max(due, last_input_at + self._age * SILENCE_SHARE)
@@ -100,6 +104,7 @@ class Reassembly:
 
     def begin(self, number: int, now: float, *, is_single_part: bool) -> None:
         """Begin an element. Raises BrokenElementError if too many are unfinished; an element in a single part is never unfinished."""
+        # An element in a single part takes none of the places: it is whole before this method returns to the peer's next message.
         limits, unfinished = self._limits, len(self._elements)
         if not is_single_part and (unfinished >= limits.max_partials or self._connection.count >= limits.max_partials_in_all):
             raise BrokenElementError(f"{unfinished + 1} elements of one stream are unfinished; {limits.max_partials} is the most here")
@@ -112,10 +117,12 @@ class Reassembly:
         Raises BrokenElementError if the element, or all that is unfinished on the connection, gets too large.
         """
         limits, connection, element = self._limits, self._connection, self._elements[number]
+        # Counted first: if a bound is broken, clear() gives back exactly the bytes that were added.
         element.parts += 1
         element.size += len(part)
         connection.bytes += len(part)
         element.pieces.append(part)
+        # HTTP/2's CONTINUATION flood sent parts without end; so parts have a bound of their own.
         if element.size > most or element.parts > limits.max_parts:
             raise BrokenElementError(f"an element in {element.parts} parts has {element.size} bytes so far; {most} is the most here")
         if connection.bytes > limits.partial_bytes:
@@ -124,6 +131,7 @@ class Reassembly:
     def join(self, number: int) -> bytes:
         """Return the whole element, and forget it."""
         element = self._elements.pop(number)
+        # The places are free before the subscriber is called: it may cancel, which clears what is left.
         self._connection.count -= 1
         self._connection.bytes -= element.size
         return b"".join(element.pieces)
@@ -137,6 +145,7 @@ class Reassembly:
 
 def part_cost(part: bytes, *, is_last: bool, tiny: int) -> int:
     """Return what a part costs the peer in oddity tokens: parts below `tiny` bytes are work for nothing."""
+    # rsocket-java was flooded with tiny fragments; 64 bytes is the bound that it chose.
     if len(part) >= tiny or (part and is_last):
         return 0
     return TINY_PART_COST if part or is_last else EMPTY_PART_COST

@@ -45,6 +45,7 @@ class RequestRatio:
     def classify(self, live: Iterable[DemandLedger]) -> RequestClass:
         """Count a request and return its class. `live` are the streams whose reserved elements have not come yet."""
         self._requests += 1
+        # The usual case: a subscriber that requests as elements come. It costs one comparison.
         if self._requests <= self._paid:
             return RequestClass.PAID
         # Both bounds only grow. So they are computed again only when the paid requests are used up, and the rate of such requests bounds

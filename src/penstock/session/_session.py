@@ -58,6 +58,7 @@ class Session:
         """Why the connection ended: a token or the peer's reason; and the error, unless it was a plain goodbye."""
         self.foreign_refusal: bytes = b""
         """The bytes that a client of another protocol gets instead of a goodbye."""
+        # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
         self._handshake: HandshakeGuard[DialectHost] = HandshakeGuard(limits, choose)
         self._watchers = Watchers(self.channel, self.streams)
@@ -129,6 +130,7 @@ class Session:
         state = self.channel.state
         if state.is_over:
             return
+        # Before the hello the advice is another one: the port may speak another protocol, or TLS.
         is_early = state in {ConnectionState.FRESH, ConnectionState.GREETING, ConnectionState.EXAMINING}
         # The first reason wins: if this side had closed already, the transport's end is only the answer.
         end = self.streams.end_error or error or ConnectionLost(CUT_EARLY if is_early else CUT)
@@ -241,6 +243,7 @@ class Session:
 
     def admit(self) -> None:
         """Accept the peer whose introduction was examined."""
+        # The verdict may come after the client has gone, or after its time was over.
         if self.channel.state is ConnectionState.EXAMINING:  # if not, the connection has ended meanwhile
             self.receive_hello()
 

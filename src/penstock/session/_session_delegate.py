@@ -15,6 +15,8 @@ class SessionDelegate(Protocol):
     def opened(self) -> None:
         """Note that both hellos are exchanged."""
 
+    # Calls may come while received bytes are acted on. A delegate that cannot decide at once starts a task, and answers later; until then
+    # the stream holds its demand and its place.
     def serve(self, stream: SendingStream, /) -> None:
         """Decide on a stream to `stream.target`: call `stream.accept` or `stream.refuse`, now or later."""
 

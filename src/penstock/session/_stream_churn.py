@@ -33,6 +33,7 @@ class StreamChurn:
             return None
         began_at, self._began_at = self._began_at, []
         for began in began_at:
+            # HTTP/2's rapid reset: opening and cancelling costs the peer two short messages, and this side a publisher.
             if now - began < SHORT_SECONDS and not self._bucket.spend(1, now):
                 return ProtocolError("streams are opened and ended faster than is allowed here (Limits.churn_rate)", reason="limit:churn")
         return None

@@ -116,8 +116,10 @@ class StreamTables:
             raise ProtocolError(f"stream {stream_id} was opened while it is open", reason=f"protocol:subscribe {stream_id}")
         # In the table before the decision: the service may refuse or end it at once, which takes it out again.
         stream = SendingStream(self._channel, stream_id, target, demand)
+        # Rule 2.5 has no place on the wire: an id that is in use cannot be opened a second time.
         self.serving[stream_id] = stream
         self._channel.budgets.requests.streams += 1
+        # Refusals go out as messages on the stream, so the peer sees one end for each subscribe.
         if refusal is not None:
             stream.refuse(refusal)
         elif self.is_draining:

@@ -40,6 +40,7 @@ class Watchers:
 
     def note_input(self, received: int, now: float) -> None:
         """Note that `received` bytes were fed to the dialect."""
+        # held() after the dialect has decoded: it is what waits for the rest of a message.
         self._message_age.note(received, self._channel.dialect.held(), now)
 
     def look(self, now: float) -> Findings:
@@ -51,6 +52,7 @@ class Watchers:
         if error is not None or self._channel.state.is_closing:
             return Findings(None, error=error)
         connection_due, is_idle = self._idle.check_connection(now, has_streams=self._streams.has_streams())
+        # No more looks: the session closes now, and nothing that is due later matters.
         if is_idle:
             return Findings(None, is_idle=True)
         streams_due, warning = self._end_idle_streams(now)
