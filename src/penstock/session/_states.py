@@ -27,7 +27,7 @@ class ConnectionState(Enum):
     CLOSED_BY_PEER = "both goodbyes are exchanged, the peer's first; the peer closes the transport"
     LOST = "the transport ended before both goodbyes were exchanged"
 
-    # Set below. Plain attributes, because the path of every message looks at `is_closing`: a property costs some 20 ns more.
+    # Set below. Plain attributes, because the path of every message looks at `is_closing`: a property costs 60 ns more.
     is_closing: bool
     is_over: bool
 
