@@ -65,8 +65,8 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
         `feed` does so with each piece of data where the transport frames.
         """
-        if self._failed is not None:
-            raise self._failed
+        if self._failure is not None:
+            raise self._error_again(*self._failure)
         try:
             if len(data) < FRAMED_HEADER_SIZE:
                 raise _too_short(len(data), FRAMED_HEADER_SIZE)
