@@ -1,4 +1,4 @@
-"""The shared part of the decoders of all protocols: a buffer of received bytes, and the delivery of neighbouring elements with equal headers.
+"""The shared part of all decoders: a buffer of received bytes, and the delivery of neighbouring elements with equal headers.
 
 No I/O, no clock, no random numbers. May import `penstock.api` only. The codec of each protocol is in its folder of `penstock.protocols`.
 """

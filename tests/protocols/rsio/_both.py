@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+import attrs
+
 from penstock.api import (
     UNBOUNDED,
     ActiveExtension,
@@ -254,7 +256,7 @@ def _as_tuple(message: rsio.Message) -> spec.Message:
             return ("extension", code, body)
         case _:
             kind = NAMES[type(message).__name__]
-            return (kind, *(getattr(message, name) for name in type(message).__dataclass_fields__))
+            return (kind, *attrs.astuple(message, recurse=False))
 
 
 def _is_text(name: str) -> bool:
@@ -370,5 +372,5 @@ def as_record(message: spec.Message) -> rsio.Message:
             return rsio.SwitchEncoding(extension=extension)
         case (name, *fields):
             kind = cast("Any", getattr(rsio, name[0].upper() + name[1:]))
-            return cast("rsio.Message", kind(**dict(zip(kind.__dataclass_fields__, fields, strict=True))))
+            return cast("rsio.Message", kind(**dict(zip((field.name for field in attrs.fields(kind)), fields, strict=True))))
     raise AssertionError(message)

@@ -4,19 +4,13 @@ import pytest
 
 from penstock.api import UsageError
 from penstock.protocols import rsio
-from tests.protocols.rsio._vectors import FIXED, VECTORS
+from tests.protocols.rsio._vectors import VECTORS
 
 
 @pytest.mark.parametrize(("message", "text"), VECTORS.values(), ids=VECTORS)
 def test_each_message_has_its_golden_bytes(message: rsio.Message, text: str) -> None:
     """Byte for byte."""
     assert rsio.encode(message).hex() == text
-
-
-def test_an_element_of_fixed_size_has_no_length() -> None:
-    """Its header ends with the id."""
-    message, text = FIXED
-    assert (rsio.fixed_header(1) + message.element).hex() == text
 
 
 @pytest.mark.parametrize(

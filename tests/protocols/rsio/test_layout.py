@@ -5,7 +5,7 @@ import pytest
 from penstock.protocols.rsio import _layout as layout
 
 CODES = {name: value for name, value in vars(layout).items() if name.isupper() and name not in {
-    "VERSION", "LARGEST_VARINT", "LONGEST_VARINT", "LARGEST_VERSION", "FIRST_EXTENSION", "FIRST_PRIVATE_EXTENSION", "LAST_EXTENSION",
+    "VERSION", "LARGEST_VARINT", "LONGEST_VARINT", "LARGEST_VERSION", "FIRST_EXTENSION", "LAST_EXTENSION",
 }}  # fmt: skip
 
 
@@ -22,9 +22,9 @@ def test_a_code_cannot_be_taken_for_another_protocol(name: str, code: int) -> No
     assert code < layout.FIRST_EXTENSION
 
 
-def test_penstocks_extensions_come_before_everybodys() -> None:
-    """0x40 to 0x5f, then 0x60 to 0x7e."""
-    assert (layout.FIRST_EXTENSION, layout.FIRST_PRIVATE_EXTENSION, layout.LAST_EXTENSION) == (0x40, 0x60, 0x7E)
+def test_extensions_have_the_codes_0x40_to_0x7e() -> None:
+    """0x7f and everything above is reserved."""
+    assert (layout.FIRST_EXTENSION, layout.LAST_EXTENSION) == (0x40, 0x7E)
 
 
 def test_nine_bytes_hold_the_largest_varint() -> None:

@@ -136,7 +136,6 @@ def test_both_write_the_same_headers_of_elements(message: spec.Message, size: in
     """Those that stand before elements which penstock never copies into a message."""
     stream_id, element = size * count, bytes(size)
     assert spec.encode(("onNext", stream_id, element)) == rsio.next_header(stream_id, size) + element
-    assert spec.encode(("onNext", stream_id, element), size) == rsio.fixed_header(stream_id) + element
     assert spec.encode(("onNextPacked", stream_id, (b"x",) * count), 1) == rsio.packed_header(stream_id, count) + b"x" * count
     last = rsio.part_header(stream_id, count, size, last=True) + element
     assert spec.encode(("onNextLastPart", stream_id, count, element)) == last
