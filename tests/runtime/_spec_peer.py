@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import trio
 
-from tests.protocols.rsio import _spec as spec
-from tests.protocols.rsio._spec import Message
+from tests.protocols.rsio import _reference_codec as spec
+from tests.protocols.rsio._reference_codec import Message
 
 
 class SpecPeer:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from penstock.api import ProtocolError
 from penstock.protocols import reactivesocket as rs
 from penstock.wire import _element_runs as _runs
-from tests.protocols.reactivesocket._vectors import FRAMED, OTHER_VERSION, VECTORS
+from tests.protocols.reactivesocket._golden_bytes import FRAMED, OTHER_VERSION, GOLDEN
 
-ALL = [(frame, bytes.fromhex(text)) for frame, text in VECTORS.values()]
+ALL = [(frame, bytes.fromhex(text)) for frame, text in GOLDEN.values()]
 AFTER = rs.Cancel(stream_id=99)
 LIMIT = 1000
 
@@ -38,7 +38,7 @@ def header(kind: int, *, length: int = 16, version: int = 0, flags: int = 0, str
 # --- every frame, however it comes
 
 
-@pytest.mark.parametrize(("frame", "data"), ALL, ids=VECTORS)
+@pytest.mark.parametrize(("frame", "data"), ALL, ids=GOLDEN)
 def test_each_frame_is_decoded_whole_and_cut_at_every_byte_with_bytes_to_spare(frame: rs.Frame, data: bytes) -> None:
     """What follows the frame is not touched by it."""
     tail = rs.encode(AFTER)
@@ -54,7 +54,7 @@ def test_each_frame_is_decoded_whole_and_cut_at_every_byte_with_bytes_to_spare(f
         assert decode.held == 0
 
 
-@pytest.mark.parametrize(("frame", "data"), ALL, ids=VECTORS)
+@pytest.mark.parametrize(("frame", "data"), ALL, ids=GOLDEN)
 def test_each_frame_is_decoded_byte_by_byte(frame: rs.Frame, data: bytes) -> None:
     """As a peer would drip it."""
     heard, decode = decoder()
@@ -63,7 +63,7 @@ def test_each_frame_is_decoded_byte_by_byte(frame: rs.Frame, data: bytes) -> Non
     assert heard.frames == [frame]
 
 
-@pytest.mark.parametrize(("frame", "data"), [*ALL, (FRAMED[0], bytes(4) + bytes.fromhex(FRAMED[1]))], ids=[*VECTORS, "framed"])
+@pytest.mark.parametrize(("frame", "data"), [*ALL, (FRAMED[0], bytes(4) + bytes.fromhex(FRAMED[1]))], ids=[*GOLDEN, "framed"])
 def test_each_frame_is_decoded_where_the_transport_frames(frame: rs.Frame, data: bytes) -> None:
     """Through either name of the call."""
     heard, decode = decoder(framed=True)

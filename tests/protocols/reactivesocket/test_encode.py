@@ -4,16 +4,16 @@ import pytest
 
 from penstock.api import UsageError
 from penstock.protocols import reactivesocket as rs
-from tests.protocols.reactivesocket._vectors import FRAMED, OTHER_VERSION, VECTORS
+from tests.protocols.reactivesocket._golden_bytes import FRAMED, OTHER_VERSION, GOLDEN
 
 
-@pytest.mark.parametrize(("frame", "text"), VECTORS.values(), ids=VECTORS)
+@pytest.mark.parametrize(("frame", "text"), GOLDEN.values(), ids=GOLDEN)
 def test_each_frame_has_its_golden_bytes(frame: rs.Frame, text: str) -> None:
     """Byte for byte."""
     assert rs.encode(frame).hex() == text
 
 
-@pytest.mark.parametrize(("frame", "text"), [*VECTORS.values(), (FRAMED[0], "00000014" + FRAMED[1])], ids=[*VECTORS, "framed"])
+@pytest.mark.parametrize(("frame", "text"), [*GOLDEN.values(), (FRAMED[0], "00000014" + FRAMED[1])], ids=[*GOLDEN, "framed"])
 def test_where_the_transport_frames_the_length_is_left_out(frame: rs.Frame, text: str) -> None:
     """And nothing else is different."""
     assert rs.encode(frame, framed=True).hex() == text[8:]

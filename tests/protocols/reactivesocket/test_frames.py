@@ -6,17 +6,17 @@ import attrs
 import pytest
 
 from penstock.protocols import reactivesocket as rs
-from tests.protocols.reactivesocket._vectors import VECTORS
+from tests.protocols.reactivesocket._golden_bytes import GOLDEN
 
 KINDS = get_args(rs.Frame)
 
 
 def test_each_kind_of_frame_has_golden_bytes() -> None:
     """None was forgotten in the table that the codec is driven from."""
-    assert {type(frame) for frame, _ in VECTORS.values()} == set(KINDS)
+    assert {type(frame) for frame, _ in GOLDEN.values()} == set(KINDS)
 
 
-@pytest.mark.parametrize("frame", [frame for frame, _ in VECTORS.values()], ids=VECTORS)
+@pytest.mark.parametrize("frame", [frame for frame, _ in GOLDEN.values()], ids=GOLDEN)
 def test_a_frame_never_changes(frame: rs.Frame) -> None:
     """It may be kept, compared and hashed."""
     names = [field.name for field in attrs.fields(type(frame))]

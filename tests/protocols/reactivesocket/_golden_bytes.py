@@ -2,7 +2,7 @@
 
 from penstock.protocols import reactivesocket as rs
 
-VECTORS: dict[str, tuple[rs.Frame, str]] = {
+GOLDEN: dict[str, tuple[rs.Frame, str]] = {
     "SETUP empty": (rs.Setup(), "00000010000000010000000000000000"),
     "SETUP 'cap'": (rs.Setup(data=b"cap"), "00000013000000010000000000000000636170"),
     "REQUEST_RESPONSE id=1 'hello'": (rs.RequestResponse(stream_id=1, data=b"hello"), "0000001500000011000000000000000168656c6c6f"),

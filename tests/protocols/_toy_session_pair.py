@@ -4,7 +4,7 @@ from typing import Any
 
 from penstock.api import Limits, Role
 from penstock.session import DialectSettings, Session
-from tests.protocols._toy import HELLO, LENGTH, VERSION, ToyDialect, frame
+from tests.protocols._toy_protocol import HELLO, LENGTH, VERSION, ToyDialect, frame
 from tests.session._pair import LIMITS, Owner, Reader, Script
 
 Frame = tuple[str, int, bytes]

@@ -13,10 +13,10 @@ from penstock.api import ConnectionLost, PublisherFailed, Rejected, UsageError
 from penstock.plugins import Connection, Registry, Tls, TransportOptions, build_registry
 from penstock.runtime import Peer, Server, Service, connect, serve, subscribe
 from tests.plugins._helpers import Shelf
-from tests.protocols import _toy
+from tests.protocols import _toy_protocol as toy_protocol
 from tests.runtime._services import raw_connection
 
-CODE = Path(_toy.__file__).read_text(encoding="utf-8")
+CODE = Path(toy_protocol.__file__).read_text(encoding="utf-8")
 PLACES = ["memory://toy", "memory-framed://toy", "tcp://127.0.0.1:0"]
 WORDS = ["one", "two", "three"]
 
@@ -175,15 +175,17 @@ async def test_a_server_that_leaves_says_goodbye_in_the_toys_words(registry: Reg
         while (data := await raw.receive()) is not None:
             heard.extend(data)
             if heard.endswith(b"shutdown"):
-                await raw.send(_toy.frame(_toy.FAILED, 0, _toy.CLOSED.to_bytes(4)))
+                await raw.send(toy_protocol.frame(toy_protocol.FAILED, 0, toy_protocol.CLOSED.to_bytes(4)))
         await raw.abort()
 
     async with trio.open_nursery() as nursery, serve(words_service(), "toy+memory://toy", registry=registry) as server:
         raw = await raw_connection(nursery, "memory://toy")
-        await raw.send(_toy.frame(_toy.HELLO, 0, _toy.VERSION))
+        await raw.send(toy_protocol.frame(toy_protocol.HELLO, 0, toy_protocol.VERSION))
         await peer_of(server)
         nursery.start_soon(listen, raw)
-    assert bytes(heard) == _toy.frame(_toy.HELLO, 0, _toy.VERSION) + _toy.frame(_toy.FAILED, 0, b"\0\0\1\1shutdown")
+    assert bytes(heard) == toy_protocol.frame(toy_protocol.HELLO, 0, toy_protocol.VERSION) + toy_protocol.frame(
+        toy_protocol.FAILED, 0, b"\0\0\1\1shutdown"
+    )
 
 
 async def test_its_keepalive_runs_on_the_clock_of_the_connection(registry: Registry, autojump_clock: trio.testing.MockClock) -> None:
@@ -200,11 +202,11 @@ async def test_its_keepalive_runs_on_the_clock_of_the_connection(registry: Regis
             assert await anext(stream) == b"at last"
         async with trio.open_nursery() as nursery:
             raw = await raw_connection(nursery, "memory://toy")
-            await raw.send(_toy.frame(_toy.HELLO, 0, _toy.VERSION))
+            await raw.send(toy_protocol.frame(toy_protocol.HELLO, 0, toy_protocol.VERSION))
             began, heard = trio.current_time(), bytearray()
             while not heard.endswith(b"limit:keepalive"):
                 heard += await raw.receive() or b""
-            assert trio.current_time() - began == _toy.ToyDialect.patience
+            assert trio.current_time() - began == toy_protocol.ToyDialect.patience
             await raw.abort()
 
 

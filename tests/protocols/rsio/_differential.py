@@ -27,7 +27,7 @@ from penstock.api import (
 from penstock.protocols import rsio
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import DialectSettings, SendingStream, Session
-from tests.protocols.rsio import _spec as spec
+from tests.protocols.rsio import _reference_codec as reference
 
 DEMANDS = (3, UNBOUNDED, UNBOUNDED)
 CANCELLED = 2
@@ -44,7 +44,7 @@ NAMES = {
     "Goodbye": "goodbye",
 }
 
-SPEC_LIMITS = spec.Limits(extensions=4, name=16, text=20, reason=20, body=64, element_size=64)
+SPEC_LIMITS = reference.Limits(extensions=4, name=16, text=20, reason=20, body=64, element_size=64)
 JOINED, PARTS, UNFINISHED = 100, 5, 2
 LIMITS = replace(
     Limits(),
@@ -68,7 +68,7 @@ LIMITS = replace(
 class Outcome:
     """What one side made of the bytes."""
 
-    heard: list[spec.Message] = field(default_factory=list)
+    heard: list[reference.Message] = field(default_factory=list)
     elements: list[list[bytes]] = field(default_factory=lambda: [[] for _ in DEMANDS])
     ends: list[list[str]] = field(default_factory=lambda: [[] for _ in DEMANDS])
     reason: str | None = None
@@ -83,12 +83,12 @@ class Outcome:
 def by_the_page(data: bytes, *, is_server: bool) -> Outcome:
     """What the page says about `data`."""
     outcome = Outcome()
-    decoder = spec.Decoder(is_server, SPEC_LIMITS, {EXTENSION: frozenset({CODE})})
-    incoming: dict[int, spec.Incoming] = {}
+    decoder = reference.Decoder(is_server, SPEC_LIMITS, {EXTENSION: frozenset({CODE})})
+    incoming: dict[int, reference.Incoming] = {}
     for stream_id, demand in enumerate(DEMANDS):
         decoder.subscribed(stream_id)
         if stream_id != CANCELLED:
-            incoming[stream_id] = spec.Incoming(demand, joined_limit=JOINED, parts_limit=PARTS, unfinished_limit=UNFINISHED)
+            incoming[stream_id] = reference.Incoming(demand, joined_limit=JOINED, parts_limit=PARTS, unfinished_limit=UNFINISHED)
     begun: set[int] = set()
     for byte in data:
         for message in decoder.feed([byte]):
@@ -102,7 +102,9 @@ def by_the_page(data: bytes, *, is_server: bool) -> Outcome:
     return outcome
 
 
-def _act(message: spec.Message, decoder: spec.Decoder, incoming: dict[int, spec.Incoming], begun: set[int], outcome: Outcome) -> None:
+def _act(
+    message: reference.Message, decoder: reference.Decoder, incoming: dict[int, reference.Incoming], begun: set[int], outcome: Outcome
+) -> None:
     """What a peer does about a message: a table of the page, row by row."""
     match message:
         case ("subscribe", name, stream_id, _) if name != "s":
@@ -119,7 +121,7 @@ def _act(message: spec.Message, decoder: spec.Decoder, incoming: dict[int, spec.
                 return  # cancelled: dropped
             try:
                 outcome.elements[stream_id] += stream.accept(message)
-            except spec.MustCancel:
+            except reference.MustCancel:
                 outcome.ends[stream_id].append("broken")
                 del incoming[stream_id]
                 return
@@ -130,7 +132,7 @@ def _act(message: spec.Message, decoder: spec.Decoder, incoming: dict[int, spec.
             begun.add(stream_id)
 
 
-def _lose(decoder: spec.Decoder, incoming: dict[int, spec.Incoming], outcome: Outcome, *, is_server: bool) -> None:
+def _lose(decoder: reference.Decoder, incoming: dict[int, reference.Incoming], outcome: Outcome, *, is_server: bool) -> None:
     """The end of the connection is the end of what still runs; before the server's hello, another version says that nothing was done."""
     greeted = bool(outcome.heard) and outcome.heard[0][0] != "goodbye"
     told = outcome.heard[0][1] if outcome.heard and not greeted else ""
@@ -248,7 +250,7 @@ class _Dialect(RsioDialect):
             self._ours.outcome.heard.insert(before, _as_tuple(message))
 
 
-def _as_tuple(message: rsio.Message) -> spec.Message:
+def _as_tuple(message: rsio.Message) -> reference.Message:
     match message:
         case rsio.Subscribe(publisher=name, subscriber=stream_id, demand=demand):
             return ("subscribe", name if name.isascii() or _is_text(name) else None, stream_id, demand)
@@ -361,7 +363,7 @@ def by_penstock(data: bytes, *, is_server: bool, pieces: Sequence[int] = (1 << 2
     return Ours(is_server=is_server).feed(data, pieces)
 
 
-def as_record(message: spec.Message) -> rsio.Message:
+def as_record(message: reference.Message) -> rsio.Message:
     """The same message as a record of penstock's."""
     match message:
         case ("extension", code, body):

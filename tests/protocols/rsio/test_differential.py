@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from penstock.api import Limits
 from penstock.protocols import rsio
-from tests.protocols.rsio import _spec as spec
-from tests.protocols.rsio._both import CODE, DEMANDS, EXTENSION, as_record, by_penstock, by_the_page
-from tests.protocols.rsio._vectors import FIXED, STREAMS, VECTORS
+from tests.protocols.rsio import _reference_codec as reference
+from tests.protocols.rsio._differential import CODE, DEMANDS, EXTENSION, as_record, by_penstock, by_the_page
+from tests.protocols.rsio._golden_bytes import FIXED, STREAMS, GOLDEN
 
 PAGE = Path(__file__).parents[3] / "docs/reference/rsio.md"
 
@@ -42,26 +42,26 @@ anything = st.one_of(
 )
 
 
-def said(messages: list[spec.Message], hello: spec.Message) -> bytes:
+def said(messages: list[reference.Message], hello: reference.Message) -> bytes:
     """The bytes of a conversation; elements of a stream that has a fixed size are cut and filled to it."""
     sizes: dict[int, int] = {}
-    return spec.encode(hello) + b"".join(_said(message, sizes) for message in messages)
+    return reference.encode(hello) + b"".join(_said(message, sizes) for message in messages)
 
 
-def _said(message: spec.Message, sizes: dict[int, int]) -> bytes:
+def _said(message: reference.Message, sizes: dict[int, int]) -> bytes:
     match message:
         case ("onSubscribe", stream_id, element_size):
             sizes.setdefault(stream_id, element_size)
         case ("onNext", stream_id, element) if size := sizes.get(stream_id, 0):
-            return spec.encode(("onNext", stream_id, element[:size].ljust(size, b".")), size)
+            return reference.encode(("onNext", stream_id, element[:size].ljust(size, b".")), size)
         case ("onNextPacked", stream_id, elements):
             size = sizes.get(stream_id, 0) or 1
-            return spec.encode(("onNextPacked", stream_id, tuple(each[:size].ljust(size, b".") for each in elements)), size)
-    return spec.encode(message)
+            return reference.encode(("onNextPacked", stream_id, tuple(each[:size].ljust(size, b".") for each in elements)), size)
+    return reference.encode(message)
 
 
 @st.composite
-def mannerly(draw: st.DrawFn) -> list[spec.Message]:
+def mannerly(draw: st.DrawFn) -> list[reference.Message]:
     """What a peer may say: streams of its own, and everything about the three that it was asked for."""
     messages: list[Any] = []
     running: dict[int, int | None] = dict.fromkeys(range(len(DEMANDS)))
@@ -100,7 +100,7 @@ def _element(kind: str, stream_id: int) -> st.SearchStrategy[Any]:
     return st.tuples(st.just(kind), st.just(stream_id), st.integers(0, 3), chunks)
 
 
-def hello_of(*, is_server: bool, extensions: tuple[int, ...] = (EXTENSION,)) -> spec.Message:
+def hello_of(*, is_server: bool, extensions: tuple[int, ...] = (EXTENSION,)) -> reference.Message:
     return ("clientHello" if is_server else "serverHello", 0, extensions)
 
 
@@ -122,36 +122,36 @@ sides = pytest.mark.parametrize("is_server", [True, False], ids=["to a server", 
 
 
 @given(message=anything)
-def test_both_encoders_write_the_same_bytes(message: spec.Message) -> None:
+def test_both_encoders_write_the_same_bytes(message: reference.Message) -> None:
     """For every kind of message, and every size of its numbers."""
     if message[0] == "onNextPacked":
         message = ("onNextPacked", message[1], tuple(b"four" for _ in message[2]))
-        assert spec.encode(message, 4) == rsio.encode(as_record(message))
+        assert reference.encode(message, 4) == rsio.encode(as_record(message))
     else:
-        assert spec.encode(message) == rsio.encode(as_record(message))
+        assert reference.encode(message) == rsio.encode(as_record(message))
 
 
 @given(message=anything, size=st.integers(1, 300), count=st.integers(1, 300))
-def test_both_write_the_same_headers_of_elements(message: spec.Message, size: int, count: int) -> None:
+def test_both_write_the_same_headers_of_elements(message: reference.Message, size: int, count: int) -> None:
     """Those that stand before elements which penstock never copies into a message."""
     stream_id, element = size * count, bytes(size)
-    assert spec.encode(("onNext", stream_id, element)) == rsio.next_header(stream_id, size) + element
-    assert spec.encode(("onNextPacked", stream_id, (b"x",) * count), 1) == rsio.packed_header(stream_id, count) + b"x" * count
+    assert reference.encode(("onNext", stream_id, element)) == rsio.next_header(stream_id, size) + element
+    assert reference.encode(("onNextPacked", stream_id, (b"x",) * count), 1) == rsio.packed_header(stream_id, count) + b"x" * count
     last = rsio.part_header(stream_id, count, size, last=True) + element
-    assert spec.encode(("onNextLastPart", stream_id, count, element)) == last
+    assert reference.encode(("onNextLastPart", stream_id, count, element)) == last
 
 
 @given(value=st.integers(0, 2**63 - 1))
 def test_both_write_the_same_varints(value: int) -> None:
     """All of them."""
-    assert spec.varint(value) == rsio.encode_varint(value)
+    assert reference.varint(value) == rsio.encode_varint(value)
 
 
-@pytest.mark.parametrize(("message", "text"), VECTORS.values(), ids=VECTORS)
+@pytest.mark.parametrize(("message", "text"), GOLDEN.values(), ids=GOLDEN)
 def test_the_golden_bytes_are_what_the_page_says(message: rsio.Message, text: str) -> None:
     """Written and read by the codec of the page."""
-    told = [each for each in PAGE_VECTORS if as_record(each) == message]
-    assert [spec.encode(each, 4 if each[0] == "onNextPacked" else 0).hex() for each in told] == [text]
+    told = [each for each in REFERENCE_MESSAGES if as_record(each) == message]
+    assert [reference.encode(each, 4 if each[0] == "onNextPacked" else 0).hex() for each in told] == [text]
     heard, refused = read_by_the_page(bytes.fromhex(text), of_server=isinstance(message, rsio.ServerHello))
     if isinstance(message, rsio.SwitchEncoding):
         assert refused == "protocol:type 0x04"
@@ -159,7 +159,7 @@ def test_the_golden_bytes_are_what_the_page_says(message: rsio.Message, text: st
         assert (heard, refused) == (told, None)
 
 
-PAGE_VECTORS: list[spec.Message] = [
+REFERENCE_MESSAGES: list[reference.Message] = [
     ("clientHello", 0, ()),
     ("serverHello", 0, (1, 200)),
     ("goodbye", ""),
@@ -181,15 +181,15 @@ PAGE_VECTORS: list[spec.Message] = [
 ]
 
 
-def read_by_the_page(data: bytes, *, of_server: bool) -> tuple[list[spec.Message], str | None]:
+def read_by_the_page(data: bytes, *, of_server: bool) -> tuple[list[reference.Message], str | None]:
     """One message, after what must have been said before it."""
-    decoder = spec.Decoder(is_server=not of_server, extensions={7: frozenset({0x40})})
+    decoder = reference.Decoder(is_server=not of_server, extensions={7: frozenset({0x40})})
     kind = data[0]
-    if kind not in (spec.TYPES["clientHello"], spec.TYPES["serverHello"]):
-        decoder.feed(spec.encode(("clientHello", 0, (7,))))
+    if kind not in (reference.TYPES["clientHello"], reference.TYPES["serverHello"]):
+        decoder.feed(reference.encode(("clientHello", 0, (7,))))
         for stream in STREAMS:
             decoder.subscribed(stream.subscriber)
-            if kind != spec.TYPES["onSubscribe"]:
+            if kind != reference.TYPES["onSubscribe"]:
                 decoder.feed(rsio.encode(stream))
     return decoder.feed(data), decoder.refused
 
@@ -204,7 +204,7 @@ def test_the_examples_of_the_page_are_golden() -> None:
     section = PAGE.read_text(encoding="utf-8").split("Examples, in hexadecimal:")[1].split("##")[0]
     printed = [row.replace(" ", "") for row in re.findall(r"\| `([0-9a-f ]+)` \|$", section, re.MULTILINE)]
     assert len(printed) == 14
-    assert set(printed) <= {*(text for _, text in VECTORS.values()), FIXED[1]}
+    assert set(printed) <= {*(text for _, text in GOLDEN.values()), FIXED[1]}
 
 
 # ---- the same bytes, the same messages
@@ -213,7 +213,7 @@ def test_the_examples_of_the_page_are_golden() -> None:
 @sides
 @given(messages=mannerly(), pieces=pieces)
 @settings(max_examples=40, deadline=None)
-def test_both_understand_what_is_allowed(is_server: bool, messages: list[spec.Message], pieces: list[int]) -> None:
+def test_both_understand_what_is_allowed(is_server: bool, messages: list[reference.Message], pieces: list[int]) -> None:
     """Streams in both directions, of sized, fixed, packed and split elements; some beyond demand, and some for a stream cancelled."""
     data = said(messages, hello_of(is_server=is_server))
     assert by_the_page(data, is_server=is_server).reason is None
@@ -223,7 +223,7 @@ def test_both_understand_what_is_allowed(is_server: bool, messages: list[spec.Me
 @sides
 @given(messages=mannerly())
 @settings(max_examples=8, deadline=None)
-def test_where_the_bytes_are_cut_makes_no_difference(is_server: bool, messages: list[spec.Message]) -> None:
+def test_where_the_bytes_are_cut_makes_no_difference(is_server: bool, messages: list[reference.Message]) -> None:
     """In two pieces, at every byte."""
     data = said(messages[:12], hello_of(is_server=is_server))
     page = by_the_page(data, is_server=is_server)
@@ -235,7 +235,7 @@ def test_where_the_bytes_are_cut_makes_no_difference(is_server: bool, messages: 
 @given(messages=st.lists(anything, max_size=12), extensions=hellos, pieces=pieces)
 @settings(max_examples=80, deadline=None)
 def test_both_refuse_the_same_messages_for_the_same_reason(
-    is_server: bool, messages: list[spec.Message], extensions: tuple[int, ...], pieces: list[int]
+    is_server: bool, messages: list[reference.Message], extensions: tuple[int, ...], pieces: list[int]
 ) -> None:
     """Well-formed messages that nobody may send here and now."""
     agree(said(messages, hello_of(is_server=is_server, extensions=extensions)), is_server=is_server, pieces=pieces)
@@ -250,7 +250,7 @@ changes = st.lists(
 @given(messages=mannerly(), changes=changes, pieces=pieces)
 @settings(max_examples=80, deadline=None)
 def test_both_make_the_same_of_damaged_bytes(
-    is_server: bool, messages: list[spec.Message], changes: list[tuple[str, int, int]], pieces: list[int]
+    is_server: bool, messages: list[reference.Message], changes: list[tuple[str, int, int]], pieces: list[int]
 ) -> None:
     """Bytes changed, added, left out, and cut off, anywhere."""
     data = bytearray(said(messages, hello_of(is_server=is_server)))
@@ -265,10 +265,10 @@ def test_both_make_the_same_of_damaged_bytes(
 @settings(max_examples=80, deadline=None)
 def test_both_make_the_same_of_junk(is_server: bool, junk: bytes, greets: bool, pieces: list[int]) -> None:
     """Behind a hello, and in the place of one."""
-    agree(greets * spec.encode(hello_of(is_server=is_server)) + junk, is_server=is_server, pieces=pieces)
+    agree(greets * reference.encode(hello_of(is_server=is_server)) + junk, is_server=is_server, pieces=pieces)
 
 
-HELLO = b"\x01\x00\x01" + spec.varint(EXTENSION)
+HELLO = b"\x01\x00\x01" + reference.varint(EXTENSION)
 BEGUN = HELLO + b"\x20\x00\x00" + b"\x20\x01\x04"
 REFUSED: dict[str, tuple[bytes, str]] = {
     "another protocol": (b"G", "protocol:hello"),
@@ -334,7 +334,7 @@ def test_each_reason_that_bytes_alone_can_earn_is_tried() -> None:
 
 def test_the_codec_of_the_page_shares_nothing_with_penstock() -> None:
     """It imports the standard library alone: what both get wrong, they get wrong on their own."""
-    tree = ast.parse(Path(spec.__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(reference.__file__).read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert imported == {"__future__", "collections.abc", "dataclasses", "typing"}
     assert not any(isinstance(node, ast.Import) for node in ast.walk(tree))
@@ -357,6 +357,6 @@ def test_the_least_that_a_peer_may_rely_on_is_what_the_codec_of_the_page_takes()
     """Its own limits are the page's column."""
     section = PAGE.read_text(encoding="utf-8").split("\n## Limits")[1]
     least = [int(row.replace(",", "")) for row in re.findall(r"^\| [^|]+ \| ([\d,]+) \| [\d,]+ \| `\w+` \|", section, re.MULTILINE)]
-    limits, stream = spec.Limits(), spec.Incoming(0)
+    limits, stream = reference.Limits(), reference.Incoming(0)
     codec = [limits.extensions, limits.name, limits.text, limits.reason, limits.body, limits.element_size]
     assert least[:9] == [*codec, stream.joined_limit, stream.parts_limit, stream.unfinished_limit]

@@ -11,7 +11,7 @@ from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, PublicError, 
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import ConnectionState, Dialect, DialectFactory, DialectSettings, Session, protocol_detector
-from tests.protocols._toy import (
+from tests.protocols._toy_protocol import (
     CANCEL,
     CHANNEL,
     DONE,
@@ -26,7 +26,7 @@ from tests.protocols._toy import (
     ToyDialect,
     frame,
 )
-from tests.protocols._toy_pair import RawToy, ToyPair, frames
+from tests.protocols._toy_session_pair import RawToy, ToyPair, frames
 from tests.session._pair import Owner, limited
 
 HELLO_FRAME = frame(HELLO, 0, VERSION)
