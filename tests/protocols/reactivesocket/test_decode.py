@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.api import ProtocolError
 from penstock.protocols import reactivesocket as rs
 from penstock.wire import _element_runs as _runs
-from tests.protocols.reactivesocket._golden_bytes import FRAMED, OTHER_VERSION, GOLDEN
+from tests.protocols.reactivesocket._golden_bytes import FRAMED, GOLDEN, OTHER_VERSION
 
 ALL = [(frame, bytes.fromhex(text)) for frame, text in GOLDEN.values()]
 AFTER = rs.Cancel(stream_id=99)

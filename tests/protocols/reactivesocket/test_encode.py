@@ -4,7 +4,7 @@ import pytest
 
 from penstock.api import UsageError
 from penstock.protocols import reactivesocket as rs
-from tests.protocols.reactivesocket._golden_bytes import FRAMED, OTHER_VERSION, GOLDEN
+from tests.protocols.reactivesocket._golden_bytes import FRAMED, GOLDEN, OTHER_VERSION
 
 
 @pytest.mark.parametrize(("frame", "text"), GOLDEN.values(), ids=GOLDEN)

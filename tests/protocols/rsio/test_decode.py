@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.api import ProtocolError
 from penstock.protocols import rsio
-from tests.protocols.rsio._golden_bytes import FIXED, STREAMS, GOLDEN
+from tests.protocols.rsio._golden_bytes import FIXED, GOLDEN, STREAMS
 
 ALL = [(message, bytes.fromhex(text)) for message, text in (*GOLDEN.values(), FIXED)]
 NAMES = [*GOLDEN, "onNext of fixed size"]
