@@ -1,4 +1,4 @@
-"""Golden bytes: each frame of ReactiveSocket beside the bytes that it must be. What a peer in another language can be tested with, too."""
+"""Golden bytes: each frame of ReactiveSocket beside the bytes that it must be. They can test a peer in another language, too."""
 
 from penstock.protocols import reactivesocket as rs
 
@@ -46,7 +46,7 @@ GOLDEN: dict[str, tuple[rs.Frame, str]] = {
 }
 
 FRAMED = (rs.Response(stream_id=5, data=b"item"), "0060002000000000000000056974656d")
-"""A response where the transport frames: the same without the length."""
+"""A response without the length, as in a message of the transport."""
 
 OTHER_VERSION = (rs.Setup(version=1), "00000010010000010000000000000000")
-"""A SETUP that ends the decoding: all that is known of another version is where it says so."""
+"""A SETUP that ends the decoding: of a frame of another version only the header is known."""
