@@ -12,7 +12,7 @@ def first_bytes_of(kind: int, *, version: int = 0, flags: int = 0, length: int =
 
 @pytest.mark.parametrize("kind", FrameType, ids=lambda kind: kind.name)
 def test_each_type_of_frame_is_recognised_with_its_eighth_byte(kind: FrameType) -> None:
-    """With its fourth byte if there is no length. Flags do not matter, nor does a length below 16 MiB."""
+    """With its fourth byte without a length. Flags do not matter, nor does a length below 16 MiB."""
     for length in (0, 16, 2**24 - 1):
         data = first_bytes_of(kind, flags=0xFF, length=length)
         assert [opens(data[:size]) for size in range(10)] == [None] * 8 + [True] * 2

@@ -127,7 +127,7 @@ class Decoder:
     is_server: bool
     limits: Limits = field(default_factory=Limits)
     extensions: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """The extensions that the own hello lists, each with the types of its messages."""
+    """The extensions in the hello of this side, each with the types of its messages."""
 
     def __post_init__(self) -> None:
         self.mine: dict[int, int | None] = {}
@@ -143,7 +143,7 @@ class Decoder:
         next(self._reader)
 
     def on_subscribe_sent(self, stream_id: int) -> None:
-        """Enter a stream of this side. There is no such call for cancel: for the decoder a cancelled stream is like any other."""
+        """Enter a stream of this side. A cancel needs no such call: for the decoder a cancelled stream is like any other."""
         self.mine[stream_id] = None
 
     def on_end_sent(self, stream_id: int) -> None:

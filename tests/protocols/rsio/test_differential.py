@@ -62,7 +62,7 @@ def _encoded(message: reference.Message, sizes: dict[int, int]) -> bytes:
 
 @st.composite
 def legal_messages(draw: st.DrawFn) -> list[reference.Message]:
-    """Messages that a peer may send: about streams of its own, and about the three that it was asked for."""
+    """Messages that a peer may send: about its streams, and about the three that it was asked for."""
     messages: list[Any] = []
     running: dict[int, int | None] = dict.fromkeys(range(len(DEMANDS)))
     free = iter(range(1000))

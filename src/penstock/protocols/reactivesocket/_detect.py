@@ -27,7 +27,7 @@ def opens(first: bytes, *, framed: bool = False) -> bool | None:
     If the frame has a length, it must be below 16 MiB.
     """
     # The top byte of such a length is 0, and no other protocol on a shared port begins with a 0. So one byte is enough to refuse HTTP, TLS
-    # and RS.io. Where the transport delivers messages there is no length, and the first byte is the version.
+    # and RS.io. In a message of the transport the length is left out, and the first byte is the version.
     if not framed and first[:1] not in (b"", b"\0"):
         return False
     word = first[:WORD_SIZE] if framed else first[LENGTH_SIZE : LENGTH_SIZE + WORD_SIZE]

@@ -72,7 +72,7 @@ def encode_on_complete(subscriber: int) -> bytes:
 
 def next_header(subscriber: int, length: int) -> bytes:
     """Return the bytes in front of an element of `length` bytes, in a stream without a fixed size."""
-    # There is no such function for streams of fixed size: the session sends their elements packed, or in parts.
+    # Streams of fixed size need no such function: the session sends their elements packed, or in parts.
     return _ON_NEXT + encode_varint(subscriber) + encode_varint(length)
 
 

@@ -121,7 +121,7 @@ class OnError:
     """The stream failed. Before onSubscribe: the stream was refused."""
 
     subscriber: int
-    error: str  # a text for people; there are no error codes in version 0
+    error: str  # a text for people; version 0 has no error codes
 
 
 @attrs.frozen(kw_only=True)
