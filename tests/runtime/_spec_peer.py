@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import trio
 
-from tests.protocols.rsio import _spec as spec
-from tests.protocols.rsio._spec import Message
+from tests.protocols.rsio import _reference_codec as spec
+from tests.protocols.rsio._reference_codec import Message
 
 
 class SpecPeer:
@@ -24,13 +24,13 @@ class SpecPeer:
             size = 0
             match message:
                 case ("subscribe", _, stream_id, _):
-                    self.decoder.subscribed(stream_id)
+                    self.decoder.on_subscribe_sent(stream_id)
                 case ("onSubscribe", stream_id, element_size):
                     self.sizes[stream_id] = element_size
                 case ("onNext" | "onNextPacked", stream_id, _):
                     size = self.sizes[stream_id]
                 case ("onComplete" | "onError", stream_id, *_):
-                    self.decoder.ended(stream_id)
+                    self.decoder.on_end_sent(stream_id)
             data += spec.encode(message, size)
         await self._stream.send_all(data)
 

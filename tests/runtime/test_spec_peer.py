@@ -7,7 +7,7 @@ import trio
 
 from penstock.api import PublicError, PublisherFailed, Rejected
 from penstock.runtime import Service, connect, serve
-from tests.protocols.rsio import _spec as spec
+from tests.protocols.rsio import _reference_codec as spec
 from tests.runtime._spec_peer import PendingAnswer, SpecPeer, SpecServer, call
 
 LOCAL = "tcp://127.0.0.1:0"

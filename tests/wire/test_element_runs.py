@@ -1,4 +1,4 @@
-"""Runs of elements with one header: found whole, and looked for in proportion to what is found."""
+"""Runs of elements with equal headers: complete, and at a cost in proportion to their length."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.protocols import reactivesocket, rsio
-from penstock.wire import _element_runs as _runs
+from penstock.wire import _element_runs as module
 from penstock.wire._element_runs import deliver_run, run_length
 
 
 @given(st.lists(st.sampled_from([b"AAx", b"AAy", b"ABx", b"BAx"]), min_size=1, max_size=200), st.binary(max_size=2))
-def test_a_run_is_as_long_as_headers_are_the_same(elements: list[bytes], rest: bytes) -> None:
-    """Whatever stands between the headers, and whatever follows that is not whole."""
+def test_a_run_ends_at_the_first_different_header(elements: list[bytes], rest: bytes) -> None:
+    """The bytes between the headers do not matter, and an incomplete element at the end is not part of the run."""
     expected = 1
     while expected < len(elements) and elements[expected][:2] == elements[0][:2]:
         expected += 1
@@ -21,41 +21,41 @@ def test_a_run_is_as_long_as_headers_are_the_same(elements: list[bytes], rest: b
 
 
 @pytest.fixture
-def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many elements were looked at, each time that somebody looked for a run."""
+def windows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of elements that were examined, for each call of `_equal_headers`."""
     windows: list[int] = []
-    look = _runs._same
-    monkeypatch.setattr(_runs, "_same", lambda *given: windows.append(given[-1]) or look(*given))
+    examine = module._equal_headers
+    monkeypatch.setattr(module, "_equal_headers", lambda *given: windows.append(given[-1]) or examine(*given))
     return windows
 
 
 @pytest.mark.parametrize("pattern", ["12", "112", "1122", "11112", "1111111122222222"])
-def test_short_runs_cost_no_more_than_their_elements(pattern: str, looked_at: list[int]) -> None:
-    """A peer that mixes streams so that runs begin and end all the time does not make the decoder look at a chunk again and again."""
-    heard = rsio.MessageList()
-    decoder = rsio.RsioDecoder(heard, heard.streams)
+def test_short_runs_of_rsio_examine_at_most_four_elements_for_each_element(pattern: str, windows: list[int]) -> None:
+    """A peer that mixes streams so that runs are short does not make the decoder examine a chunk again and again."""
+    collected = rsio.MessageList()
+    decoder = rsio.RsioDecoder(collected, collected.streams)
     for stream in (1, 2):
         decoder.feed(rsio.encode(rsio.OnSubscribe(subscriber=stream)))
-    began = len(heard.messages)
+    before = len(collected.messages)
     elements = [rsio.encode(rsio.OnNext(subscriber=int(each), element=b"")) for each in pattern] * 1000
     decoder.feed(b"".join(elements))
-    assert len(heard.messages) - began == len(elements)
-    assert sum(looked_at) <= 4 * len(elements)
+    assert len(collected.messages) - before == len(elements)
+    assert sum(windows) <= 4 * len(elements)
 
 
 @pytest.mark.parametrize("pattern", ["1122", "112", "11122", "1111122222", "11112"])
-def test_short_runs_of_reactivesocket_cost_no_more_than_their_frames(pattern: str, looked_at: list[int]) -> None:
-    """The same where it is frames that a peer mixes."""
-    one, other = Taker(), Taker()
+def test_short_runs_of_reactivesocket_examine_at_most_four_elements_for_each_element(pattern: str, windows: list[int]) -> None:
+    """The same bound for frames."""
+    one, other = CollectingStream(), CollectingStream()
     decoder = reactivesocket.ReactiveSocketDecoder(reactivesocket.FrameList(), {1: one, 2: other})
     frames = [reactivesocket.encode(reactivesocket.Response(stream_id=int(each))) for each in pattern] * 1000
     decoder.feed(b"".join(frames))
     assert len(one.elements + other.elements) == len(frames)
-    assert sum(looked_at) <= 4 * len(frames)
+    assert sum(windows) <= 4 * len(frames)
 
 
-class Taker:
-    """Takes elements, and notes what came together."""
+class CollectingStream:
+    """Collects elements, and the lengths of the runs."""
 
     takes_whole = True
 
@@ -72,11 +72,11 @@ class Taker:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 1000])
-def test_a_run_is_cut_out_together(count: int) -> None:
-    """Without what stands before it, behind it, and in front of each; a single element is no run."""
-    taker = Taker()
+def test_a_run_is_delivered_with_one_call(count: int) -> None:
+    """Without the headers, and without the bytes before and behind the run. A single element is delivered with `receive_element`."""
+    stream = CollectingStream()
     elements = [number.to_bytes(2) for number in range(count)]
     data = b"before" + b"".join(b"head" + element for element in elements) + b"tail12"
-    assert deliver_run(data, len(b"before"), 4, 6, taker) == len(data) - len(b"tail12")
-    assert taker.elements == elements
-    assert taker.runs == ([count] if count > 1 else [])
+    assert deliver_run(data, len(b"before"), 4, 6, stream) == len(data) - len(b"tail12")
+    assert stream.elements == elements
+    assert stream.runs == ([count] if count > 1 else [])

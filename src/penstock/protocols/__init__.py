@@ -1,7 +1,7 @@
 """The protocols that penstock ships, one folder each: ``rsio`` and ``reactivesocket``. A third protocol is a third folder, or a plugin.
 
-May import `penstock.session`, `penstock.wire`, `penstock.plugins` and `penstock.api`. They are offered through the hook
-``penstock_dialects``, as a dialect of anybody else is.
+May import `penstock.session`, `penstock.wire`, `penstock.plugins` and `penstock.api`. The hook ``penstock_dialects`` offers them, as it
+offers the dialects of plugins.
 """
 
 from penstock.protocols import reactivesocket, rsio

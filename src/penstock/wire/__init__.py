@@ -1,4 +1,4 @@
-"""What the decoders of all protocols share: a buffer of received bytes, and the cutting of neighbouring elements with one header.
+"""The shared part of all decoders: a buffer of received bytes, and the delivery of neighbouring elements with equal headers.
 
 No I/O, no clock, no random numbers. May import `penstock.api` only. The codec of each protocol is in its folder of `penstock.protocols`.
 """

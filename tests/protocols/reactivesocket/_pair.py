@@ -1,4 +1,4 @@
-"""Two sessions that speak ReactiveSocket over a fake wire, and a raw peer that says frames."""
+"""Two sessions that speak ReactiveSocket over a fake wire, and a peer that sends raw frames."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from tests.session._pair import LIMITS, Owner, Reader, Script
 
 
 class RsOwner(Owner):
-    """Serves `publishers` by the data of a request, and lets everybody in unless it `waits`."""
+    """Serves `publishers` by the data of a request, and admits every client unless `waits` is set."""
 
     def __init__(self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), setup: bytes = b"") -> None:
         super().__init__(role, limits)
@@ -47,7 +47,7 @@ class RsPair:
                     other.session.receive(data[start : start + cut], 0.0)
 
     def ask(self, model: Model, data: bytes = b"s", demand: int = 5, **script: Any) -> tuple[Script, Reader]:
-        """Ask the server, which has a publisher for it."""
+        """Send a request to the server, which has a publisher for it."""
         source = self.server.publishers[f"{model.name} {data.decode()}"] = Script(**script)
         reader = Reader(demand)
         self.client.session.subscribe(Request(model, data), reader)
@@ -56,7 +56,7 @@ class RsPair:
 
 
 class RawSocket:
-    """One real session, and a peer that is only frames."""
+    """One real session, and a peer that sends raw frames."""
 
     def __init__(self, role: Role = Role.SERVER, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
         self.owner = RsOwner(role, limits, extensions)
@@ -75,20 +75,20 @@ class RawSocket:
             self.session.receive(each if isinstance(each, bytes) else wire.encode(each), 0.0)
 
     def hear(self) -> list[wire.Frame]:
-        """Return what the session has said since the last time."""
+        """Return the frames that the session has sent since the last call."""
         self.heard.frames.clear()
         while data := bytes(self.session.take()):
             self._decoder.feed(data)
         return list(self.heard.frames)
 
     def ask(self, model: Model = Model.STREAM, demand: int = 5, subscriber: Subscriber[Any] | None = None) -> Reader:
-        """Let the session ask this peer; its first stream has id 1."""
+        """Let the session send a request to this peer; its first stream has id 1."""
         reader = Reader(demand)
         self.session.subscribe(Request(model, b"s"), subscriber or reader)
         self.hear()
         return reader
 
     def serve(self, name: str = "STREAM s", **script: Any) -> Script:
-        """Let the session have a publisher."""
+        """Give the session a publisher."""
         source = self.owner.publishers[name] = Script(**script)
         return source

@@ -1,4 +1,4 @@
-"""ReactiveSocket as a dialect: how it says what the session core has to say, and two sessions that speak it."""
+"""The dialect of ReactiveSocket: the frames that it sends for the session, and two sessions that speak it."""
 
 import pytest
 
@@ -13,10 +13,10 @@ from tests.session._pair import Reader, limited
 
 @pytest.mark.parametrize("cut", [1, 7, 1 << 30])
 def test_a_stream_flows_by_demand_and_ends(cut: int) -> None:
-    """However what is said is cut."""
+    """For chunks of any size."""
     pair = RsPair()
     source, reader = pair.ask(Model.STREAM, demand=2)
-    assert source.demand == 1  # until it is known how large they are
+    assert source.demand == 1  # one, until the size of an element is known
     source.emit(b"one", b"two")
     pair.settle(cut=cut)
     assert reader.elements == [b"one", b"two"]
@@ -32,8 +32,8 @@ def test_a_stream_flows_by_demand_and_ends(cut: int) -> None:
     assert not pair.server.session.streams.serving
 
 
-def test_both_sides_ask_over_one_connection_with_ids_of_their_own() -> None:
-    """The client's are odd and the server's even."""
+def test_both_sides_send_requests_over_one_connection_with_their_own_ids() -> None:
+    """The ids of the client are odd, those of the server even."""
     pair = RsPair()
     source, reader = pair.ask(Model.STREAM)
     theirs = pair.client.publishers["STREAM s"] = type(source)()
@@ -48,7 +48,7 @@ def test_both_sides_ask_over_one_connection_with_ids_of_their_own() -> None:
 
 
 def test_one_value_and_the_end_go_in_one_frame() -> None:
-    """The request carries its demand in itself, and the answer its end."""
+    """The request needs no demand, and the response contains the end."""
     raw = RawSocket().greet()
     source = raw.serve("RESPONSE s")
     raw.say(wire.RequestResponse(stream_id=1, data=b"s"))
@@ -59,8 +59,8 @@ def test_one_value_and_the_end_go_in_one_frame() -> None:
     assert not raw.session.streams.serving
 
 
-def test_a_large_value_ends_with_its_last_fragment() -> None:
-    """And only with that. (Nobody else waits for a turn, so a fragment is four parts.)"""
+def test_a_large_value_completes_with_its_last_part() -> None:
+    """Only the last part has E and C. No other stream sends, so each part has four times `split_outbound_at`."""
     raw = RawSocket(limits=limited(split_outbound_at=4)).greet()
     source = raw.serve("RESPONSE s")
     raw.say(wire.RequestResponse(stream_id=1, data=b"s"))
@@ -71,8 +71,8 @@ def test_a_large_value_ends_with_its_last_fragment() -> None:
     assert b"".join(data for *_, data in said) == b"0" * 36
 
 
-def test_a_request_without_a_value_to_answer_with_fails() -> None:
-    """An empty answer would be a value."""
+def test_a_request_for_one_value_fails_if_the_publisher_has_none() -> None:
+    """An empty response would be a value."""
     pair = RsPair()
     source, reader = pair.ask(Model.RESPONSE, demand=1)
     source.complete()
@@ -82,8 +82,8 @@ def test_a_request_without_a_value_to_answer_with_fails() -> None:
     assert "nothing to answer with" in str(end)
 
 
-def test_a_subscription_has_no_good_end() -> None:
-    """When its publisher ends, its subscriber is told of an error."""
+def test_a_subscription_that_completes_ends_with_an_error() -> None:
+    """The subscriber gets the error "subscription terminated"."""
     pair = RsPair()
     source, reader = pair.ask(Model.SUBSCRIPTION)
     source.emit(b"one")
@@ -95,8 +95,8 @@ def test_a_subscription_has_no_good_end() -> None:
     assert str(end) == "subscription terminated"
 
 
-def test_requests_for_one_value_that_are_answered_are_no_churn() -> None:
-    """However many; those that are cancelled or refused are."""
+def test_answered_requests_for_one_value_do_not_count_as_churn() -> None:
+    """20 answered requests are fine with a burst of 1. Cancelled and refused requests count."""
     raw = RawSocket(limits=limited(churn_burst=1, churn_rate=1e-9)).greet()
     for number in range(1, 21):
         source = raw.serve("RESPONSE s")
@@ -110,8 +110,8 @@ def test_requests_for_one_value_that_are_answered_are_no_churn() -> None:
     assert [each.data for each in raw.hear() if isinstance(each, wire.Error) and not each.stream_id] == [b"limit:churn"]
 
 
-def test_what_needs_no_answer_arrives_and_leaves_nothing() -> None:
-    """No stream on either side."""
+def test_fire_and_forget_opens_no_stream() -> None:
+    """On neither side."""
     pair = RsPair()
     pair.client.session.fire(Request(Model.FIRE_AND_FORGET, b"shot"))
     pair.settle()
@@ -120,16 +120,16 @@ def test_what_needs_no_answer_arrives_and_leaves_nothing() -> None:
     assert not pair.client.session.streams.opened
 
 
-def test_what_needs_no_answer_cannot_be_said_after_the_end() -> None:
-    """The reason is raised."""
+def test_fire_and_forget_after_the_end_raises() -> None:
+    """The exception is the reason of the end."""
     pair = RsPair()
     pair.client.session.close("done")
     with pytest.raises(ConnectionLost):
         pair.client.session.fire(Request(Model.FIRE_AND_FORGET, b"shot"))
 
 
-def test_fixed_sizes_are_not_told_and_every_element_has_its_frame() -> None:
-    """What a publisher gives in one piece is taken apart."""
+def test_each_element_of_fixed_size_has_its_own_frame() -> None:
+    """The protocol has neither element sizes nor packed elements, so elements from one buffer are separated."""
     raw = RawSocket(limits=limited(split_outbound_at=16)).greet()
     source = raw.serve(element_size=4)
     raw.say(wire.RequestStream(stream_id=1, demand=2, data=b"s"))
@@ -137,8 +137,8 @@ def test_fixed_sizes_are_not_told_and_every_element_has_its_frame() -> None:
     assert [each.data for each in raw.hear() if isinstance(each, wire.Response)] == [b"aaaa", b"bbbb"]
 
 
-def test_elements_of_a_fixed_size_that_are_large_are_split() -> None:
-    """As any others."""
+def test_large_elements_of_fixed_size_are_split() -> None:
+    """Like other large elements."""
     raw = RawSocket(limits=limited(split_outbound_at=3)).greet()
     source = raw.serve(element_size=4)
     raw.say(wire.RequestStream(stream_id=1, demand=2, data=b"s"))
@@ -147,8 +147,8 @@ def test_elements_of_a_fixed_size_that_are_large_are_split() -> None:
     assert said == [(True, False, b"aaa"), (False, True, b"a"), (True, False, b"bbb"), (False, True, b"b")]
 
 
-def test_a_cancel_frees_the_id_at_once_on_both_sides() -> None:
-    """What still arrives is told by its id, which is never used again."""
+def test_a_cancel_removes_the_stream_at_once_on_both_sides() -> None:
+    """Late frames are recognised by their id, which is never used again."""
     pair = RsPair()
     source, reader = pair.ask(Model.STREAM)
     source.emit(b"late")
@@ -161,8 +161,8 @@ def test_a_cancel_frees_the_id_at_once_on_both_sides() -> None:
     assert pair.client.session.state is ConnectionState.OPEN
 
 
-def test_errors_cross_as_text_that_decides_nothing() -> None:
-    """A refusal and a failure are the same frame: the text may be a publisher's own words."""
+def test_the_text_of_an_error_does_not_make_it_a_refusal() -> None:
+    """A refusal and a failure are the same frame, and a publisher may choose the same text."""
     pair = RsPair()
     source, reader = pair.ask(Model.STREAM)
     source.fail(PublicError("out of stock"))
@@ -175,8 +175,8 @@ def test_errors_cross_as_text_that_decides_nothing() -> None:
     assert str(refusal).startswith("no such publisher (penstock says this if ")
 
 
-def test_a_client_is_accepted_when_it_is_answered_or_after_a_silence() -> None:
-    """The protocol has no word for it."""
+def test_a_client_is_accepted_with_the_first_answer_or_after_the_handshake_timeout() -> None:
+    """The protocol has no frame that accepts a SETUP."""
     pair = RsPair()
     pair.settle()
     assert not pair.client.is_open
@@ -191,13 +191,13 @@ def test_a_client_is_accepted_when_it_is_answered_or_after_a_silence() -> None:
     assert silent.client.session.state is ConnectionState.OPEN
 
 
-def test_a_refused_client_is_told_in_everything_it_asked_for() -> None:
-    """The client cannot know whether a silent server had accepted it before: what it asked for may have been done."""
+def test_each_request_of_a_refused_client_ends_with_the_refusal() -> None:
+    """The server may have accepted the client before, without a frame that says so: it may have acted on the requests."""
     pair = RsPair()
     pair.server.waits = True
     _, reader = pair.ask(Model.STREAM)
     assert pair.server.introductions == [b"me"]
-    assert pair.server.served == []  # it waits for the verdict
+    assert pair.server.served == []  # the request waits until the SETUP is examined
     pair.server.session.close("not you")
     pair.settle()
     (end,), (over,) = reader.ends, pair.client.ended
@@ -207,8 +207,8 @@ def test_a_refused_client_is_told_in_everything_it_asked_for() -> None:
     assert (type(over), str(over)) == (type(end), str(end))
 
 
-def test_what_waits_for_a_verdict_goes_on_after_it() -> None:
-    """In order, and nothing of it is lost."""
+def test_a_request_that_waits_for_the_examination_is_served_after_it() -> None:
+    """It is decoded with the next call of `receive`, even without new data."""
     pair = RsPair()
     pair.server.waits = True
     source, _ = pair.ask(Model.STREAM)
@@ -218,8 +218,8 @@ def test_what_waits_for_a_verdict_goes_on_after_it() -> None:
     assert source.demand == 1
 
 
-def test_a_verdict_that_takes_too_long_ends_the_connection() -> None:
-    """As a handshake that takes too long does."""
+def test_an_examination_that_takes_too_long_ends_the_connection() -> None:
+    """After `handshake_timeout`, with the reason `limit:handshake`."""
     raw = RawSocket()
     raw.owner.waits = True
     raw.say(wire.Setup())
@@ -227,8 +227,8 @@ def test_a_verdict_that_takes_too_long_ends_the_connection() -> None:
     assert raw.hear() == [wire.Error(stream_id=0, data=b"limit:handshake")]
 
 
-def test_a_goodbye_with_a_reason_is_an_error_of_the_connection_and_one_without_is_nothing() -> None:
-    """It has no answer but the end of the transport."""
+def test_a_goodbye_with_a_reason_is_an_error_on_stream_0() -> None:
+    """Without a reason nothing is sent. No answer is expected but the end of the transport."""
     raw = RawSocket().greet()
     raw.session.close("drain")
     assert raw.hear() == [wire.Error(stream_id=0, data=b"drain")]
@@ -239,8 +239,8 @@ def test_a_goodbye_with_a_reason_is_an_error_of_the_connection_and_one_without_i
 
 
 @pytest.mark.parametrize("reason", ["", "drain"])
-def test_what_has_no_answer_is_over_once_it_is_said(reason: str) -> None:
-    """Nobody waits for a time-out because a goodbye was not answered, where none ever is; but what was said before it goes out first."""
+def test_the_session_is_over_as_soon_as_its_last_bytes_are_taken(reason: str) -> None:
+    """It does not wait for an answer to the goodbye. Before the bytes are taken it is still leaving."""
     raw = RawSocket().greet()
     raw.session.channel.send(b"said before")
     raw.session.close(reason)
@@ -251,8 +251,8 @@ def test_what_has_no_answer_is_over_once_it_is_said(reason: str) -> None:
     assert raw.session.state.is_over
 
 
-def test_a_client_that_leaves_before_it_was_accepted_hears_a_refusal() -> None:
-    """It waits as long as for an answer to a goodbye, and no longer."""
+def test_a_client_that_leaves_before_it_is_accepted_waits_for_a_refusal() -> None:
+    """For `goodbye_timeout`."""
     raw = RawSocket(Role.CLIENT)
     raw.hear()
     raw.session.close("")
@@ -262,16 +262,16 @@ def test_a_client_that_leaves_before_it_was_accepted_hears_a_refusal() -> None:
     assert raw.session.state.is_over
 
 
-def test_demand_without_bound_crosses_as_it_is() -> None:
-    """2^63-1."""
+def test_demand_without_bound_is_sent_as_2_63_minus_1() -> None:
+    """The largest demand of a frame means the same."""
     raw = RawSocket(Role.CLIENT)
     raw.hear()
     raw.session.subscribe(Request(Model.STREAM, b"s"), Reader(UNBOUNDED))
     assert raw.hear() == [wire.RequestStream(stream_id=1, demand=UNBOUNDED, data=b"s")]
 
 
-def test_extensions_are_off_until_both_sides_have_shown_theirs() -> None:
-    """In frames that a peer without them ignores."""
+def test_an_extension_is_active_when_both_sides_have_announced_it() -> None:
+    """With frames that a peer without it ignores."""
     both = RsPair(extensions=[Keepalive()], theirs=[Keepalive()])
     both.settle()
     both.client.session.admit()
@@ -284,8 +284,8 @@ def test_extensions_are_off_until_both_sides_have_shown_theirs() -> None:
     assert alone.server.session.state is ConnectionState.OPEN
 
 
-def test_a_silent_peer_that_has_keepalive_is_asked_and_answers() -> None:
-    """A ping comes back, and counts as a sign of life."""
+def test_a_silent_peer_with_keepalive_answers_a_ping() -> None:
+    """The pong has the body of the ping."""
     pair = RsPair(extensions=[Keepalive()], theirs=[Keepalive()])
     pair.settle()
     limits = Limits()
@@ -298,8 +298,8 @@ def test_a_silent_peer_that_has_keepalive_is_asked_and_answers() -> None:
     assert pong[-8:] == ping[-8:]
 
 
-def test_frames_are_cut_apart_for_a_transport_that_delimits_them() -> None:
-    """Without their lengths."""
+def test_split_returns_each_frame_without_its_length() -> None:
+    """As a transport that delivers messages needs them."""
     raw = RawSocket().greet()
     dialect = ReactiveSocketDialect(raw.session, DialectSettings(framed=True))
     said = [wire.Cancel(stream_id=1), wire.RequestN(stream_id=3, demand=2), wire.Setup(data=b"x")]

@@ -1,47 +1,47 @@
-"""The encoder: the golden bytes, with and without the length, and refusals of what does not fit or may not be sent."""
+"""The encoder: the golden bytes, with and without the length, and the numbers that it refuses."""
 
 import pytest
 
 from penstock.api import UsageError
 from penstock.protocols import reactivesocket as rs
-from tests.protocols.reactivesocket._vectors import FRAMED, OTHER_VERSION, VECTORS
+from tests.protocols.reactivesocket._golden_bytes import FRAMED, GOLDEN, OTHER_VERSION
 
 
-@pytest.mark.parametrize(("frame", "text"), VECTORS.values(), ids=VECTORS)
+@pytest.mark.parametrize(("frame", "text"), GOLDEN.values(), ids=GOLDEN)
 def test_each_frame_has_its_golden_bytes(frame: rs.Frame, text: str) -> None:
     """Byte for byte."""
     assert rs.encode(frame).hex() == text
 
 
-@pytest.mark.parametrize(("frame", "text"), [*VECTORS.values(), (FRAMED[0], "00000014" + FRAMED[1])], ids=[*VECTORS, "framed"])
-def test_where_the_transport_frames_the_length_is_left_out(frame: rs.Frame, text: str) -> None:
-    """And nothing else is different."""
+@pytest.mark.parametrize(("frame", "text"), [*GOLDEN.values(), (FRAMED[0], "00000014" + FRAMED[1])], ids=[*GOLDEN, "framed"])
+def test_framed_leaves_the_length_out(frame: rs.Frame, text: str) -> None:
+    """The other bytes are the same."""
     assert rs.encode(frame, framed=True).hex() == text[8:]
 
 
-def test_a_setup_may_say_another_version() -> None:
-    """To try out what a peer makes of it."""
+def test_a_setup_may_have_another_version() -> None:
+    """Tools use it to test a peer."""
     frame, text = OTHER_VERSION
     assert rs.encode(frame).hex() == text
 
 
 def test_a_response_without_its_length_has_its_golden_bytes() -> None:
-    """As a WebSocket carries it."""
+    """A WebSocket carries frames in this form."""
     frame, text = FRAMED
     assert rs.encode(frame, framed=True).hex() == text
 
 
 @pytest.mark.parametrize("framed", [False, True])
-def test_the_header_of_a_response_stands_before_its_data(framed: bool) -> None:
-    """So that an element need not be copied to be sent; whole is what it is unless flags are given."""
+def test_response_header_and_data_are_the_encoded_response(framed: bool) -> None:
+    """An element need not be copied to be sent. Without flags it is whole."""
     whole = rs.response_header(5, 4, framed=framed)
     assert whole + b"item" == rs.encode(rs.Response(stream_id=5, data=b"item"), framed=framed)
     last = rs.response_header(5, 1, rs.END | rs.COMPLETE, framed=framed)
     assert last + b"c" == rs.encode(rs.Response(stream_id=5, begin=False, complete=True, data=b"c"), framed=framed)
 
 
-def test_an_answer_can_name_any_stream_that_the_peer_may_have_opened() -> None:
-    """Ids are unsigned: the peer's may be larger than those that are given out here."""
+def test_an_answer_can_have_any_id_that_a_peer_may_choose() -> None:
+    """Ids have no sign: those of the peer may be above 2^63, though penstock chooses smaller ones."""
     assert rs.encode(rs.Error(stream_id=2**64 - 1))[8:] == b"\xff" * 8
 
 
@@ -64,14 +64,14 @@ def test_an_answer_can_name_any_stream_that_the_peer_may_have_opened() -> None:
         ("garbage", "no frame"),
     ],
 )
-def test_what_does_not_fit_or_may_not_be_sent_is_refused(frame: rs.Frame, says: str) -> None:
-    """The message says what was given, or how large it was."""
+def test_a_number_that_does_not_fit_or_must_not_be_sent_is_refused(frame: rs.Frame, says: str) -> None:
+    """The text contains the number, or its size."""
     with pytest.raises(UsageError, match=says):
         rs.encode(frame)
 
 
 def test_a_length_that_would_need_the_reserved_bit_is_refused() -> None:
-    """2^31-1 with the header; the header alone is made, so that no such element is needed to ask."""
+    """The largest length is 2^31-1, with the header. `response_header` needs no element of that size."""
     assert rs.response_header(1, 2**31 - 17)[:4] == b"\x7f\xff\xff\xff"
     with pytest.raises(UsageError, match="2147483648 bytes"):
         rs.response_header(1, 2**31 - 16)

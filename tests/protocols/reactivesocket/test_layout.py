@@ -1,4 +1,4 @@
-"""The numbers of ReactiveSocket version 0: what they are, and what they may never be."""
+"""The numbers of ReactiveSocket version 0, and the values that they must not have."""
 
 from penstock.protocols.reactivesocket import _layout as layout
 
@@ -10,7 +10,7 @@ def test_the_header_is_16_bytes_or_12_without_its_length() -> None:
 
 
 def test_each_type_of_frame_has_its_number() -> None:
-    """As the draft's table has them; 0 is reserved."""
+    """The numbers are those of the table in the draft; 0 is reserved."""
     assert {kind.name: kind.value for kind in layout.FrameType} == {
         "SETUP": 0x01,
         "REQUEST_RESPONSE": 0x11,
@@ -26,19 +26,19 @@ def test_each_type_of_frame_has_its_number() -> None:
 
 
 def test_each_type_of_frame_has_its_fixed_part() -> None:
-    """None was forgotten: a decoder takes a type that is missing here for unknown."""
+    """A decoder takes a type that is missing in `SHORTEST_BODY` for an unknown type."""
     assert set(layout.SHORTEST_BODY) == set(layout.FrameType)
 
 
 def test_flags_share_no_bit() -> None:
-    """Whole is begin and end."""
+    """`WHOLE` is B and E."""
     flags = [layout.IGNORE, layout.BEGIN, layout.END, layout.COMPLETE]
     assert sum(flags) == 0xF0
     assert layout.WHOLE == 0x60
 
 
-def test_a_whole_response_is_known_by_its_word() -> None:
-    """Version 0, begin and end or neither, no complete; the ignore bit and the reserved ones say nothing."""
+def test_whole_responses_are_all_words_of_a_whole_element() -> None:
+    """Version 0, B and E or neither, not C. The ignore bit and the reserved bits do not matter."""
     expected = {flags << 16 | 0x20 for flags in range(0x100) if flags & 0x70 in (0x60, 0x00)}
     assert expected == layout.WHOLE_RESPONSES
     assert len(expected) == 64

@@ -1,4 +1,4 @@
-"""What a ReactiveSocket peer says, judged: what is out of place is ignored, and only what cannot be understood ends the connection."""
+"""Received frames: a frame out of place is ignored, and a frame that cannot be decoded ends the connection."""
 
 import pytest
 
@@ -29,8 +29,8 @@ FATAL: dict[str, tuple[wire.Frame | bytes, str]] = {
 
 
 @pytest.mark.parametrize(("said", "reason"), FATAL.values(), ids=FATAL)
-def test_what_cannot_be_understood_ends_the_connection(said: wire.Frame | bytes, reason: str) -> None:
-    """With an error of the connection that gives the reason."""
+def test_a_frame_that_cannot_be_decoded_ends_the_connection(said: wire.Frame | bytes, reason: str) -> None:
+    """With an ERROR on stream 0 that has the reason."""
     raw = RawSocket().greet()
     raw.say(said)
     assert refused(raw) == reason
@@ -50,15 +50,15 @@ BEFORE: dict[str, wire.Frame | bytes] = {
 
 
 @pytest.mark.parametrize("said", BEFORE.values(), ids=BEFORE)
-def test_nothing_comes_before_the_setup(said: wire.Frame | bytes) -> None:
-    """Whatever else is first ends the connection."""
+def test_a_frame_before_the_setup_ends_the_connection(said: wire.Frame | bytes) -> None:
+    """Any frame but a SETUP on stream 0."""
     raw = RawSocket()
     raw.say(said)
     assert refused(raw) == "protocol:setup"
 
 
 def test_a_setup_of_another_version_is_refused() -> None:
-    """The reason says which version is spoken here."""
+    """The reason names the version of this side."""
     raw = RawSocket()
     raw.say(wire.Setup(version=1))
     assert refused(raw) == "version 0"
@@ -78,8 +78,8 @@ IGNORED: dict[str, wire.Frame | bytes] = {
 
 
 @pytest.mark.parametrize("said", IGNORED.values(), ids=IGNORED)
-def test_what_is_out_of_place_is_ignored_for_a_glitch(said: wire.Frame | bytes) -> None:
-    """The streams go on; a flood of it ends the connection."""
+def test_a_frame_out_of_place_is_ignored_and_counted(said: wire.Frame | bytes) -> None:
+    """The streams continue. A flood of such frames ends the connection."""
     raw = RawSocket(limits=limited(glitch_burst=3, glitch_rate=1e-6)).greet()
     source = raw.serve()
     raw.serve("RESPONSE s")
@@ -92,8 +92,8 @@ def test_what_is_out_of_place_is_ignored_for_a_glitch(said: wire.Frame | bytes) 
     assert refused(raw) == "limit:glitches"
 
 
-def test_an_unknown_extension_that_may_be_ignored_is_counted_as_a_message_that_costs_us_work() -> None:
-    """So it cannot be sent without end."""
+def test_an_unknown_extension_with_the_ignore_flag_counts_as_a_control_message() -> None:
+    """More of them than the limit end the connection."""
     raw = RawSocket(limits=limited(control_burst=2, control_rate=1e-6)).greet()
     said = wire.Ext(stream_id=0, ignore=True, ext_type=9, data=b"")
     raw.say(said, said)
@@ -104,7 +104,7 @@ def test_an_unknown_extension_that_may_be_ignored_is_counted_as_a_message_that_c
 
 @pytest.mark.parametrize("demand", [0, 1 << 63], ids=["zero", "bit-63"])
 def test_illegal_demand_ends_its_stream(demand: int) -> None:
-    """With an error on its id; the connection goes on."""
+    """With an ERROR on its id. The connection continues."""
     raw = RawSocket().greet()
     source = raw.serve()
     raw.say(REQUEST)
@@ -115,8 +115,8 @@ def test_illegal_demand_ends_its_stream(demand: int) -> None:
     assert raw.session.state is OPEN
 
 
-def test_illegal_initial_demand_is_refused_and_none_at_all_is_a_pause() -> None:
-    """A stream may begin without demand."""
+def test_illegal_initial_demand_is_refused_and_zero_is_legal() -> None:
+    """A stream with an initial demand of 0 waits for REQUEST_N."""
     raw = RawSocket().greet()
     source = raw.serve()
     raw.say(bytes.fromhex("00000019 00000013 0000000000000001 8000000000000000".replace(" ", "")) + b"s")
@@ -128,8 +128,8 @@ def test_illegal_initial_demand_is_refused_and_none_at_all_is_a_pause() -> None:
     assert raw.hear() == []
 
 
-def test_too_many_requests_at_a_time_are_refused() -> None:
-    """Each on its own id."""
+def test_requests_above_max_subscriptions_are_refused() -> None:
+    """With an ERROR on the id of each. Fire and forget is dropped."""
     raw = RawSocket(limits=limited(max_subscriptions=1)).greet()
     raw.serve()
     raw.say(REQUEST, wire.RequestStream(stream_id=3, demand=3, data=b"s"), wire.RequestFnf(stream_id=5, data=b"shot"))
@@ -165,8 +165,8 @@ RESPONSES: dict[str, tuple[Model, list[wire.Frame], list[bytes], bool]] = {
 
 
 @pytest.mark.parametrize(("model", "said", "elements", "ends"), RESPONSES.values(), ids=RESPONSES)
-def test_responses_are_read_as_they_are_meant(model: Model, said: list[wire.Frame], elements: list[bytes], ends: bool) -> None:  # a column
-    """Each shape of a stream, and how it ends."""
+def test_responses_are_read_in_every_shape(model: Model, said: list[wire.Frame], elements: list[bytes], ends: bool) -> None:  # a column
+    """Whole elements, parts, ends, and elements with the end."""
     raw, reader = asking(model)
     raw.say(*said)
     assert reader.elements == elements
@@ -187,7 +187,7 @@ FAULTS: dict[str, tuple[int, list[wire.Frame], str]] = {
 
 @pytest.mark.parametrize(("demand", "said", "words"), FAULTS.values(), ids=FAULTS)
 def test_a_stream_that_breaks_its_contract_ends_alone(demand: int, said: list[wire.Frame], words: str) -> None:
-    """It is cancelled there, and fails here; the connection goes on."""
+    """The peer gets a CANCEL, the subscriber a ProtocolError. The connection continues."""
     raw = RawSocket(Role.CLIENT, limits=limited(max_element=100))
     reader = raw.ask(Model.STREAM, demand)
     raw.say(*said)
@@ -199,8 +199,8 @@ def test_a_stream_that_breaks_its_contract_ends_alone(demand: int, said: list[wi
     assert not raw.session.streams.opened
 
 
-def test_a_cancel_in_the_middle_of_fragments_drops_them() -> None:
-    """Those that are still on their way are ignored."""
+def test_a_cancel_drops_the_parts_of_an_unfinished_element() -> None:
+    """Parts that are still on their way are ignored."""
     raw, reader = asking()
     raw.say(part(b"a", begin=True))
     reader.cancel()
@@ -210,8 +210,8 @@ def test_a_cancel_in_the_middle_of_fragments_drops_them() -> None:
     assert raw.session.state is OPEN
 
 
-def test_a_second_value_of_a_request_for_one_is_nothing_and_costs_nothing() -> None:
-    """There are peers that send the value, and then a bare end: for each request."""
+def test_a_bare_end_behind_the_value_of_a_request_is_not_counted() -> None:
+    """There are peers that send the value and then a bare end, for each request for one value."""
     raw = RawSocket(Role.CLIENT, limits=limited(glitch_burst=2, glitch_rate=1e-6))
     for number in range(20):
         reader = raw.ask(Model.RESPONSE, 1)
@@ -221,8 +221,8 @@ def test_a_second_value_of_a_request_for_one_is_nothing_and_costs_nothing() -> N
     assert raw.session.state is OPEN
 
 
-def test_a_bare_end_that_no_value_has_earned_is_a_glitch() -> None:
-    """One for each value that came without the end, and no more."""
+def test_more_bare_ends_than_values_are_counted() -> None:
+    """One bare end for each value without C is free."""
     raw = RawSocket(Role.CLIENT, limits=limited(glitch_burst=2, glitch_rate=1e-6))
     raw.ask(Model.RESPONSE, 1)
     end = wire.Response(stream_id=1, complete=True, data=b"")
@@ -233,8 +233,8 @@ def test_a_bare_end_that_no_value_has_earned_is_a_glitch() -> None:
 
 
 @pytest.mark.parametrize("cut", [1 << 20, 16, 100])
-def test_a_setup_has_its_limit_however_it_is_cut(cut: int) -> None:
-    """A whole one is no larger than one that comes in pieces."""
+def test_the_limit_of_a_setup_does_not_depend_on_its_chunks(cut: int) -> None:
+    """In one chunk and in several, `preauth_bytes` is the largest SETUP."""
     fits, large = (wire.encode(wire.Setup(data=bytes(size))) for size in (84, 85))
     limits = limited(preauth_bytes=100)
     for said, reasons in ((fits, []), (large, ["limit:hello"])):
@@ -243,8 +243,8 @@ def test_a_setup_has_its_limit_however_it_is_cut(cut: int) -> None:
         assert [each.data.decode() for each in raw.hear() if isinstance(each, wire.Error)] == reasons
 
 
-def test_an_error_of_the_connection_ends_everything() -> None:
-    """After something was answered it is no refusal."""
+def test_an_error_on_stream_0_ends_all_streams() -> None:
+    """After an answer it is a lost connection, not a refusal."""
     raw, reader = asking()
     raw.say(part(b"x"), wire.Error(stream_id=0, data=b"drain"))
     (end,), (over,) = reader.ends, raw.owner.ended
@@ -253,16 +253,16 @@ def test_an_error_of_the_connection_ends_everything() -> None:
     assert (type(over), str(over)) == (type(end), str(end))
 
 
-def test_an_error_text_is_cut_and_need_not_be_utf_8() -> None:
-    """Whatever a peer writes."""
+def test_the_text_of_an_error_is_cut_and_may_not_be_utf_8() -> None:
+    """Bytes that are not UTF-8 are shown as U+FFFD."""
     raw = RawSocket(Role.CLIENT, limits=limited(max_error_text=4))
     reader = raw.ask()
     raw.say(wire.Error(stream_id=1, data=b"\xffabcdef"))
     assert str(reader.ends[0]) == "\ufffdabc"
 
 
-def test_after_our_goodbye_nothing_that_is_asked_is_done() -> None:
-    """It crossed on the wire."""
+def test_requests_after_close_are_ignored() -> None:
+    """They may cross it on the wire."""
     raw = RawSocket().greet()
     raw.session.close("drain")
     raw.hear()
@@ -271,8 +271,8 @@ def test_after_our_goodbye_nothing_that_is_asked_is_done() -> None:
     assert raw.hear() == []
 
 
-def test_a_setup_is_bounded_by_what_anybody_may_say_before_it_is_accepted() -> None:
-    """But not what comes right behind it."""
+def test_a_setup_is_bounded_by_preauth_bytes_and_later_frames_are_not() -> None:
+    """Frames in the same chunk behind the SETUP have the limit of frames."""
     raw = RawSocket()
     raw.say(wire.encode(wire.Setup(data=b"x" * 5000))[:4500])
     assert refused(raw) == "limit:hello"
@@ -284,8 +284,8 @@ def test_a_setup_is_bounded_by_what_anybody_may_say_before_it_is_accepted() -> N
 
 
 @pytest.mark.parametrize(("text", "kind"), [("shutdown", ConnectionLost), ("limit:churn", ConnectionLost), ("not you", Rejected)])
-def test_an_end_that_only_the_accepted_are_told_is_no_refusal(text: str, kind: type[Exception]) -> None:
-    """What was asked for may have been begun, though nothing was answered: `processed=False` would be a lie."""
+def test_a_reason_for_accepted_clients_only_is_not_a_refusal(text: str, kind: type[Exception]) -> None:
+    """The server may have begun to act on the requests, though it has answered none: `processed=False` would be wrong."""
     raw, reader = asking()
     raw.say(wire.Error(stream_id=0, data=text.encode()))
     (end,) = reader.ends
@@ -293,8 +293,8 @@ def test_an_end_that_only_the_accepted_are_told_is_no_refusal(text: str, kind: t
     assert text in str(end)
 
 
-def test_a_setup_that_comes_after_this_side_has_left_is_nothing() -> None:
-    """They may cross: nobody is examined, and nothing raises."""
+def test_a_setup_after_close_is_ignored() -> None:
+    """They may cross: the client is not examined, and no exception is raised."""
     raw = RawSocket()
     raw.session.close("shutdown")
     raw.say(wire.Setup(), REQUEST)
@@ -302,8 +302,8 @@ def test_a_setup_that_comes_after_this_side_has_left_is_nothing() -> None:
     assert refused(raw) == "shutdown"
 
 
-def test_an_error_text_is_made_safe_to_print_and_ours_say_what_to_try() -> None:
-    """What a terminal would obey is escaped."""
+def test_the_text_of_an_error_is_escaped_and_known_texts_get_advice() -> None:
+    """A terminal must not obey the text of a peer."""
     for text, told in ((b"\x1b[2J", r"\x1b[2J"), (b"the publisher failed", "only the text of a PublicError is sent")):
         raw, reader = asking()
         raw.say(wire.Error(stream_id=1, data=text))
@@ -315,8 +315,8 @@ def test_an_error_text_is_made_safe_to_print_and_ours_say_what_to_try() -> None:
 LAST = wire.Response(stream_id=1, complete=True, data=b"v")
 
 
-def test_an_answer_to_a_request_for_one_value_is_the_value_and_the_end_once() -> None:
-    """Its stream is gone then, and what follows on its id is nothing of ours."""
+def test_the_answer_to_a_request_for_one_value_ends_its_stream() -> None:
+    """A second answer on the same id is ignored."""
     raw = RawSocket(Role.CLIENT).greet()
     reader = raw.ask(Model.RESPONSE, 1)
     raw.say(LAST, LAST)
@@ -325,8 +325,8 @@ def test_an_answer_to_a_request_for_one_value_is_the_value_and_the_end_once() ->
     assert raw.hear() == []
 
 
-def test_who_cancels_on_the_answer_says_nothing_to_a_peer_that_is_done() -> None:
-    """And hears of no end: it has ended it."""
+def test_cancel_during_the_answer_sends_nothing() -> None:
+    """The peer has completed the stream, and the subscriber gets no end after its cancel."""
 
     class Canceller(Reader):
         def on_next(self, element: bytes, /) -> None:
@@ -342,8 +342,8 @@ def test_who_cancels_on_the_answer_says_nothing_to_a_peer_that_is_done() -> None
     assert raw.hear() == []
 
 
-def test_who_leaves_on_the_answer_hears_of_one_end() -> None:
-    """The connection ends every stream that is open; this one has just been answered."""
+def test_close_during_the_answer_reports_one_end() -> None:
+    """`close` ends every open stream, and this stream is already completed."""
 
     class Leaver(Reader):
         def on_next(self, element: bytes, /) -> None:
@@ -357,8 +357,8 @@ def test_who_leaves_on_the_answer_hears_of_one_end() -> None:
     assert (reader.elements, reader.ends) == ([b"v"], ["complete"])
 
 
-def test_an_answer_passes_what_an_extension_makes_of_elements() -> None:
-    """And one that ends the connection over it delivers nothing."""
+def test_an_extension_may_change_the_answer() -> None:
+    """If it ends the connection instead, the element is not delivered."""
     raw = RawSocket(Role.CLIENT).greet()
     raw.session.channel.incoming = bytes.upper
     reader = raw.ask(Model.RESPONSE, 1)
@@ -376,8 +376,8 @@ def test_an_answer_passes_what_an_extension_makes_of_elements() -> None:
     assert [type(end) for end in other.ends] == [ConnectionLost]
 
 
-def test_an_answer_that_was_not_asked_for_is_none() -> None:
-    """A subscriber that has asked for nothing yet gets nothing."""
+def test_an_answer_without_demand_is_a_protocol_error() -> None:
+    """The subscriber has not called `request`, and gets no element."""
     raw = RawSocket(Role.CLIENT).greet()
     reader = raw.ask(Model.RESPONSE, 0)
     raw.say(LAST)
@@ -385,8 +385,8 @@ def test_an_answer_that_was_not_asked_for_is_none() -> None:
     assert [type(end) for end in reader.ends] == [ProtocolError]
 
 
-def test_the_first_answer_tells_a_client_that_it_is_accepted() -> None:
-    """As any other does."""
+def test_the_answer_to_a_request_for_one_value_accepts_the_client() -> None:
+    """Like any other first answer."""
     raw = RawSocket(Role.CLIENT).greet()
     raw.ask(Model.RESPONSE, 1)
     assert not raw.owner.is_open

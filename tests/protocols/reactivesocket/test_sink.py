@@ -1,25 +1,25 @@
-"""The list of frames: what a decoder tells, collected as records."""
+"""FrameList: each call of the decoder becomes a record."""
 
 from penstock.protocols import reactivesocket as rs
 
 
-def test_each_kind_of_call_becomes_its_record() -> None:
-    """Elements alone and in runs; requests of all four kinds; everything else."""
-    heard = rs.FrameList()
-    heard.receive_setup(1, 2, b"cap")
-    heard.receive_request(rs.FrameType.REQUEST_RESPONSE, 1, None, b"a")
-    heard.receive_request(rs.FrameType.REQUEST_FNF, 2, None, b"b")
-    heard.receive_request(rs.FrameType.REQUEST_STREAM, 3, 0, b"c")
-    heard.receive_request(rs.FrameType.REQUEST_SUB, 4, 9, b"d")
-    heard.receive_request_n(3, 7)
-    heard.receive_cancel(4)
-    heard.receive_response(5, True, False, False, b"e")
-    stream = heard.open(5)
+def test_each_call_appends_its_record() -> None:
+    """Elements alone and in runs, requests of all four kinds, and all other frames."""
+    collected = rs.FrameList()
+    collected.receive_setup(1, 2, b"cap")
+    collected.receive_request(rs.FrameType.REQUEST_RESPONSE, 1, None, b"a")
+    collected.receive_request(rs.FrameType.REQUEST_FNF, 2, None, b"b")
+    collected.receive_request(rs.FrameType.REQUEST_STREAM, 3, 0, b"c")
+    collected.receive_request(rs.FrameType.REQUEST_SUB, 4, 9, b"d")
+    collected.receive_request_n(3, 7)
+    collected.receive_cancel(4)
+    collected.receive_response(5, True, False, False, b"e")
+    stream = collected.open(5)
     stream.receive_element(b"f")
     stream.receive_run([b"g", b"h"])
-    heard.receive_error(6, b"boom")
-    heard.receive_ext(0, True, 1, b"x")
-    assert heard.frames == [
+    collected.receive_error(6, b"boom")
+    collected.receive_ext(0, True, 1, b"x")
+    assert collected.frames == [
         rs.Setup(version=1, stream_id=2, data=b"cap"),
         rs.RequestResponse(stream_id=1, data=b"a"),
         rs.RequestFnf(stream_id=2, data=b"b"),
@@ -36,17 +36,17 @@ def test_each_kind_of_call_becomes_its_record() -> None:
     ]
 
 
-def test_a_frame_that_nobody_knows_has_no_record() -> None:
-    """Its type is kept."""
-    heard = rs.FrameList()
-    heard.receive_unknown(0x17)
-    assert heard.unknown_types == [0x17]
-    assert heard.frames == []
+def test_an_unknown_frame_has_no_record() -> None:
+    """Its type is appended to `unknown_types`."""
+    collected = rs.FrameList()
+    collected.receive_unknown(0x17)
+    assert collected.unknown_types == [0x17]
+    assert collected.frames == []
 
 
-def test_a_stream_takes_whole_elements_once_it_is_opened() -> None:
-    """Until then the table is empty, and the list itself hears of its responses."""
-    heard = rs.FrameList()
-    assert heard.streams == {}
-    assert heard.open(3) is heard.streams[3]
-    assert heard.streams[3].takes_whole
+def test_open_enters_a_stream_into_the_table() -> None:
+    """Before that the table is empty, and the list itself gets the responses."""
+    collected = rs.FrameList()
+    assert collected.streams == {}
+    assert collected.open(3) is collected.streams[3]
+    assert collected.streams[3].takes_whole

@@ -1,4 +1,4 @@
-"""The decoder: every message whole, cut anywhere, and with bytes to spare; refusals on the header; linear in its input."""
+"""The decoder: every message whole, cut at any byte, and with more bytes behind it; refusals on the header; work linear in the input."""
 
 import tracemalloc
 
@@ -8,97 +8,102 @@ from hypothesis import strategies as st
 
 from penstock.api import ProtocolError
 from penstock.protocols import rsio
-from tests.protocols.rsio._vectors import FIXED, STREAMS, VECTORS
+from tests.protocols.rsio._golden_bytes import FIXED, GOLDEN, STREAMS
 
-ALL = [(message, bytes.fromhex(text)) for message, text in (*VECTORS.values(), FIXED)]
-NAMES = [*VECTORS, "onNext of fixed size"]
+ALL = [(message, bytes.fromhex(text)) for message, text in (*GOLDEN.values(), FIXED)]
+NAMES = [*GOLDEN, "onNext of fixed size"]
 AFTER = rsio.Cancel(subscriber=99)
 
 
-def decoder(limits: rsio.WireLimits | None = None) -> tuple[rsio.MessageList, rsio.RsioDecoder]:
-    heard = rsio.MessageList()
+def make_decoder(limits: rsio.WireLimits | None = None) -> tuple[rsio.MessageList, rsio.RsioDecoder]:
+    collected = rsio.MessageList()
     for stream in STREAMS:
-        heard.receive_on_subscribe(stream.subscriber, stream.element_size)
-    heard.messages.clear()
-    return heard, rsio.RsioDecoder(heard, heard.streams, limits)
+        collected.receive_on_subscribe(stream.subscriber, stream.element_size)
+    collected.messages.clear()
+    return collected, rsio.RsioDecoder(collected, collected.streams, limits)
+
+
+def same_error(one: ProtocolError, other: ProtocolError) -> bool:
+    """Return whether both say the same and are two exceptions: a stored exception would collect the frames of each call."""
+    return one is not other and (str(one), one.reason) == (str(other), other.reason)
 
 
 @pytest.mark.parametrize(("message", "data"), ALL, ids=NAMES)
-def test_each_message_is_decoded_whole_and_cut_at_every_byte_with_bytes_to_spare(message: rsio.Message, data: bytes) -> None:
-    """What follows the message is not touched by it."""
+def test_each_message_is_decoded_whole_and_cut_at_any_byte_and_with_bytes_behind_it(message: rsio.Message, data: bytes) -> None:
+    """The message behind it is decoded as well."""
     tail = rsio.encode(AFTER)
     for cut in range(len(data) + 1):
-        heard, decode = decoder()
-        decode.feed(data[:cut])
+        collected, decoder = make_decoder()
+        decoder.feed(data[:cut])
         if cut < len(data):
-            assert heard.messages == []
-        decode.feed(data[cut:] + tail[:1])
-        assert heard.messages == [message]
-        decode.feed(tail[1:])
-        assert heard.messages == [message, AFTER]
-        assert decode.held == 0
+            assert collected.messages == []
+        decoder.feed(data[cut:] + tail[:1])
+        assert collected.messages == [message]
+        decoder.feed(tail[1:])
+        assert collected.messages == [message, AFTER]
+        assert decoder.held == 0
 
 
 @pytest.mark.parametrize(("message", "data"), ALL, ids=NAMES)
-def test_each_message_is_decoded_byte_by_byte(message: rsio.Message, data: bytes) -> None:
-    """As a peer would drip it."""
-    heard, decode = decoder()
+def test_each_message_is_decoded_from_single_bytes(message: rsio.Message, data: bytes) -> None:
+    """A chunk may have any size."""
+    collected, decoder = make_decoder()
     for byte in data:
-        decode.feed(bytes([byte]))
-    assert heard.messages == [message]
+        decoder.feed(bytes([byte]))
+    assert collected.messages == [message]
 
 
-def elements() -> st.SearchStrategy[list[tuple[int, bytes]]]:
+def elements_of_two_streams() -> st.SearchStrategy[list[tuple[int, bytes]]]:
     sized = st.tuples(st.just(0), st.binary(max_size=200) | st.binary(min_size=64, max_size=64))
     fixed = st.tuples(st.just(1), st.binary(min_size=4, max_size=4))
     return st.lists(sized | fixed | st.just((0, b"x" * 64)) | st.just((1, b"1234")), max_size=80)
 
 
-@given(said=elements(), cuts=st.lists(st.integers(1, 90), max_size=40))
+@given(elements=elements_of_two_streams(), cuts=st.lists(st.integers(1, 90), max_size=40))
 @settings(max_examples=200, deadline=None)
-def test_runs_of_elements_are_what_single_ones_would_be(said: list[tuple[int, bytes]], cuts: list[int]) -> None:
-    """Whatever the mix of lengths and streams, and wherever the chunks end."""
-    data = b"".join(rsio.next_header(0, len(each)) + each if stream == 0 else rsio.fixed_header(1) + each for stream, each in said)
-    heard, decode = decoder()
+def test_elements_in_runs_are_the_elements_that_were_sent(elements: list[tuple[int, bytes]], cuts: list[int]) -> None:
+    """For any mix of lengths and streams, and any size of the chunks."""
+    data = b"".join(rsio.next_header(0, len(each)) + each if stream == 0 else b"\x21\x01" + each for stream, each in elements)
+    collected, decoder = make_decoder()
     position = 0
     for cut in cuts:
-        decode.feed(data[position : position + cut])
+        decoder.feed(data[position : position + cut])
         position += cut
-    decode.feed(data[position:])
-    assert [(message.subscriber, message.element) for message in heard.messages if isinstance(message, rsio.OnNext)] == said
-    assert decode.held == 0
+    decoder.feed(data[position:])
+    assert [(message.subscriber, message.element) for message in collected.messages if isinstance(message, rsio.OnNext)] == elements
+    assert decoder.held == 0
 
 
 @given(junk=st.binary(max_size=300))
 @settings(max_examples=300, deadline=None)
-def test_junk_is_decoded_or_refused_and_nothing_else(junk: bytes) -> None:
-    """A stranger's bytes raise ProtocolError or nothing; and a decoder that has refused goes on refusing, for the same reason."""
-    _, decode = decoder()
+def test_random_bytes_are_decoded_or_raise_protocol_error(junk: bytes) -> None:
+    """No other exception is raised, and a decoder that has raised once raises the same error again."""
+    _, decoder = make_decoder()
     refusals = []
     for data in (junk, b"\x12\x00"):
         try:
-            decode.feed(data)
+            decoder.feed(data)
         except ProtocolError as broken:
             refusals.append(broken)
     if refusals:
         assert refusals[-1].reason.split(" ")[0].split(":")[0] in {"protocol", "limit", "version"}
     if len(refusals) == 2:
-        assert refusals[0] is refusals[1]
+        assert same_error(*refusals)
 
 
 @given(junk=st.binary(max_size=200), cut=st.integers(0, 200))
 @settings(max_examples=300, deadline=None)
-def test_where_the_bytes_are_cut_makes_no_difference(junk: bytes, cut: int) -> None:
-    """The same messages, and the same refusal, in one piece and in two."""
+def test_the_outcome_does_not_depend_on_where_the_bytes_are_cut(junk: bytes, cut: int) -> None:
+    """The messages and the refusal are the same in one piece and in two."""
 
     def outcome(*pieces: bytes) -> tuple[list[rsio.Message], str]:
-        heard, decode = decoder()
+        collected, decoder = make_decoder()
         try:
             for piece in pieces:
-                decode.feed(piece)
+                decoder.feed(piece)
         except ProtocolError as broken:
-            return heard.messages, broken.reason
-        return heard.messages, ""
+            return collected.messages, broken.reason
+        return collected.messages, ""
 
     assert outcome(junk) == outcome(junk[:cut], junk[cut:])
 
@@ -120,16 +125,16 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("header", "reason"), REFUSED.values(), ids=REFUSED)
-def test_what_is_too_long_is_refused_on_its_header(header: bytes, reason: str) -> None:
-    """Before any of its body has come, and not one byte of the header earlier."""
-    _, decode = decoder(SMALL)
-    decode.feed(header[:-1])
+def test_a_length_above_its_limit_is_refused_on_the_header(header: bytes, reason: str) -> None:
+    """With the last byte of the length, and not one byte earlier."""
+    _, decoder = make_decoder(SMALL)
+    decoder.feed(header[:-1])
     with pytest.raises(ProtocolError) as refused:
-        decode.feed(header[-1:])
+        decoder.feed(header[-1:])
     assert refused.value.reason == reason
 
 
-WRONG = {
+NOT_DELIMITED = {
     "a varint of ten bytes": (b"\x12" + b"\x80" * 9, "protocol:varint"),
     "a varint with a superfluous byte": (b"\x12\x80\x00", "protocol:varint"),
     "a reserved type": (b"\x7f", "protocol:type 0x7f"),
@@ -148,80 +153,80 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("data", "reason"), WRONG.values(), ids=WRONG)
-def test_what_is_no_message_is_refused_with_its_reason(data: bytes, reason: str) -> None:
-    """Where the end of a message cannot be known, nothing behind it can be trusted: refused at that byte, and not one earlier."""
-    _, decode = decoder()
-    decode.feed(data[:-1])
+@pytest.mark.parametrize(("data", "reason"), NOT_DELIMITED.values(), ids=NOT_DELIMITED)
+def test_bytes_that_are_not_a_message_are_refused_with_the_reason(data: bytes, reason: str) -> None:
+    """At the first byte that shows the fault, and not one byte earlier: the bytes behind it cannot be delimited."""
+    _, decoder = make_decoder()
+    decoder.feed(data[:-1])
     with pytest.raises(ProtocolError) as refused:
-        decode.feed(data[-1:])
+        decoder.feed(data[-1:])
     assert refused.value.reason == reason
 
 
 def test_an_element_before_its_stream_has_begun_is_refused() -> None:
-    """A stream that was subscribed to and not yet accepted has no element size."""
-    heard = rsio.MessageList()
-    heard.receive_on_subscribe(3, rsio.NOT_BEGUN)
+    """Before onSubscribe the element size of a stream is not known."""
+    collected = rsio.MessageList()
+    collected.receive_on_subscribe(3, rsio.NOT_BEGUN)
     with pytest.raises(ProtocolError, match="has not begun"):
-        rsio.RsioDecoder(heard, heard.streams).feed(b"\x21\x03")
+        rsio.RsioDecoder(collected, collected.streams).feed(b"\x21\x03")
     with pytest.raises(ProtocolError, match="has not begun"):
-        rsio.RsioDecoder(heard, heard.streams).feed(b"\x24\x03\x00")
+        rsio.RsioDecoder(collected, collected.streams).feed(b"\x24\x03\x00")
 
 
-def test_decoding_can_be_interrupted_and_gone_on_with() -> None:
-    """So that a chunk of the smallest messages does not starve the neighbours."""
-    heard, decode = decoder()
-    assert decode.feed(rsio.encode(AFTER) * 5, max_messages=2)
-    assert len(heard.messages) == 2
-    assert decode.feed(b"", max_messages=2)
-    assert not decode.feed(b"", max_messages=2)
-    assert heard.messages == [AFTER] * 5
+def test_feed_stops_after_max_messages_and_continues_with_the_next_call() -> None:
+    """So a chunk of the smallest messages does not keep other connections waiting."""
+    collected, decoder = make_decoder()
+    assert decoder.feed(rsio.encode(AFTER) * 5, max_messages=2)
+    assert len(collected.messages) == 2
+    assert decoder.feed(b"", max_messages=2)
+    assert not decoder.feed(b"", max_messages=2)
+    assert collected.messages == [AFTER] * 5
 
 
 def test_a_large_element_in_small_chunks_is_joined_once() -> None:
-    """Linear in the input: each byte is looked at when it arrives, and moved once when enough are there."""
-    heard, decode = decoder()
+    """3,000 chunks of 100 bytes cause at most three joins."""
+    collected, decoder = make_decoder()
     data = rsio.next_header(0, 300_000) + bytes(300_000)
     joins = 0
     for start in range(0, len(data), 100):
-        before = decode._data
-        decode.feed(data[start : start + 100])
-        joins += decode._data is not before
-    assert heard.messages == [rsio.OnNext(subscriber=0, element=bytes(300_000))]
+        before = decoder._data
+        decoder.feed(data[start : start + 100])
+        joins += decoder._data is not before
+    assert collected.messages == [rsio.OnNext(subscriber=0, element=bytes(300_000))]
     assert joins <= 3
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 300, 20_000])
-def test_a_run_of_elements_of_any_one_length_is_cut_out_whole(size: int) -> None:
-    """Empty ones too, and those whose length takes several bytes."""
-    heard, decode = decoder(rsio.WireLimits(frame=1 << 20))
+def test_a_run_of_elements_of_any_length_is_complete(size: int) -> None:
+    """Also of empty elements, and of elements whose length takes several bytes."""
+    collected, decoder = make_decoder(rsio.WireLimits(frame=1 << 20))
     element = bytes(size)
-    decode.feed((rsio.next_header(0, size) + element) * 20)
-    assert heard.messages == [rsio.OnNext(subscriber=0, element=element)] * 20
+    decoder.feed((rsio.next_header(0, size) + element) * 20)
+    assert collected.messages == [rsio.OnNext(subscriber=0, element=element)] * 20
 
 
-def test_ids_and_lengths_of_several_bytes_wait_for_their_end() -> None:
-    """Cut within the id, and within the length."""
-    heard = rsio.MessageList()
-    heard.receive_on_subscribe(300, 0)
-    heard.messages.clear()
-    decode = rsio.RsioDecoder(heard, heard.streams)
+def test_an_id_or_a_length_of_several_bytes_may_be_cut() -> None:
+    """In single bytes, with an id and a length of two bytes each."""
+    collected = rsio.MessageList()
+    collected.receive_on_subscribe(300, 0)
+    collected.messages.clear()
+    decoder = rsio.RsioDecoder(collected, collected.streams)
     for byte in rsio.next_header(300, 200) + bytes(200):
-        decode.feed(bytes([byte]))
-    assert heard.messages == [rsio.OnNext(subscriber=300, element=bytes(200))]
+        decoder.feed(bytes([byte]))
+    assert collected.messages == [rsio.OnNext(subscriber=300, element=bytes(200))]
 
 
-def test_a_message_that_is_dripped_costs_no_more_than_its_size() -> None:
-    """Kept piece by piece, three bytes at a time, it would cost more than ten times as much in objects."""
-    _, decode = decoder()
+def test_an_incomplete_message_in_small_chunks_takes_memory_for_its_bytes_only() -> None:
+    """As one object for each chunk of three bytes it would take more than ten times its size."""
+    _, decoder = make_decoder()
     size = 200_000
-    decode.feed(rsio.next_header(0, size))
+    decoder.feed(rsio.next_header(0, size))
     tracemalloc.start()
     try:
         for _ in range(size // 3):
-            decode.feed(bytes(bytearray(3)))
+            decoder.feed(bytes(bytearray(3)))
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert decode.held > size - 3
+    assert decoder.held > size - 3
     assert held < 1.2 * size

@@ -1,4 +1,4 @@
-"""RS.io as a dialect: the handshake, versions, ids, and extensions negotiated by the rules of the draft."""
+"""The dialect of RS.io: the handshake, versions, ids, and the negotiation of extensions."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from penstock.session import ConnectionState
 from tests.session._pair import Owner, Pair, RawPeer, Reader, Script, limited
 
 
-def test_a_client_speaks_on_without_waiting() -> None:
-    """False start: hello, subscribe and demand are one piece of bytes."""
+def test_a_client_sends_requests_without_waiting_for_the_hello_of_the_server() -> None:
+    """Hello, subscribe and demand are one piece of bytes."""
     pair = Pair()
     source = pair.server.publishers["s"] = Script()
     pair.subscribe("s", 3)
@@ -19,13 +19,13 @@ def test_a_client_speaks_on_without_waiting() -> None:
     del source
 
 
-def test_a_server_says_nothing_before_it_has_heard_the_client() -> None:
-    """It must not speak a version that the client does not have."""
+def test_a_server_sends_nothing_before_the_hello_of_the_client() -> None:
+    """Otherwise it could send a version that the client does not know."""
     assert bytes(Owner(Role.SERVER).session.take()) == b""
 
 
-def test_a_server_of_another_version_has_discarded_everything() -> None:
-    """The client says goodbye, and asking again is safe."""
+def test_a_server_of_another_version_has_discarded_all_requests() -> None:
+    """The client sends a goodbye, and the stream ends with `Rejected(processed=False)`."""
     raw = RawPeer(Role.CLIENT)
     reader = Reader(1)
     raw.session.subscribe("s", reader)
@@ -37,22 +37,22 @@ def test_a_server_of_another_version_has_discarded_everything() -> None:
 
 
 def test_a_message_before_the_hello_ends_the_connection() -> None:
-    """Whoever does not say hello first speaks something else."""
+    """The peer speaks another protocol."""
     raw = RawPeer()
     raw.say(rsio.Subscribe(publisher="s", subscriber=0))
     assert raw.reason() == "protocol:hello"
 
 
-def test_a_name_that_is_no_text_is_refused() -> None:
-    """The message's end is known, so the connection goes on."""
+def test_a_name_that_is_not_utf_8_is_refused() -> None:
+    """The end of the message is known, so the connection continues."""
     raw = RawPeer().greet()
     raw.say(b"\x10\x02\xff\xfe\x05\x00")
     assert raw.hear() == [rsio.OnError(subscriber=5, error="the publisher's name is no UTF-8")]
     assert raw.session.state is ConnectionState.OPEN
 
 
-def test_ids_are_never_used_again() -> None:
-    """An element that is late must find the size of the stream it belongs to."""
+def test_an_id_is_never_used_again() -> None:
+    """A late element of a cancelled stream must find the element size of its own stream."""
     raw = RawPeer(Role.CLIENT).greet()
     readers = [Reader() for _ in range(3)]
     for reader in readers:
@@ -63,7 +63,7 @@ def test_ids_are_never_used_again() -> None:
 
 
 class Reversed:
-    """An extension that changes what onNext means: elements go backwards, once one side has declared it and the other acknowledged."""
+    """An extension that changes the meaning of onNext: the bytes of elements are reversed, from the acknowledgement of the client on."""
 
     id = 200
     name = "reversed"
@@ -93,8 +93,8 @@ class Reversed:
             return None
 
 
-def test_an_extension_that_changes_elements_waits_for_the_acknowledgement() -> None:
-    """Declared by the server, acknowledged by the client; no element is asked for before that, and every one arrives as it was."""
+def test_elements_wait_until_an_extension_that_changes_them_is_acknowledged() -> None:
+    """The server declares it, the client acknowledges it. The publisher gets no demand before that, and the elements arrive unchanged."""
     pair = Pair(extensions=[Reversed()])
     source = pair.server.publishers["s"] = Script()
     reader = pair.subscribe("s", 2)
@@ -102,7 +102,7 @@ def test_an_extension_that_changes_elements_waits_for_the_acknowledgement() -> N
     assert source.requests == []
     pair.client.session.receive(bytes(pair.server.session.take()), 0.0)
     pair.server.session.receive(bytes(pair.client.session.take()), 0.0)
-    assert source.demand == 1  # one, until the size of elements is known
+    assert source.demand == 1  # one, until the size of an element is known
     source.emit(b"abc")
     data = bytes(pair.server.session.take())
     assert data.endswith(b"cba")
@@ -110,8 +110,8 @@ def test_an_extension_that_changes_elements_waits_for_the_acknowledgement() -> N
     assert reader.elements == [b"abc"]
 
 
-def test_an_extension_of_one_side_only_stays_silent() -> None:
-    """A peer that knows no extension works with us."""
+def test_an_extension_of_one_side_is_not_active() -> None:
+    """The peer lists no extension, and elements arrive unchanged."""
     pair = Pair(extensions=[Reversed()], theirs=[])
     source = pair.server.publishers["s"] = Script()
     reader = pair.subscribe("s", 1)
@@ -122,7 +122,7 @@ def test_an_extension_of_one_side_only_stays_silent() -> None:
 
 
 class Faulty(Reversed):
-    """An extension of somebody's that raises where it is told to."""
+    """An extension that raises `error` in the method `where`."""
 
     def __init__(self, where: str, error: Exception) -> None:
         self.where = where
@@ -140,8 +140,8 @@ class Faulty(Reversed):
 
 
 @pytest.mark.parametrize("where", ["open", "received", "heard", "tick"])
-def test_an_extension_that_raises_ends_its_connection_and_nothing_else(where: str) -> None:
-    """Nothing gets out of the session; the peer learns no more than that, and who reads here is told whose fault it was."""
+def test_an_exception_of_an_extension_ends_its_connection_and_does_not_leave_the_session(where: str) -> None:
+    """The peer gets the reason `internal` and no details. The delegate gets a PluginError."""
     raw = RawPeer(extensions=[Faulty(where, KeyError("a secret"))])
     raw.say(rsio.ClientHello(extensions=(200,)))
     raw.say(rsio.ExtensionMessage(type=0x61, body=b""))
@@ -151,60 +151,60 @@ def test_an_extension_that_raises_ends_its_connection_and_nothing_else(where: st
     assert isinstance(raw.owner.ended[0], PluginError)
 
 
-def test_a_fault_of_the_peers_that_an_extension_finds_is_the_peers() -> None:
-    """A ProtocolError from an extension keeps its reason."""
+def test_a_protocol_error_from_an_extension_keeps_its_reason() -> None:
+    """It is a fault of the peer, not of the plugin."""
     raw = RawPeer(extensions=[Faulty("received", ProtocolError("bad", reason="protocol:mine"))])
     raw.say(rsio.ClientHello(extensions=(200,)), rsio.ExtensionMessage(type=0x61, body=b""))
     assert raw.reason() == "protocol:mine"
 
 
-def test_messages_of_extensions_come_out_of_the_budget_of_control_messages() -> None:
-    """A ping costs the peer little and this side an answer."""
+def test_messages_of_extensions_count_as_control_messages() -> None:
+    """More of them than the limit end the connection."""
     raw = RawPeer(extensions=[Reversed()], limits=limited(control_burst=1, control_rate=1))
     raw.say(rsio.ClientHello(extensions=(200,)), *[rsio.ExtensionMessage(type=0x61, body=b"")] * 2)
     assert raw.reason() == "limit:control"
 
 
-def test_an_extension_sends_no_code_but_its_own() -> None:
-    """What it might break is another one's; its own connection ends for it."""
-    raw = RawPeer(extensions=[Stranger()])
+def test_an_extension_that_sends_a_code_of_another_extension_ends_its_connection() -> None:
+    """The reason is `internal`."""
+    raw = RawPeer(extensions=[UnregisteredCode()])
     raw.say(rsio.ClientHello(extensions=(201,)))
     assert raw.reason() == "internal"
 
 
-class Stranger(Reversed):
-    """Sends what it has not registered."""
+class UnregisteredCode(Reversed):
+    """Sends messages of a type that is not one of its codes."""
 
     id = 201
     codes = frozenset({0x70})
 
 
 @pytest.mark.parametrize("code", [each for each in range(256) if each not in (rsio.CLIENT_HELLO, rsio.GOODBYE)])
-def test_what_begins_with_no_hello_is_refused_on_its_first_byte(code: int) -> None:
-    """Another protocol, a request, the other side's hello: nobody waits for the rest of it."""
+def test_a_first_byte_that_is_not_a_hello_is_refused(code: int) -> None:
+    """At once, without waiting for more bytes: another protocol, a request, or the hello of a server."""
     raw = RawPeer()
     raw.say(bytes([code]))
     assert raw.reason() == "protocol:hello"
 
 
-def test_a_client_wants_the_hello_of_a_server() -> None:
-    """Two clients that meet both hang up."""
+def test_a_client_refuses_the_hello_of_a_client() -> None:
+    """Two clients may be connected with each other by mistake."""
     raw = RawPeer(Role.CLIENT)
     raw.hear()
     raw.say(bytes([rsio.CLIENT_HELLO]))
     assert raw.reason() == "protocol:hello"
 
 
-def test_a_goodbye_may_come_instead_of_a_hello() -> None:
-    """A refusal needs no hello."""
+def test_a_goodbye_is_accepted_instead_of_a_hello() -> None:
+    """It is answered with a goodbye."""
     raw = RawPeer()
     raw.say(rsio.Goodbye(reason="not today"))
     assert raw.hear() == [rsio.Goodbye()]
     assert raw.session.state.is_over
 
 
-def test_a_server_that_refuses_the_version_instead_of_greeting_has_discarded_everything() -> None:
-    """It has no hello of our version to send; asking again elsewhere is safe. After its hello the word would mean nothing of the kind."""
+def test_a_goodbye_with_a_version_instead_of_a_hello_has_discarded_all_requests() -> None:
+    """The stream ends with `Rejected(processed=False)`. Behind a hello the same goodbye is a lost connection."""
     for before, kind in (((), Rejected), ((rsio.ServerHello(),), ConnectionLost)):
         raw = RawPeer(Role.CLIENT)
         reader = Reader(1)
@@ -215,8 +215,8 @@ def test_a_server_that_refuses_the_version_instead_of_greeting_has_discarded_eve
         assert "7" in str(reader.ends[0])
 
 
-def test_a_hello_of_another_version_is_answered_on_its_version() -> None:
-    """How it goes on is that version's business: it may be longer than anything that is taken here."""
+def test_a_hello_of_another_version_is_refused_on_its_second_byte() -> None:
+    """The rest of such a hello is discarded, even if it is longer than the limit of a hello."""
     raw = RawPeer()
     raw.say(b"\x01\x09")
     assert raw.reason() == "version 0"

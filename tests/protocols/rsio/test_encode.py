@@ -1,22 +1,16 @@
-"""The encoder: the golden bytes, and refusals of what does not fit."""
+"""The encoder: the golden bytes, and the numbers that it refuses."""
 
 import pytest
 
 from penstock.api import UsageError
 from penstock.protocols import rsio
-from tests.protocols.rsio._vectors import FIXED, VECTORS
+from tests.protocols.rsio._golden_bytes import GOLDEN
 
 
-@pytest.mark.parametrize(("message", "text"), VECTORS.values(), ids=VECTORS)
+@pytest.mark.parametrize(("message", "text"), GOLDEN.values(), ids=GOLDEN)
 def test_each_message_has_its_golden_bytes(message: rsio.Message, text: str) -> None:
     """Byte for byte."""
     assert rsio.encode(message).hex() == text
-
-
-def test_an_element_of_fixed_size_has_no_length() -> None:
-    """Its header ends with the id."""
-    message, text = FIXED
-    assert (rsio.fixed_header(1) + message.element).hex() == text
 
 
 @pytest.mark.parametrize(
@@ -31,7 +25,7 @@ def test_an_element_of_fixed_size_has_no_length() -> None:
         ("garbage", "no message"),
     ],
 )
-def test_what_does_not_fit_is_refused(message: rsio.Message, says: str) -> None:
-    """The message says what was given."""
+def test_a_number_that_does_not_fit_is_refused(message: rsio.Message, says: str) -> None:
+    """The text contains the number, or its size."""
     with pytest.raises(UsageError, match=says):
         rsio.encode(message)

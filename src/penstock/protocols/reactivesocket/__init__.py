@@ -1,4 +1,4 @@
-"""ReactiveSocket version 0: the dialect of the session, and the codec that it uses (records, encoder, decoder)."""
+"""ReactiveSocket version 0: the dialect that the session uses, and the codec that the dialect uses (records, encoder, decoder)."""
 
 from penstock.protocols.reactivesocket._codec import (
     BEGIN,

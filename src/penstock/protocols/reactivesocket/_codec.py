@@ -1,4 +1,7 @@
-"""ReactiveSocket version 0: records, an encoder, and a decoder that tells a sink what arrives."""
+"""The codec of ReactiveSocket version 0: records, an encoder, and a decoder that calls a sink.
+
+The dialect imports this module, and not the folder: the folder imports the dialect.
+"""
 
 from penstock.protocols.reactivesocket._decode import ReactiveSocketDecoder
 from penstock.protocols.reactivesocket._detect import opens

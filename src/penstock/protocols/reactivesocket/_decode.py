@@ -1,12 +1,13 @@
-"""Bytes to frames: one loop over all that has arrived, however it was cut.
+"""Bytes to frames: one loop over the received bytes, with one method for each type of frame.
 
 Rules of this file:
 
-* A length is judged when its four bytes are in, version and type when the header is: nothing is waited for that would be refused.
-* Elements become no records. From the second frame on with the header of the one before it, neighbours are found as a *run* and cut out
-  together.
-* Only framing is judged here, and what a frame must have: whether it was due is the sink's to say.
-* What is wrong raises ProtocolError with the reason for the peer.
+* A length is checked when its four bytes are there; version and type when the header is there (wire §Refused frames). A peer cannot make
+  the decoder wait for bytes that it would refuse, or hold them.
+* Elements do not become records. If two neighbouring frames have the same header, the second one begins a *run*, whose elements are
+  delivered together.
+* The decoder checks only whether a frame is well-formed. Whether it is allowed at this point is for the sink to say.
+* A fault of the peer raises ProtocolError with the reason for the ERROR on stream 0.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,28 +26,33 @@ from penstock.protocols.reactivesocket._layout import (
 from penstock.protocols.reactivesocket._sink import ReactiveSocketSink, WireStream
 from penstock.wire import SHORTEST_RUN, BufferedDecoder, deliver_run
 
+# Bound methods: a look-up less for each frame.
 _read_header: Final = layout.HEADER.unpack_from
 _read_number: Final = layout.NUMBER.unpack_from
 
 
 class ReactiveSocketDecoder(BufferedDecoder):
-    """Feed it what arrives; it tells `sink` every frame that is complete.
+    """Decodes received bytes and calls `sink` with each complete frame.
 
-    `streams` is the table of streams that this side has opened, by id; whole elements go straight to them. It may be exchanged at any
-    time: with an empty one the sink hears of every response.
+    `streams` is the table of the streams that this side has opened, by id. Whole elements are delivered to them without the sink. The table
+    may be replaced at any time, also from within a call of the sink; with an empty table the sink gets every response.
     """
 
-    __slots__ = ("_framed", "_most_body", "_readers", "_sink", "streams")
+    __slots__ = ("_framed", "_max_body", "_readers", "_sink", "streams")
 
     def __init__(
         self, sink: ReactiveSocketSink, streams: Mapping[int, WireStream], *, framed: bool = False, max_frame: int = 1 << 20
     ) -> None:
-        """`framed`: the transport delimits frames, which then carry no length. `max_frame` bounds what follows the header."""
+        """Decode for `sink`. `framed` means that the transport delivers messages, one frame each, without a length.
+
+        `max_frame` is the largest number of bytes behind a header.
+        """
+        # Where the transport delivers messages, each call of `feed` is a frame, even an empty one, which is refused for its length.
         super().__init__(need=0 if framed else LENGTH_SIZE)
         self.streams: Mapping[int, WireStream] = streams
         self._sink = sink
         self._framed = framed
-        self._most_body = max_frame
+        self._max_body = max_frame
         self._readers: dict[int, Callable[[int, int, bytes], None]] = {
             FrameType.SETUP: self._setup,
             FrameType.REQUEST_RESPONSE: self._request,
@@ -61,33 +67,33 @@ class ReactiveSocketDecoder(BufferedDecoder):
         }
 
     def feed_frame(self, data: bytes) -> None:
-        """Take exactly one frame without a length, as a transport that frames delivers it. Raises ProtocolError as `feed` does.
+        """Decode `data`, one frame without a length. Raises ProtocolError as `feed` does.
 
-        `feed` does so with each piece of data where the transport frames.
+        `feed` has the same effect if the decoder was made with `framed`, and takes twice the time.
         """
-        if self._failed is not None:
-            raise self._failed
+        if self._failure is not None:
+            raise self._error_again(*self._failure)
         try:
             if len(data) < FRAMED_HEADER_SIZE:
                 raise _too_short(len(data), FRAMED_HEADER_SIZE)
             size = len(data) - FRAMED_HEADER_SIZE
-            if size > self._most_body:
-                raise _too_long(size, self._most_body)
+            if size > self._max_body:
+                raise _too_long(size, self._max_body)
             word, stream_id = layout.FRAMED_HEADER.unpack_from(data)
             stream = self.streams.get(stream_id) if word in WHOLE_RESPONSES else None
             if stream is not None and stream.takes_whole:
                 stream.receive_element(data[FRAMED_HEADER_SIZE:])
             else:
-                self._judge(word, stream_id, size)
-                self._tell(word, stream_id, data[FRAMED_HEADER_SIZE:])
+                self._check_header(word, stream_id, size)
+                self._dispatch(word, stream_id, data[FRAMED_HEADER_SIZE:])
         except ProtocolError as broken:
             self._fail(broken)
             raise
 
     def _decode_frame(self) -> bool:
-        """Where the transport frames, what has arrived is one frame, whole and alone."""
+        """Decode `_data` as one frame. It is called for `feed` of a decoder that was made with `framed`."""
         data, self._data = self._data, b""
-        if data:
+        if data:  # without data, `feed` was called to go on, and there is nothing left
             self.feed_frame(data)
         return False
 
@@ -96,9 +102,11 @@ class ReactiveSocketDecoder(BufferedDecoder):
     def _decode(self, max_messages: int) -> bool:
         if self._framed:
             return self._decode_frame()
-        data, end, longest = self._data, len(self._data), self._most_body + HEADER_SIZE
+        data, end, longest = self._data, len(self._data), self._max_body + HEADER_SIZE
         position = self._position
-        before = (-1, -1, -1)  # the header of the frame before, where that was a whole element for a stream
+        # The header of the previous frame, if that was a whole element. A run is looked for from its second frame on: a frame with another
+        # header, as in mixed streams, then costs one comparison of tuples.
+        previous = (-1, -1, -1)
         try:
             while max_messages and end - position >= HEADER_SIZE:
                 header = length, word, stream_id = _read_header(data, position)
@@ -108,75 +116,86 @@ class ReactiveSocketDecoder(BufferedDecoder):
                 if after > end:
                     break
                 max_messages -= 1
+                # The words of the two most frequent frames come first: they need no check of version and type, because their words
+                # contain both.
                 if word in WHOLE_RESPONSES:
                     stream = self.streams.get(stream_id)
                     if stream is not None and stream.takes_whole:
-                        if header == before and end - position >= SHORTEST_RUN * length:
+                        if header == previous and end - position >= SHORTEST_RUN * length:
                             after = deliver_run(data, position, HEADER_SIZE, length, stream)
                         else:
                             stream.receive_element(data[position + HEADER_SIZE : after])
-                        before = header
+                        # `header` is still the header of the last frame behind a run: all frames of a run have the same.
+                        previous = header
                         position = after
                         continue
                 if word in LAST_RESPONSES:
                     self._sink.receive_response(stream_id, True, True, True, data[position + HEADER_SIZE : after])  # noqa: FBT003  # in the order of the flags
                 else:
-                    self._judge(word, stream_id, length - HEADER_SIZE)
-                    self._tell(word, stream_id, data[position + HEADER_SIZE : after])
+                    self._check_header(word, stream_id, length - HEADER_SIZE)
+                    self._dispatch(word, stream_id, data[position + HEADER_SIZE : after])
                 position = after
         finally:
+            # Also if the sink raises. In the loop a local variable is enough, because nothing else reads the position.
             self._position = position
-        return self._rest(max_messages)
+        return self._check_incomplete(max_messages)
 
-    def _rest(self, max_messages: int) -> bool:
-        """Judge what there is of a frame whose end is not there, note what is needed to go on, and return whether to call again."""
+    def _check_incomplete(self, max_messages: int) -> bool:
+        """Check the part of the next frame that is there, set `_need`, and return what `feed` returns."""
         data, position = self._data, self._position
         left = len(data) - position
         if not left:
-            self._data, self._position, self._need = b"", 0, LENGTH_SIZE
+            self._data, self._position, self._need = b"", 0, LENGTH_SIZE  # an idle connection must not keep its last chunk
             return False
         if not max_messages:
-            self._need = 0
+            self._need = 0  # `feed(b"")` must call _decode: complete frames may be there
             return True
+        # Three stages, so that each check is made when its bytes are there and no earlier: length, header, all of the frame.
         self._need = LENGTH_SIZE
         if left >= LENGTH_SIZE:
             length = int.from_bytes(data[position : position + LENGTH_SIZE])
-            if not HEADER_SIZE <= length <= self._most_body + HEADER_SIZE:
+            if not HEADER_SIZE <= length <= self._max_body + HEADER_SIZE:
                 raise self._bad_length(length)
             self._need = HEADER_SIZE
             if left >= HEADER_SIZE:
                 _, word, stream_id = _read_header(data, position)
-                self._judge(word, stream_id, length - HEADER_SIZE)
+                self._check_header(word, stream_id, length - HEADER_SIZE)
                 self._need = length
         return False
 
-    def _judge(self, word: int, stream_id: int, size: int) -> None:
-        """Refuse what its header condemns; `size` is that of the body."""
+    def _check_header(self, word: int, stream_id: int, size: int) -> None:
+        """Raise ProtocolError if the version, the type, or `size`, the size of the body, is wrong."""
         kind = word & layout.TYPE_MASK
         version = word >> layout.VERSION_SHIFT
         if version != layout.VERSION:
-            if kind == FrameType.SETUP:  # the sink may have an answer; what its data would be is the other version's to say
+            # wire §How the draft is read: of a frame of another version only the header is read, because its format is not known here. So
+            # a SETUP is passed on without data, and the ignore flag has no meaning.
+            if kind == FrameType.SETUP:
                 self._sink.receive_setup(version, stream_id, b"")
-            # The ignore bit says nothing here: where it stands is the other version's to say, too.
             raise ProtocolError(f"a frame of version {version}, and this side speaks version 0", reason="version 0")
         least = layout.SHORTEST_BODY.get(kind)
         if least is None:
+            # wire §Refused frames: with the ignore flag the frame is skipped by its length. Such a frame reaches _dispatch.
             if not word >> layout.FLAGS_SHIFT & layout.IGNORE:
-                raise ProtocolError(f"{kind:#06x} is no frame type that may be ignored, and none of version 0", reason=_type_reason(kind))
+                raise ProtocolError(
+                    f"{kind:#06x} is not a frame type of version 0, and the frame has no ignore flag", reason=f"protocol:type {kind:#06x}"
+                )
         elif size < least:
+            # The reason has the length of the whole frame, as the peer wrote it, not the size of the body.
             header = FRAMED_HEADER_SIZE if self._framed else HEADER_SIZE
             raise _too_short(header + size, header + least)
 
     def _bad_length(self, length: int) -> ProtocolError:
+        # The reserved bit first: with it the length is above every limit, and `limit:frame` would name a number that the peer never meant.
         if length > layout.LARGEST_LENGTH:
             return ProtocolError("the reserved bit of a frame's length is set; version 0 sends it as 0", reason="protocol:reserved")
         if length < HEADER_SIZE:
             return _too_short(length, HEADER_SIZE)
-        return _too_long(length - HEADER_SIZE, self._most_body)
+        return _too_long(length - HEADER_SIZE, self._max_body)
 
-    # --- readers: each takes a frame's word, its stream and its body, and tells the sink
+    # --- readers: each takes the word, the stream id and the body of a frame, and calls the sink
 
-    def _tell(self, word: int, stream_id: int, body: bytes) -> None:
+    def _dispatch(self, word: int, stream_id: int, body: bytes) -> None:
         reader = self._readers.get(word & layout.TYPE_MASK)
         if reader is None:
             self._sink.receive_unknown(word & layout.TYPE_MASK)
@@ -187,13 +206,15 @@ class ReactiveSocketDecoder(BufferedDecoder):
         self._sink.receive_setup(layout.VERSION, stream_id, body)
 
     def _request(self, word: int, stream_id: int, body: bytes) -> None:
-        self._sink.receive_request(_KINDS[word & layout.TYPE_MASK], stream_id, None, body)
+        self._sink.receive_request(_FRAME_TYPES[word & layout.TYPE_MASK], stream_id, None, body)
 
     def _request_with_demand(self, word: int, stream_id: int, body: bytes) -> None:
+        # The body is long enough: _check_header has compared it with SHORTEST_BODY.
         (demand,) = _read_number(body)
-        self._sink.receive_request(_KINDS[word & layout.TYPE_MASK], stream_id, demand, body[layout.NUMBER.size :])
+        self._sink.receive_request(_FRAME_TYPES[word & layout.TYPE_MASK], stream_id, demand, body[layout.NUMBER.size :])
 
     def _request_n(self, word: int, stream_id: int, body: bytes) -> None:
+        # wire §Frames: bytes behind the demand are ignored. An illegal demand is passed on: it is an error of one stream.
         self._sink.receive_request_n(stream_id, _read_number(body)[0])
 
     def _cancel(self, word: int, stream_id: int, body: bytes) -> None:
@@ -212,19 +233,16 @@ class ReactiveSocketDecoder(BufferedDecoder):
         self._sink.receive_ext(stream_id, ignore, ext_type, body[layout.EXTENDED_TYPE.size :])
 
 
-_KINDS: Final[dict[int, FrameType]] = {int(kind): kind for kind in FrameType}
+# A dict instead of `FrameType(number)`: the call of an enum takes more than ten times as long.
+_FRAME_TYPES: Final[dict[int, FrameType]] = {int(kind): kind for kind in FrameType}
 
 
 def _too_short(length: int, least: int) -> ProtocolError:
-    return ProtocolError(f"a frame of {length} bytes, where its header and its fixed part take {least}", reason=f"protocol:length {length}")
+    return ProtocolError(f"a frame of {length} bytes; its header and its fixed part take {least}", reason=f"protocol:length {length}")
 
 
 def _too_long(size: int, limit: int) -> ProtocolError:
     return ProtocolError(
-        f"the peer announced a frame of {size} bytes behind its header, and {limit} is the most that is taken here",
+        f"the peer announced a frame of {size} bytes behind its header; the limit of this side is {limit}",
         reason=f"limit:frame {size} > {limit}",
     )
-
-
-def _type_reason(kind: int) -> str:
-    return f"protocol:type {kind:#06x}"

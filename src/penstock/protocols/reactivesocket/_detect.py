@@ -1,10 +1,12 @@
-"""Is it ReactiveSocket? The first bytes of a connection tell, on a port that speaks other protocols too.
+"""Tells from the first bytes of a connection whether its client speaks ReactiveSocket, on a port that serves other protocols too.
 
 Rules of this file:
 
-* Who may speak it is a SETUP of whatever version: its sender gets an answer that it understands, if only a refusal.
-* Any other frame is out of place there, and refused as one: of this version, and of a type that it has. RSocket 1.0 has its bytes so that
-  they never read as one of these, and every RS.io hello begins with another byte.
+* A SETUP of any version is ReactiveSocket: the sender gets an answer that it understands, if only a refusal.
+* Any other frame of this version, of a known type, is ReactiveSocket too. It is out of place here, and the dialect refuses it as such: a
+  client that leaves out its SETUP would not understand the goodbye of RS.io.
+* RSocket 1.0 is not recognised: its SETUP and RESUME read as types 0x0004 and 0x0034, which version 0 does not have. RS.io is not either:
+  its first byte is 0x01 or 0x03, and the first byte of a length is 0.
 """
 
 from typing import Final
@@ -14,19 +16,22 @@ from penstock.protocols.reactivesocket._layout import LENGTH_SIZE, VERSION, Fram
 WORD_SIZE: Final = 4
 """Version, flags, type."""
 
+# As bytes, because the input may still be incomplete: it is compared, not decoded.
 _SETUP: Final = FrameType.SETUP.to_bytes(2)
 _TYPES: Final = frozenset(kind.to_bytes(2) for kind in FrameType)
 
 
 def opens(first: bytes, *, framed: bool = False) -> bool | None:
-    """Return whether a connection that begins with `first` speaks ReactiveSocket; None where it takes more bytes to tell, 8 at most.
+    """Return whether a connection that begins with `first` speaks ReactiveSocket; None if more bytes are needed (8 are always enough).
 
-    A length, where there is one, must be below 16 MiB: it begins with a 0, as no other protocol here does.
+    If the frame has a length, it must be below 16 MiB.
     """
-    if not framed and first[:1] not in (b"", b"\0"):  # where the transport frames, the first byte is the version
+    # The top byte of such a length is 0, and no other protocol on a shared port begins with a 0. So one byte is enough to refuse HTTP, TLS
+    # and RS.io. In a message of the transport the length is left out, and the first byte is the version.
+    if not framed and first[:1] not in (b"", b"\0"):
         return False
     word = first[:WORD_SIZE] if framed else first[LENGTH_SIZE : LENGTH_SIZE + WORD_SIZE]
     if len(word) < WORD_SIZE:
         return None
-    kind = word[2:]
+    kind = word[2:]  # word[1], the flags, may be anything
     return kind == _SETUP or (word[0] == VERSION and kind in _TYPES)

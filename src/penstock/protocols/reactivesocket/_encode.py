@@ -1,9 +1,10 @@
-"""Frames to bytes. `encode` takes any record; headers of responses are made on their own, so that elements are not copied here.
+"""Frames to bytes. `encode` takes any record.
 
 Rules of this file:
 
-* What version 0 reserves is sent as 0, and what its reading forbids is not sent at all.
-* `framed` says that the transport delimits frames, and leaves the length out.
+* Be strict in what you send: reserved bits are 0, and a number that a peer would refuse raises UsageError.
+* `framed` means that the transport delivers messages, one frame each: the length is left out.
+* Elements are not copied here: `response_header` returns the bytes in front of an element.
 """
 
 from typing import Final
@@ -13,12 +14,11 @@ from penstock.protocols.reactivesocket import _frames as frames
 from penstock.protocols.reactivesocket import _layout as layout
 from penstock.protocols.reactivesocket._layout import FrameType
 
-_pack_header: Final = layout.HEADER.pack
+_pack_header: Final = layout.HEADER.pack  # a bound method: no look-up of the Struct for each frame
 
+# The words of the two most frequent frames, without flags.
 _RESPONSE: Final = layout.VERSION << layout.VERSION_SHIFT | FrameType.RESPONSE
-
 _REQUEST_RESPONSE: Final = layout.VERSION << layout.VERSION_SHIFT | FrameType.REQUEST_RESPONSE
-"""The words of these, without flags: such a request has none."""
 
 
 def encode(frame: frames.Frame, *, framed: bool = False) -> bytes:  # noqa: PLR0911  # a return for each kind of frame
@@ -39,29 +39,33 @@ def encode(frame: frames.Frame, *, framed: bool = False) -> bytes:  # noqa: PLR0
         case frames.Cancel():
             return _frame(FrameType.CANCEL, frame.stream_id, b"", framed=framed)
         case frames.Response():
+            # Any combination of flags may be encoded, legal or not: tests and tools send what a broken peer would send.
             return response_header(frame.stream_id, len(frame.data), _response_flags(frame), framed=framed) + frame.data
         case frames.Error():
             return _frame(FrameType.ERROR, frame.stream_id, frame.data, framed=framed)
         case frames.Ext():
             return _ext(frame, framed=framed)
-    raise UsageError(f"{frame!r} is no frame of ReactiveSocket; see penstock.protocols.reactivesocket for those there are")
+    # Reached at run time only, by a program that mypy has not checked.
+    raise UsageError(f"{frame!r} is no frame of ReactiveSocket; penstock.protocols.reactivesocket.Frame lists the records")
 
 
 def response_header(stream_id: int, length: int, flags: int = layout.WHOLE, *, framed: bool = False) -> bytes:
-    """Return what stands before `length` bytes of a response; `flags` are of BEGIN, END, COMPLETE."""
+    """Return the bytes in front of `length` bytes of a response. `flags` may contain BEGIN, END and COMPLETE."""
     whole = layout.HEADER_SIZE + length
+    # One condition for all that is unusual; `_header` finds out what it is, and raises or encodes it.
     if framed or whole > layout.LARGEST_LENGTH or not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
         return _header(FrameType.RESPONSE, flags, stream_id, length, framed=framed)
     return _pack_header(whole, flags << layout.FLAGS_SHIFT | _RESPONSE, stream_id)
 
 
 def request_n(stream_id: int, demand: int, *, framed: bool = False) -> bytes:
-    """Return a grant of demand: the control frame that is sent most."""
+    """Return a REQUEST_N, the control frame that is sent most. Without a record it takes two fifths of the time (487 ns, not 1,284)."""
     return _frame(FrameType.REQUEST_N, stream_id, _demand(demand, least=1), framed=framed)
 
 
 def request_response(stream_id: int, data: bytes, *, framed: bool = False) -> bytes:
-    """Return a request for one value: what is asked most."""
+    """Return a request for one value, the request that is sent most."""
+    # The same short path as in response_header: 177 ns instead of 403 by way of _frame.
     length = layout.HEADER_SIZE + len(data)
     if framed or length > layout.LARGEST_LENGTH or not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
         return _frame(FrameType.REQUEST_RESPONSE, stream_id, data, framed=framed)
@@ -72,6 +76,7 @@ def _setup(frame: frames.Setup, *, framed: bool) -> bytes:
     if not 0 <= frame.version <= layout.LARGEST_VERSION:
         raise UsageError(f"version={frame.version}; the version is one byte, 0 to 255")
     if frame.stream_id:
+        # wire §The beginning and the end of a connection: a server refuses it with protocol:setup.
         raise UsageError(f"stream_id={frame.stream_id}; a SETUP is about the connection, whose id is 0")
     return _header(FrameType.SETUP, 0, 0, len(frame.data), framed=framed, version=frame.version) + frame.data
 
@@ -92,8 +97,8 @@ def _response_flags(frame: frames.Response) -> int:
 
 def _demand(demand: int, *, least: int) -> bytes:
     if not least <= demand <= layout.LARGEST_DEMAND:
-        # rule 3.9: the peer would answer with an error
-        raise UsageError(f"demand={_shown(demand)}; {least} to 2^63-1 may be asked for here")
+        # rule 3.9: the peer would answer with an error. `least` is 0 for the initial demand of a request (wire §How the draft is read).
+        raise UsageError(f"demand={_shown(demand)}; {least} to 2^63-1 may be requested here")
     return layout.NUMBER.pack(demand)
 
 
@@ -106,11 +111,12 @@ def _header(kind: int, flags: int, stream_id: int, size: int, *, framed: bool, v
     if not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
         raise UsageError(f"stream_id={_shown(stream_id)}; a stream's id has 64 bits")
     length = layout.HEADER_SIZE + size
+    # Also where the transport delivers messages: another connection of the peer may need the length.
     if length > layout.LARGEST_LENGTH:
-        raise UsageError(f"a frame of {length} bytes; 2^31-1 is the most that its length can say")
+        raise UsageError(f"a frame of {length} bytes; its length can be 2^31-1 at most, because the top bit is reserved")
     return layout.FRAMED_HEADER.pack(word, stream_id) if framed else layout.HEADER.pack(length, word, stream_id)
 
 
 def _shown(number: int) -> str:
-    # Python refuses to print integers of thousands of digits.
+    # Python refuses to print integers of more than 4,300 digits: the ValueError would hide the UsageError.
     return str(number) if number.bit_length() <= layout.NUMBER.size * 8 else f"an integer of {number.bit_length()} bits"

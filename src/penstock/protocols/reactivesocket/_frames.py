@@ -1,73 +1,78 @@
 """Every frame of ReactiveSocket as a record, for control frames, tests and tools.
 
-Elements under way never become records: the decoder hands their bytes on, the encoder writes a header to stand before them.
+Elements on their way never become records: the decoder passes their bytes on, and the encoder writes a header in front of them.
+
+The records do not check their numbers; `encode` does.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import attrs
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# All fields are passed by name: most are integers, and two integers in the wrong order would be a valid frame.
+
+
+@attrs.frozen(kw_only=True)
 class Setup:
-    """First from the side that opened the connection, once; `data` is the program's own. The stream id must be 0."""
+    """The first frame of the side that opened the connection. Sent once. `data` belongs to the program."""
 
-    version: int = 0
-    stream_id: int = 0
+    version: int = 0  # no other record has one: a frame of another version is refused on its header, but a SETUP gets an answer
+    stream_id: int = 0  # wire §The beginning and the end of a connection: another id is refused, so the encoder does not send one
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class RequestResponse:
-    """Ask for one element."""
+    """Requests one element."""
 
     stream_id: int
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class RequestFnf:
-    """Tell something, and expect no answer: fire and forget."""
+    """Fire and forget: a request without an answer."""
 
     stream_id: int
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class RequestStream:
-    """Ask for elements that end; `demand` of them may come for now."""
+    """Requests a stream that ends. `demand` elements may be sent at once."""
 
     stream_id: int
-    demand: int = 0
+    demand: int = 0  # wire §How the draft is read: an initial demand of 0 is legal, a later one is not
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class RequestSub:
-    """Ask for elements that do not end by themselves; `demand` of them may come for now."""
+    """Requests a stream that does not end by itself. `demand` elements may be sent at once."""
 
     stream_id: int
     demand: int = 0
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class RequestN:
-    """So many more elements may come."""
+    """Permits `demand` more elements."""
 
     stream_id: int
     demand: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Cancel:
-    """Nothing more is wanted."""
+    """Ends a stream, from its requester."""
 
     stream_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Response:
-    """An element, or a part of one, or the good end of the stream, or an element and the end at once."""
+    """An element, a part of one, the end of the stream, or an element and the end."""
 
     stream_id: int
     begin: bool = True
@@ -76,21 +81,21 @@ class Response:
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Error:
-    """The stream failed or was refused; on stream 0 the connection."""
+    """The stream failed or was refused. On stream 0: the connection."""
 
     stream_id: int
-    data: bytes = b""
+    data: bytes = b""  # a text in UTF-8; as bytes, because a peer may send bytes that are not
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Ext:
-    """A frame that an extension defines; with `ignore` who does not know it skips it."""
+    """A frame of an extension. With `ignore`, a receiver that does not know the extension skips the frame."""
 
     ext_type: int
     ignore: bool = False
-    stream_id: int = 0
+    stream_id: int = 0  # wire §How the draft is read: the figure of EXT has none, but every frame begins with a header
     data: bytes = b""
 
 

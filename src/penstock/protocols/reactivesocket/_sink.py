@@ -1,4 +1,7 @@
-"""Who a decoder tells: streams take whole elements, the sink takes everything else, frame by frame, as plain calls."""
+"""The receivers of decoded frames: a stream for whole elements, a sink for all other frames, each called once for each frame.
+
+A call costs less than a record, so frames never become records on their way to a session.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,60 +11,60 @@ from penstock.protocols.reactivesocket._layout import FrameType
 
 
 class WireStream(Protocol):
-    """A stream that this side has opened, as the decoder sees it. What it raises ends the decoding."""
+    """The part of a stream that the decoder uses, for streams that this side has opened. An exception from any method ends the decoding."""
 
+    # wire §How the draft is read: without B and E a response is a whole element, unless an element of its stream is open in parts. The
+    # decoder keeps no state for each stream, so it asks the stream.
     @property
     def takes_whole(self) -> bool:
-        """Whether whole elements may come straight here.
+        """Whether the decoder may deliver whole elements to this stream. While it is false, the sink gets all responses of the stream.
 
-        While it is false the sink gets this stream's responses: say so while an element is under way in parts (a response without
-        begin and end is then one of them), and always for a request that has a single response.
+        It must be false while an element is open in parts, and always for a request that has a single response.
         """
 
     def receive_element(self, element: bytes, /) -> None:
         """Take an element."""
 
     def receive_run(self, elements: Sequence[bytes], /) -> None:
-        """Take elements that came one right behind the other."""
+        """Take two or more elements that were received one directly behind the other."""
 
 
 class ReactiveSocketSink(Protocol):
-    """Receives all other frames, in the order of arrival, and judges them. What it raises ends the decoding.
+    """Receives all other frames, in the order of arrival, and judges them. An exception from any method ends the decoding.
 
-    Numbers are as they stand on the wire: ids and demands of 64 bits without a sign, whether they make sense or not.
+    Ids and demands are passed as they are on the wire: 64 bits without a sign, legal or not.
     """
 
     def receive_setup(self, version: int, stream_id: int, data: bytes, /) -> None:
-        """Take a SETUP.
+        """Take a SETUP. It is the only frame that is passed on with another version, so that the sink can answer it.
 
-        It is the one frame that comes here with any version, so that it can be answered; one of another version comes without its data,
-        as soon as its header is there, and then the decoding ends with ProtocolError.
+        A SETUP of another version is passed on as soon as its header is there, without data. Then the decoding ends with ProtocolError.
         """
 
     def receive_request(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
         """Take a request of one of the four kinds; `demand` is None for REQUEST_RESPONSE and REQUEST_FNF, which have none."""
 
     def receive_request_n(self, stream_id: int, demand: int, /) -> None:
-        """Take a grant of demand."""
+        """Take a REQUEST_N."""
 
     def receive_cancel(self, stream_id: int, /) -> None:
-        """Take a cancel."""
+        """Take a CANCEL."""
 
     def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:  # noqa: FBT001  # on the path of elements
-        """Take a response that completes, or is a part, or is for a stream that is not in the table or does not take whole ones."""
+        """Take a response that completes its stream, is a part, or is for a stream without an entry or with a false `takes_whole`."""
 
     def receive_error(self, stream_id: int, data: bytes, /) -> None:
-        """Take an error; on stream 0 it is the connection's."""
+        """Take an ERROR. On stream 0 it ends the connection."""
 
     def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as the wire has it
-        """Take a frame of an extension; without `ignore` who does not know it must end the connection."""
+        """Take an EXT. If the sink does not know `ext_type` and `ignore` is false, it must end the connection."""
 
     def receive_unknown(self, frame_type: int, /) -> None:
-        """Take note of a frame of a type that version 0 does not have, and that may be ignored."""
+        """Take note of a frame of a type that version 0 does not have, with the ignore flag. The decoder skips it."""
 
 
 class FrameList:
-    """Collects every frame as a record; for tests, tools and traces. `streams` may be its decoder's table."""
+    """Collects every frame as a record, for tests, tools and traces. Pass `streams` to the decoder."""
 
     def __init__(self) -> None:
         self.frames: list[frames.Frame] = []
@@ -69,61 +72,63 @@ class FrameList:
         self.streams: dict[int, CollectedStream] = {}
 
     def open(self, stream_id: int) -> "CollectedStream":
-        """Let whole elements of this stream come the short way."""
+        """Enter a stream into `streams`. The decoder then delivers its whole elements to it, and finds runs."""
         stream = self.streams[stream_id] = CollectedStream(self.frames, stream_id)
         return stream
 
     def receive_setup(self, version: int, stream_id: int, data: bytes, /) -> None:
-        """Keep it, as a record."""
+        """Append a Setup."""
         self.frames.append(frames.Setup(version=version, stream_id=stream_id, data=data))
 
     def receive_request(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
-        """Keep it, as a record."""
+        """Append the record of the kind."""
         match kind:
             case FrameType.REQUEST_RESPONSE:
                 self.frames.append(frames.RequestResponse(stream_id=stream_id, data=data))
             case FrameType.REQUEST_FNF:
                 self.frames.append(frames.RequestFnf(stream_id=stream_id, data=data))
-            case FrameType.REQUEST_STREAM:
+            case FrameType.REQUEST_STREAM:  # with a demand, as the decoder calls it; `or 0` is for the type checker
                 self.frames.append(frames.RequestStream(stream_id=stream_id, demand=demand or 0, data=data))
             case _:
                 self.frames.append(frames.RequestSub(stream_id=stream_id, demand=demand or 0, data=data))
 
     def receive_request_n(self, stream_id: int, demand: int, /) -> None:
-        """Keep it, as a record."""
+        """Append a RequestN."""
         self.frames.append(frames.RequestN(stream_id=stream_id, demand=demand))
 
     def receive_cancel(self, stream_id: int, /) -> None:
-        """Keep it, as a record."""
+        """Append a Cancel."""
         self.frames.append(frames.Cancel(stream_id=stream_id))
 
     def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
-        """Keep it, as a record."""
+        """Append a Response."""
         self.frames.append(frames.Response(stream_id=stream_id, begin=begin, end=end, complete=complete, data=data))
 
     def receive_error(self, stream_id: int, data: bytes, /) -> None:
-        """Keep it, as a record."""
+        """Append an Error."""
         self.frames.append(frames.Error(stream_id=stream_id, data=data))
 
     def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
-        """Keep it, as a record."""
+        """Append an Ext."""
         self.frames.append(frames.Ext(stream_id=stream_id, ignore=ignore, ext_type=ext_type, data=data))
 
     def receive_unknown(self, frame_type: int, /) -> None:
-        """Keep its type."""
+        """Append the type to `unknown_types`."""
+        # The decoder does not pass on the body of such a frame, so there is nothing for a record but the type.
         self.unknown_types.append(frame_type)
 
 
 class CollectedStream:
-    """A stream whose elements become records after all."""
+    """A stream of FrameList: appends its elements to the list as records."""
 
     def __init__(self, into: list[frames.Frame], stream_id: int) -> None:
         self._into = into
         self._id = stream_id
-        self.takes_whole = True
+        self.takes_whole = True  # also for elements without B and E: the record has B and E then
 
     def receive_element(self, element: bytes, /) -> None:
         self._into.append(frames.Response(stream_id=self._id, data=element))
 
     def receive_run(self, elements: Sequence[bytes], /) -> None:
+        # One record for each element: that a run was delivered together is not visible on the wire.
         self._into += [frames.Response(stream_id=self._id, data=element) for element in elements]

@@ -1,4 +1,4 @@
-"""RS.io version 0: the dialect of the session, and the codec that it uses (records, encoder, decoder)."""
+"""RS.io version 0: the dialect that the session uses, and the codec that the dialect uses (records, encoder, decoder)."""
 
 from penstock.protocols.rsio._codec import (
     CLIENT_HELLO,
@@ -35,7 +35,6 @@ from penstock.protocols.rsio._codec import (
     encode_request,
     encode_subscribe,
     encode_varint,
-    fixed_header,
     next_header,
     packed_header,
     part_header,
@@ -78,7 +77,6 @@ __all__ = [
     "encode_request",
     "encode_subscribe",
     "encode_varint",
-    "fixed_header",
     "next_header",
     "packed_header",
     "part_header",

@@ -1,4 +1,7 @@
-"""RS.io version 0, the compact binding: records, an encoder, and a decoder that tells a sink what arrives."""
+"""The codec of RS.io version 0 in the compact encoding: records, an encoder, and a decoder that calls a sink.
+
+The dialect imports this module, and not the folder: the folder imports the dialect.
+"""
 
 from penstock.protocols.rsio._decode import RsioDecoder, WireLimits
 from penstock.protocols.rsio._encode import (
@@ -8,7 +11,6 @@ from penstock.protocols.rsio._encode import (
     encode_on_subscribe,
     encode_request,
     encode_subscribe,
-    fixed_header,
     next_header,
     packed_header,
     part_header,
@@ -70,7 +72,6 @@ __all__ = [
     "encode_request",
     "encode_subscribe",
     "encode_varint",
-    "fixed_header",
     "next_header",
     "packed_header",
     "part_header",

@@ -1,75 +1,80 @@
 """Every message of RS.io as a record, for control messages, tests and tools.
 
-Elements under way never become records: the decoder hands their bytes on, the encoder writes them behind a header.
+Elements on their way never become records: the decoder passes their bytes on, and the encoder writes a header in front of them.
+
+A field named `subscriber` is the id of a stream. The records do not check their numbers; `encode` does.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import attrs
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# All fields are passed by name: most are integers, and two integers in the wrong order would be a valid message.
+
+
+@attrs.frozen(kw_only=True)
 class ClientHello:
-    """First from the side that opened the connection, once."""
+    """The first message of the side that opened the connection. Sent once."""
 
     version: int = 0
-    extensions: tuple[int, ...] = ()
+    extensions: tuple[int, ...] = ()  # a tuple, so that the record can be hashed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class ServerHello:
-    """First from the side that accepted the connection, once."""
+    """The first message of the side that accepted the connection. Sent once."""
 
     version: int = 0
     extensions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Goodbye:
-    """The sender is done, and sends nothing more; answered by a goodbye. Ends every stream."""
+    """The last message of either side. It ends every stream, and is answered by a goodbye."""
 
-    reason: str = ""
+    reason: str = ""  # wire §The end of the connection: a token, and more words behind a space; empty for a normal end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class SwitchEncoding:
-    """The last compact message of its direction; what follows is in the encoding that the extension names."""
+    """The last compact message of its direction. The bytes behind it are in the encoding that the extension names."""
 
     extension: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Subscribe:
-    """Begin a stream from the named publisher; `subscriber` is an id of the sender's choice."""
+    """Opens a stream from the publisher named `publisher`. The sender chooses the id."""
 
-    publisher: str
+    publisher: str  # bytes that are not UTF-8 are decoded as surrogates: the dialect refuses the stream, and keeps the connection
     subscriber: int
     demand: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Request:
-    """So many more elements may come."""
+    """Permits `demand` more elements."""
 
     subscriber: int
-    demand: int
+    demand: int  # wire §A stream, step by step: 0 is illegal, and an error of the stream; so the codec passes it on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Cancel:
-    """Nothing more is wanted."""
+    """Ends a stream, from its subscriber."""
 
     subscriber: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class OnSubscribe:
-    """The stream has begun; an `element_size` above 0 is every element's, and leaves out their lengths."""
+    """The publisher accepts the stream. If `element_size` is above 0, every element has that size, and is sent without a length."""
 
     subscriber: int
-    element_size: int = 0
+    element_size: int = 0  # 0: elements have different sizes, and each is sent with its length
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class OnNext:
     """One element."""
 
@@ -77,54 +82,54 @@ class OnNext:
     element: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class OnNextPacked:
-    """So many elements of the size that onSubscribe told, one behind the other."""
+    """`count` elements of the size in onSubscribe, one behind the other."""
 
     subscriber: int
-    count: int
+    count: int  # wire §Messages: a number of elements, not of bytes
     elements: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class OnNextPart:
     """A part of an element that more parts follow."""
 
     subscriber: int
-    element: int
+    element: int  # the number of the element within its stream: parts with the same number are joined
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class OnNextLastPart:
-    """The last part of an element."""
+    """The last part of an element. Its number is free again."""
 
     subscriber: int
     element: int
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class OnComplete:
-    """The stream is done."""
+    """The stream ends, and all its elements were sent."""
 
     subscriber: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class OnError:
-    """The stream failed, or was refused."""
+    """The stream failed. Before onSubscribe: the stream was refused."""
 
     subscriber: int
-    error: str
+    error: str  # a text for people; version 0 has no error codes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class ExtensionMessage:
-    """A message that an extension defines: its type code and its body."""
+    """A message of an extension: its type code, and its body."""
 
     type: int
-    body: bytes
+    body: bytes  # opaque: the extension decodes it
 
 
 Message: TypeAlias = (

@@ -1,4 +1,8 @@
-"""Who a decoder tells: streams take what is about elements, the sink takes everything else, message by message, as plain calls."""
+"""The receivers of decoded messages: a stream for elements, a sink for all other messages, each called once for each message.
+
+Elements, request, onSubscribe and onComplete never become records on their way to a session: with a record, decoding a message takes 2 to
+2.7 times as long (204 ns for an onComplete, 559 ns for a cancel, which has the same fields and a record).
+"""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -6,72 +10,76 @@ from typing import Final, Protocol
 from penstock.protocols.rsio import _messages as messages
 
 NOT_BEGUN: Final = -1
-"""The element size of a stream before its onSubscribe: an element of it cannot be delimited."""
+"""The element size of a stream before its onSubscribe. The decoder cannot delimit an element of such a stream, and refuses it."""
 
 
 class WireStream(Protocol):
-    """A stream as the decoder sees it: how its elements are delimited, and where they go. What it raises ends the decoding."""
+    """The part of a stream that the decoder uses. An exception from any method ends the decoding."""
 
+    # wire §The model: a decoder has a state. How an element is delimited depends on the onSubscribe of its stream.
     @property
     def element_size(self) -> int:
-        """The fixed size of its elements, 0 where each has its length, or NOT_BEGUN."""
+        """The fixed size of the elements; 0 if each element has a length; or NOT_BEGUN."""
 
     def receive_element(self, element: bytes, /) -> None:
         """Take an element."""
 
     def receive_run(self, elements: Sequence[bytes], /) -> None:
-        """Take two or more elements that came one right behind the other."""
+        """Take two or more elements that were received one directly behind the other."""
 
     def receive_packed(self, count: int, elements: bytes, /) -> None:
-        """Take packed elements."""
+        """Take `count` elements of the fixed size, one behind the other. They use up `count` of demand."""
 
     def receive_part(self, element: int, data: bytes, last: bool, /) -> None:  # noqa: FBT001  # on the path of elements
-        """Take a part of an element."""
+        """Take a part of the element with the number `element`."""
 
 
 class RsioSink(Protocol):
-    """Receives all other messages, in the order of arrival. What it raises ends the decoding."""
+    """Receives all other messages, in the order of arrival. An exception from any method ends the decoding."""
 
     def receive_control(self, message: messages.Message, /) -> None:
-        """Take any message but those below and those for streams."""
+        """Take a message that has no method here or in WireStream."""
+
+    # Every stream has the next three messages, and a request is the control message that is sent most: no records, see above.
 
     def receive_request(self, subscriber: int, demand: int, /) -> None:
         """Take a request."""
 
     def receive_on_subscribe(self, subscriber: int, element_size: int, /) -> None:
-        """Take an onSubscribe."""
+        """Take an onSubscribe. From here on the decoder must find `element_size` in the stream, even if the stream was cancelled."""
 
     def receive_on_complete(self, subscriber: int, /) -> None:
         """Take an onComplete."""
 
 
 class MessageList:
-    """Collects every message as a record; for tests, tools and traces. `streams` is the table that its decoder needs."""
+    """Collects every message as a record, for tests, tools and traces. Pass `streams` to the decoder."""
 
     def __init__(self) -> None:
         self.messages: list[messages.Message] = []
         self.streams: dict[int, CollectedStream] = {}
 
     def receive_control(self, message: messages.Message, /) -> None:
-        """Keep it."""
+        """Append the message."""
         self.messages.append(message)
 
     def receive_request(self, subscriber: int, demand: int, /) -> None:
-        """Keep it, as a record."""
+        """Append a Request."""
         self.messages.append(messages.Request(subscriber=subscriber, demand=demand))
 
     def receive_on_subscribe(self, subscriber: int, element_size: int, /) -> None:
-        """Keep it, as a record, and what follows for the stream."""
+        """Append an OnSubscribe, and enter the stream into `streams`."""
         self.streams[subscriber] = CollectedStream(self.messages, subscriber, element_size)
         self.messages.append(messages.OnSubscribe(subscriber=subscriber, element_size=element_size))
 
     def receive_on_complete(self, subscriber: int, /) -> None:
-        """Keep it, as a record."""
+        """Append an OnComplete."""
+        # The stream stays in the table: a trace may continue with elements that a session would refuse.
         self.messages.append(messages.OnComplete(subscriber=subscriber))
 
 
 class CollectedStream:
-    """A stream whose elements become records after all."""
+    """A stream of MessageList: appends its elements to the list as records."""
 
     def __init__(self, into: list[messages.Message], subscriber: int, element_size: int) -> None:
         self._into = into
@@ -82,6 +90,7 @@ class CollectedStream:
         self._into.append(messages.OnNext(subscriber=self._id, element=element))
 
     def receive_run(self, elements: Sequence[bytes], /) -> None:
+        # One record for each element: that a run was delivered together is not visible on the wire.
         self._into += [messages.OnNext(subscriber=self._id, element=element) for element in elements]
 
     def receive_packed(self, count: int, elements: bytes, /) -> None:

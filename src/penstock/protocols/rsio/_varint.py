@@ -1,4 +1,10 @@
-"""The varint: unsigned, little end first, seven bits a byte; 0 to 2^63-1, at most nine bytes, and never longer than it must be."""
+"""The varint: an unsigned integer from 0 to 2^63-1, seven bits a byte, the low bits first, in at most nine bytes.
+
+Rules of this file:
+
+* Each number has one encoding, the shortest. The decoder refuses any other (wire §Parts of messages), so two peers cannot read the same
+  bytes differently, and bytes that were decoded can be encoded again without a change.
+"""
 
 from typing import Final
 
@@ -6,16 +12,18 @@ from penstock.api import ProtocolError, UsageError
 from penstock.protocols.rsio._layout import LARGEST_VARINT, LONGEST_VARINT
 
 NEED_MORE: Final = -1
-"""The position that says "the bytes end before the varint does"."""
+"""The position that a reader returns if the bytes end before the message does."""
 
-_SHORT: Final = tuple(bytes([n]) for n in range(0x80))
+# Ids, counts and most lengths are below 128. Taking the byte from a table costs a ninth of `bytes([n])`: 9 ns instead of 82.
+_ONE_BYTE: Final = tuple(bytes([n]) for n in range(0x80))
 
 
 def encode_varint(n: int) -> bytes:
-    """Return `n` as a varint. Raises UsageError for what has none."""
+    """Return `n` as a varint. Raises UsageError for a number below 0 or above 2^63-1."""
     if 0 <= n < 0x80:
-        return _SHORT[n]
+        return _ONE_BYTE[n]
     if not 0 <= n <= LARGEST_VARINT:
+        # The text gives the size and not the number: Python refuses to print integers of more than 4,300 digits.
         raise UsageError(f"a varint holds 0 to 2^63-1, and was given an integer of {n.bit_length()} bits{' below zero' if n < 0 else ''}")
     groups = bytearray()
     while n >= 0x80:
@@ -26,17 +34,18 @@ def encode_varint(n: int) -> bytes:
 
 
 def decode_varint(data: bytes, start: int) -> tuple[int, int]:
-    """Return the varint at `start` and the position after it, or (0, NEED_MORE) where its end has not arrived.
+    """Return the varint at `start` and the position behind it, or (0, NEED_MORE) if `data` ends before the varint does.
 
-    Raises ProtocolError for one that is too long, or longer than it must be.
+    Raises ProtocolError for a varint of more than nine bytes, and for one that is not the shortest.
     """
     if start < len(data) and data[start] < 0x80:
-        return data[start], start + 1  # as most of them are
+        return data[start], start + 1  # one byte, the most frequent case: no loop, no shifts
     value = shift = 0
     for position in range(start, min(len(data), start + LONGEST_VARINT)):
         byte = data[position]
         if byte < 0x80:
             if not byte and shift:
+                # wire §Points of refusal: with the superfluous 0, which is the last byte.
                 raise ProtocolError(
                     "a varint ends with a superfluous zero byte; the shortest form is the only one", reason="protocol:varint"
                 )
@@ -44,5 +53,6 @@ def decode_varint(data: bytes, start: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         shift += 7
     if len(data) - start >= LONGEST_VARINT:
+        # wire §Points of refusal: with the ninth byte, so a peer cannot keep a decoder waiting with a varint without end.
         raise ProtocolError("a varint goes on after nine bytes, which hold 2^63-1, the largest", reason="protocol:varint")
     return 0, NEED_MORE

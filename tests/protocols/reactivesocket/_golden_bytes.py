@@ -1,8 +1,8 @@
-"""Golden bytes: each frame of ReactiveSocket beside the bytes that it must be. What a peer in another language can be tested with, too."""
+"""Golden bytes: each frame of ReactiveSocket beside the bytes that it must be. They can test a peer in another language, too."""
 
 from penstock.protocols import reactivesocket as rs
 
-VECTORS: dict[str, tuple[rs.Frame, str]] = {
+GOLDEN: dict[str, tuple[rs.Frame, str]] = {
     "SETUP empty": (rs.Setup(), "00000010000000010000000000000000"),
     "SETUP 'cap'": (rs.Setup(data=b"cap"), "00000013000000010000000000000000636170"),
     "REQUEST_RESPONSE id=1 'hello'": (rs.RequestResponse(stream_id=1, data=b"hello"), "0000001500000011000000000000000168656c6c6f"),
@@ -46,7 +46,7 @@ VECTORS: dict[str, tuple[rs.Frame, str]] = {
 }
 
 FRAMED = (rs.Response(stream_id=5, data=b"item"), "0060002000000000000000056974656d")
-"""A response where the transport frames: the same without the length."""
+"""A response without the length, as in a message of the transport."""
 
 OTHER_VERSION = (rs.Setup(version=1), "00000010010000010000000000000000")
-"""A SETUP that ends the decoding: all that is known of another version is where it says so."""
+"""A SETUP that ends the decoding: of a frame of another version only the header is known."""

@@ -1,4 +1,4 @@
-"""A third protocol, of somebody else's, on the session as it is: one space of ids, 31-bit demand, channels, codes, a timer of its own."""
+"""The toy on an unchanged session: a shared space of ids, demand of 31 bits, channels, error codes, and a timer of its own."""
 
 import inspect
 from itertools import pairwise
@@ -11,14 +11,14 @@ from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, PublicError, 
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import ConnectionState, Dialect, DialectFactory, DialectSettings, Session, protocol_detector
-from tests.protocols._toy import (
+from tests.protocols._toy_protocol import (
     CANCEL,
     CHANNEL,
     DONE,
     FAILED,
     HELLO,
     KEEPALIVE,
-    MOST,
+    LARGEST_GRANT,
     NEXT,
     REQUEST,
     STREAM,
@@ -26,26 +26,26 @@ from tests.protocols._toy import (
     ToyDialect,
     frame,
 )
-from tests.protocols._toy_pair import RawToy, ToyPair, frames
+from tests.protocols._toy_session_pair import RawToy, ToyPair, frames
 from tests.session._pair import Owner, limited
 
 HELLO_FRAME = frame(HELLO, 0, VERSION)
 
 
-class Small(ToyDialect):
-    """A frame grants no more than four."""
+class SmallGrants(ToyDialect):
+    """A frame grants four at most."""
 
-    most = 4
+    largest_grant = 4
 
 
 def granted(said: list[tuple[str, int, bytes]]) -> list[int]:
     return [int.from_bytes(body[:4]) for kind, _, body in said if kind in "SCR"]
 
 
-# --- what it is
+# --- the class
 
 
-def test_it_offers_all_that_a_dialect_must() -> None:
+def test_the_toy_has_every_method_of_a_dialect() -> None:
     """With the same parameters, in the same order."""
     methods = [name for name, value in vars(Dialect).items() if inspect.isfunction(value) and not name.startswith("_")]
     for name in methods:
@@ -53,8 +53,8 @@ def test_it_offers_all_that_a_dialect_must() -> None:
         assert list(inspect.signature(getattr(ToyDialect, name)).parameters) == due, name
 
 
-def test_nothing_in_penstock_knows_of_it() -> None:
-    """No file of the product has its name in it."""
+def test_penstock_does_not_mention_the_toy() -> None:
+    """Its name is in no file of the package."""
     files = list(Path(penstock.__file__).parent.rglob("*.py"))
     assert len(files) > 100
     assert [path.name for path in files if "toy" in path.read_text(encoding="utf-8").lower()] == []
@@ -65,7 +65,7 @@ def test_nothing_in_penstock_knows_of_it() -> None:
 
 @pytest.mark.parametrize("cut", [1, 7, 1 << 30])
 def test_streams_flow_in_both_directions_with_odd_and_even_ids(cut: int) -> None:
-    """However what is said is cut."""
+    """For chunks of any size."""
     pair = ToyPair()
     down, up = pair.server.publish("down"), pair.client.publish("up")
     below = pair.client.read("down", 3)
@@ -85,8 +85,8 @@ def test_streams_flow_in_both_directions_with_odd_and_even_ids(cut: int) -> None
     assert not pair.client.dialect._grants
 
 
-def test_a_long_element_goes_as_a_whole() -> None:
-    """It is longer than a part would be, and this protocol has none."""
+def test_a_long_element_is_sent_in_one_frame() -> None:
+    """It is longer than `split_outbound_at`, and the protocol has no parts."""
     pair = ToyPair()
     source = pair.server.publish("s")
     reader = pair.client.read("s", 2)
@@ -97,8 +97,8 @@ def test_a_long_element_goes_as_a_whole() -> None:
     assert [len(body) for kind, _, body in pair.frames(Role.SERVER) if kind == "N"] == [100_000, 5]
 
 
-def test_packed_elements_are_told_apart() -> None:
-    """Each has a frame."""
+def test_packed_elements_are_separated() -> None:
+    """Each is sent in its own frame."""
     pair = ToyPair()
     source = pair.server.publish("s", element_size=2)
     reader = pair.client.read("s", 9)
@@ -109,8 +109,8 @@ def test_packed_elements_are_told_apart() -> None:
     assert (reader.elements, reader.ends) == ([b"aa", b"bb", b"cc"], ["complete"])
 
 
-def test_a_cancel_stops_the_publisher_and_what_is_on_its_way_is_dropped() -> None:
-    """The connection lives on, and is not blamed for it."""
+def test_a_cancel_stops_the_publisher_and_late_elements_are_dropped() -> None:
+    """The connection stays open."""
     pair = ToyPair()
     source = pair.server.publish("s")
     reader = pair.client.read("s", 5)
@@ -129,9 +129,9 @@ def test_a_cancel_stops_the_publisher_and_what_is_on_its_way_is_dropped() -> Non
 # --- demand
 
 
-@pytest.mark.parametrize("demand", [0, 1, MOST])
-def test_what_a_frame_can_grant_is_granted_at_once(demand: int) -> None:
-    """And nothing more is said of it."""
+@pytest.mark.parametrize("demand", [0, 1, LARGEST_GRANT])
+def test_demand_that_fits_into_a_frame_is_granted_at_once(demand: int) -> None:
+    """With one frame."""
     pair = ToyPair()
     pair.server.publish("s")
     pair.client.read("s", demand)
@@ -139,22 +139,22 @@ def test_what_a_frame_can_grant_is_granted_at_once(demand: int) -> None:
     assert granted(pair.frames(Role.CLIENT)) == [demand]
 
 
-@pytest.mark.parametrize("demand", [2 * MOST, 3 * MOST, UNBOUNDED - 1, UNBOUNDED])
-def test_what_no_frame_can_grant_is_owed(demand: int) -> None:
-    """The first grant is the greatest there is, with the highest bit free; half of it would have to come before the next one is sent."""
+@pytest.mark.parametrize("demand", [2 * LARGEST_GRANT, 3 * LARGEST_GRANT, UNBOUNDED - 1, UNBOUNDED])
+def test_demand_above_the_largest_grant_is_owed(demand: int) -> None:
+    """The first grant is 2^31-1. The next one is sent when half of it is used up."""
     pair = ToyPair()
     source = pair.server.publish("s")
     pair.client.read("s", demand)
     pair.settle()
     source.emit(b"1")
     pair.settle()
-    assert granted(pair.frames(Role.CLIENT)) == [MOST]
+    assert granted(pair.frames(Role.CLIENT)) == [LARGEST_GRANT]
 
 
 @pytest.mark.parametrize("demand", [5, 10, 33])
-def test_what_is_owed_is_granted_as_elements_come_in_and_not_one_more(demand: int) -> None:
-    """The grants add up to what was asked for, and none is greater than a frame takes."""
-    pair = ToyPair(kind=Small)
+def test_owed_demand_is_granted_as_elements_arrive(demand: int) -> None:
+    """The grants add up to the demand, and none is above the largest grant."""
+    pair = ToyPair(kind=SmallGrants)
     source = pair.server.publish("s")
     reader = pair.client.read("s", demand)
     pair.settle()
@@ -165,9 +165,9 @@ def test_what_is_owed_is_granted_as_elements_come_in_and_not_one_more(demand: in
     assert (len(reader.elements), sum(grants), max(grants)) == (demand, demand, 4)
 
 
-def test_demand_without_bound_is_topped_up_for_ever() -> None:
-    """There are always between half of what fits, and all of it, on their way."""
-    pair = ToyPair(kind=Small)
+def test_demand_without_bound_is_granted_again_and_again() -> None:
+    """The open grant is always between half of the largest grant and all of it."""
+    pair = ToyPair(kind=SmallGrants)
     source = pair.server.publish("s")
     reader = pair.client.read("s", UNBOUNDED)
     pair.settle()
@@ -178,9 +178,9 @@ def test_demand_without_bound_is_topped_up_for_ever() -> None:
     assert 0 <= sum(granted(pair.frames(Role.CLIENT))) - len(reader.elements) <= 4
 
 
-def test_later_demand_joins_what_is_owed() -> None:
-    """It is granted where there is room for it, and remembered where there is none."""
-    pair = ToyPair(kind=Small)
+def test_later_demand_is_added_to_the_owed_demand() -> None:
+    """The part that fits is granted, and the rest is owed."""
+    pair = ToyPair(kind=SmallGrants)
     pair.server.publish("s")
     reader = pair.client.read("s", 1)
     reader.request(2)
@@ -190,9 +190,9 @@ def test_later_demand_joins_what_is_owed() -> None:
     assert pair.client.dialect._grants[1].owed + pair.client.dialect._grants[1].open == 8
 
 
-def test_more_than_was_granted_ends_the_stream_though_more_was_asked_for() -> None:
-    """The peer can know of its grants alone; the connection lives on."""
-    raw = RawToy(Role.CLIENT, kind=Small).greet()
+def test_an_element_beyond_the_grant_ends_the_stream_even_if_demand_is_owed() -> None:
+    """The peer knows only its grants. The connection stays open."""
+    raw = RawToy(Role.CLIENT, kind=SmallGrants).greet()
     reader = raw.owner.read("s", 100)
     grants = raw.owner.dialect._grants[1]
     raw.say(frame(NEXT, 1, b"x"))
@@ -208,7 +208,7 @@ def test_more_than_was_granted_ends_the_stream_though_more_was_asked_for() -> No
 
 
 def channel() -> tuple[ToyPair, "Ends"]:
-    """One that the client has opened, with both halves under way on id 1."""
+    """A channel that the client has opened, with both halves on id 1."""
     pair = ToyPair()
     ends = Ends(pair)
     assert set(pair.client.session.streams.opened) == set(pair.client.session.streams.serving) == {1}
@@ -221,13 +221,13 @@ class Ends:
         self.down, self.up = pair.server.publish("channel/a"), pair.client.publish("channel/a")
         self.below = pair.client.read("channel/a", 5)
         pair.settle()
-        assert self.up.subscriber is None  # nobody has asked for it yet
+        assert self.up.subscriber is None  # not subscribed yet
         self.above = pair.server.read("channel/a", 5)
         pair.settle()
 
 
 def test_a_channel_carries_elements_and_demand_both_ways_on_one_id() -> None:
-    """The half that answers begins with its first grant; what each side has asked for says what the other sends."""
+    """The second half begins with its first grant, and each half has its own demand."""
     pair, ends = channel()
     ends.down.emit(b"down")
     ends.up.emit(b"up")
@@ -239,8 +239,8 @@ def test_a_channel_carries_elements_and_demand_both_ways_on_one_id() -> None:
 
 
 @pytest.mark.parametrize("first", ["down", "up"])
-def test_each_half_of_a_channel_completes_on_its_own(first: str) -> None:
-    """The other goes on, and ends when it is done itself."""
+def test_each_half_of_a_channel_completes_by_itself(first: str) -> None:
+    """The other half continues until it completes."""
     pair, ends = channel()
     second = "up" if first == "down" else "down"
     heard = {"down": ends.below, "up": ends.above}
@@ -254,8 +254,8 @@ def test_each_half_of_a_channel_completes_on_its_own(first: str) -> None:
     assert pair.is_idle
 
 
-def test_each_half_of_a_channel_is_cancelled_on_its_own() -> None:
-    """By who listens to it; the other goes on."""
+def test_each_half_of_a_channel_is_cancelled_by_itself() -> None:
+    """By its subscriber. The other half continues."""
     pair, ends = channel()
     ends.below.cancel()
     pair.settle()
@@ -268,8 +268,8 @@ def test_each_half_of_a_channel_is_cancelled_on_its_own() -> None:
     assert ends.up.cancels == 1
 
 
-def test_each_half_of_a_channel_fails_on_its_own() -> None:
-    """With the code for a publisher that failed."""
+def test_each_half_of_a_channel_fails_by_itself() -> None:
+    """With the code of a failed publisher. The other half continues."""
     pair, ends = channel()
     ends.up.fail(PublicError("out of stock"))
     pair.settle()
@@ -278,8 +278,8 @@ def test_each_half_of_a_channel_fails_on_its_own() -> None:
     assert ends.below.ends == []
 
 
-def test_a_channel_is_refused_as_a_whole_where_there_is_no_such_publisher() -> None:
-    """Neither half begins, and nothing is kept for it."""
+def test_a_channel_without_a_publisher_is_refused() -> None:
+    """Neither half begins, and no state is kept."""
     pair = ToyPair()
     reader = pair.client.read("channel/none", 5)
     pair.settle()
@@ -287,8 +287,8 @@ def test_a_channel_is_refused_as_a_whole_where_there_is_no_such_publisher() -> N
     assert pair.client.dialect.channels == pair.server.dialect.halves == {}
 
 
-def test_who_opens_a_channel_and_publishes_nothing_refuses_its_half_alone() -> None:
-    """What was asked for goes on."""
+def test_the_second_half_is_refused_if_the_opener_has_no_publisher() -> None:
+    """The first half continues."""
     pair = ToyPair()
     down = pair.server.publish("channel/a")
     below = pair.client.read("channel/a", 5)
@@ -301,16 +301,16 @@ def test_who_opens_a_channel_and_publishes_nothing_refuses_its_half_alone() -> N
     assert (below.elements, below.ends) == ([b"1"], [])
 
 
-def test_without_a_half_to_take_up_a_channel_is_opened_the_other_way() -> None:
-    """Each half is taken up once."""
+def test_a_second_subscribe_opens_a_channel_in_the_other_direction() -> None:
+    """The second half of the first channel is taken already."""
     pair, _ = channel()
     pair.server.read("channel/a", 5)
     pair.settle()
     assert ("C", 2, b"\0\0\0\5channel/a") in pair.frames(Role.SERVER)
 
 
-def test_halves_that_nobody_takes_up_are_bounded() -> None:
-    """As many as there may be streams; more channels are refused."""
+def test_second_halves_that_are_not_taken_are_bounded() -> None:
+    """By `max_subscriptions`. Further channels are refused."""
     raw = RawToy(limits=limited(max_subscriptions=2)).greet()
     raw.owner.publish("channel/a")
     for stream_id in (1, 3, 5):
@@ -322,8 +322,8 @@ def test_halves_that_nobody_takes_up_are_bounded() -> None:
 # --- errors
 
 
-def test_an_error_has_the_code_of_what_it_is() -> None:
-    """Refused, failed, or the peer's fault: told by who says it, and not by its text."""
+def test_an_error_has_the_code_of_its_cause() -> None:
+    """Refused, failed, or a fault of the peer. The text of a failure does not change its code."""
     raw = RawToy().greet()
     source = raw.owner.publish("s")
     raw.say(frame(STREAM, 1, b"\0\0\0\1none"), frame(STREAM, 3, b"\0\0\0\1s"))
@@ -337,8 +337,8 @@ def test_an_error_has_the_code_of_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(("code", "kind"), [(0x202, Rejected), (0x201, PublisherFailed), (0x777, PublisherFailed)])
-def test_a_code_is_understood(code: int, kind: type[Exception]) -> None:
-    """What was refused may be asked for again; a code that nobody knows is a failure."""
+def test_a_code_decides_the_exception(code: int, kind: type[Exception]) -> None:
+    """An unknown code is a failure."""
     raw = RawToy(Role.CLIENT).greet()
     reader = raw.owner.read("s", 1)
     raw.say(frame(FAILED, 1, code.to_bytes(4) + b"\x1b[31mred"))
@@ -354,8 +354,8 @@ ILLEGAL = [
 
 
 @pytest.mark.parametrize(("said", "answer"), ILLEGAL, ids=["grant", "first grant", "long name"])
-def test_what_breaks_the_contract_of_one_stream_ends_that_stream(said: bytes, answer: tuple[str, int, bytes]) -> None:
-    """The 32nd bit of a demand, for one; the connection goes on."""
+def test_a_fault_of_one_stream_ends_that_stream(said: bytes, answer: tuple[str, int, bytes]) -> None:
+    """For example a demand with its 32nd bit. The connection stays open."""
     raw = RawToy().greet()
     raw.owner.publish("s")
     raw.say(frame(STREAM, 1, b"\0\0\0\1s"), said)
@@ -384,8 +384,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_wrong_bytes_end_the_connection_with_a_goodbye_that_says_why(wrong: str) -> None:
-    """With the code for it; nothing more is heard or said."""
+def test_wrong_bytes_end_the_connection_with_the_reason(wrong: str) -> None:
+    """The goodbye has the code of a protocol error. Later frames are ignored."""
     said, reason = WRONG[wrong]
     raw = RawToy()
     raw.owner.publish("s")
@@ -403,7 +403,7 @@ def test_wrong_bytes_end_the_connection_with_a_goodbye_that_says_why(wrong: str)
 
 @pytest.mark.parametrize("who", ["client", "server"])
 def test_a_goodbye_ends_every_stream_and_is_answered(who: str) -> None:
-    """In both directions, channels and all; what is unsaid is not said any more."""
+    """In both directions, both halves of channels included."""
     pair, ends = channel()
     getattr(pair, who).session.close("")
     pair.settle()
@@ -414,20 +414,20 @@ def test_a_goodbye_ends_every_stream_and_is_answered(who: str) -> None:
     assert pair.frames(Role.CLIENT)[-1] == pair.frames(Role.SERVER)[-1] == ("F", 0, b"\0\0\1\1")
 
 
-def test_when_its_ids_are_used_up_the_connection_ends_and_says_what_to_do() -> None:
-    """None is used a second time."""
+def test_the_connection_ends_when_its_ids_are_used_up() -> None:
+    """No id is used twice. The error says "connect again"."""
     pair = ToyPair()
     pair.server.publish("s")
     pair.settle()
-    pair.client.dialect._last = pair.server.dialect._last_of_peer = MOST - 2
+    pair.client.dialect._last_id = pair.server.dialect._last_peer_id = LARGEST_GRANT - 2
     last, beyond = pair.client.read("s", 1), pair.client.read("s", 1)
     assert "connect again" in str(beyond.ends[0])
     assert isinstance(last.ends[0], ConnectionLost)
     assert pair.client.session.is_closing
 
 
-def conversation() -> ToyPair:
-    """One of everything, up to the goodbye."""
+def every_kind_of_frame() -> ToyPair:
+    """A connection with every kind of frame, up to the goodbye."""
     pair, ends = channel()
     ends.up.emit(b"up", b"up again")
     ends.down.emit(b"down")
@@ -446,7 +446,7 @@ def conversation() -> ToyPair:
 
 
 def replayed(pieces: list[bytes]) -> tuple[RawToy, list[object]]:
-    """A server that hears these pieces; its own part is to subscribe when the channel is there."""
+    """A server that receives these pieces, and subscribes when the channel is open. Return it and its outcome."""
     raw = RawToy()
     source = raw.owner.publish("channel/a")
     raw.owner.publish("s")
@@ -458,9 +458,9 @@ def replayed(pieces: list[bytes]) -> tuple[RawToy, list[object]]:
     return raw, [raw.session.state, source.cancels, above and above.elements, above and above.ends]
 
 
-def test_it_makes_no_difference_where_the_bytes_are_cut() -> None:
-    """At every byte, in two pieces, and in single bytes."""
-    said = conversation().said[Role.CLIENT]
+def test_the_outcome_does_not_depend_on_where_the_bytes_are_cut() -> None:
+    """In two pieces, cut at every byte, and in single bytes."""
+    said = every_kind_of_frame().sent[Role.CLIENT]
     opened = said.index(b"channel/a") + len(b"channel/a")
     due = replayed([said[:opened], said[opened:]])[1]
     assert due == [ConnectionState.CLOSED_BY_PEER, 1, [b"up", b"up again"], ["complete"]]
@@ -470,9 +470,9 @@ def test_it_makes_no_difference_where_the_bytes_are_cut() -> None:
     assert replayed([bytes([byte]) for byte in said])[1] == due
 
 
-def test_a_connection_that_is_cut_at_any_byte_ends_everything_once() -> None:
-    """Publishers are let go, subscribers are told, nothing is left."""
-    said = conversation().said[Role.CLIENT]
+def test_a_connection_lost_at_any_byte_ends_each_stream_once() -> None:
+    """Publishers are cancelled, subscribers get an error, and the tables are empty."""
+    said = every_kind_of_frame().sent[Role.CLIENT]
     for at in range(len(said)):
         raw, _ = replayed([bytes([byte]) for byte in said[:at]])
         raw.session.end_of_input()
@@ -485,32 +485,32 @@ def test_a_connection_that_is_cut_at_any_byte_ends_everything_once() -> None:
 # --- time
 
 
-def test_its_keepalive_asks_is_answered_and_gives_up_on_silence() -> None:
-    """With a timer of its own, that the session keeps for it."""
+def test_the_keepalive_pings_answers_and_ends_a_silent_connection() -> None:
+    """The session calls `tick` at the times that the dialect returns."""
     pair = ToyPair()
     pair.settle()
     due = pair.client.session.tick(0.0)
-    assert due == ToyDialect.every
-    pair.now = ToyDialect.every
+    assert due == ToyDialect.ping_interval
+    pair.now = ToyDialect.ping_interval
     pair.client.session.tick(pair.now)
     pair.settle()
     assert pair.frames(Role.CLIENT)[-1] == ("K", 0, b"\1")
     assert pair.frames(Role.SERVER)[-1] == ("K", 0, b"\0")
-    assert pair.client.session.tick(ToyDialect.patience + 1) is not None
+    assert pair.client.session.tick(ToyDialect.ping_timeout + 1) is not None
     assert not pair.client.session.is_closing
-    pair.client.session.tick(ToyDialect.every + ToyDialect.patience)
+    pair.client.session.tick(ToyDialect.ping_interval + ToyDialect.ping_timeout)
     assert frames(bytes(pair.client.session.take()))[-1] == ("F", 0, b"\0\0\1\2limit:keepalive")
 
 
-def test_who_does_not_say_hello_in_time_is_left() -> None:
-    """The time for that is the session's, the words are the dialect's."""
+def test_a_peer_without_a_hello_in_time_gets_a_goodbye() -> None:
+    """The session keeps the time, and the dialect encodes the goodbye."""
     raw = RawToy()
     raw.session.tick(raw.session.channel.limits.handshake_timeout)
     assert raw.hear() == [("F", 0, b"\0\0\1\2limit:handshake")]
 
 
-def test_too_many_keepalives_are_too_many() -> None:
-    """They are counted among what costs the peer little."""
+def test_keepalives_count_as_control_messages() -> None:
+    """More of them than the limit end the connection."""
     raw = RawToy(limits=limited(control_burst=5)).greet()
     for _ in range(6):
         raw.say(frame(KEEPALIVE, 0, b"\1"))
@@ -526,8 +526,8 @@ KINDS: list[DialectFactory] = [RsioDialect, ReactiveSocketDialect, ToyDialect]
 @pytest.mark.parametrize("size", [1, 3, 100])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("turn", range(3))
-def test_a_client_of_each_is_told_by_its_first_bytes(kind: DialectFactory, turn: int, size: int) -> None:
-    """In whatever order they are offered, and however the bytes are cut."""
+def test_each_protocol_is_recognised_by_its_first_bytes(kind: DialectFactory, turn: int, size: int) -> None:
+    """For each order of the offered protocols, and chunks of any size."""
     client = Session(Owner(Role.CLIENT), lambda s: kind(s, DialectSettings()), role=Role.CLIENT, limits=limited(), random=lambda: 0.5)
     client.start(0.0)
     hello = bytes(client.take())

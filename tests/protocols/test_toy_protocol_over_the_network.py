@@ -1,4 +1,4 @@
-"""The toy over `serve` and `connect`, brought by a distribution that somebody installs: in URLs, on every transport, beside the others."""
+"""The toy over `serve` and `connect`, as an installed plugin: in URLs, on every transport, and beside the other protocols."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -13,17 +13,17 @@ from penstock.api import ConnectionLost, PublisherFailed, Rejected, UsageError
 from penstock.plugins import Connection, Registry, Tls, TransportOptions, build_registry
 from penstock.runtime import Peer, Server, Service, connect, serve, subscribe
 from tests.plugins._helpers import Shelf
-from tests.protocols import _toy
+from tests.protocols import _toy_protocol as toy_protocol
 from tests.runtime._services import raw_connection
 
-CODE = Path(_toy.__file__).read_text(encoding="utf-8")
+CODE = Path(toy_protocol.__file__).read_text(encoding="utf-8")
 PLACES = ["memory://toy", "memory-framed://toy", "tcp://127.0.0.1:0"]
 WORDS = ["one", "two", "three"]
 
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
-    """What is found once the distribution is installed."""
+    """The registry with the distribution of the toy."""
     Shelf(tmp_path, monkeypatch).install("penstock-toy", CODE, entry="toy")
     found = build_registry(environ={})
     assert found.problems == ()
@@ -63,8 +63,8 @@ async def peer_of(server: Server) -> Peer:
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_a_url_asks_for_it(registry: Registry, place: str) -> None:
-    """On byte streams with the length of a frame, where messages arrive whole without it."""
+async def test_a_url_selects_the_toy(registry: Registry, place: str) -> None:
+    """On transports of bytes, with the length of a frame, and of messages, without it."""
     async with serve(words_service(*WORDS), f"toy+{place}", registry=registry) as server:
         async with subscribe(f"{toy(server)}/words", serializer="text", registry=registry) as stream:
             assert [word async for word in stream] == WORDS
@@ -72,15 +72,15 @@ async def test_a_url_asks_for_it(registry: Registry, place: str) -> None:
             assert [element async for element in stream] == [bytes(100_000), b"small"]
 
 
-async def test_without_its_distribution_there_is_no_such_protocol() -> None:
-    """It is refused before anything is opened, and it says what there is."""
+async def test_without_its_distribution_the_toy_is_refused() -> None:
+    """Before a connection is opened. The error lists the installed protocols."""
     with pytest.raises(UsageError, match="'toy'; there is: reactivesocket, rsio"):
         subscribe("toy+memory://toy/words", registry=build_registry(environ={}))
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_one_port_speaks_all_three(registry: Registry, place: str) -> None:
-    """A client of each is told by what it says first, and gets its elements whole or in parts as its protocol has it."""
+async def test_one_port_serves_all_three_protocols(registry: Registry, place: str) -> None:
+    """Each client is recognised by its first bytes, and gets large elements whole or in parts, as its protocol requires."""
     async with serve(words_service(*WORDS), place, registry=registry) as server:
         for protocol in ("rsio", "reactivesocket", "toy"):
             async with subscribe(f"{protocol}+{server.addresses[0]}/words", serializer="text", registry=registry) as stream:
@@ -90,8 +90,8 @@ async def test_one_port_speaks_all_three(registry: Registry, place: str) -> None
 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
-async def test_who_speaks_another_protocol_is_told_so_where_the_toy_alone_is_served(registry: Registry, protocol: str) -> None:
-    """In the words of that protocol."""
+async def test_a_client_of_another_protocol_is_refused_in_its_own_protocol(registry: Registry, protocol: str) -> None:
+    """The port serves the toy only."""
     async with serve(words_service(), "toy+tcp://127.0.0.1:0", registry=registry) as server:
         address = server.addresses[0].removeprefix("toy+")
         with pytest.raises((ConnectionLost, Rejected), match="protocol:not-served"):
@@ -101,7 +101,7 @@ async def test_who_speaks_another_protocol_is_told_so_where_the_toy_alone_is_ser
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_a_channel_carries_streams_both_ways_on_one_id(registry: Registry, place: str) -> None:
-    """Each side publishes under the name and subscribes to it; they end one after the other, each on its own."""
+    """Each side has a publisher of that name and subscribes to the other. Each direction ends by itself."""
     async with (
         serve(words_service(*WORDS), f"toy+{place}", registry=registry) as server,
         connect(toy(server), service=words_service("uno", "dos"), registry=registry) as peer,
@@ -114,21 +114,21 @@ async def test_a_channel_carries_streams_both_ways_on_one_id(registry: Registry,
         async with other.subscribe("channel/a", serializer="text") as up:
             assert await anext(up) == "a: uno"
             assert dialect.halves == {}
-            assert dialect.next_id("another") == 2  # it has opened none itself
+            assert dialect.next_id("another") == 2  # the server has opened no stream before
             assert [word async for word in up] == ["a: dos"]
         assert [word async for word in down] == ["a: two", "a: three"]
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_a_channel_in_which_both_sides_hear_each_other(registry: Registry, place: str) -> None:
-    """What the server sends is what it gets, through one channel, element by element: demand crosses in both directions."""
+async def test_a_channel_can_echo_element_by_element(registry: Registry, place: str) -> None:
+    """The server sends each element that it gets through the same channel, so demand crosses in both directions."""
     asked, answers = trio.open_memory_channel[str](1)
     service, answering = Service(), Service()
 
     @service.publisher("channel/echo", serializer="text")
     async def echo() -> AsyncIterator[str]:
-        async with (await peer_of(server)).subscribe("channel/echo", serializer="text", demand=1) as heard:
-            async for word in heard:
+        async with (await peer_of(server)).subscribe("channel/echo", serializer="text", demand=1) as words:
+            async for word in words:
                 yield word.upper()
 
     @answering.publisher("channel/echo", serializer="text")
@@ -148,11 +148,11 @@ async def test_a_channel_in_which_both_sides_hear_each_other(registry: Registry,
         assert [word async for word in echoed] == []
 
 
-async def test_failures_arrive_as_what_they_are(registry: Registry) -> None:
-    """By their codes; what a publisher raised stays at home."""
-    told: list[BaseException] = []
+async def test_a_failure_and_a_refusal_arrive_as_different_exceptions(registry: Registry) -> None:
+    """Their codes differ. The text of the exception of a publisher is not sent."""
+    violations: list[BaseException] = []
     async with (
-        serve(words_service(), "toy+memory://toy", registry=registry, on_violation=told.append) as server,
+        serve(words_service(), "toy+memory://toy", registry=registry, on_violation=violations.append) as server,
         connect(toy(server), registry=registry) as peer,
     ):
         with pytest.raises(Rejected, match="refused: 'no such publisher'"):
@@ -164,30 +164,32 @@ async def test_failures_arrive_as_what_they_are(registry: Registry) -> None:
         assert "secret" not in str(caught.value)
         with pytest.raises(UsageError, match="this connection speaks toy"):
             await peer.request_response(b"words")
-    assert [type(error) for error in told] == [ValueError]
+    assert [type(error) for error in violations] == [ValueError]
 
 
-async def test_a_server_that_leaves_says_goodbye_in_the_toys_words(registry: Registry) -> None:
-    """With the code for an end in good order; the answer to it ends the connection."""
+async def test_a_server_that_ends_sends_the_goodbye_of_the_toy(registry: Registry) -> None:
+    """With the code of a normal end. The answer ends the connection."""
     heard = bytearray()
 
     async def listen(raw: Connection) -> None:
         while (data := await raw.receive()) is not None:
             heard.extend(data)
             if heard.endswith(b"shutdown"):
-                await raw.send(_toy.frame(_toy.FAILED, 0, _toy.CLOSED.to_bytes(4)))
+                await raw.send(toy_protocol.frame(toy_protocol.FAILED, 0, toy_protocol.CLOSED.to_bytes(4)))
         await raw.abort()
 
     async with trio.open_nursery() as nursery, serve(words_service(), "toy+memory://toy", registry=registry) as server:
         raw = await raw_connection(nursery, "memory://toy")
-        await raw.send(_toy.frame(_toy.HELLO, 0, _toy.VERSION))
+        await raw.send(toy_protocol.frame(toy_protocol.HELLO, 0, toy_protocol.VERSION))
         await peer_of(server)
         nursery.start_soon(listen, raw)
-    assert bytes(heard) == _toy.frame(_toy.HELLO, 0, _toy.VERSION) + _toy.frame(_toy.FAILED, 0, b"\0\0\1\1shutdown")
+    assert bytes(heard) == toy_protocol.frame(toy_protocol.HELLO, 0, toy_protocol.VERSION) + toy_protocol.frame(
+        toy_protocol.FAILED, 0, b"\0\0\1\1shutdown"
+    )
 
 
-async def test_its_keepalive_runs_on_the_clock_of_the_connection(registry: Registry, autojump_clock: trio.testing.MockClock) -> None:
-    """Two that have nothing to say ask each other whether they are there; who has fallen silent is left."""
+async def test_the_keepalive_uses_the_clock_of_the_connection(registry: Registry, autojump_clock: trio.testing.MockClock) -> None:
+    """Two idle peers ping each other and stay connected. A silent peer is disconnected."""
     silence = Service()
 
     @silence.publisher("silence")
@@ -200,22 +202,22 @@ async def test_its_keepalive_runs_on_the_clock_of_the_connection(registry: Regis
             assert await anext(stream) == b"at last"
         async with trio.open_nursery() as nursery:
             raw = await raw_connection(nursery, "memory://toy")
-            await raw.send(_toy.frame(_toy.HELLO, 0, _toy.VERSION))
+            await raw.send(toy_protocol.frame(toy_protocol.HELLO, 0, toy_protocol.VERSION))
             began, heard = trio.current_time(), bytearray()
             while not heard.endswith(b"limit:keepalive"):
                 heard += await raw.receive() or b""
-            assert trio.current_time() - began == _toy.ToyDialect.patience
+            assert trio.current_time() - began == toy_protocol.ToyDialect.ping_timeout
             await raw.abort()
 
 
-# --- what TLS agrees on
+# --- ALPN
 
 NAMES = {"rsio": "rsio/0", "reactivesocket": "reactivesocket/0", "toy": "toy/1"}
 
 
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory: pytest.TempPathFactory) -> TransportOptions:
-    """For both sides: a server's certificate, and who issued it."""
+    """Options for both sides: the certificate of a server, and its authority."""
     folder, ca = tmp_path_factory.mktemp("certificates"), trustme.CA()
     ca.cert_pem.write_to_path(folder / "ca.pem")
     ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
@@ -223,7 +225,7 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> TransportOptions:
 
 
 async def chosen_by_server(address: str, options: TransportOptions, offered: str) -> str | None:
-    """Return what a server makes of a client that offers one name."""
+    """Return the protocol that a server selects if a client offers one name."""
     assert options.tls is not None
     host, port = address.rpartition("//")[2].split(":")
     stream = trio.SSLStream(await trio.open_tcp_stream(host, int(port)), options.tls.client_context([offered]), server_hostname=host)
@@ -234,8 +236,8 @@ async def chosen_by_server(address: str, options: TransportOptions, offered: str
 
 
 @pytest.mark.parametrize("prefix", ["", "rsio+", "reactivesocket+", "toy+"])
-async def test_a_server_offers_tls_what_its_url_speaks(registry: Registry, certified: TransportOptions, prefix: str) -> None:
-    """One protocol where the URL names one, else all of them, somebody else's too; other names are agreed on by nobody."""
+async def test_a_server_offers_the_protocols_of_its_url_in_alpn(registry: Registry, certified: TransportOptions, prefix: str) -> None:
+    """One protocol if the URL names one, else all, plugins included. Other names are not selected."""
     async with serve(Service(), f"{prefix}tls://127.0.0.1:0", registry=registry, options=certified) as server:
         for name, alpn in NAMES.items():
             expected = alpn if prefix in ("", f"{name}+") else None
@@ -243,7 +245,7 @@ async def test_a_server_offers_tls_what_its_url_speaks(registry: Registry, certi
         assert await chosen_by_server(server.addresses[0], certified, "h2") is None
 
 
-async def test_each_url_of_a_server_offers_its_own(registry: Registry, certified: TransportOptions) -> None:
+async def test_each_url_of_a_server_offers_its_own_protocol(registry: Registry, certified: TransportOptions) -> None:
     """Two ports, two protocols."""
     urls = ("toy+tls://127.0.0.1:0", "reactivesocket+tls://127.0.0.1:0")
     async with serve(Service(), *urls, registry=registry, options=certified) as server:
@@ -252,7 +254,7 @@ async def test_each_url_of_a_server_offers_its_own(registry: Registry, certified
 
 
 async def offered_by_client(url: str, registry: Registry, options: TransportOptions) -> str | None:
-    """Return which of all names a server that has them all agrees on with a client of that URL."""
+    """Return the name that a server with all names selects for a client of that URL."""
     assert options.tls is not None
     context, chosen = options.tls.server_context([*NAMES.values(), "mine"]), []
 
@@ -273,8 +275,8 @@ async def offered_by_client(url: str, registry: Registry, options: TransportOpti
     return chosen[0]
 
 
-async def test_a_client_offers_tls_the_protocol_of_its_url(registry: Registry, certified: TransportOptions) -> None:
-    """RS.io where it names none; and what the program says instead, be it nothing."""
+async def test_a_client_offers_the_protocol_of_its_url_in_alpn(registry: Registry, certified: TransportOptions) -> None:
+    """RS.io if the URL names none. `TransportOptions.protocols` replaces it, also with nothing."""
     assert await offered_by_client("tls", registry, certified) == "rsio/0"
     for name, alpn in NAMES.items():
         assert await offered_by_client(f"{name}+tls", registry, certified) == alpn
@@ -283,8 +285,8 @@ async def test_a_client_offers_tls_the_protocol_of_its_url(registry: Registry, c
 
 
 @pytest.mark.parametrize("protocol", NAMES)
-async def test_tls_carries_each_of_the_protocols_on_one_port(registry: Registry, certified: TransportOptions, protocol: str) -> None:
-    """What was agreed on is what is spoken."""
+async def test_each_protocol_can_be_selected_on_one_tls_port(registry: Registry, certified: TransportOptions, protocol: str) -> None:
+    """The selected protocol is the one that both sides speak."""
     async with serve(words_service(*WORDS), "tls://127.0.0.1:0", registry=registry, options=certified) as server:
         url = f"{protocol}+{server.addresses[0]}"
         async with connect(url, registry=registry, options=certified) as peer, peer.subscribe("words", serializer="text") as stream:
@@ -292,10 +294,10 @@ async def test_tls_carries_each_of_the_protocols_on_one_port(registry: Registry,
             assert peer._conversation.connection.facts.protocol == NAMES[protocol]
 
 
-async def test_a_protocol_without_a_name_for_tls_is_spoken_without(
+async def test_a_protocol_without_an_alpn_name_works_without_alpn(
     certified: TransportOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may have been forgotten, or be empty: nobody agrees on anything, and the others keep theirs."""
+    """The name may be missing or empty. The other protocols keep theirs."""
     shelf = Shelf(tmp_path, monkeypatch)
     for entry, alpn in (("toy", ""), ("mute", 'alpn: ClassVar[str] = ""')):
         code = CODE.replace('alpn: ClassVar[str] = "toy/1"', alpn).replace('"toy"', f'"{entry}"')

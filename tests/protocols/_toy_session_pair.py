@@ -1,10 +1,10 @@
-"""Two sessions that speak the toy over a fake wire, and a raw peer that says frames."""
+"""Two sessions that speak the toy over a fake wire, and a peer that sends raw frames."""
 
 from typing import Any
 
 from penstock.api import Limits, Role
 from penstock.session import DialectSettings, Session
-from tests.protocols._toy import HELLO, LENGTH, VERSION, ToyDialect, frame
+from tests.protocols._toy_protocol import HELLO, LENGTH, VERSION, ToyDialect, frame
 from tests.session._pair import LIMITS, Owner, Reader, Script
 
 Frame = tuple[str, int, bytes]
@@ -32,21 +32,21 @@ class ToyOwner(Owner):
 
 
 class ToyPair:
-    """A client and a server, and the wire between them; `said` keeps all that each has said."""
+    """A client and a server, and the wire between them. `sent` has all bytes that each has sent."""
 
     def __init__(self, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
         self.client = ToyOwner(Role.CLIENT, limits, kind)
         self.server = ToyOwner(Role.SERVER, limits, kind)
-        self.said = {Role.CLIENT: b"", Role.SERVER: b""}
+        self.sent = {Role.CLIENT: b"", Role.SERVER: b""}
         self.now = 0.0
 
     def settle(self, *, cut: int = 1 << 30) -> None:
         while True:
-            said = {side.session.channel.role: bytes(side.session.take()) for side in (self.client, self.server)}
-            if not any(said.values()):
+            sent = {side.session.channel.role: bytes(side.session.take()) for side in (self.client, self.server)}
+            if not any(sent.values()):
                 return
-            for role, data in said.items():
-                self.said[role] += data
+            for role, data in sent.items():
+                self.sent[role] += data
                 other = self.server if role is Role.CLIENT else self.client
                 for start in range(0, len(data), cut):
                     other.session.receive(data[start : start + cut], self.now)
@@ -56,11 +56,11 @@ class ToyPair:
         return not any(side.session.streams.opened or side.session.streams.serving for side in (self.client, self.server))
 
     def frames(self, role: Role) -> list[Frame]:
-        return frames(self.said[role])
+        return frames(self.sent[role])
 
 
 class RawToy:
-    """One real session, and a peer that is only frames."""
+    """One real session, and a peer that sends raw frames."""
 
     def __init__(self, role: Role = Role.SERVER, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
         self.owner = ToyOwner(role, limits, kind)
@@ -71,12 +71,12 @@ class RawToy:
         self.hear()
         return self
 
-    def say(self, *said: bytes) -> None:
-        for each in said:
+    def say(self, *frames_sent: bytes) -> None:
+        for each in frames_sent:
             self.session.receive(each, self.session.channel.now)
 
     def hear(self) -> list[Frame]:
-        """Return what the session has said since the last time."""
+        """Return the frames that the session has sent since the last call."""
         return frames(bytes(self.session.take()))
 
 

@@ -1,4 +1,4 @@
-"""Two readings of RS.io's wire, penstock's and one written from the reference page alone, make the same of the same bytes."""
+"""Penstock and the reference codec, which is written from the reference page alone, have the same outcome for the same bytes."""
 
 import ast
 import re
@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from penstock.api import Limits
 from penstock.protocols import rsio
-from tests.protocols.rsio import _spec as spec
-from tests.protocols.rsio._both import CODE, DEMANDS, EXTENSION, as_record, by_penstock, by_the_page
-from tests.protocols.rsio._vectors import FIXED, STREAMS, VECTORS
+from tests.protocols.rsio import _reference_codec as reference
+from tests.protocols.rsio._differential import CODE, DEMANDS, EXTENSION, as_record, run_penstock, run_reference
+from tests.protocols.rsio._golden_bytes import FIXED, GOLDEN, STREAMS
 
 PAGE = Path(__file__).parents[3] / "docs/reference/rsio.md"
 
 # ---- messages
 
 ids = st.integers(0, 4) | st.sampled_from([300, 2**63 - 1])
-ours = st.sampled_from(range(len(DEMANDS)))
+own_ids = st.sampled_from(range(len(DEMANDS)))
 numbers = st.integers(0, 3) | st.sampled_from([127, 128, 16384, 2**63 - 1])
 texts = st.sampled_from(["", "s", "s", "nobody", "zwölf", "\0", "a" * 16])
 chunks = st.binary(max_size=20) | st.binary(min_size=64, max_size=64)
@@ -42,32 +42,32 @@ anything = st.one_of(
 )
 
 
-def said(messages: list[spec.Message], hello: spec.Message) -> bytes:
-    """The bytes of a conversation; elements of a stream that has a fixed size are cut and filled to it."""
+def encoded(messages: list[reference.Message], hello: reference.Message) -> bytes:
+    """The bytes of `messages` behind `hello`. Elements of a stream of fixed size are cut or filled to that size."""
     sizes: dict[int, int] = {}
-    return spec.encode(hello) + b"".join(_said(message, sizes) for message in messages)
+    return reference.encode(hello) + b"".join(_encoded(message, sizes) for message in messages)
 
 
-def _said(message: spec.Message, sizes: dict[int, int]) -> bytes:
+def _encoded(message: reference.Message, sizes: dict[int, int]) -> bytes:
     match message:
         case ("onSubscribe", stream_id, element_size):
             sizes.setdefault(stream_id, element_size)
         case ("onNext", stream_id, element) if size := sizes.get(stream_id, 0):
-            return spec.encode(("onNext", stream_id, element[:size].ljust(size, b".")), size)
+            return reference.encode(("onNext", stream_id, element[:size].ljust(size, b".")), size)
         case ("onNextPacked", stream_id, elements):
             size = sizes.get(stream_id, 0) or 1
-            return spec.encode(("onNextPacked", stream_id, tuple(each[:size].ljust(size, b".") for each in elements)), size)
-    return spec.encode(message)
+            return reference.encode(("onNextPacked", stream_id, tuple(each[:size].ljust(size, b".") for each in elements)), size)
+    return reference.encode(message)
 
 
 @st.composite
-def mannerly(draw: st.DrawFn) -> list[spec.Message]:
-    """What a peer may say: streams of its own, and everything about the three that it was asked for."""
+def legal_messages(draw: st.DrawFn) -> list[reference.Message]:
+    """Messages that a peer may send: about its streams, and about the three that it was asked for."""
     messages: list[Any] = []
     running: dict[int, int | None] = dict.fromkeys(range(len(DEMANDS)))
     free = iter(range(1000))
     for _ in range(draw(st.integers(0, 30))):
-        stream_id = draw(ours)
+        stream_id = draw(own_ids)
         size = running.get(stream_id, -1)
         if size == -1 or draw(st.integers(0, 5)) == 0:
             messages.append(
@@ -100,19 +100,19 @@ def _element(kind: str, stream_id: int) -> st.SearchStrategy[Any]:
     return st.tuples(st.just(kind), st.just(stream_id), st.integers(0, 3), chunks)
 
 
-def hello_of(*, is_server: bool, extensions: tuple[int, ...] = (EXTENSION,)) -> spec.Message:
+def hello_of(*, is_server: bool, extensions: tuple[int, ...] = (EXTENSION,)) -> reference.Message:
     return ("clientHello" if is_server else "serverHello", 0, extensions)
 
 
-def agree(data: bytes, *, is_server: bool, pieces: list[int]) -> None:
-    """Both make the same of it: whole, in pieces, and byte by byte, where they also refuse it at the same byte."""
-    page = by_the_page(data, is_server=is_server)
-    slowly = by_penstock(data, is_server=is_server, pieces=[1])
-    assert slowly == page
+def assert_equal_outcomes(data: bytes, *, is_server: bool, pieces: list[int]) -> None:
+    """Assert that both outcomes are equal: in one piece, in `pieces`, and in single bytes, where the byte of a refusal is equal too."""
+    expected = run_reference(data, is_server=is_server)
+    slowly = run_penstock(data, is_server=is_server, pieces=[1])
+    assert slowly == expected
     for cuts in ([1 << 20], pieces):
-        at_once = by_penstock(data, is_server=is_server, pieces=cuts)
-        at_once.decided_at = page.decided_at
-        assert at_once == page
+        at_once = run_penstock(data, is_server=is_server, pieces=cuts)
+        at_once.decided_at = expected.decided_at
+        assert at_once == expected
 
 
 pieces = st.lists(st.integers(1, 40), min_size=1, max_size=10)
@@ -122,45 +122,44 @@ sides = pytest.mark.parametrize("is_server", [True, False], ids=["to a server", 
 
 
 @given(message=anything)
-def test_both_encoders_write_the_same_bytes(message: spec.Message) -> None:
-    """For every kind of message, and every size of its numbers."""
+def test_both_encoders_write_the_same_bytes(message: reference.Message) -> None:
+    """For every kind of message, with numbers of all sizes."""
     if message[0] == "onNextPacked":
         message = ("onNextPacked", message[1], tuple(b"four" for _ in message[2]))
-        assert spec.encode(message, 4) == rsio.encode(as_record(message))
+        assert reference.encode(message, 4) == rsio.encode(as_record(message))
     else:
-        assert spec.encode(message) == rsio.encode(as_record(message))
+        assert reference.encode(message) == rsio.encode(as_record(message))
 
 
 @given(message=anything, size=st.integers(1, 300), count=st.integers(1, 300))
-def test_both_write_the_same_headers_of_elements(message: spec.Message, size: int, count: int) -> None:
-    """Those that stand before elements which penstock never copies into a message."""
+def test_both_write_the_same_headers_of_elements(message: reference.Message, size: int, count: int) -> None:
+    """The headers of elements, which penstock does not copy into a message."""
     stream_id, element = size * count, bytes(size)
-    assert spec.encode(("onNext", stream_id, element)) == rsio.next_header(stream_id, size) + element
-    assert spec.encode(("onNext", stream_id, element), size) == rsio.fixed_header(stream_id) + element
-    assert spec.encode(("onNextPacked", stream_id, (b"x",) * count), 1) == rsio.packed_header(stream_id, count) + b"x" * count
+    assert reference.encode(("onNext", stream_id, element)) == rsio.next_header(stream_id, size) + element
+    assert reference.encode(("onNextPacked", stream_id, (b"x",) * count), 1) == rsio.packed_header(stream_id, count) + b"x" * count
     last = rsio.part_header(stream_id, count, size, last=True) + element
-    assert spec.encode(("onNextLastPart", stream_id, count, element)) == last
+    assert reference.encode(("onNextLastPart", stream_id, count, element)) == last
 
 
 @given(value=st.integers(0, 2**63 - 1))
 def test_both_write_the_same_varints(value: int) -> None:
-    """All of them."""
-    assert spec.varint(value) == rsio.encode_varint(value)
+    """For every number that has one."""
+    assert reference.varint(value) == rsio.encode_varint(value)
 
 
-@pytest.mark.parametrize(("message", "text"), VECTORS.values(), ids=VECTORS)
-def test_the_golden_bytes_are_what_the_page_says(message: rsio.Message, text: str) -> None:
-    """Written and read by the codec of the page."""
-    told = [each for each in PAGE_VECTORS if as_record(each) == message]
-    assert [spec.encode(each, 4 if each[0] == "onNextPacked" else 0).hex() for each in told] == [text]
-    heard, refused = read_by_the_page(bytes.fromhex(text), of_server=isinstance(message, rsio.ServerHello))
+@pytest.mark.parametrize(("message", "text"), GOLDEN.values(), ids=GOLDEN)
+def test_the_reference_codec_agrees_with_the_golden_bytes(message: rsio.Message, text: str) -> None:
+    """It encodes the messages to these bytes, and decodes the bytes to these messages."""
+    expected = [each for each in REFERENCE_MESSAGES if as_record(each) == message]
+    assert [reference.encode(each, 4 if each[0] == "onNextPacked" else 0).hex() for each in expected] == [text]
+    messages, refused = decode_with_reference(bytes.fromhex(text), of_server=isinstance(message, rsio.ServerHello))
     if isinstance(message, rsio.SwitchEncoding):
         assert refused == "protocol:type 0x04"
     else:
-        assert (heard, refused) == (told, None)
+        assert (messages, refused) == (expected, None)
 
 
-PAGE_VECTORS: list[spec.Message] = [
+REFERENCE_MESSAGES: list[reference.Message] = [
     ("clientHello", 0, ()),
     ("serverHello", 0, (1, 200)),
     ("goodbye", ""),
@@ -182,64 +181,64 @@ PAGE_VECTORS: list[spec.Message] = [
 ]
 
 
-def read_by_the_page(data: bytes, *, of_server: bool) -> tuple[list[spec.Message], str | None]:
-    """One message, after what must have been said before it."""
-    decoder = spec.Decoder(is_server=not of_server, extensions={7: frozenset({0x40})})
+def decode_with_reference(data: bytes, *, of_server: bool) -> tuple[list[reference.Message], str | None]:
+    """Decode one message, behind the messages that must come before it."""
+    decoder = reference.Decoder(is_server=not of_server, extensions={7: frozenset({0x40})})
     kind = data[0]
-    if kind not in (spec.TYPES["clientHello"], spec.TYPES["serverHello"]):
-        decoder.feed(spec.encode(("clientHello", 0, (7,))))
+    if kind not in (reference.TYPES["clientHello"], reference.TYPES["serverHello"]):
+        decoder.feed(reference.encode(("clientHello", 0, (7,))))
         for stream in STREAMS:
-            decoder.subscribed(stream.subscriber)
-            if kind != spec.TYPES["onSubscribe"]:
+            decoder.on_subscribe_sent(stream.subscriber)
+            if kind != reference.TYPES["onSubscribe"]:
                 decoder.feed(rsio.encode(stream))
     return decoder.feed(data), decoder.refused
 
 
-def test_an_element_of_fixed_size_has_no_length_by_the_page() -> None:
-    """The one golden message that only a decoder which knows the stream can read."""
-    assert read_by_the_page(bytes.fromhex(FIXED[1]), of_server=False) == ([("onNext", 1, FIXED[0].element)], None)
+def test_the_reference_codec_delimits_an_element_of_fixed_size() -> None:
+    """The element has no length: the decoder must know the size from onSubscribe."""
+    assert decode_with_reference(bytes.fromhex(FIXED[1]), of_server=False) == ([("onNext", 1, FIXED[0].element)], None)
 
 
 def test_the_examples_of_the_page_are_golden() -> None:
-    """Every example that the page prints is among the golden bytes."""
+    """The page prints 14 examples, and each is one of the golden bytes."""
     section = PAGE.read_text(encoding="utf-8").split("Examples, in hexadecimal:")[1].split("##")[0]
     printed = [row.replace(" ", "") for row in re.findall(r"\| `([0-9a-f ]+)` \|$", section, re.MULTILINE)]
     assert len(printed) == 14
-    assert set(printed) <= {*(text for _, text in VECTORS.values()), FIXED[1]}
+    assert set(printed) <= {*(text for _, text in GOLDEN.values()), FIXED[1]}
 
 
 # ---- the same bytes, the same messages
 
 
 @sides
-@given(messages=mannerly(), pieces=pieces)
+@given(messages=legal_messages(), pieces=pieces)
 @settings(max_examples=40, deadline=None)
-def test_both_understand_what_is_allowed(is_server: bool, messages: list[spec.Message], pieces: list[int]) -> None:
-    """Streams in both directions, of sized, fixed, packed and split elements; some beyond demand, and some for a stream cancelled."""
-    data = said(messages, hello_of(is_server=is_server))
-    assert by_the_page(data, is_server=is_server).reason is None
-    agree(data, is_server=is_server, pieces=pieces)
+def test_both_accept_legal_messages(is_server: bool, messages: list[reference.Message], pieces: list[int]) -> None:
+    """Streams both ways; elements of any and of fixed size, packed, split, beyond demand, and on a cancelled stream."""
+    data = encoded(messages, hello_of(is_server=is_server))
+    assert run_reference(data, is_server=is_server).reason is None
+    assert_equal_outcomes(data, is_server=is_server, pieces=pieces)
 
 
 @sides
-@given(messages=mannerly())
+@given(messages=legal_messages())
 @settings(max_examples=8, deadline=None)
-def test_where_the_bytes_are_cut_makes_no_difference(is_server: bool, messages: list[spec.Message]) -> None:
-    """In two pieces, at every byte."""
-    data = said(messages[:12], hello_of(is_server=is_server))
-    page = by_the_page(data, is_server=is_server)
+def test_the_outcome_does_not_depend_on_where_the_bytes_are_cut(is_server: bool, messages: list[reference.Message]) -> None:
+    """In two pieces, cut at every byte."""
+    data = encoded(messages[:12], hello_of(is_server=is_server))
+    expected = run_reference(data, is_server=is_server)
     for cut in range(1, len(data)):
-        assert by_penstock(data, is_server=is_server, pieces=[cut, 1 << 20]) == page
+        assert run_penstock(data, is_server=is_server, pieces=[cut, 1 << 20]) == expected
 
 
 @sides
 @given(messages=st.lists(anything, max_size=12), extensions=hellos, pieces=pieces)
 @settings(max_examples=80, deadline=None)
 def test_both_refuse_the_same_messages_for_the_same_reason(
-    is_server: bool, messages: list[spec.Message], extensions: tuple[int, ...], pieces: list[int]
+    is_server: bool, messages: list[reference.Message], extensions: tuple[int, ...], pieces: list[int]
 ) -> None:
-    """Well-formed messages that nobody may send here and now."""
-    agree(said(messages, hello_of(is_server=is_server, extensions=extensions)), is_server=is_server, pieces=pieces)
+    """Well-formed messages in an order that is not allowed."""
+    assert_equal_outcomes(encoded(messages, hello_of(is_server=is_server, extensions=extensions)), is_server=is_server, pieces=pieces)
 
 
 changes = st.lists(
@@ -248,28 +247,28 @@ changes = st.lists(
 
 
 @sides
-@given(messages=mannerly(), changes=changes, pieces=pieces)
+@given(messages=legal_messages(), changes=changes, pieces=pieces)
 @settings(max_examples=80, deadline=None)
-def test_both_make_the_same_of_damaged_bytes(
-    is_server: bool, messages: list[spec.Message], changes: list[tuple[str, int, int]], pieces: list[int]
+def test_both_have_the_same_outcome_for_damaged_bytes(
+    is_server: bool, messages: list[reference.Message], changes: list[tuple[str, int, int]], pieces: list[int]
 ) -> None:
-    """Bytes changed, added, left out, and cut off, anywhere."""
-    data = bytearray(said(messages, hello_of(is_server=is_server)))
+    """Bytes are changed, added, removed, or cut off at the end."""
+    data = bytearray(encoded(messages, hello_of(is_server=is_server)))
     for what, place, byte in changes:
         at = place % (len(data) or 1)
         data[at : {"put": at + 1, "add": at, "drop": at + 1, "cut": len(data)}[what]] = b"" if what in ("drop", "cut") else bytes([byte])
-    agree(bytes(data), is_server=is_server, pieces=pieces)
+    assert_equal_outcomes(bytes(data), is_server=is_server, pieces=pieces)
 
 
 @sides
 @given(junk=st.binary(max_size=200), greets=st.booleans(), pieces=pieces)
 @settings(max_examples=80, deadline=None)
-def test_both_make_the_same_of_junk(is_server: bool, junk: bytes, greets: bool, pieces: list[int]) -> None:
-    """Behind a hello, and in the place of one."""
-    agree(greets * spec.encode(hello_of(is_server=is_server)) + junk, is_server=is_server, pieces=pieces)
+def test_both_have_the_same_outcome_for_random_bytes(is_server: bool, junk: bytes, greets: bool, pieces: list[int]) -> None:
+    """Behind a hello, and instead of one."""
+    assert_equal_outcomes(greets * reference.encode(hello_of(is_server=is_server)) + junk, is_server=is_server, pieces=pieces)
 
 
-HELLO = b"\x01\x00\x01" + spec.varint(EXTENSION)
+HELLO = b"\x01\x00\x01" + reference.varint(EXTENSION)
 BEGUN = HELLO + b"\x20\x00\x00" + b"\x20\x01\x04"
 REFUSED: dict[str, tuple[bytes, str]] = {
     "another protocol": (b"G", "protocol:hello"),
@@ -307,15 +306,15 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("data", "reason"), REFUSED.values(), ids=REFUSED)
-def test_both_refuse_what_the_page_refuses_at_the_byte_that_it_names(data: bytes, reason: str) -> None:
-    """Not a byte earlier, and for that reason."""
-    for outcome in (by_the_page(data, is_server=True), by_penstock(data, is_server=True, pieces=[1])):
+def test_both_refuse_a_fault_at_the_byte_that_the_page_names(data: bytes, reason: str) -> None:
+    """With the reason of the page, and not one byte earlier."""
+    for outcome in (run_reference(data, is_server=True), run_penstock(data, is_server=True, pieces=[1])):
         assert (outcome.reason, outcome.decided_at) == (reason, len(data))
-    agree(data + b"\x03\x00", is_server=True, pieces=[len(data) - 1, 1])
+    assert_equal_outcomes(data + b"\x03\x00", is_server=True, pieces=[len(data) - 1, 1])
 
 
-def test_each_reason_that_bytes_alone_can_earn_is_tried() -> None:
-    """The page's list of tokens, without those that need time, numbers of things, or a program."""
+def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
+    """The tokens on the page, without those that depend on time, on rates, on memory or on the program."""
     listed = set(re.findall(r"`((?:protocol|limit):[a-z]+|version)", PAGE.read_text(encoding="utf-8")))
     over_time = {
         "limit:hello",
@@ -333,16 +332,16 @@ def test_each_reason_that_bytes_alone_can_earn_is_tried() -> None:
     assert {reason.split()[0] for _, reason in REFUSED.values()} == listed - over_time
 
 
-def test_the_codec_of_the_page_shares_nothing_with_penstock() -> None:
-    """It imports the standard library alone: what both get wrong, they get wrong on their own."""
-    tree = ast.parse(Path(spec.__file__).read_text(encoding="utf-8"))
+def test_the_reference_codec_imports_nothing_of_penstock() -> None:
+    """Four modules of the standard library are its imports. A fault of penstock cannot be in both codecs."""
+    tree = ast.parse(Path(reference.__file__).read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert imported == {"__future__", "collections.abc", "dataclasses", "typing"}
     assert not any(isinstance(node, ast.Import) for node in ast.walk(tree))
 
 
-def test_the_page_tells_the_limits_that_there_are() -> None:
-    """Each row of its tables names a field of `Limits` and its default."""
+def test_each_limit_on_the_page_is_a_field_with_its_default() -> None:
+    """The column *at least* is not above the default."""
     section = PAGE.read_text(encoding="utf-8").split("\n## Limits")[1]
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in section.splitlines() if "`" in row and row.startswith("|")]
     assert len(rows) == 17
@@ -354,10 +353,10 @@ def test_the_page_tells_the_limits_that_there_are() -> None:
             assert int(row[1].replace(",", "")) <= getattr(Limits(), fields[0])
 
 
-def test_the_least_that_a_peer_may_rely_on_is_what_the_codec_of_the_page_takes() -> None:
-    """Its own limits are the page's column."""
+def test_the_limits_of_the_reference_codec_are_the_column_at_least() -> None:
+    """The first nine rows of the table, in order."""
     section = PAGE.read_text(encoding="utf-8").split("\n## Limits")[1]
     least = [int(row.replace(",", "")) for row in re.findall(r"^\| [^|]+ \| ([\d,]+) \| [\d,]+ \| `\w+` \|", section, re.MULTILINE)]
-    limits, stream = spec.Limits(), spec.Incoming(0)
+    limits, stream = reference.Limits(), reference.Incoming(0)
     codec = [limits.extensions, limits.name, limits.text, limits.reason, limits.body, limits.element_size]
     assert least[:9] == [*codec, stream.joined_limit, stream.parts_limit, stream.unfinished_limit]

@@ -1,12 +1,14 @@
-"""Both readings of RS.io's wire fed with the same bytes: a session of penstock's, and the codec that was written from the page alone.
+"""Feeds the same bytes to two implementations of RS.io: a session of penstock, and the reference codec.
 
-Each side has subscribed to three streams, of which it has cancelled the last; serves a publisher named "s" and no other; and has an
-extension, 200, whose messages are of type 0x60. What each side makes of the bytes is an `Outcome`, and there must not be two.
+Each implementation has subscribed to three streams and cancelled the last of them, has one publisher, "s", and has the extension 200, whose
+messages have the type 0x60. Each returns an `Outcome`, and the two must be equal.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
+
+import attrs
 
 from penstock.api import (
     UNBOUNDED,
@@ -25,7 +27,7 @@ from penstock.api import (
 from penstock.protocols import rsio
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import DialectSettings, SendingStream, Session
-from tests.protocols.rsio import _spec as spec
+from tests.protocols.rsio import _reference_codec as reference
 
 DEMANDS = (3, UNBOUNDED, UNBOUNDED)
 CANCELLED = 2
@@ -42,7 +44,7 @@ NAMES = {
     "Goodbye": "goodbye",
 }
 
-SPEC_LIMITS = spec.Limits(extensions=4, name=16, text=20, reason=20, body=64, element_size=64)
+SPEC_LIMITS = reference.Limits(extensions=4, name=16, text=20, reason=20, body=64, element_size=64)
 JOINED, PARTS, UNFINISHED = 100, 5, 2
 LIMITS = replace(
     Limits(),
@@ -54,7 +56,7 @@ LIMITS = replace(
     max_element=JOINED,
     max_parts=PARTS,
     max_partials=UNFINISHED,
-    # What is counted over time is not for a codec to judge.
+    # The reference codec has no limits of rate, so penstock must not reach its own.
     glitch_burst=1e9,
     control_burst=1e9,
     churn_burst=1e9,
@@ -64,33 +66,33 @@ LIMITS = replace(
 
 @dataclass
 class Outcome:
-    """What one side made of the bytes."""
+    """The effects of the bytes on one implementation."""
 
-    heard: list[spec.Message] = field(default_factory=list)
+    messages: list[reference.Message] = field(default_factory=list)
     elements: list[list[bytes]] = field(default_factory=lambda: [[] for _ in DEMANDS])
     ends: list[list[str]] = field(default_factory=lambda: [[] for _ in DEMANDS])
     reason: str | None = None
-    """Of the goodbye that it says; None where it says none."""
+    """The reason of the goodbye that it sends; None if it sends none."""
     decided_at: int | None = None
-    """The number of bytes after which it listened no more."""
+    """The number of bytes that it took before it refused the rest."""
 
 
-# ---- the page's side
+# ---- the reference codec
 
 
-def by_the_page(data: bytes, *, is_server: bool) -> Outcome:
-    """What the page says about `data`."""
+def run_reference(data: bytes, *, is_server: bool) -> Outcome:
+    """Feed `data` to the reference codec, byte by byte."""
     outcome = Outcome()
-    decoder = spec.Decoder(is_server, SPEC_LIMITS, {EXTENSION: frozenset({CODE})})
-    incoming: dict[int, spec.Incoming] = {}
+    decoder = reference.Decoder(is_server, SPEC_LIMITS, {EXTENSION: frozenset({CODE})})
+    incoming: dict[int, reference.Incoming] = {}
     for stream_id, demand in enumerate(DEMANDS):
-        decoder.subscribed(stream_id)
+        decoder.on_subscribe_sent(stream_id)
         if stream_id != CANCELLED:
-            incoming[stream_id] = spec.Incoming(demand, joined_limit=JOINED, parts_limit=PARTS, unfinished_limit=UNFINISHED)
+            incoming[stream_id] = reference.Incoming(demand, joined_limit=JOINED, parts_limit=PARTS, unfinished_limit=UNFINISHED)
     begun: set[int] = set()
     for byte in data:
         for message in decoder.feed([byte]):
-            outcome.heard.append(message)
+            outcome.messages.append(message)
             _act(message, decoder, incoming, begun, outcome)
         if decoder.refused is not None or decoder.said_goodbye:
             outcome.decided_at = decoder.consumed
@@ -100,13 +102,15 @@ def by_the_page(data: bytes, *, is_server: bool) -> Outcome:
     return outcome
 
 
-def _act(message: spec.Message, decoder: spec.Decoder, incoming: dict[int, spec.Incoming], begun: set[int], outcome: Outcome) -> None:
-    """What a peer does about a message: a table of the page, row by row."""
+def _act(
+    message: reference.Message, decoder: reference.Decoder, incoming: dict[int, reference.Incoming], begun: set[int], outcome: Outcome
+) -> None:
+    """The effects of a message on streams, from the tables of the page."""
     match message:
         case ("subscribe", name, stream_id, _) if name != "s":
-            decoder.ended(stream_id)  # no such publisher
+            decoder.on_end_sent(stream_id)  # no such publisher
         case ("request", stream_id, 0):
-            decoder.ended(stream_id)  # illegal demand
+            decoder.on_end_sent(stream_id)  # illegal demand
         case (
             "onSubscribe" | "onNext" | "onNextPacked" | "onNextPart" | "onNextLastPart" | "onComplete" | "onError" as name,
             stream_id,
@@ -114,10 +118,10 @@ def _act(message: spec.Message, decoder: spec.Decoder, incoming: dict[int, spec.
         ):
             stream = incoming.get(stream_id)
             if stream is None:
-                return  # cancelled: dropped
+                return  # cancelled: the message is dropped
             try:
                 outcome.elements[stream_id] += stream.accept(message)
-            except spec.MustCancel:
+            except reference.MustCancel:
                 outcome.ends[stream_id].append("broken")
                 del incoming[stream_id]
                 return
@@ -128,20 +132,20 @@ def _act(message: spec.Message, decoder: spec.Decoder, incoming: dict[int, spec.
             begun.add(stream_id)
 
 
-def _lose(decoder: spec.Decoder, incoming: dict[int, spec.Incoming], outcome: Outcome, *, is_server: bool) -> None:
-    """The end of the connection is the end of what still runs; before the server's hello, another version says that nothing was done."""
-    greeted = bool(outcome.heard) and outcome.heard[0][0] != "goodbye"
-    told = outcome.heard[0][1] if outcome.heard and not greeted else ""
+def _lose(decoder: reference.Decoder, incoming: dict[int, reference.Incoming], outcome: Outcome, *, is_server: bool) -> None:
+    """End the open streams with the connection. A server of another version has discarded everything before its hello."""
+    greeted = bool(outcome.messages) and outcome.messages[0][0] != "goodbye"
+    told = outcome.messages[0][1] if outcome.messages and not greeted else ""
     discarded = decoder.refused == "version 0" or (not is_server and not greeted and told.startswith("version "))
     for stream_id in incoming:
         outcome.ends[stream_id].append("discarded" if discarded else "lost")
 
 
-# ---- penstock's side
+# ---- penstock
 
 
 class _Reader(Subscriber[Any]):
-    """Notes what it gets."""
+    """Collects elements and ends."""
 
     def __init__(self, demand: int, elements: list[bytes], ends: list[str]) -> None:
         self._demand = demand
@@ -171,82 +175,82 @@ class _Reader(Subscriber[Any]):
         self._ends.append("onComplete")
 
 
-class _Tap:
-    """A stream that notes what the decoder tells it, and hands it on."""
+class _RecordingStream:
+    """Records the calls of the decoder, and passes them on to the stream of the session."""
 
-    def __init__(self, stream: rsio.WireStream, stream_id: int, ours: "Ours") -> None:
-        self._stream, self._id, self._ours = stream, stream_id, ours
+    def __init__(self, stream: rsio.WireStream, stream_id: int, penstock: "Penstock") -> None:
+        self._stream, self._id, self._penstock = stream, stream_id, penstock
         self.element_size = stream.element_size
 
     def receive_element(self, element: bytes, /) -> None:
-        self._ours.note("onNext", self._id, element)
+        self._penstock.note("onNext", self._id, element)
         self._stream.receive_element(element)
 
     def receive_run(self, elements: Sequence[bytes], /) -> None:
         for element in elements:
-            self._ours.note("onNext", self._id, element)
+            self._penstock.note("onNext", self._id, element)
         self._stream.receive_run(elements)
 
     def receive_packed(self, count: int, elements: bytes, /) -> None:
         size = self.element_size
         assert len(elements) == count * size
-        self._ours.note("onNextPacked", self._id, tuple(elements[at : at + size] for at in range(0, len(elements), size)))
+        self._penstock.note("onNextPacked", self._id, tuple(elements[at : at + size] for at in range(0, len(elements), size)))
         self._stream.receive_packed(count, elements)
 
     def receive_part(self, element: int, data: bytes, last: bool, /) -> None:
-        self._ours.note("onNextLastPart" if last else "onNextPart", self._id, element, data)
+        self._penstock.note("onNextLastPart" if last else "onNextPart", self._id, element, data)
         self._stream.receive_part(element, data, last)
 
 
-class _Taps(Mapping[int, rsio.WireStream]):
-    """The session's streams, tapped."""
+class _RecordingStreams(Mapping[int, rsio.WireStream]):
+    """The table of the session, with a recorder around each stream."""
 
-    def __init__(self, ours: "Ours") -> None:
-        self._ours = ours
+    def __init__(self, penstock: "Penstock") -> None:
+        self._penstock = penstock
 
     def __getitem__(self, stream_id: int) -> rsio.WireStream:
-        return _Tap(self._ours.session.streams.opened[stream_id], stream_id, self._ours)
+        return _RecordingStream(self._penstock.session.streams.opened[stream_id], stream_id, self._penstock)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._ours.session.streams.opened)
+        return iter(self._penstock.session.streams.opened)
 
     def __len__(self) -> int:
-        return len(self._ours.session.streams.opened)
+        return len(self._penstock.session.streams.opened)
 
 
 class _Dialect(RsioDialect):
-    """The dialect, with an ear at its door."""
+    """The dialect, with a record of the calls of its decoder."""
 
-    def __init__(self, session: Session, ours: "Ours") -> None:
+    def __init__(self, session: Session, penstock: "Penstock") -> None:
         super().__init__(session, DialectSettings(extensions=[_Extension()]))
-        ours.session = session
-        self._ours = ours
+        penstock.session = session
+        self._penstock = penstock
         limits = rsio.WireLimits(frame=64, name=16, text=20, reason=20, extensions=4)
-        self._decoder = rsio.RsioDecoder(self, _Taps(ours), limits)
+        self._decoder = rsio.RsioDecoder(self, _RecordingStreams(penstock), limits)
 
     def receive_request(self, subscriber: int, demand: int) -> None:
-        self._ours.note("request", subscriber, demand)
+        self._penstock.note("request", subscriber, demand)
         super().receive_request(subscriber, demand)
 
     def receive_on_subscribe(self, subscriber: int, element_size: int) -> None:
         message = rsio.OnSubscribe(subscriber=subscriber, element_size=element_size)
-        self.heard(message, super().receive_on_subscribe, subscriber, element_size)
+        self.record(message, super().receive_on_subscribe, subscriber, element_size)
 
     def receive_on_complete(self, subscriber: int) -> None:
-        self.heard(rsio.OnComplete(subscriber=subscriber), super().receive_on_complete, subscriber)
+        self.record(rsio.OnComplete(subscriber=subscriber), super().receive_on_complete, subscriber)
 
     def receive_control(self, message: rsio.Message) -> None:
-        self.heard(message, super().receive_control, message)
+        self.record(message, super().receive_control, message)
 
-    def heard(self, message: rsio.Message, act: Callable[..., None], *arguments: Any) -> None:
-        """Note it before what it leads to, unless that raises."""
-        was_deaf, before = self._session.is_closing, len(self._ours.outcome.heard)
+    def record(self, message: rsio.Message, act: Callable[..., None], *arguments: Any) -> None:
+        """Record `message` in front of the messages that `act` records, unless `act` raises."""
+        was_closing, before = self._session.is_closing, len(self._penstock.outcome.messages)
         act(*arguments)
-        if not was_deaf and not (isinstance(message, rsio.ClientHello | rsio.ServerHello) and message.version):
-            self._ours.outcome.heard.insert(before, _as_tuple(message))
+        if not was_closing and not (isinstance(message, rsio.ClientHello | rsio.ServerHello) and message.version):
+            self._penstock.outcome.messages.insert(before, _as_tuple(message))
 
 
-def _as_tuple(message: rsio.Message) -> spec.Message:
+def _as_tuple(message: rsio.Message) -> reference.Message:
     match message:
         case rsio.Subscribe(publisher=name, subscriber=stream_id, demand=demand):
             return ("subscribe", name if name.isascii() or _is_text(name) else None, stream_id, demand)
@@ -254,7 +258,7 @@ def _as_tuple(message: rsio.Message) -> spec.Message:
             return ("extension", code, body)
         case _:
             kind = NAMES[type(message).__name__]
-            return (kind, *(getattr(message, name) for name in type(message).__dataclass_fields__))
+            return (kind, *attrs.astuple(message, recurse=False))
 
 
 def _is_text(name: str) -> bool:
@@ -262,7 +266,7 @@ def _is_text(name: str) -> bool:
 
 
 class _Extension:
-    """An extension that takes what comes."""
+    """An extension that accepts every message of its type."""
 
     id = EXTENSION
     name = "any"
@@ -281,8 +285,8 @@ class _Extension:
         return None
 
 
-class Ours(Subscription):
-    """Penstock's session, as an owner that serves one publisher which never says anything."""
+class Penstock(Subscription):
+    """A session of penstock, and its delegate with one publisher, which emits nothing."""
 
     session: Session
 
@@ -298,10 +302,10 @@ class Ours(Subscription):
 
     def note(self, *message: Any) -> None:
         if not self.session.is_closing:
-            self.outcome.heard.append(message)
+            self.outcome.messages.append(message)
 
     def feed(self, data: bytes, pieces: Sequence[int]) -> Outcome:
-        """Take `data` in pieces of these sizes, the last of them again and again, and return what came of it."""
+        """Feed `data` in pieces of these sizes; the last size is repeated."""
         at = number = 0
         while at < len(data) and not self.session.is_closing:
             size = pieces[min(number, len(pieces) - 1)]
@@ -312,7 +316,7 @@ class Ours(Subscription):
             self.outcome.reason = _reason(bytes(self.session.take()))
         return self.outcome
 
-    # --- the owner's duties
+    # --- the delegate of the session
 
     def wake(self) -> None:
         pass
@@ -345,22 +349,22 @@ class Ours(Subscription):
         pass
 
 
-def _reason(said: bytes) -> str:
-    """The reason of the goodbye, which is the last that was said."""
-    heard = rsio.MessageList()
-    rsio.RsioDecoder(heard, heard.streams).feed(said)
-    last = heard.messages[-1]
+def _reason(sent: bytes) -> str:
+    """The reason of the goodbye, which is the last message that was sent."""
+    collected = rsio.MessageList()
+    rsio.RsioDecoder(collected, collected.streams).feed(sent)
+    last = collected.messages[-1]
     assert isinstance(last, rsio.Goodbye)
     return last.reason
 
 
-def by_penstock(data: bytes, *, is_server: bool, pieces: Sequence[int] = (1 << 20,)) -> Outcome:
-    """What penstock makes of `data`, in pieces of these sizes."""
-    return Ours(is_server=is_server).feed(data, pieces)
+def run_penstock(data: bytes, *, is_server: bool, pieces: Sequence[int] = (1 << 20,)) -> Outcome:
+    """Feed `data` to a session of penstock, in pieces of these sizes."""
+    return Penstock(is_server=is_server).feed(data, pieces)
 
 
-def as_record(message: spec.Message) -> rsio.Message:
-    """The same message as a record of penstock's."""
+def as_record(message: reference.Message) -> rsio.Message:
+    """The same message as a record of penstock."""
     match message:
         case ("extension", code, body):
             return rsio.ExtensionMessage(type=code, body=body)
@@ -370,5 +374,5 @@ def as_record(message: spec.Message) -> rsio.Message:
             return rsio.SwitchEncoding(extension=extension)
         case (name, *fields):
             kind = cast("Any", getattr(rsio, name[0].upper() + name[1:]))
-            return cast("rsio.Message", kind(**dict(zip(kind.__dataclass_fields__, fields, strict=True))))
+            return cast("rsio.Message", kind(**dict(zip((field.name for field in attrs.fields(kind)), fields, strict=True))))
     raise AssertionError(message)

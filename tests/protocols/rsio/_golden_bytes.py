@@ -1,8 +1,8 @@
-"""Golden bytes: each message of RS.io beside the bytes that it must be. What a peer in another language can be tested with, too."""
+"""Golden bytes: each message of RS.io beside the bytes that it must be. They can test a peer in another language, too."""
 
 from penstock.protocols import rsio
 
-VECTORS: dict[str, tuple[rsio.Message, str]] = {
+GOLDEN: dict[str, tuple[rsio.Message, str]] = {
     "clientHello v0, no extensions": (rsio.ClientHello(), "010000"),
     "serverHello v0, extensions [1, 200]": (rsio.ServerHello(extensions=(1, 200)), "02000201c801"),
     "goodbye ''": (rsio.Goodbye(), "0300"),
@@ -30,7 +30,7 @@ VECTORS: dict[str, tuple[rsio.Message, str]] = {
 }
 
 STREAMS = (rsio.OnSubscribe(subscriber=0), rsio.OnSubscribe(subscriber=1, element_size=4))
-"""What a decoder must have seen before the vectors make sense."""
+"""A decoder must have received these before it can decode the golden elements."""
 
 FIXED = (rsio.OnNext(subscriber=1, element=bytes([0, 0, 0, 7])), "210100000007")
-"""An element of fixed size, which has no length; only a decoder that knows the stream can tell."""
+"""An element of fixed size, which has no length. Only a decoder that knows the stream can delimit it."""

@@ -1,13 +1,13 @@
-"""RS.io's wire, written a second time from its reference page alone: slow, literal, and sharing no code with penstock.
+"""A second codec of RS.io, written from docs/reference/rsio.md alone: slow, literal, and without any code of penstock.
 
-A message is a tuple: its name on the page, and then its fields in the page's order.
-Two of them are written for the hand: a hello is `("clientHello", version, (extension, ...))`, and packed elements are
-`("onNextPacked", id, (element, ...))`.
+A message is a tuple: its name on the page, and then its fields in the order of the page. Two messages are easier to write by hand: a hello
+is `("clientHello", version, (extension, ...))`, and packed elements are `("onNextPacked", id, (element, ...))`.
 
-Rules of this file
-* It imports nothing of penstock's, and never will: it is here to disagree.
-* One byte at a time. The decoder is a generator that is sent a byte and asks for the next; so it cannot know a chunk from another.
-* Each refusal is the page's token, with the page's numbers, raised at the byte at which the page says so.
+Rules of this file:
+
+* It imports nothing of penstock. Otherwise a fault of penstock could be in both codecs, and the comparison would not find it.
+* The decoder takes one byte at a time: it is a generator that is sent bytes. So it cannot depend on where chunks end.
+* Each refusal has the token and the numbers of the page, and is raised at the byte that the page names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 Message = tuple[Any, ...]
 Asked = Generator[None, int, Any]
-"""A part of the decoder: it is sent byte after byte, and returns what they were."""
+"""A part of the decoder: it is sent one byte after another, and returns what it has decoded."""
 
 TYPES = {
     "clientHello": 0x01,
@@ -63,7 +63,7 @@ def prefixed(data: bytes | str) -> bytes:
 
 
 def encode(message: Message, element_size: int = 0) -> bytes:
-    """The message as bytes; `element_size` is what onSubscribe told for the stream of an onNext or an onNextPacked."""
+    """The message as bytes. `element_size` is the elementSize from onSubscribe, for an onNext or an onNextPacked."""
     match message:
         case ("extension", kind, body):
             return bytes([kind]) + prefixed(body)
@@ -98,7 +98,7 @@ def _of_size(element: bytes, element_size: int) -> bytes:
 
 
 class Refused(Exception):
-    """The stream of bytes is refused; the reason is the one that a goodbye would carry."""
+    """The bytes are refused, with the reason for a goodbye."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -107,7 +107,7 @@ class Refused(Exception):
 
 @dataclass
 class Limits:
-    """What is taken: the least that the page lets a peer rely on."""
+    """The limits in the column *at least* of the page."""
 
     extensions: int = 64
     name: int = 255
@@ -119,16 +119,19 @@ class Limits:
 
 @dataclass
 class Decoder:
-    """Bytes in, messages out, in any chunks. Tell it what this side sends: `subscribed`, and `ended` for a stream of the peer's."""
+    """Bytes in, messages out, in any chunks.
+
+    It must know the messages that its own side sends: call `on_subscribe_sent`, and `on_end_sent` for onComplete and onError.
+    """
 
     is_server: bool
     limits: Limits = field(default_factory=Limits)
     extensions: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """Of each extension that our own hello lists, the types of its messages."""
+    """The extensions in the hello of this side, each with the types of its messages."""
 
     def __post_init__(self) -> None:
         self.mine: dict[int, int | None] = {}
-        """The streams that this side has subscribed to and that have not ended, with their elementSize; None before onSubscribe."""
+        """The open streams that this side has subscribed to, with their elementSize; None before onSubscribe."""
         self.theirs: set[int] = set()
         self.active: set[int] = set()
         """The types of the extensions that both hellos list."""
@@ -139,16 +142,16 @@ class Decoder:
         self._reader = self._read()
         next(self._reader)
 
-    def subscribed(self, stream_id: int) -> None:
-        """Our side sent subscribe. Of its cancel the decoder need not know: a cancelled stream is read like any other."""
+    def on_subscribe_sent(self, stream_id: int) -> None:
+        """Enter a stream of this side. A cancel needs no such call: for the decoder a cancelled stream is like any other."""
         self.mine[stream_id] = None
 
-    def ended(self, stream_id: int) -> None:
-        """Our side sent onComplete or onError: the peer's id is free again."""
+    def on_end_sent(self, stream_id: int) -> None:
+        """Remove a stream of the peer: the peer may use its id again."""
         self.theirs.discard(stream_id)
 
     def feed(self, data: Iterable[int]) -> list[Message]:
-        """Every message that `data` completes. After a refusal, and after a goodbye, what comes is discarded."""
+        """Every message that `data` completes. Bytes behind a refusal or a goodbye are discarded."""
         for byte in data:
             if self.refused is not None or self.said_goodbye:
                 break
@@ -216,13 +219,13 @@ class Decoder:
         return bytes(out)
 
     def _bytes(self, limit: int, token: str) -> Asked:
-        """A length above a limit is refused when it is announced, before the bytes it announces have come."""
+        """A length above a limit is refused with its last byte, before the bytes behind it."""
         length = yield from self._varint()
         _within(length, limit, token)
         return (yield from self._exactly(length))
 
     def _begun(self) -> Asked:
-        """The id of a stream whose elements have come to be: ours, and onSubscribe has told their size."""
+        """The id of a stream that this side has subscribed to and that onSubscribe has begun."""
         stream_id = yield from self._varint()
         if self.mine.get(stream_id) is None:
             raise Refused(f"protocol:stream {stream_id}")
@@ -272,7 +275,7 @@ class Decoder:
         try:
             return (name, raw.decode("utf-8"), stream_id, demand)
         except UnicodeDecodeError:
-            return (name, None, stream_id, demand)  # to be answered with onError
+            return (name, None, stream_id, demand)  # the answer is onError
 
     def _request(self, name: str) -> Asked:
         stream_id = yield from self._varint()
@@ -343,16 +346,16 @@ def _within(announced: int, limit: int, token: str) -> None:
         raise Refused(f"{token} {announced} > {limit}")
 
 
-# ---- a stream, as its subscriber sees it
+# ---- one stream, on the side of its subscriber
 
 
 class MustCancel(Exception):
-    """The publisher broke the contract of one stream: the subscriber sends cancel, and drops what still comes."""
+    """The publisher broke the contract of one stream: the subscriber sends cancel, and drops later elements."""
 
 
 @dataclass
 class Incoming:
-    """The elements of one stream, whole and in order, and the demand that they use up."""
+    """The elements of one stream, joined and in order, and the demand that they use up."""
 
     demand: int
     element_size: int = 0

@@ -1,0 +1,24 @@
+"""The comments of a codec cite sections of the page about its protocol."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
+def test_each_cited_section_is_on_the_page(protocol: str) -> None:
+    """`wire §Messages` names a heading of docs/reference/rsio.md, or of reactivesocket.md, word for word."""
+    page = (ROOT / f"docs/reference/{protocol}.md").read_text(encoding="utf-8")
+    headings = set(re.findall(r"^## (.+)$", page, re.MULTILINE))
+    # Other words may follow a citation in its line, so it is compared with the headings instead of parsed.
+    cited = [
+        text[match.end() : match.end() + 60]
+        for path in (ROOT / "src/penstock/protocols" / protocol).rglob("*.py")
+        for text in [path.read_text(encoding="utf-8")]
+        for match in re.finditer(r"wire §(?!…)", text)
+    ]
+    assert len(cited) >= 10
+    assert [text for text in cited if not text.startswith(tuple(headings))] == []
