@@ -7,16 +7,16 @@ import trio
 
 from penstock.cli import _tck
 from penstock.cli._main import parser
-from tck.tests.wire import _stage
+from tck.tests.wire import _scripted_target
 from tck.tests.wire._rs_saboteur import rs_server
 
-URL = f"reactivesocket+{_stage.URL}"
+URL = f"reactivesocket+{_scripted_target.URL}"
 TWO = ["--only", "demand-initial", "--only", "setup-version"]
 
 
 async def _run(*arguments: str, fault: str = "") -> int:
     async with trio.open_nursery() as nursery:
-        await nursery.start(_stage._accept, rs_server, fault)
+        await nursery.start(_scripted_target.serve_script, rs_server, fault)
         status = await _tck.run(parser().parse_args(["tck", *arguments]))
         nursery.cancel_scope.cancel()
     return status

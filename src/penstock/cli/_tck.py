@@ -67,7 +67,7 @@ async def _checked(options: argparse.Namespace) -> int:
         sys.stdout.write(f"{as_text(requirement, result, width=width)}\n")
         sys.stdout.flush()
 
-    results = await check_target(options.url, target, only=options.only, options=transport_options(options), told=told)
+    results = await check_target(options.url, target, only=options.only, options=transport_options(options), on_result=told)
     sys.stdout.write(f"{summary(results)}\n")
     if options.json:
         _write(Path(options.json), json.dumps(as_json(options.url, table, results), indent=2, ensure_ascii=False))

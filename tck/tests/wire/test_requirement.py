@@ -1,7 +1,7 @@
 """Rows of a table, in the making."""
 
 from penstock_tck.wire import Level
-from penstock_tck.wire._requirement import Table, joined
+from penstock_tck.wire._requirement import Table, join_tables
 
 
 def test_a_decorated_check_becomes_a_row() -> None:
@@ -9,18 +9,18 @@ def test_a_decorated_check_becomes_a_row() -> None:
     first, second = Table(), Table()
 
     @second.row("b", 2, "B.", level=Level.MUST)
-    async def other(lab) -> str:
+    async def other(context) -> str:
         """Do the other thing."""
         return ""
 
     @first.row("a", 1, "A.", needs=["large"])
-    async def one(lab) -> str:
+    async def one(context) -> str:
         """Do this,
         and that.
         """
         return ""
 
-    rows = joined(first, second)
+    rows = join_tables(first, second)
     assert [(row.name, row.level, row.reading, row.needs) for row in rows] == [
         ("a", Level.SAYS, "Do this, and that.", ("large",)),
         ("b", Level.MUST, "Do the other thing.", ()),

@@ -6,7 +6,7 @@ from penstock_tck.wire._rs_setup_rows import SETUPS
 
 from tck.tests.wire._rs_faults import FAULTS
 from tck.tests.wire._rs_saboteur import rs_server
-from tck.tests.wire._stage import broken, faults_of
+from tck.tests.wire._scripted_target import failed_requirements, faults_of
 
 DIALECT = "reactivesocket"
 
@@ -14,7 +14,7 @@ DIALECT = "reactivesocket"
 @pytest.mark.parametrize("fault", faults_of(SETUPS, FAULTS, requirements(DIALECT)))
 def test_a_fault_fails_exactly_what_it_breaks(fault: str) -> None:
     """Of a server that does this one thing wrong, the requirements that it breaks fail, and no other."""
-    assert broken(DIALECT, rs_server, fault) == FAULTS[fault]
+    assert failed_requirements(DIALECT, rs_server, fault) == FAULTS[fault]
 
 
 def test_each_requirement_here_can_fail() -> None:

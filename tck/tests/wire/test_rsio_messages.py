@@ -18,7 +18,7 @@ def test_messages_are_read_wherever_they_are_cut() -> None:
     reader = io.MessageReader()
     data = io.numbers(io.ON_SUBSCRIBE, 1, 4) + io.numbers(io.ON_NEXT, 1) + b"1111" + io.numbers(io.ON_NEXT_PACKED, 1, 2) + b"22223333"
     data += io.on_next(2, b"any") + io.part(2, 5, b"last", last=True) + io.on_error(2, "boom")
-    found = [message for byte in data for message in reader.take(bytes([byte]))]
+    found = [message for byte in data for message in reader.feed(bytes([byte]))]
     assert [(message.type, message.stream, message.numbers, message.body) for message in found] == [
         (io.ON_SUBSCRIBE, 1, (4,), b""),
         (io.ON_NEXT, 1, (), b"1111"),
@@ -36,5 +36,5 @@ def test_messages_are_read_wherever_they_are_cut() -> None:
 def test_what_cannot_be_delimited_ends_the_reading(data: bytes, why: str) -> None:
     """Nothing behind it can be found."""
     reader = io.MessageReader()
-    assert reader.take(data + b"\x25\x01") == []
-    assert why in reader.broken
+    assert reader.feed(data + b"\x25\x01") == []
+    assert why in reader.error

@@ -13,7 +13,7 @@ from penstock.plugins import ByteConnection, PeerIdentity, TransportOptions
 def _peer(data: bytes = b"") -> RsioPeer:
     ours, _ = trio.testing.memory_stream_pair()
     peer = RsioPeer(ByteConnection(ours, peer=PeerIdentity(address="test"), options=TransportOptions()), Target())
-    peer.arrived(data)
+    peer.on_data(data)
     return peer
 
 
@@ -31,7 +31,7 @@ async def test_elements_are_unpacked_and_joined() -> None:
 async def test_the_story_tells_the_last_messages() -> None:
     """And how many there were before them."""
     peer = _peer(b"".join(io.numbers(io.ON_COMPLETE, stream) for stream in range(8)))
-    assert peer.story().startswith("arrived: 2 more, then onComplete 2, onComplete 3,")
+    assert peer.describe_received().startswith("arrived: 2 more, then onComplete 2, onComplete 3,")
     assert peer.ended(3) is peer.messages[3]
 
 
@@ -44,4 +44,4 @@ async def test_bytes_that_are_no_message_are_told() -> None:
 async def test_a_goodbye_that_does_not_come_is_told_in_words(autojump_clock) -> None:
     """After the target's time is over."""
     with pytest.raises(Failed, match=r"a goodbye, because of nothing, did not come within 5\.0 s; arrived: nothing"):
-        await _peer().refused("of nothing")
+        await _peer().expect_refused("of nothing")

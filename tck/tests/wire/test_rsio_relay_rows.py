@@ -6,7 +6,7 @@ from penstock_tck.wire._rsio_relay_rows import RELAY
 
 from tck.tests.wire._rsio_faults import FAULTS
 from tck.tests.wire._rsio_saboteur import rsio_server
-from tck.tests.wire._stage import broken, faults_of
+from tck.tests.wire._scripted_target import failed_requirements, faults_of
 
 DIALECT = "rsio"
 
@@ -14,7 +14,7 @@ DIALECT = "rsio"
 @pytest.mark.parametrize("fault", faults_of(RELAY, FAULTS, requirements(DIALECT)))
 def test_a_fault_fails_exactly_what_it_breaks(fault: str) -> None:
     """Of a server that does this one thing wrong, the requirements that it breaks fail, and no other."""
-    assert broken(DIALECT, rsio_server, fault) == FAULTS[fault]
+    assert failed_requirements(DIALECT, rsio_server, fault) == FAULTS[fault]
 
 
 def test_each_requirement_here_can_fail() -> None:

@@ -7,7 +7,7 @@ from penstock_tck.wire import Target, Verdict, check_target, requirements
 from penstock.api import ConnectionLost, UsageError
 from penstock.plugins import Connection
 from tck.tests.wire._rs_saboteur import rs_server
-from tck.tests.wire._stage import REGISTRY, URL, held
+from tck.tests.wire._scripted_target import REGISTRY, URL, check_script
 
 
 async def _silent(connection: Connection, fault: str) -> None:
@@ -18,7 +18,7 @@ async def _silent(connection: Connection, fault: str) -> None:
 
 async def test_a_target_that_says_nothing_fails_in_words_and_in_time(autojump_clock) -> None:
     """Each row within its deadline; what can be told from silence passes."""
-    results = await held("reactivesocket", _silent)
+    results = await check_script("reactivesocket", _silent)
     passed = {result.name for result in results if result.verdict is Verdict.PASS}
     assert passed == {"server-waits", "setup-accepted"}
     assert all(result.seen for result in results)
@@ -27,7 +27,7 @@ async def test_a_target_that_says_nothing_fails_in_words_and_in_time(autojump_cl
 
 async def test_what_a_target_lacks_is_not_supported(autojump_clock) -> None:
     """Rows that need it say so, and no other row changes."""
-    results = await held("reactivesocket", rs_server, target=Target(relay="", large=""))
+    results = await check_script("reactivesocket", rs_server, target=Target(relay="", large=""))
     lacking = {result.name for result in results if result.verdict is Verdict.NOT_SUPPORTED}
     assert lacking == {row.name for row in requirements("reactivesocket") if {"relay", "large"} & set(row.needs)}
     assert {result.verdict for result in results if result.name not in lacking} == {Verdict.PASS}
@@ -42,7 +42,7 @@ async def test_nobody_there_is_no_table_of_failures(autojump_clock) -> None:
 
 async def test_what_says_nothing_to_rsio_fails_too(autojump_clock) -> None:
     """All that passes is silence before the hello; each other row says what was waited for."""
-    results = await held("rsio", _silent)
+    results = await check_script("rsio", _silent)
     assert {result.name for result in results if result.verdict is Verdict.PASS} == {"hello-waits", "hello-version-matching"}
 
 

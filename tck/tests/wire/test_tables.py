@@ -16,7 +16,7 @@ from penstock.api import Limits
 from penstock.runtime import serve
 from tck.tests.wire._rs_saboteur import rs_server
 from tck.tests.wire._rsio_saboteur import rsio_server
-from tck.tests.wire._stage import REGISTRY, broken, failing, unasked
+from tck.tests.wire._scripted_target import REGISTRY, failed_requirements, failing, not_supported
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/reference/penstock_tck.wire.md"
@@ -33,7 +33,7 @@ MUSTS = {
 @pytest.mark.parametrize("dialect", sorted(TABLES))
 def test_the_honest_server_passes_every_requirement(dialect: str) -> None:
     """What a scripted server fails comes from its fault alone."""
-    assert broken(dialect, SCRIPTS[dialect]) == set()
+    assert failed_requirements(dialect, SCRIPTS[dialect]) == set()
 
 
 def _example():
@@ -50,7 +50,7 @@ async def _ours(dialect: str, scheme: str, monkeypatch: pytest.MonkeyPatch) -> t
     async with serve(module.service, *module.URLS, limits=limits, registry=REGISTRY, on_violation=lambda _: None) as server:
         module.servers.append(server)
         results = await check_target(server.addresses[0], Target(quiet=0.05), registry=REGISTRY)
-    return failing(results), unasked(results)
+    return failing(results), not_supported(results)
 
 
 @pytest.mark.parametrize("dialect", sorted(TABLES))

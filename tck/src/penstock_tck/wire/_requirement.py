@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from penstock_tck.wire._lab import Lab
+    from penstock_tck.wire._check_context import CheckContext
 
 
 class Level(Enum):
@@ -32,7 +32,7 @@ class Level(Enum):
     """The specification leaves it open; this is how it is read here, and on the reference page of the protocol."""
 
 
-Check: TypeAlias = "Callable[[Lab], Awaitable[str]]"
+Check: TypeAlias = "Callable[[CheckContext], Awaitable[str]]"
 """Puts a target through something, and returns what was seen, for people."""
 
 
@@ -81,6 +81,6 @@ class Table:
         return add
 
 
-def joined(*tables: Table) -> Sequence[Requirement]:
+def join_tables(*tables: Table) -> Sequence[Requirement]:
     """Return the rows of all tables."""
     return tuple(row for table in tables for row in table.rows)

@@ -61,12 +61,12 @@ class Frame:
         return f"{name}{f'[{flags}]' if flags else ''} on {self.stream}{said if self.body else ''}"
 
     @property
-    def number(self) -> int:
+    def demand(self) -> int:
         """The demand in it."""
         return int.from_bytes(self.body[:8])
 
 
-def raw(kind: int, stream: int, body: bytes = b"", *, flags: int = 0, version: int = 0) -> bytes:
+def encode_frame(kind: int, stream: int, body: bytes = b"", *, flags: int = 0, version: int = 0) -> bytes:
     """Return a frame without its length."""
     return bytes([version, flags]) + kind.to_bytes(2) + stream.to_bytes(8) + body
 
@@ -76,7 +76,7 @@ def with_length(frame: bytes, *, off: int = 0) -> bytes:
     return (4 + len(frame) + off).to_bytes(4) + frame
 
 
-def number(n: int) -> bytes:
+def encode_demand(n: int) -> bytes:
     """Return a demand."""
     return n.to_bytes(8)
 
@@ -86,32 +86,32 @@ class FrameReader:
 
     def __init__(self, *, framed: bool) -> None:
         self._framed = framed
-        self._rest = b""
-        self.broken = ""
+        self._buffer = b""
+        self.error = ""
         """Why nothing more is understood, if that is so."""
 
-    def take(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that are complete with these bytes."""
         if self._framed:
             return [] if len(data) < HEADER else [_frame(data, reserved=False)]
-        self._rest += data
+        self._buffer += data
         found = []
-        while not self.broken and len(self._rest) >= 4:
-            word = int.from_bytes(self._rest[:4])
+        while not self.error and len(self._buffer) >= 4:
+            word = int.from_bytes(self._buffer[:4])
             length = word & 0x7FFFFFFF
             if length < 4 + HEADER:
-                self.broken = f"a frame with the length {length}, of which the header alone takes 16"
-            elif len(self._rest) < length:
+                self.error = f"a frame with the length {length}, of which the header alone takes 16"
+            elif len(self._buffer) < length:
                 break
             else:
-                found.append(_frame(self._rest[4:length], reserved=bool(word >> 31)))
-                self._rest = self._rest[length:]
+                found.append(_frame(self._buffer[4:length], reserved=bool(word >> 31)))
+                self._buffer = self._buffer[length:]
         return found
 
     @property
-    def unfinished(self) -> int:
+    def incomplete_bytes(self) -> int:
         """Bytes of a frame that is not complete."""
-        return len(self._rest)
+        return len(self._buffer)
 
 
 def _frame(data: bytes, *, reserved: bool) -> Frame:

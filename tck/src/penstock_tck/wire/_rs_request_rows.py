@@ -3,7 +3,7 @@
 import trio
 
 from penstock_tck.wire import _rs_frames as rs
-from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._verdict import verify
@@ -14,51 +14,54 @@ CANCELLED = "Upon receiving a CANCEL, the stream is terminated on the Responder.
 ENDED = "Upon sending a COMPLETE or ERROR, the stream is terminated on the Responder."
 
 
-async def _dead(peer: RsPeer, stream: int, before: int) -> None:
+async def _expect_silence(peer: RsPeer, stream: int, before: int) -> None:
     """See that a stream that has ended says nothing more, whatever is asked of it."""
     await peer.grant(stream, 5)
     await peer.cancel(stream)
     await peer.grant(stream, 5)
-    await peer.works()
+    await peer.expect_working()
     await peer.settle()
-    verify(len(peer.on(stream)) == before, f"a stream that was over said more; {peer.story()}")
+    verify(len(peer.of_stream(stream)) == before, f"a stream that was over said more; {peer.describe_received()}")
 
 
 @REQUESTS.row("response", 354, "RS -> RQ: RESPONSE with COMPLETE", needs=["one"])
-async def response(lab: Lab) -> str:
+async def response(context: CheckContext) -> str:
     """REQUEST_RESPONSE is answered with one RESPONSE, which has C set and the value in it."""
-    peer = await lab.reactivesocket()
-    await peer.say(rs.REQUEST_RESPONSE, 1, lab.target.one.encode())
+    peer = await context.connect_reactivesocket()
+    await peer.send_frame(rs.REQUEST_RESPONSE, 1, context.target.one.encode())
     await peer.wait_end(1, well=True)
     await peer.settle()
-    frames = peer.on(1)
+    frames = peer.of_stream(1)
     verify(
         len(peer.elements(1)) == 1 and frames[-1].flags & rs.C and frames[-1].flags & rs.E,
-        f"one RESPONSE with COMPLETE is due; {peer.story()}",
+        f"one RESPONSE with COMPLETE is due; {peer.describe_received()}",
     )
     return ", ".join(map(str, frames))
 
 
 @REQUESTS.row("response-error", 359, "RS -> RQ: ERROR", needs=["failing"])
-async def response_error(lab: Lab) -> str:
+async def response_error(context: CheckContext) -> str:
     """Where there is no value to answer with, ERROR comes, and nothing else of that stream: for a name that leads to nothing, too."""
-    peer = await lab.reactivesocket()
-    for stream, name in ((1, lab.target.failing), (3, lab.target.missing)):
-        await peer.say(rs.REQUEST_RESPONSE, stream, name.encode())
+    peer = await context.connect_reactivesocket()
+    for stream, name in ((1, context.target.failing), (3, context.target.missing)):
+        await peer.send_frame(rs.REQUEST_RESPONSE, stream, name.encode())
         await peer.wait_end(stream)
     await peer.settle()
-    verify([frame.type for frame in peer.on(3)] == [rs.ERROR], f"one ERROR is due for a name that leads to nothing; {peer.story()}")
-    verify(len(peer.on(1)) == 1, f"one answer is due; {peer.story()}")
-    return str(peer.on(3)[0])
+    verify(
+        [frame.type for frame in peer.of_stream(3)] == [rs.ERROR],
+        f"one ERROR is due for a name that leads to nothing; {peer.describe_received()}",
+    )
+    verify(len(peer.of_stream(1)) == 1, f"one answer is due; {peer.describe_received()}")
+    return str(peer.of_stream(3)[0])
 
 
 @REQUESTS.row("response-over", 366, "Upon sending a response, the stream is terminated on the Responder.", needs=["publisher"])
-async def response_over(lab: Lab) -> str:
+async def response_over(context: CheckContext) -> str:
     """After the response nothing comes for that stream: not for a publisher that has more, not for REQUEST_N, not for CANCEL."""
-    peer = await lab.reactivesocket()
-    await peer.say(rs.REQUEST_RESPONSE, 1, lab.target.publisher.encode())
+    peer = await context.connect_reactivesocket()
+    await peer.send_frame(rs.REQUEST_RESPONSE, 1, context.target.publisher.encode())
     await peer.wait_end(1, well=True)
-    await _dead(peer, 1, 1)
+    await _expect_silence(peer, 1, 1)
     return "one response, and silence"
 
 
@@ -69,126 +72,126 @@ async def response_over(lab: Lab) -> str:
     level=Level.SHOULD,
     needs=["slow"],
 )
-async def response_cancelled(lab: Lab) -> str:
+async def response_cancelled(context: CheckContext) -> str:
     """A REQUEST_RESPONSE to a slow publisher that is cancelled before the answer is there gets none, no ERROR either."""
-    peer = await lab.reactivesocket()
+    peer = await context.connect_reactivesocket()
     began = trio.current_time()
-    await peer.say(rs.REQUEST_RESPONSE, 1, lab.target.slow.encode())
+    await peer.send_frame(rs.REQUEST_RESPONSE, 1, context.target.slow.encode())
     await peer.wait_end(1, well=True)
     took = trio.current_time() - began
-    await peer.say(rs.REQUEST_RESPONSE, 3, lab.target.slow.encode())
+    await peer.send_frame(rs.REQUEST_RESPONSE, 3, context.target.slow.encode())
     await peer.cancel(3)
-    await peer.works()
-    await peer.wait_silence(2 * took)
-    verify(not peer.on(3), f"a request that was cancelled was answered; {peer.story()}")
+    await peer.expect_working()
+    await peer.settle_after(2 * took)
+    verify(not peer.of_stream(3), f"a request that was cancelled was answered; {peer.describe_received()}")
     return f"silence for {2 * took:.2f} s, where an answer took {took:.2f} s"
 
 
 @REQUESTS.row("fire-and-forget", 378, "Upon reception, the stream is terminated by the Responder.", needs=["publisher"])
-async def fire_and_forget(lab: Lab) -> str:
+async def fire_and_forget(context: CheckContext) -> str:
     """REQUEST_FNF is never answered, whether its data leads anywhere or not; REQUEST_N and CANCEL for it are ignored."""
-    peer = await lab.reactivesocket()
-    for stream, name in ((1, lab.target.publisher), (3, lab.target.missing)):
-        await peer.say(rs.REQUEST_FNF, stream, name.encode())
+    peer = await context.connect_reactivesocket()
+    for stream, name in ((1, context.target.publisher), (3, context.target.missing)):
+        await peer.send_frame(rs.REQUEST_FNF, stream, name.encode())
         await peer.grant(stream, 3)
         await peer.cancel(stream)
-    await peer.works()
+    await peer.expect_working()
     await peer.settle()
-    verify(not peer.on(1) and not peer.on(3), f"what was to be forgotten was answered; {peer.story()}")
+    verify(not peer.of_stream(1) and not peer.of_stream(3), f"what was to be forgotten was answered; {peer.describe_received()}")
     return "two fired, none answered"
 
 
 @REQUESTS.row("stream-complete", 394, "RS -> RQ: RESPONSE with COMPLETE", needs=["three", "empty"])
-async def stream_complete(lab: Lab) -> str:
+async def stream_complete(context: CheckContext) -> str:
     """A stream of three elements gives them and COMPLETE, with the last one or behind it; an empty one gives COMPLETE alone."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 10, lab.target.three)
-    await peer.request(3, 10, lab.target.empty)
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 10, context.target.three)
+    await peer.request(3, 10, context.target.empty)
     await peer.wait_end(1, well=True)
     await peer.wait_end(3, well=True)
     await peer.settle()
     counts = len(peer.elements(1)), len(peer.elements(3))
-    verify(counts == (3, 0), f"{counts} elements came of three and of none; {peer.story()}")
+    verify(counts == (3, 0), f"{counts} elements came of three and of none; {peer.describe_received()}")
     return "3 and COMPLETE; COMPLETE alone"
 
 
 @REQUESTS.row("stream-error", 388, "RS -> RQ: ERROR", needs=["failing"])
-async def stream_error(lab: Lab) -> str:
+async def stream_error(context: CheckContext) -> str:
     """A stream that fails ends with ERROR, as does one whose data leads to nothing; the connection goes on."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 20, lab.target.failing)
-    await peer.request(3, 20, lab.target.missing)
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 20, context.target.failing)
+    await peer.request(3, 20, context.target.missing)
     await peer.wait_end(1, well=False)
     await peer.wait_end(3, well=False)
     await peer.settle()
-    verify(peer.over is None, f"the connection ended for a stream's error; {peer.story()}")
-    return f"{peer.on(1, rs.ERROR)[0]}; {peer.on(3, rs.ERROR)[0]}"
+    verify(peer.ending is None, f"the connection ended for a stream's error; {peer.describe_received()}")
+    return f"{peer.of_stream(1, rs.ERROR)[0]}; {peer.of_stream(3, rs.ERROR)[0]}"
 
 
 @REQUESTS.row("stream-over", 410, ENDED, needs=["three", "failing"])
-async def stream_over(lab: Lab) -> str:
+async def stream_over(context: CheckContext) -> str:
     """After COMPLETE, and after ERROR, nothing more comes for the stream, whatever is asked of it."""
-    peer = await lab.reactivesocket()
-    for stream, name in ((1, lab.target.three), (3, lab.target.failing)):
+    peer = await context.connect_reactivesocket()
+    for stream, name in ((1, context.target.three), (3, context.target.failing)):
         await peer.request(stream, 20, name)
         await peer.wait_end(stream)
         await peer.settle()
-        last = peer.on(stream)[-1]
-        verify(last.type == rs.ERROR or last.flags & rs.C, f"something came after the end of stream {stream}; {peer.story()}")
-        await _dead(peer, stream, len(peer.on(stream)))
+        last = peer.of_stream(stream)[-1]
+        verify(last.type == rs.ERROR or last.flags & rs.C, f"something came after the end of stream {stream}; {peer.describe_received()}")
+        await _expect_silence(peer, stream, len(peer.of_stream(stream)))
     return "silence after COMPLETE and after ERROR"
 
 
 @REQUESTS.row("stream-cancelled", 404, CANCELLED, needs=["publisher", "slow"])
-async def stream_cancelled(lab: Lab) -> str:
+async def stream_cancelled(context: CheckContext) -> str:
     """After CANCEL a stream says nothing more but what was under way: no element for a REQUEST_N, no COMPLETE, no ERROR."""
-    return await _cancelled(lab, rs.REQUEST_STREAM)
+    return await _check_cancel(context, rs.REQUEST_STREAM)
 
 
 @REQUESTS.row("sub-responses", 415, "RS -> RQ: RESPONSE*", needs=["three"])
-async def sub_responses(lab: Lab) -> str:
+async def sub_responses(context: CheckContext) -> str:
     """A subscription has no COMPLETE: what a publisher of three sends are three RESPONSEs without C; then, at most, ERROR."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 10, lab.target.three, kind=rs.REQUEST_SUB)
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 10, context.target.three, kind=rs.REQUEST_SUB)
     await peer.wait_elements(1, 3)
     await peer.settle()
-    verify(not peer.completed(1), f"a subscription was completed; {peer.story()}")
-    return ", ".join(map(str, peer.on(1)))
+    verify(not peer.completed(1), f"a subscription was completed; {peer.describe_received()}")
+    return ", ".join(map(str, peer.of_stream(1)))
 
 
 @REQUESTS.row("sub-error", 421, "RS -> RQ: ERROR", needs=["failing"])
-async def sub_error(lab: Lab) -> str:
+async def sub_error(context: CheckContext) -> str:
     """A subscription that fails ends with ERROR, and nothing comes behind it."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 20, lab.target.failing, kind=rs.REQUEST_SUB)
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 20, context.target.failing, kind=rs.REQUEST_SUB)
     await peer.wait_end(1, well=False)
-    await _dead(peer, 1, len(peer.on(1)))
-    return str(peer.on(1, rs.ERROR)[0])
+    await _expect_silence(peer, 1, len(peer.of_stream(1)))
+    return str(peer.of_stream(1, rs.ERROR)[0])
 
 
 @REQUESTS.row("sub-cancelled", 431, CANCELLED, needs=["publisher", "slow"])
-async def sub_cancelled(lab: Lab) -> str:
+async def sub_cancelled(context: CheckContext) -> str:
     """The same as for a stream."""
-    return await _cancelled(lab, rs.REQUEST_SUB)
+    return await _check_cancel(context, rs.REQUEST_SUB)
 
 
-async def _cancelled(lab: Lab, kind: int) -> str:
-    peer = await lab.reactivesocket()
-    await peer.request(1, 3, lab.target.publisher, kind=kind)
-    await peer.request(3, 1, lab.target.slow, kind=kind)
-    await peer.request(5, rs.UNBOUNDED, lab.target.publisher, kind=kind)
+async def _check_cancel(context: CheckContext, kind: int) -> str:
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 3, context.target.publisher, kind=kind)
+    await peer.request(3, 1, context.target.slow, kind=kind)
+    await peer.request(5, rs.UNBOUNDED, context.target.publisher, kind=kind)
     await peer.wait_elements(1, 3)
     for stream in (1, 3, 5):
         await peer.cancel(stream)
-    await peer.works()
-    await peer.wait_silence(2 * lab.target.quiet)
-    before = [len(peer.on(stream)) for stream in (1, 3, 5)]
+    await peer.expect_working()
+    await peer.settle_after(2 * context.target.quiet)
+    before = [len(peer.of_stream(stream)) for stream in (1, 3, 5)]
     ends = [stream for stream in (1, 3, 5) if peer.completed(stream) or peer.failed(stream)]
-    verify(not ends, f"streams {ends}, which were cancelled, were ended as well; {peer.story()}")
-    verify(before[1] == 0, f"an element came long after the stream was cancelled; {peer.story()}")
+    verify(not ends, f"streams {ends}, which were cancelled, were ended as well; {peer.describe_received()}")
+    verify(before[1] == 0, f"an element came long after the stream was cancelled; {peer.describe_received()}")
     for stream in (1, 3, 5):
         await peer.grant(stream, 2)
-    await peer.wait_silence(2 * lab.target.quiet)
-    after = [len(peer.on(stream)) for stream in (1, 3, 5)]
-    verify(before == after, f"streams that were cancelled obeyed a REQUEST_N; {peer.story()}")
+    await peer.settle_after(2 * context.target.quiet)
+    after = [len(peer.of_stream(stream)) for stream in (1, 3, 5)]
+    verify(before == after, f"streams that were cancelled obeyed a REQUEST_N; {peer.describe_received()}")
     return "silence, and REQUEST_N is not obeyed"

@@ -70,7 +70,7 @@ def varint(n: int) -> bytes:
     return bytes((*groups, n))
 
 
-def sized(data: bytes | str) -> bytes:
+def length_prefixed(data: bytes | str) -> bytes:
     """Return bytes or a text behind their length."""
     data = data.encode() if isinstance(data, str) else data
     return varint(len(data)) + data
@@ -83,12 +83,12 @@ def hello(*extensions: int, version: int = 0) -> bytes:
 
 def goodbye(reason: str = "") -> bytes:
     """Return a goodbye."""
-    return bytes((GOODBYE,)) + sized(reason)
+    return bytes((GOODBYE,)) + length_prefixed(reason)
 
 
 def subscribe(name: str | bytes, stream: int, demand: int = 0) -> bytes:
     """Return a subscribe."""
-    return bytes((SUBSCRIBE,)) + sized(name) + varint(stream) + varint(demand)
+    return bytes((SUBSCRIBE,)) + length_prefixed(name) + varint(stream) + varint(demand)
 
 
 def numbers(kind: int, *values: int) -> bytes:
@@ -108,20 +108,20 @@ def cancel(stream: int) -> bytes:
 
 def on_next(stream: int, element: bytes) -> bytes:
     """Return an element of a stream without a fixed size."""
-    return numbers(ON_NEXT, stream) + sized(element)
+    return numbers(ON_NEXT, stream) + length_prefixed(element)
 
 
 def part(stream: int, element: int, data: bytes, *, last: bool = False) -> bytes:
     """Return a part of an element."""
-    return numbers(ON_NEXT_LAST_PART if last else ON_NEXT_PART, stream, element) + sized(data)
+    return numbers(ON_NEXT_LAST_PART if last else ON_NEXT_PART, stream, element) + length_prefixed(data)
 
 
 def on_error(stream: int, text: str) -> bytes:
     """Return an onError."""
-    return numbers(ON_ERROR, stream) + sized(text)
+    return numbers(ON_ERROR, stream) + length_prefixed(text)
 
 
-class _Short(Exception):
+class _Incomplete(Exception):
     """More bytes are needed."""
 
 
@@ -133,18 +133,18 @@ class MessageReader:
         self._at = 0
         self.sizes: dict[int, int] = {}
         """By stream, of those that have begun."""
-        self.broken = ""
+        self.error = ""
         """Why nothing more is understood, if that is so."""
 
-    def take(self, data: bytes) -> list[Message]:
+    def feed(self, data: bytes) -> list[Message]:
         """Return the messages that are complete with these bytes."""
         self._data += data
         found = []
-        while not self.broken and self._data:
+        while not self.error and self._data:
             self._at = 0
             try:
                 message = self._message()
-            except _Short:
+            except _Incomplete:
                 break
             if message is None:
                 break
@@ -157,7 +157,7 @@ class MessageReader:
     def _message(self) -> Message | None:
         kind = self._bytes(1)[0]
         if kind not in FIELDS:
-            self.broken = f"type {kind:#04x}, which does not exist"
+            self.error = f"type {kind:#04x}, which does not exist"
             return None
         stream, said, body = -1, [], b""
         has_stream = SUBSCRIBE <= kind <= ON_ERROR
@@ -177,7 +177,7 @@ class MessageReader:
                 body = self._bytes(self._varint())
         if has_stream:
             stream, said = said[0], said[1:]
-        return None if self.broken else Message(kind, stream, tuple(said), body)
+        return None if self.error else Message(kind, stream, tuple(said), body)
 
     def _varint(self) -> int:
         n = 0
@@ -186,13 +186,13 @@ class MessageReader:
             n |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 if index and not byte:
-                    self.broken = "a varint that is longer than it must be"
+                    self.error = "a varint that is longer than it must be"
                 return n
-        self.broken = "a varint of more than nine bytes"
+        self.error = "a varint of more than nine bytes"
         return 0
 
     def _bytes(self, count: int) -> bytes:
         if self._at + count > len(self._data):
-            raise _Short
+            raise _Incomplete
         self._at += count
         return self._data[self._at - count : self._at]

@@ -13,13 +13,13 @@ import trio
 
 from penstock.api import ConnectionLost, PenstockError, UsageError
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
-from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Requirement
 from penstock_tck.wire._tables import TABLES
 from penstock_tck.wire._target import OFFERS, Target
 from penstock_tck.wire._verdict import Failed, NotSupported, Result, Verdict
 
-ROW_PATIENCES: Final = 10
+ROW_PATIENCE_FACTOR: Final = 10
 """A row as a whole is given so many times what is given to each thing that it waits for."""
 
 DEFAULT_DIALECT: Final = "rsio"
@@ -40,11 +40,11 @@ async def check_target(
     only: Sequence[str] = (),
     registry: Registry | None = None,
     options: TransportOptions | None = None,
-    told: Callable[[Requirement, Result], object] = lambda _requirement, _result: None,
+    on_result: Callable[[Requirement, Result], object] = lambda _requirement, _result: None,
 ) -> list[Result]:
     """Hold the server at `url` against the requirements of its protocol; return what came of each, in the order of the table.
 
-    `target` says which publishers it has. With `only` the others are left out; `told` is called after each.
+    `target` says which publishers it has. With `only` the others are left out; `on_result` is called after each.
     Raises UsageError for what makes no sense, and ConnectionLost where nobody is there. Checkpoints.
     """
     parsed = parse_url(url)
@@ -57,55 +57,55 @@ async def check_target(
     target = target or Target()
     registry = build_registry() if registry is None else registry
     registry.transport(parsed.transport)
-    await _knock(parsed, target, registry, options or TransportOptions())
+    await _require_reachable(parsed, target, registry, options or TransportOptions())
     results = []
     for row in rows:
         if not only or row.name in only:
-            result = await _held(row, parsed, target, registry, options or TransportOptions())
-            told(row, result)
+            result = await _check_row(row, parsed, target, registry, options or TransportOptions())
+            on_result(row, result)
             results.append(result)
     return results
 
 
-async def _knock(url: Url, target: Target, registry: Registry, options: TransportOptions) -> None:
+async def _require_reachable(url: Url, target: Target, registry: Registry, options: TransportOptions) -> None:
     """See that somebody is there at all."""
     error: PenstockError | None = None  # raised outside of the nursery: nobody wants a group of one
     async with trio.open_nursery() as nursery:
-        lab = Lab(url, target, registry, options, nursery)
+        context = CheckContext(url, target, registry, options, nursery)
         try:
-            await lab.connect()
+            await context.connect()
         except Failed as failed:
             error = ConnectionLost(str(failed))
         except PenstockError as raised:
             error = raised
         finally:
             with trio.move_on_after(target.patience, shield=True):
-                await lab.close()
+                await context.close()
         nursery.cancel_scope.cancel()
     if error is not None:
         raise error
 
 
-async def _held(row: Requirement, url: Url, target: Target, registry: Registry, options: TransportOptions) -> Result:
+async def _check_row(row: Requirement, url: Url, target: Target, registry: Registry, options: TransportOptions) -> Result:
     missing = [name for name in row.needs if not getattr(target, name)]
     if missing:
         lacking = "; ".join(f"the target has no {name!r}: {OFFERS[name]}" for name in missing)
         return Result(name=row.name, verdict=Verdict.NOT_SUPPORTED, seen=lacking)
-    seconds = ROW_PATIENCES * target.patience
+    seconds = ROW_PATIENCE_FACTOR * target.patience
     verdict, seen = Verdict.FAIL, f"the check was not over after {seconds} s"
     async with trio.open_nursery() as nursery:
-        lab = Lab(url, target, registry, options, nursery)
+        context = CheckContext(url, target, registry, options, nursery)
         with trio.move_on_after(seconds):
-            verdict, seen = await _judged(row, lab)
+            verdict, seen = await _run_check(row, context)
         with trio.move_on_after(target.patience, shield=True):
-            await lab.close()
+            await context.close()
         nursery.cancel_scope.cancel()
     return Result(name=row.name, verdict=verdict, seen=seen)
 
 
-async def _judged(row: Requirement, lab: Lab) -> tuple[Verdict, str]:
+async def _run_check(row: Requirement, context: CheckContext) -> tuple[Verdict, str]:
     try:
-        return Verdict.PASS, await row.check(lab)
+        return Verdict.PASS, await row.check(context)
     except Failed as failed:
         return Verdict.FAIL, str(failed)
     except NotSupported as lacking:

@@ -75,5 +75,5 @@ class Target:
 OFFERS: Final[dict[str, str]] = {each.name: each.metadata["help"] for each in fields(Target) if each.metadata}
 """Each thing that a target may offer or lack, and what it does."""
 
-OURS: Final = "tck"
+RELAY_SOURCE: Final = "tck"
 """The publisher of the checking side, which the target's relay asks for."""

@@ -11,14 +11,14 @@ from penstock.testing import run_virtual
 
 REGISTRY = build_registry()
 URL = "memory://scripted"
-PLACE = parse_url(URL)
+PARSED_URL = parse_url(URL)
 
 Script = Callable[[Connection, str], Awaitable[None]]
 
 
-async def _accept(script: Script, fault: str, *, task_status: trio.TaskStatus[None]) -> None:
+async def serve_script(script: Script, fault: str, *, task_status: trio.TaskStatus[None]) -> None:
     async with trio.open_nursery() as nursery:
-        listener = await REGISTRY.transport("memory").listen(PLACE, options=TransportOptions(), nursery=nursery)
+        listener = await REGISTRY.transport("memory").listen(PARSED_URL, options=TransportOptions(), nursery=nursery)
         task_status.started()
 
         async def one(connection: Connection) -> None:
@@ -38,10 +38,10 @@ async def _accept(script: Script, fault: str, *, task_status: trio.TaskStatus[No
                 await listener.aclose()
 
 
-async def held(dialect: str, script: Script, fault: str = "", *, target: Target | None = None) -> list[Result]:
+async def check_script(dialect: str, script: Script, fault: str = "", *, target: Target | None = None) -> list[Result]:
     """Hold a script against every requirement."""
     async with trio.open_nursery() as nursery:
-        await nursery.start(_accept, script, fault)
+        await nursery.start(serve_script, script, fault)
         results = await check_target(f"{dialect}+{URL}", target, registry=REGISTRY)
         nursery.cancel_scope.cancel()
     return results
@@ -52,16 +52,16 @@ def failing(results: list[Result]) -> dict[str, str]:
     return {result.name: result.seen for result in results if result.verdict is Verdict.FAIL}
 
 
-def unasked(results: list[Result]) -> set[str]:
+def not_supported(results: list[Result]) -> set[str]:
     """What the target could not be asked."""
     return {result.name for result in results if result.verdict is Verdict.NOT_SUPPORTED}
 
 
-def broken(dialect: str, script: Script, fault: str = "", target: Target | None = None) -> set[str]:
+def failed_requirements(dialect: str, script: Script, fault: str = "", target: Target | None = None) -> set[str]:
     """Hold a script against every requirement, in virtual time; return the names of what did not pass."""
 
     async def run() -> set[str]:
-        return set(failing(await held(dialect, script, fault, target=target)))
+        return set(failing(await check_script(dialect, script, fault, target=target)))
 
     return run_virtual(run)
 

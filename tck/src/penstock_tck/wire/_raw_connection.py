@@ -15,11 +15,11 @@ import trio
 from penstock.plugins import Connection
 from penstock_tck.wire._verdict import fail, verify
 
-MOST: Final = 64 << 20
+MAX_RECEIVED: Final = 64 << 20
 """Bytes that are taken in on one connection: no check needs more, and a target that does not stop is told so."""
 
 
-class Line(ABC):
+class RawConnection(ABC):
     """A connection, read by one task. What arrives is handed to `arrived`, which a protocol's peer defines."""
 
     def __init__(self, connection: Connection, *, quiet: float, patience: float) -> None:
@@ -27,7 +27,7 @@ class Line(ABC):
         self.quiet = quiet
         self.patience = patience
         self._taken = 0
-        self.over: str | None = None
+        self.ending: str | None = None
         """How the target ended its half, once it has."""
 
     async def send(self, *data: bytes) -> None:
@@ -46,40 +46,40 @@ class Line(ABC):
         await self.connection.aclose()
 
     @abstractmethod
-    def arrived(self, data: bytes) -> None:
+    def on_data(self, data: bytes) -> None:
         """Take in what came."""
 
     @abstractmethod
-    def story(self) -> str:
+    def describe_received(self) -> str:
         """What has arrived, for people."""
 
     async def read(self, seconds: float) -> bool:
         """Take in what arrives next; say whether anything did, the end included, within so many seconds."""
-        if self.over is not None:
+        if self.ending is not None:
             return False
         with trio.move_on_after(seconds):
             try:
                 data = await self.connection.receive()
             except trio.BrokenResourceError:
-                self.over = "reset"
+                self.ending = "reset"
                 return True
             if data is None:
-                self.over = "closed"
+                self.ending = "closed"
             else:
                 self._taken += len(data)
-                verify(self._taken <= MOST, f"the target sent more than {MOST >> 20} MiB, and did not stop")
-                self.arrived(bytes(data))
+                verify(self._taken <= MAX_RECEIVED, f"the target sent more than {MAX_RECEIVED >> 20} MiB, and did not stop")
+                self.on_data(bytes(data))
             return True
         return False
 
-    async def until(self, condition: Callable[[], object], what: str) -> None:
+    async def wait_until(self, condition: Callable[[], object], what: str) -> None:
         """Take in what arrives until `condition` holds. `what` says what is waited for."""
         with trio.move_on_after(self.patience):
             while not condition():
-                if self.over is not None:
-                    fail(f"the connection ended instead of {what}; {self.story()}")
+                if self.ending is not None:
+                    fail(f"the connection ended instead of {what}; {self.describe_received()}")
                 await self.read(self.patience)
-        verify(condition(), f"{what} did not come within {self.patience} s; {self.story()}")
+        verify(condition(), f"{what} did not come within {self.patience} s; {self.describe_received()}")
 
     async def settle(self) -> None:
         """Take in everything, until it has been silent for a while or has ended."""
@@ -87,19 +87,19 @@ class Line(ABC):
             while await self.read(self.quiet):
                 pass
             return
-        fail(f"the target did not fall silent within {self.patience} s; {self.story()}")
+        fail(f"the target did not fall silent within {self.patience} s; {self.describe_received()}")
 
-    async def wait_silence(self, seconds: float) -> None:
+    async def settle_after(self, seconds: float) -> None:
         """Take in whatever comes for so long, and then until it is silent."""
         with trio.move_on_after(seconds):
-            while self.over is None:
+            while self.ending is None:
                 await self.read(seconds)
         await self.settle()
 
-    async def wait_over(self, why: str) -> None:
+    async def wait_closed(self, why: str) -> None:
         """Wait until the target has ended the connection. `why` says what it should have ended it for."""
         with trio.move_on_after(self.patience):
-            while self.over is None:
+            while self.ending is None:
                 await self.read(self.patience)
-        if self.over is None:
-            fail(f"{why}, and the target kept the connection open for {self.patience} s; {self.story()}")
+        if self.ending is None:
+            fail(f"{why}, and the target kept the connection open for {self.patience} s; {self.describe_received()}")

@@ -13,7 +13,7 @@ from penstock_tck.wire._target import Target
 from penstock_tck.wire._verdict import NotSupported, fail
 
 
-class Lab:
+class CheckContext:
     """The connections of one check. `nursery` is theirs."""
 
     def __init__(self, url: Url, target: Target, registry: Registry, options: TransportOptions, nursery: trio.Nursery) -> None:
@@ -38,21 +38,21 @@ class Lab:
             fail(f"no connection was made within {self.target.patience} s")
         return connection
 
-    async def reactivesocket(self, *, introduced: bool = True) -> RsPeer:
+    async def connect_reactivesocket(self, *, setup: bool = True) -> RsPeer:
         """Open a connection as a ReactiveSocket client that has, or has not, sent its SETUP."""
         peer = RsPeer(await self.connect(), self.target)
-        if introduced:
-            await peer.introduce()
+        if setup:
+            await peer.send_setup()
         return peer
 
-    async def rsio(self, *, greeted: bool = True) -> RsioPeer:
+    async def connect_rsio(self, *, hello: bool = True) -> RsioPeer:
         """Open a connection as an RS.io client that has, or has not, said hello."""
         peer = RsioPeer(await self.connect(), self.target)
-        if greeted:
+        if hello:
             await peer.send(io.hello())
         return peer
 
-    def on_bytes(self, connection: Connection) -> None:
+    def require_byte_stream(self, connection: Connection) -> None:
         """Say that this is about a stream of bytes, where the target's transport delimits messages."""
         if connection.framed:
             raise NotSupported("the transport delimits messages, so a frame carries no length")

@@ -2,13 +2,12 @@
 
 import pytest
 import trio
-from penstock_tck.wire import Target
-from penstock_tck.wire import _line as line_module
+from penstock_tck.wire import Target, _raw_connection
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._verdict import Failed
 
 from penstock.plugins import Connection, TransportOptions, parse_url
-from tck.tests.wire._stage import REGISTRY
+from tck.tests.wire._scripted_target import REGISTRY
 
 TARGET = Target()
 
@@ -36,7 +35,7 @@ async def test_who_does_not_close_is_told_after_a_while(autojump_clock) -> None:
     async with trio.open_nursery() as nursery:
         peer, _ = await _pair(nursery)
         with pytest.raises(Failed, match=r"nonsense was sent, and the target kept the connection open for 5.0 s; arrived: nothing"):
-            await peer.wait_over("nonsense was sent")
+            await peer.wait_closed("nonsense was sent")
 
 
 async def test_silence_is_waited_for_and_an_end_is_one(autojump_clock) -> None:
@@ -47,13 +46,13 @@ async def test_silence_is_waited_for_and_an_end_is_one(autojump_clock) -> None:
         assert trio.current_time() == pytest.approx(TARGET.quiet)
         await theirs.aclose()
         await peer.settle()
-        assert peer.over == "closed"
+        assert peer.ending == "closed"
         await peer.send(b"nobody hears this")
 
 
 async def test_who_does_not_stop_is_cut_off(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound on what is taken in, whatever it is."""
-    monkeypatch.setattr(line_module, "MOST", 100)
+    monkeypatch.setattr(_raw_connection, "MAX_RECEIVED", 100)
     async with trio.open_nursery() as nursery:
         peer, theirs = await _pair(nursery)
         await theirs.send(bytes([0, 0, 1, 0]) + bytes(197))
