@@ -3,6 +3,7 @@
 May import `penstock.api` and `penstock.plugins`, to connect. Codecs and session are what is checked, and are not used.
 """
 
+from penstock_tck.wire._command import add_arguments, run_command
 from penstock_tck.wire._report import as_json, as_text, summary
 from penstock_tck.wire._requirement import Check, Level, Requirement
 from penstock_tck.wire._run import check_target, requirements
@@ -17,9 +18,11 @@ __all__ = [
     "Result",
     "Target",
     "Verdict",
+    "add_arguments",
     "as_json",
     "as_text",
     "check_target",
     "requirements",
+    "run_command",
     "summary",
 ]

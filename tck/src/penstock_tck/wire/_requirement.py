@@ -8,9 +8,10 @@ Rules of this file:
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
 
 if TYPE_CHECKING:
     from penstock_tck.wire._check_context import CheckContext
@@ -36,7 +37,7 @@ Check: TypeAlias = "Callable[[CheckContext], Awaitable[str]]"
 """Puts a target through something, and returns what was seen, for people."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Requirement:
     """One row of a table."""
 

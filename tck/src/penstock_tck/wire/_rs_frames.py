@@ -3,8 +3,9 @@
 The library's own codec is not used: it would not write what is wrong, and what it misreads it would misread here, too.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import attrs
 
 SETUP: Final = 0x0001
 REQUEST_RESPONSE: Final = 0x0011
@@ -42,7 +43,7 @@ HEADER: Final = 12
 UNBOUNDED: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Frame:
     """A frame as it arrived: nothing is judged yet."""
 

@@ -3,8 +3,9 @@
 The library's own codec is not used: it would not write what is wrong, and what it misreads it would misread here, too.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import attrs
 
 CLIENT_HELLO: Final = 0x01
 SERVER_HELLO: Final = 0x02
@@ -42,7 +43,7 @@ FIELDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@attrs.frozen
 class Message:
     """A message as it arrived: nothing is judged yet."""
 

@@ -6,18 +6,19 @@ Rules of this file:
 * An empty name says that the target has no such thing: what needs it is not supported.
 """
 
-from dataclasses import dataclass, field, fields
 from typing import Final
+
+import attrs
 
 from penstock.api import UsageError
 
 
 def _named(default: str, text: str) -> str:
-    name: str = field(default=default, metadata={"help": text})
+    name: str = attrs.field(default=default, metadata={"help": text})
     return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Target:
     """What a checked service offers. The defaults are the names of ``examples/conformance_service.py``."""
 
@@ -64,7 +65,7 @@ class Target:
     patience: float = 5.0
     """Seconds to wait for what is due."""
 
-    def __post_init__(self) -> None:
+    def __attrs_post_init__(self) -> None:
         for name in ("quiet", "patience"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name}={getattr(self, name)!r}; give a number of seconds above zero")
@@ -72,7 +73,7 @@ class Target:
             raise UsageError(f"patience={self.patience}, quiet={self.quiet}; what is due must be given more time than silence")
 
 
-OFFERS: Final[dict[str, str]] = {each.name: each.metadata["help"] for each in fields(Target) if each.metadata}
+OFFERS: Final[dict[str, str]] = {each.name: each.metadata["help"] for each in attrs.fields(Target) if each.metadata}
 """Each thing that a target may offer or lack, and what it does."""
 
 RELAY_SOURCE: Final = "tck"

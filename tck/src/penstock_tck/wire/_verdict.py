@@ -1,8 +1,9 @@
 """What comes of a requirement when a target is held against it, and how a check says that it was broken."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
+
+import attrs
 
 
 class Verdict(Enum):
@@ -18,7 +19,7 @@ class Verdict(Enum):
     """It could not be asked: it lacks the publisher that this needs, or no target can show it from outside."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Result:
     """A requirement, and what came of it."""
 
