@@ -1,4 +1,4 @@
-"""Where a check works: it opens connections, and leaves none behind."""
+"""The context of a check: it opens connections, and closes all of them."""
 
 import trio
 import trio.testing
@@ -9,17 +9,17 @@ from penstock.plugins import Connection, TransportOptions
 from tck.tests.wire._scripted_target import PARSED_URL, REGISTRY, serve_script
 
 
-async def test_what_was_opened_is_closed(autojump_clock) -> None:
-    """Both connections of a check end for the target when the context closes, and not before."""
+async def test_close_closes_all_connections(autojump_clock) -> None:
+    """The target sees the end of both connections when the context is closed, and not before."""
     ended = []
 
-    async def listens(connection: Connection, fault: str) -> None:
+    async def record_end(connection: Connection, fault: str) -> None:
         while await connection.receive():
             pass
         ended.append(connection)
 
     async with trio.open_nursery() as nursery:
-        await nursery.start(serve_script, listens, "")
+        await nursery.start(serve_script, record_end, "")
         context = CheckContext(PARSED_URL, Target(), REGISTRY, TransportOptions(), nursery)
         await context.connect_reactivesocket()
         await context.connect_reactivesocket(setup=False)

@@ -1,11 +1,11 @@
-"""Rows of a table, in the making."""
+"""Tables of requirements, made with a decorator."""
 
 from penstock_tck.wire import Level
 from penstock_tck.wire._requirement import Table, join_tables
 
 
 def test_a_decorated_check_becomes_a_row() -> None:
-    """With its docstring, in one line, as the reading; tables are joined in order."""
+    """The docstring, on one line, is the reading. Tables are joined in the given order."""
     first, second = Table(), Table()
 
     @second.row("b", 2, "B.", level=Level.MUST)

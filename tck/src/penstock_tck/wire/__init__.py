@@ -1,6 +1,7 @@
-"""Any implementation of RS.io or ReactiveSocket, checked from outside: a table of requirements, and raw bytes that put a server to each.
+"""Checks of an RS.io or ReactiveSocket server from outside: a table of requirements, and a check for each that sends raw bytes.
 
-May import `penstock.api` and `penstock.plugins`, to connect. Codecs and session are what is checked, and are not used.
+The checks import only `penstock.api` and `penstock.plugins`, to open connections. They do not use the codecs and the session of penstock,
+because these are under test.
 """
 
 from penstock_tck.wire._command import add_arguments, run_command

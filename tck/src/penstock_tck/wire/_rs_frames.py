@@ -1,6 +1,6 @@
-"""ReactiveSocket's frames as bytes, by hand: what the checking side says, right or wrong, and how it understands the answers.
+"""ReactiveSocket frames as bytes: encoded for the checking side, correct or faulty, and decoded from the target's answers.
 
-The library's own codec is not used: it would not write what is wrong, and what it misreads it would misread here, too.
+penstock's own codec is not used. It refuses to encode faulty frames, and a mistake in its decoder would go unnoticed here.
 """
 
 from typing import Final
@@ -45,7 +45,7 @@ UNBOUNDED: Final = 2**63 - 1
 
 @attrs.frozen(kw_only=True)
 class Frame:
-    """A frame as it arrived: nothing is judged yet."""
+    """A received frame. Nothing has been judged yet."""
 
     type: int
     flags: int
@@ -53,7 +53,7 @@ class Frame:
     body: bytes
     version: int = 0
     reserved: bool = False
-    """The bit before the length."""
+    """The bit before the 31 bits of the length."""
 
     def __str__(self) -> str:
         flags = "".join(letter for letter, bit in (("I", I), ("B", B), ("E", E), ("C", C)) if self.flags & bit)
@@ -63,7 +63,7 @@ class Frame:
 
     @property
     def demand(self) -> int:
-        """The demand in it."""
+        """The demand at the beginning of the body."""
         return int.from_bytes(self.body[:8])
 
 
@@ -73,26 +73,26 @@ def encode_frame(kind: int, stream: int, body: bytes = b"", *, flags: int = 0, v
 
 
 def with_length(frame: bytes, *, off: int = 0) -> bytes:
-    """Put the length before a frame; `off` makes it wrong by so much."""
+    """Put the length before a frame; `off` is added to it, to make it wrong."""
     return (4 + len(frame) + off).to_bytes(4) + frame
 
 
 def encode_demand(n: int) -> bytes:
-    """Return a demand."""
+    """Return a demand as 8 bytes."""
     return n.to_bytes(8)
 
 
 class FrameReader:
-    """Bytes to frames."""
+    """Decodes bytes to frames."""
 
     def __init__(self, *, framed: bool) -> None:
         self._framed = framed
         self._buffer = b""
         self.error = ""
-        """Why nothing more is understood, if that is so."""
+        """Why the bytes can no longer be decoded; empty while they can."""
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Return the frames that are complete with these bytes."""
+        """Return the frames that these bytes complete."""
         if self._framed:
             return [] if len(data) < HEADER else [_frame(data, reserved=False)]
         self._buffer += data
@@ -111,7 +111,7 @@ class FrameReader:
 
     @property
     def incomplete_bytes(self) -> int:
-        """Bytes of a frame that is not complete."""
+        """Bytes of a frame that is not complete yet."""
         return len(self._buffer)
 
 

@@ -1,4 +1,4 @@
-"""ReactiveSocket: SETUP comes first, once and on stream 0; a server accepts it in silence, or refuses it in words."""
+"""ReactiveSocket: SETUP is the first frame, sent once, on stream 0. A server accepts it without an answer or refuses it with an ERROR."""
 
 from penstock_tck.wire import _rs_frames as rs
 from penstock_tck.wire._check_context import CheckContext
@@ -16,7 +16,7 @@ REFUSED = (
 
 @SETUPS.row("setup-first", 304, FIRST, level=Level.MUST, needs=["publisher"])
 async def setup_first(context: CheckContext) -> str:
-    """A server holds its clients to that: a request without a SETUP before it is not served, and the connection is ended."""
+    """The server refuses a client that does not do so: a request before SETUP is not served, and the connection is ended."""
     peer = await context.connect_reactivesocket(setup=False)
     await peer.request(1, 2, context.target.publisher)
     seen = await peer.expect_refused("a request came before any SETUP")
@@ -26,7 +26,7 @@ async def setup_first(context: CheckContext) -> str:
 
 @SETUPS.row("setup-stream-zero", 78, "Setup headers must always use Stream ID 0 as they pertain to the connection.", level=Level.MUST)
 async def setup_stream_zero(context: CheckContext) -> str:
-    """A SETUP on stream 1 is refused: ERROR on stream 0, and the end."""
+    """A SETUP on stream 1 is refused: ERROR on stream 0, then the end of the connection."""
     peer = await context.connect_reactivesocket(setup=False)
     await peer.send_frame(rs.SETUP, 1, context.target.setup.encode())
     return await peer.expect_refused("a SETUP came on stream 1", needs_error=True)
@@ -34,7 +34,7 @@ async def setup_stream_zero(context: CheckContext) -> str:
 
 @SETUPS.row("setup-version", 311, REFUSED, level=Level.MUST)
 async def setup_version(context: CheckContext) -> str:
-    """A SETUP of version 1, which is not the current one, is refused like this."""
+    """A SETUP of version 1 is refused: ERROR on stream 0, then the end of the connection."""
     peer = await context.connect_reactivesocket(setup=False)
     await peer.send_frame(rs.SETUP, 0, context.target.setup.encode(), version=1)
     return await peer.expect_refused("a SETUP of version 1 was sent", needs_error=True)
@@ -42,7 +42,7 @@ async def setup_version(context: CheckContext) -> str:
 
 @SETUPS.row("setup-refused", 311, REFUSED, level=Level.MUST, needs=["refused"])
 async def setup_refused(context: CheckContext) -> str:
-    """A SETUP whose data the target does not accept is refused like this: the ERROR is the last frame, and the end follows."""
+    """A SETUP with data that the target does not accept is refused: the ERROR is the last frame, then the connection ends."""
     peer = await context.connect_reactivesocket(setup=False)
     await peer.send_frame(rs.SETUP, 0, context.target.refused.encode())
     return await peer.expect_refused("a SETUP with data that is not accepted was sent", needs_error=True)
@@ -52,7 +52,7 @@ async def setup_refused(context: CheckContext) -> str:
     "setup-refused-requests", 330, "Server rejects SETUP, sends back ERROR stream ID 0, closes connection", needs=["refused", "publisher"]
 )
 async def setup_refused_requests(context: CheckContext) -> str:
-    """Requests right behind a SETUP that is refused are not served: nothing but the ERROR comes."""
+    """Requests directly after a refused SETUP are not served: only the ERROR comes."""
     peer = await context.connect_reactivesocket(setup=False)
     await peer.send(
         peer.frame_bytes(rs.SETUP, 0, context.target.refused.encode()),
@@ -60,7 +60,7 @@ async def setup_refused_requests(context: CheckContext) -> str:
         peer.frame_bytes(rs.REQUEST_RESPONSE, 3, context.target.one.encode()),
     )
     seen = await peer.expect_refused("a SETUP with data that is not accepted was sent", needs_error=True)
-    verify(not peer.of_type(rs.RESPONSE), f"a request behind a refused SETUP was served; {peer.describe_received()}")
+    verify(not peer.of_type(rs.RESPONSE), f"a request after a refused SETUP was served; {peer.describe_received()}")
     return seen
 
 
@@ -71,7 +71,7 @@ async def setup_refused_requests(context: CheckContext) -> str:
     needs=["publisher"],
 )
 async def setup_false_start(context: CheckContext) -> str:
-    """SETUP, two requests and more demand in one piece, before the server had a chance to say anything, are served."""
+    """SETUP, two requests and more demand, sent at once, before the server has answered anything, are served."""
     peer = await context.connect_reactivesocket(setup=False)
     body = context.target.publisher.encode()
     await peer.send(
@@ -82,26 +82,26 @@ async def setup_false_start(context: CheckContext) -> str:
     )
     await peer.wait_elements(1, 3)
     await peer.expect_exactly(3, 2)
-    return "all were served"
+    return "all requests were served"
 
 
 @SETUPS.row("server-waits", 308, "The server-side Requester may send requests immediately upon receiving a SETUP frame that it accepts.")
 async def server_waits(context: CheckContext) -> str:
-    """So not earlier: before a SETUP the server says nothing at all."""
+    """Before a SETUP the server sends nothing."""
     peer = await context.connect_reactivesocket(setup=False)
     await peer.settle()
     verify(not peer.frames and peer.ending is None, f"before any SETUP {peer.describe_received()}")
-    return "silent before SETUP"
+    return "no frame before SETUP"
 
 
 @SETUPS.row("setup-accepted", 308, "If the server accepts the contents of the SETUP frame, it does nothing special.")
 async def setup_accepted(context: CheckContext) -> str:
-    """After a SETUP there comes nothing but, perhaps, requests of the server's own and EXT frames that may be ignored."""
+    """After a SETUP the server sends at most its own requests, and EXT frames with the flag I."""
     peer = await context.connect_reactivesocket()
     await peer.settle()
     strange = [frame for frame in peer.frames if frame.type not in rs.REQUESTS and not (frame.type == rs.EXT and frame.flags & rs.I)]
-    verify(not strange and peer.ending is None, f"after a SETUP that is to be accepted {peer.describe_received()}")
-    return "nothing special" if not peer.frames else peer.describe_received()
+    verify(not strange and peer.ending is None, f"after an acceptable SETUP {peer.describe_received()}")
+    return "no frame after SETUP" if not peer.frames else peer.describe_received()
 
 
 @SETUPS.row(
@@ -112,7 +112,7 @@ async def setup_accepted(context: CheckContext) -> str:
     needs=["publisher"],
 )
 async def setup_once(context: CheckContext) -> str:
-    """A second SETUP is ignored, whatever its data: the connection and its streams go on."""
+    """A second SETUP is ignored, with any data: the connection and its streams continue."""
     peer = await context.connect_reactivesocket()
     await peer.request(1, 1, context.target.publisher)
     await peer.wait_elements(1, 1)

@@ -1,6 +1,6 @@
-"""RS.io's messages as bytes, by hand: what the checking side says, right or wrong, and how it understands the answers.
+"""RS.io messages as bytes: encoded for the checking side, correct or faulty, and decoded from the target's answers.
 
-The library's own codec is not used: it would not write what is wrong, and what it misreads it would misread here, too.
+penstock's own codec is not used. It refuses to encode faulty messages, and a mistake in its decoder would go unnoticed here.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ EXTENSIONS: Final = range(0x40, 0x7F)
 
 UNBOUNDED: Final = 2**63 - 1
 
-# The fields of each type: v a varint, b bytes with their length, 1 a byte, l a list of varints; n and p are an element and packed ones.
+# The fields of each type. v: a varint; b: bytes with their length; 1: a byte; l: a list of varints; n: an element; p: packed elements.
 FIELDS: Final = {
     CLIENT_HELLO: ("clientHello", "1l"),
     SERVER_HELLO: ("serverHello", "1l"),
@@ -45,15 +45,15 @@ FIELDS: Final = {
 
 @attrs.frozen
 class Message:
-    """A message as it arrived: nothing is judged yet."""
+    """A received message. Nothing has been judged yet."""
 
     type: int
     stream: int = -1
-    """Where the type has one."""
+    """The id of the stream, or -1 if the type has none."""
     numbers: tuple[int, ...] = ()
-    """Its other numbers, in order: version and extensions, demand, elementSize, element, count."""
+    """The other numbers, in order: version and extensions, demand, elementSize, element, count."""
     body: bytes = b""
-    """Its bytes or text."""
+    """The bytes or the text."""
 
     def __str__(self) -> str:
         name = FIELDS[self.type][0]
@@ -63,7 +63,7 @@ class Message:
 
 
 def varint(n: int) -> bytes:
-    """Return a number, seven bits a byte, the lowest first."""
+    """Return a number as a varint: seven bits a byte, the lowest first."""
     groups = bytearray()
     while n >= 0x80:
         groups.append(n & 0x7F | 0x80)
@@ -72,13 +72,13 @@ def varint(n: int) -> bytes:
 
 
 def length_prefixed(data: bytes | str) -> bytes:
-    """Return bytes or a text behind their length."""
+    """Return bytes or a text with the length before it."""
     data = data.encode() if isinstance(data, str) else data
     return varint(len(data)) + data
 
 
 def hello(*extensions: int, version: int = 0) -> bytes:
-    """Return a client's hello."""
+    """Return a clientHello."""
     return bytes((CLIENT_HELLO, version)) + varint(len(extensions)) + b"".join(map(varint, extensions))
 
 
@@ -93,7 +93,7 @@ def subscribe(name: str | bytes, stream: int, demand: int = 0) -> bytes:
 
 
 def numbers(kind: int, *values: int) -> bytes:
-    """Return a message of numbers alone."""
+    """Return a message that consists of numbers."""
     return bytes((kind,)) + b"".join(map(varint, values))
 
 
@@ -108,7 +108,7 @@ def cancel(stream: int) -> bytes:
 
 
 def on_next(stream: int, element: bytes) -> bytes:
-    """Return an element of a stream without a fixed size."""
+    """Return an onNext of a stream without a fixed size."""
     return numbers(ON_NEXT, stream) + length_prefixed(element)
 
 
@@ -123,22 +123,22 @@ def on_error(stream: int, text: str) -> bytes:
 
 
 class _Incomplete(Exception):
-    """More bytes are needed."""
+    """The message is not complete yet."""
 
 
 class MessageReader:
-    """Bytes to messages. It knows how large the elements of each stream are."""
+    """Decodes bytes to messages. It records the element size of each stream, because onNext of a fixed size has no length."""
 
     def __init__(self) -> None:
         self._data = b""
         self._at = 0
         self.sizes: dict[int, int] = {}
-        """By stream, of those that have begun."""
+        """The element size of each stream for which onSubscribe has come."""
         self.error = ""
-        """Why nothing more is understood, if that is so."""
+        """Why the bytes can no longer be decoded; empty while they can."""
 
     def feed(self, data: bytes) -> list[Message]:
-        """Return the messages that are complete with these bytes."""
+        """Return the messages that these bytes complete."""
         self._data += data
         found = []
         while not self.error and self._data:
@@ -187,7 +187,7 @@ class MessageReader:
             n |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 if index and not byte:
-                    self.error = "a varint that is longer than it must be"
+                    self.error = "a varint that is longer than necessary"
                 return n
         self.error = "a varint of more than nine bytes"
         return 0

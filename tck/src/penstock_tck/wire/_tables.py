@@ -1,4 +1,4 @@
-"""All requirements, by protocol."""
+"""The requirements of all protocols."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
