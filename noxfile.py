@@ -141,7 +141,7 @@ OUR_TESTS = (
 
 
 # What these show depends on neither the Python nor the versions of what we use: once is enough.
-ELSEWHERE = (*OUR_TESTS, "--ignore=tests/repo", "--ignore=tests/bench", "--ignore=tests/cuts", "--ignore=tests/wirecheck")
+ELSEWHERE = (*OUR_TESTS, "--ignore=tests/repo", "--ignore=tests/bench", "--ignore=tests/cuts")
 
 
 def _tests_elsewhere(session: nox.Session) -> None:
@@ -247,7 +247,7 @@ def build(session: nox.Session) -> None:
 def _copy_tests(away: Path) -> None:
     """Copy what the tests need, pages among it, and no code of ours: they must find it installed."""
     litter = shutil.ignore_patterns("__pycache__", ".*")
-    for folder in ("tests", "tck/tests", "examples", "docs/reference", "docs/explanation"):
+    for folder in ("tests", "tck/tests", "examples", "docs/reference", "docs/explanation", "docs/how-to"):
         shutil.copytree(HERE / folder, away / folder, ignore=litter)
     shutil.copy(HERE / "pyproject.toml", away)
 

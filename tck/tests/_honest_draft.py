@@ -1,4 +1,4 @@
-"""A publisher that keeps the early draft's rules. Saboteurs override one method of its line.
+"""A publisher that keeps the early draft's rules. Saboteurs override one method of its subscription.
 
 Its signals come from a task, because the draft's own subscribers may call nothing from within a signal. What sleeps sleeps on
 the kit's MockClock.
@@ -9,10 +9,10 @@ from typing import Any
 import trio
 
 from penstock.api import UNBOUNDED, InvalidStateError
-from tck.tests._honest_publishers import HonestLine, TaskLine, TaskPublisher
+from tck.tests._honest_publishers import HonestSubscription, TaskPublisher, TaskSubscription
 
 
-class DraftLine(TaskLine):
+class HonestDraftSubscription(TaskSubscription):
     """One subscription of the draft."""
 
     publisher: "DraftPublisher"
@@ -59,11 +59,11 @@ class DraftLine(TaskLine):
 class DraftPublisher(TaskPublisher):
     """The same elements for everybody; ends alone where there is nothing to come; refuses an object that is subscribed."""
 
-    line: type[HonestLine] = DraftLine
+    subscription_class: type[HonestSubscription] = HonestDraftSubscription
 
     def __init__(self, nursery: trio.Nursery, count: int, error: Exception | None = None, **more: Any) -> None:
         super().__init__(nursery, count, error, **more)
-        self.active: dict[int, DraftLine] = {}
+        self.active: dict[int, HonestDraftSubscription] = {}
 
     def subscribe(self, subscriber: Any, /) -> None:
         if subscriber is None:
@@ -80,10 +80,10 @@ class DraftPublisher(TaskPublisher):
         return id(subscriber) in self.active
 
     def accept(self, subscriber: Any) -> None:
-        line = self.line(self, subscriber)
-        assert isinstance(line, DraftLine)
-        self.active[id(subscriber)] = line
-        line.begin()
+        subscription = self.subscription_class(self, subscriber)
+        assert isinstance(subscription, HonestDraftSubscription)
+        self.active[id(subscriber)] = subscription
+        subscription.begin()
 
     def answer_with_the_end(self, subscriber: Any) -> None:
         if self.error is not None:
@@ -103,7 +103,7 @@ class RefusingDraftPublisher(DraftPublisher):
         subscriber.on_error(InvalidStateError("nobody may subscribe (D1.6)"))
 
 
-class SlowDraftLine(DraftLine):
+class SlowDraftSubscription(HonestDraftSubscription):
     """Each element comes some seconds after it is due."""
 
     publisher: "SlowDraftPublisher"
@@ -120,7 +120,7 @@ class SlowDraftLine(DraftLine):
 class SlowDraftPublisher(DraftPublisher):
     """A publisher whose elements are not there when they are requested."""
 
-    line = SlowDraftLine
+    subscription_class = SlowDraftSubscription
 
     def __init__(self, nursery: trio.Nursery, count: int, *, seconds: float) -> None:
         super().__init__(nursery, count)

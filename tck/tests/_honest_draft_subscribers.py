@@ -68,7 +68,7 @@ class HonestDraftSubscriber(Mailbox):
     def on_subscribe(self, subscription: Any, /) -> None:
         refuse_none(subscription)
         if self.subscription is not None or self.shut:
-            self.second(subscription)
+            self.on_second_subscription(subscription)
             return
         self.subscription = subscription
         self.post(self.request, self.batch)
@@ -79,19 +79,19 @@ class HonestDraftSubscriber(Mailbox):
 
     def on_error(self, error: Any, /) -> None:
         refuse_none(error)
-        self.ended()
+        self.forget_subscription()
         self.post(self.on_failure, error)
 
     def on_complete(self) -> None:
-        self.ended()
+        self.forget_subscription()
         self.post(self.on_end)
 
     # ------------------------------------------------------------------ the duties
 
-    def second(self, subscription: Any) -> None:
+    def on_second_subscription(self, subscription: Any) -> None:
         raise InvalidStateError("this subscriber has a subscription (D7.1)")
 
-    def ended(self) -> None:
+    def forget_subscription(self) -> None:
         """D6.3: from here the subscription counts as cancelled."""
         self.subscription = None
 
@@ -133,7 +133,7 @@ class DraftBranch:
             raise ValueError(f"request_more({n}): demand is a positive integer (D2.4)")
         if self.demand + n > UNBOUNDED:
             self.end("on_error", InvalidStateError("the total demand is above 2^63-1 (D2.3)"))
-            self.processor.left()
+            self.processor.on_subscriber_cancelled()
             return
         self.demand += n
         self.processor.post(self.processor.deliver)
@@ -141,7 +141,7 @@ class DraftBranch:
     def cancel(self) -> None:
         self.refuse_when_over("cancel")
         self.forget()
-        self.processor.left()
+        self.processor.on_subscriber_cancelled()
 
     def refuse_when_over(self, method: str) -> None:
         if self.subscriber is None:
@@ -182,7 +182,7 @@ class HonestDraftProcessor(Mailbox):
         self.under_way = 0
         self.end: tuple[Any, ...] | None = None
         self.subscribed = False
-        self.deserted = False
+        self.is_shut_down = False
 
     @property
     def last(self) -> int:
@@ -196,8 +196,8 @@ class HonestDraftProcessor(Mailbox):
             raise TypeError("subscribe() was called with None")
         if id(subscriber) in self.branches:
             self.branches[id(subscriber)].end("on_error", InvalidStateError("this object is subscribed already (D1.7)"))
-            self.left()
-        elif self.deserted:
+            self.on_subscriber_cancelled()
+        elif self.is_shut_down:
             subscriber.on_error(InvalidStateError("all subscribers of this processor have left"))
         elif self.end is not None and not self.kept:
             getattr(subscriber, self.end[0])(*self.end[1:])
@@ -211,7 +211,7 @@ class HonestDraftProcessor(Mailbox):
     def on_subscribe(self, subscription: Any, /) -> None:
         refuse_none(subscription)
         if self.subscribed:
-            self.second(subscription)
+            self.on_second_subscription(subscription)
             return
         self.subscribed = True
         self.upstream = subscription
@@ -223,26 +223,26 @@ class HonestDraftProcessor(Mailbox):
 
     def on_error(self, error: Any, /) -> None:
         refuse_none(error)
-        self.ended()
+        self.forget_subscription()
         self.post(self.fail, error)
 
     def on_complete(self) -> None:
-        self.ended()
+        self.forget_subscription()
         self.post(self.complete)
 
     # ------------------------------------------------------------------ the duties, in the task
 
-    def second(self, subscription: Any) -> None:
+    def on_second_subscription(self, subscription: Any) -> None:
         raise InvalidStateError("this processor has a subscription (D7.1)")
 
-    def ended(self) -> None:
+    def forget_subscription(self) -> None:
         """D6.3: from here the subscription counts as cancelled."""
         self.subscribed = True
         self.upstream = None
 
     def keep(self, element: Any) -> None:
         self.under_way -= 1
-        if not self.deserted:  # D8.5
+        if not self.is_shut_down:  # D8.5
             self.kept.append(element)
             self.deliver()
 
@@ -277,12 +277,12 @@ class HonestDraftProcessor(Mailbox):
         self.end = ("on_complete",)
         self.deliver()
 
-    def left(self) -> None:
+    def on_subscriber_cancelled(self) -> None:
         """A subscriber below has left: the last one takes the subscription above with it (D8.3); others may go on."""
         if self.branches:
             self.post(self.deliver)
             return
-        self.deserted = True
+        self.is_shut_down = True
         self.kept.clear()
         upstream, self.upstream = self.upstream, None
         if upstream is not None:

@@ -29,14 +29,14 @@ class Branch:
             self.add(check_demand(n))
         except IllegalDemand as error:
             self.end("on_error", error)
-            self.processor.left()
+            self.processor.on_subscriber_cancelled()
             return
         self.processor.work()
 
     def cancel(self) -> None:
         if self.subscriber is not None:
             self.forget()
-            self.processor.left()
+            self.processor.on_subscriber_cancelled()
 
     def add(self, n: int) -> None:
         self.demand = add_demand(self.demand, n)
@@ -183,7 +183,7 @@ class HonestFanOut:
         for branch in tuple(self.branches):
             branch.end(*self.end)
 
-    def left(self) -> None:
+    def on_subscriber_cancelled(self) -> None:
         """A subscriber below has left: the last one takes the subscription above with it; others may go on."""
         if self.branches:
             self.work()

@@ -1,8 +1,8 @@
-"""Publishers that keep the rules: one without a task, one with a task for each subscription. Saboteurs override one method of a line.
+"""Publishers that keep the rules: one without a task, one with a task for each subscription. Saboteurs override one method of a subscription.
 
 Rules of this file
 
-* A line's methods are small, each for one duty, so that a saboteur breaks one thing by overriding one method.
+* A subscription's methods are small, each for one duty, so that a saboteur breaks one thing by overriding one method.
 * The stream is 0, 1, ... count-1; with `error`, the source raises it after `count` elements.
 """
 
@@ -13,7 +13,7 @@ import trio
 from penstock.api import IllegalDemand, add_demand, check_demand
 
 
-class HonestLine:
+class HonestSubscription:
     """One subscription: signals on the stack of request()."""
 
     def __init__(self, publisher: "HonestPublisher", subscriber: Any) -> None:
@@ -116,7 +116,7 @@ class HonestLine:
 class HonestPublisher:
     """Serves each subscriber the same elements, from the first one on; `broken` is what its source raises when it is opened."""
 
-    line: type[HonestLine] = HonestLine
+    subscription_class: type[HonestSubscription] = HonestSubscription
     broken: Exception | None = None
 
     def __init__(self, count: int, error: Exception | None = None, *, reports: list[BaseException] | None = None) -> None:
@@ -130,13 +130,13 @@ class HonestPublisher:
         self.serve(subscriber)
 
     def serve(self, subscriber: Any) -> None:
-        self.line(self, subscriber).begin()
+        self.subscription_class(self, subscriber).begin()
 
     def refuse(self, subscriber: Any) -> None:
         """Rule 1.9: a refusal is an on_error after on_subscribe."""
-        line = self.line(self, subscriber)
-        line.signal("on_subscribe", line)
-        line.fail(RuntimeError("this publisher takes no subscriber"))
+        subscription = self.subscription_class(self, subscriber)
+        subscription.signal("on_subscribe", subscription)
+        subscription.fail(RuntimeError("this publisher takes no subscriber"))
 
     def open_source(self) -> None:
         if self.broken is not None:
@@ -149,14 +149,14 @@ class HonestPublisher:
         self.reports.append(error)
 
 
-class HonestRefuser(HonestPublisher):
+class RefusingPublisher(HonestPublisher):
     """Refuses everybody."""
 
     def serve(self, subscriber: Any) -> None:
         self.refuse(subscriber)
 
 
-class TaskLine(HonestLine):
+class TaskSubscription(HonestSubscription):
     """Signals from a task, which exists while there is demand."""
 
     publisher: "TaskPublisher"
@@ -188,7 +188,7 @@ class TaskLine(HonestLine):
 class TaskPublisher(HonestPublisher):
     """The same with tasks in a nursery; each element comes `seconds` after it is due."""
 
-    line = TaskLine
+    subscription_class = TaskSubscription
     seconds = 0.0
 
     def __init__(self, nursery: trio.Nursery, count: int, error: Exception | None = None, **more: Any) -> None:

@@ -15,7 +15,7 @@ from tck.tests._honest_verifications import HonestBlackBox, HonestSubscriberStag
 tck_verifies_nothing = "these are run by run_checks"
 
 
-class _Elsewhere(HonestSubscriber):
+class _CallsAnotherSubscription(HonestSubscriber):
     """At either end it requests from, and cancels, a stream of its own that has nothing to do with the one that ended."""
 
     other: Any = None
@@ -36,7 +36,7 @@ class _Elsewhere(HonestSubscriber):
 class CallsAnotherStream(HonestSubscriberStage):
     """Calls on another subscription, from inside on_complete and on_error, are nobody's breach."""
 
-    subscriber_class = _Elsewhere
+    subscriber_class = _CallsAnotherSubscription
 
     def create_subscriber(self) -> Any:
         subscriber = super().create_subscriber()
@@ -64,7 +64,7 @@ class SlowToAct(HonestSubscriberStage):
     trigger_shutdown = trigger_cancel
 
 
-class _Sated(HonestSubscriber):
+class _CancelsAfterOneElement(HonestSubscriber):
     """It cancels when it has one element."""
 
     def next_request(self) -> None:
@@ -75,13 +75,13 @@ class WantsOneElement(HonestBlackBox):
     """A subscriber that has had enough after the first element."""
 
     reports = True
-    subscriber_class = _Sated
+    subscriber_class = _CancelsAfterOneElement
 
     def create_subscriber(self) -> Any:
         return self.subscriber_class(self.saw_next, self.saw_error, self.saw_complete)
 
 
-class _Insatiable(ManualHonestSubscriber):
+class _RequestsEverything(ManualHonestSubscriber):
     """It requests all there is, once."""
 
     def first_request(self) -> None:
@@ -91,7 +91,7 @@ class _Insatiable(ManualHonestSubscriber):
 class WantsEverything(HonestSubscriberStage):
     """A subscriber with demand of 2^63-1."""
 
-    subscriber_class = _Insatiable
+    subscriber_class = _RequestsEverything
 
 
 SUBSCRIBERS = (CallsAnotherStream, SlowToAct, WantsOneElement, WantsEverything)

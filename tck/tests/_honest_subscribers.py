@@ -32,7 +32,7 @@ class HonestSubscriber:
     def on_subscribe(self, subscription: Any, /) -> None:
         self.refuse_none(subscription)
         if self.subscription is not None or self.over:
-            self.second(subscription)
+            self.on_second_subscription(subscription)
             return
         self.subscription = subscription
         self.first_request()
@@ -51,11 +51,11 @@ class HonestSubscriber:
     def on_error(self, error: Any, /) -> None:
         self.refuse_none(error)
         self.refuse_what_is_no_exception(error)
-        self.ended()
+        self.forget_subscription()
         self.on_failure(error)
 
     def on_complete(self) -> None:
-        self.ended()
+        self.forget_subscription()
         self.on_end()
 
     # ------------------------------------------------------------------ the duties
@@ -68,7 +68,7 @@ class HonestSubscriber:
         if not isinstance(error, BaseException):
             raise TypeError("on_error wants an exception (rule 2.13)")
 
-    def second(self, subscription: Any) -> None:
+    def on_second_subscription(self, subscription: Any) -> None:
         subscription.cancel()
 
     def first_request(self) -> None:
@@ -78,7 +78,7 @@ class HonestSubscriber:
         if self.subscription is not None:
             self.subscription.request(1)
 
-    def ended(self) -> None:
+    def forget_subscription(self) -> None:
         """Rule 2.4: from here the subscription counts as cancelled."""
         self.subscription = None
         self.over = True
@@ -159,11 +159,11 @@ class DispatchingSubscriber(HonestSubscriber):
     def on_error(self, error: Any, /) -> None:
         self.refuse_none(error)
         self.refuse_what_is_no_exception(error)
-        self.ended()
+        self.forget_subscription()
         self.post(self.on_failure, error)
 
     def on_complete(self) -> None:
-        self.ended()
+        self.forget_subscription()
         self.post(self.on_end)
 
     def handle(self, element: Any) -> None:
@@ -208,7 +208,7 @@ class HonestProcessor:
 
     def turn_away(self, subscriber: Any) -> None:
         """Rule 1.9: a refusal is an on_error after on_subscribe."""
-        subscriber.on_subscribe(_Over())
+        subscriber.on_subscribe(_EndedSubscription())
         subscriber.on_error(RuntimeError("this processor serves one subscriber"))
 
     def request(self, n: int, /) -> None:
@@ -295,7 +295,7 @@ class HonestRecovery(HonestProcessor):
         self.on_complete()
 
 
-class _Over:
+class _EndedSubscription:
     """The subscription of somebody who was turned away."""
 
     def request(self, n: int, /) -> None:

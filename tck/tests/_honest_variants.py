@@ -10,16 +10,16 @@ import trio
 from penstock_tck import CountingPublisher, PublisherVerification
 
 from penstock.api import IllegalDemand
-from tck.tests._honest_publishers import HonestLine, HonestPublisher, TaskLine, TaskPublisher
+from tck.tests._honest_publishers import HonestPublisher, HonestSubscription, TaskPublisher, TaskSubscription
 from tck.tests._honest_verifications import HonestSynchronousPublisher, HonestTaskPublisher
 
 tck_verifies_nothing = "these are run by run_checks"
 
 
-# ---------------------------------------------------------------------- lines
+# ---------------------------------------------------------------------- subscriptions
 
 
-class LazyLine(HonestLine):
+class LazySubscription(HonestSubscription):
     """Sees the end only when it is asked for an element that is not there."""
 
     def finish(self) -> None:
@@ -27,7 +27,7 @@ class LazyLine(HonestLine):
             super().finish()
 
 
-class NestingLine(HonestLine):
+class NestingSubscription(HonestSubscription):
     """Signals from inside a request as long as on_next is less than three deep."""
 
     depth = 0
@@ -44,7 +44,7 @@ class NestingLine(HonestLine):
         self.busy = True
 
 
-class BurstLine(TaskLine):
+class BurstSubscription(TaskSubscription):
     """Signals up to four elements before a request returns, and the rest from a task."""
 
     def pump(self) -> None:
@@ -58,7 +58,7 @@ class BurstLine(TaskLine):
         super().pump()
 
 
-class LateLine(TaskLine):
+class LateSubscription(TaskSubscription):
     """Stops a while after a cancel: what comes until then is permitted (rule 2.8)."""
 
     stopping = False
@@ -82,7 +82,7 @@ class LateLine(TaskLine):
         self.forget()
 
 
-class TerseLine(HonestLine):
+class TerseSubscription(HonestSubscription):
     """Refuses a demand with an error that has no text."""
 
     def refuse(self, error: IllegalDemand) -> None:
@@ -90,7 +90,7 @@ class TerseLine(HonestLine):
         super().refuse(IllegalDemand())
 
 
-class SilentLine(HonestLine):
+class SilentSubscription(HonestSubscription):
     """Never has an element, and never ends."""
 
     def due(self) -> bool:
@@ -103,32 +103,32 @@ class SilentLine(HonestLine):
 # ---------------------------------------------------------------------- publishers
 
 
-class RegisteredLine(HonestLine):
-    """A line that its publisher knows of while it is open."""
+class RegisteredSubscription(HonestSubscription):
+    """A subscription that its publisher knows of while it is open."""
 
     publisher: "RegisteringPublisher"
 
     def begin(self) -> None:
-        self.publisher.lines.append(self)
+        self.publisher.subscriptions.append(self)
         super().begin()
 
     def forget(self) -> None:
-        if self in self.publisher.lines:
-            self.publisher.lines.remove(self)
+        if self in self.publisher.subscriptions:
+            self.publisher.subscriptions.remove(self)
         super().forget()
 
 
 class RegisteringPublisher(HonestPublisher):
-    """Knows its open lines; each goes through the stream on its own."""
+    """Knows its open subscriptions; each goes through the stream on its own."""
 
-    line: type[HonestLine] = RegisteredLine
+    subscription_class: type[HonestSubscription] = RegisteredSubscription
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
-        self.lines: list[Any] = []
+        self.subscriptions: list[Any] = []
 
 
-class LockstepLine(RegisteredLine):
+class LockstepSubscription(RegisteredSubscription):
     """Moves only when everybody can."""
 
     def pump(self) -> None:
@@ -144,7 +144,7 @@ class LockstepLine(RegisteredLine):
 class LockstepPublisher(RegisteringPublisher):
     """One stream for all: an element goes out when every subscriber has asked for it. Who comes late has missed the rest."""
 
-    line: type[HonestLine] = LockstepLine
+    subscription_class: type[HonestSubscription] = LockstepSubscription
     position = 0
     busy = False
     wanted = False
@@ -156,26 +156,26 @@ class LockstepPublisher(RegisteringPublisher):
         self.busy = True
         while self.wanted:
             self.wanted = False
-            while self.lines and all(not line.busy and line.due() for line in self.lines):
+            while self.subscriptions and all(not subscription.busy and subscription.due() for subscription in self.subscriptions):
                 self.hand_round()
             self.tell_the_end()
         self.busy = False
 
     def hand_round(self) -> None:
         self.position += 1
-        for line in tuple(self.lines):
-            if line.subscriber is not None:
-                line.position = self.position - 1
-                line.step()
+        for subscription in tuple(self.subscriptions):
+            if subscription.subscriber is not None:
+                subscription.position = self.position - 1
+                subscription.step()
 
     def tell_the_end(self) -> None:
-        for line in tuple(self.lines):
-            if not line.busy:
-                line.position = self.position
-                line.finish()
+        for subscription in tuple(self.subscriptions):
+            if not subscription.busy:
+                subscription.position = self.position
+                subscription.finish()
 
 
-class CompetingLine(HonestLine):
+class CompetingSubscription(HonestSubscription):
     """Takes its elements from what all share."""
 
     def due(self) -> bool:
@@ -194,7 +194,7 @@ class CompetingLine(HonestLine):
 class CompetingPublisher(HonestPublisher):
     """Each element goes to one subscriber: whoever asks first."""
 
-    line: type[HonestLine] = CompetingLine
+    subscription_class: type[HonestSubscription] = CompetingSubscription
     taken = 0
 
 
@@ -202,27 +202,27 @@ class UnicastPublisher(RegisteringPublisher):
     """Serves one subscriber at a time and refuses a second one, as rule 1.9 has it."""
 
     def serve(self, subscriber: Any) -> None:
-        if self.lines:
+        if self.subscriptions:
             self.refuse(subscriber)
         else:
             super().serve(subscriber)
 
 
-class ParticularPublisher(RegisteringPublisher):
+class DeduplicatingPublisher(RegisteringPublisher):
     """Overlooks a subscriber that it serves already (rule 2.12)."""
 
     def serve(self, subscriber: Any) -> None:
-        if all(line.subscriber != subscriber for line in self.lines):
+        if all(subscription.subscriber != subscriber for subscription in self.subscriptions):
             super().serve(subscriber)
 
 
-class LastOneOut(RegisteringPublisher):
+class ShuttingDownPublisher(RegisteringPublisher):
     """Shuts down when its last subscriber has cancelled (rule 3.14), and tells whoever comes then."""
 
-    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
         def cancel(self) -> None:
             super().cancel()
-            if not self.publisher.lines:
+            if not self.publisher.subscriptions:
                 self.publisher.count = 0
 
 
@@ -233,33 +233,33 @@ class Lazy(HonestSynchronousPublisher):
     """Completes at one more request."""
 
     eager_completion = False
-    line = LazyLine
+    subscription_class = LazySubscription
 
 
 class Nesting(HonestSynchronousPublisher):
     """Nests, and says so."""
 
     recursion_bound = 3
-    line = NestingLine
+    subscription_class = NestingSubscription
 
 
 class Bursting(HonestTaskPublisher):
     """Signals a few at once, and says how many."""
 
     synchronous_bound = 4
-    line = BurstLine
+    subscription_class = BurstSubscription
 
 
 class Late(HonestTaskPublisher):
     """Stops late."""
 
-    line = LateLine
+    subscription_class = LateSubscription
 
 
 class Terse(HonestSynchronousPublisher):
     """Explains nothing, and says so."""
 
-    line = TerseLine
+    subscription_class = TerseSubscription
     waivers: ClassVar = {"the_refusal_of_a_demand_explains_itself": "its errors have no text"}
 
 
@@ -283,16 +283,16 @@ class Unicast(HonestSynchronousPublisher):
     publisher_class = UnicastPublisher
 
 
-class Particular(HonestSynchronousPublisher):
+class Deduplicating(HonestSynchronousPublisher):
     """Knows whom it serves."""
 
-    publisher_class = ParticularPublisher
+    publisher_class = DeduplicatingPublisher
 
 
 class ShuttingDown(HonestSynchronousPublisher):
     """Ends with its last subscriber."""
 
-    publisher_class = LastOneOut
+    publisher_class = ShuttingDownPublisher
 
 
 class SlowPublisher(HonestTaskPublisher):
@@ -353,7 +353,7 @@ class Never(PublisherVerification):
 
     def create_publisher(self, elements: int) -> Any:
         publisher = HonestPublisher(elements)
-        publisher.line = SilentLine
+        publisher.subscription_class = SilentSubscription
         return publisher
 
 
@@ -378,7 +378,7 @@ VARIANTS = (
     Lockstep,
     Competing,
     Unicast,
-    Particular,
+    Deduplicating,
     ShuttingDown,
     SlowPublisher,
     Counting,

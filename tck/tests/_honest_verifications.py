@@ -7,10 +7,10 @@ from typing import Any
 
 from penstock_tck import DRAFT, ProcessorVerification, PublisherVerification, SubscriberVerification
 
-from tck.tests._honest_draft import DraftLine, DraftPublisher, RefusingDraftPublisher, SlowDraftPublisher
+from tck.tests._honest_draft import DraftPublisher, HonestDraftSubscription, RefusingDraftPublisher, SlowDraftPublisher
 from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
 from tck.tests._honest_fan_out import HonestFanOut
-from tck.tests._honest_publishers import HonestLine, HonestPublisher, HonestRefuser, TaskLine, TaskPublisher
+from tck.tests._honest_publishers import HonestPublisher, HonestSubscription, RefusingPublisher, TaskPublisher, TaskSubscription
 from tck.tests._honest_subscribers import (
     DispatchingSubscriber,
     HonestProcessor,
@@ -29,17 +29,17 @@ class HonestSynchronousPublisher(PublisherVerification):
     multicast = True
     eager_completion = True
     violations_reported = True
-    line: type[HonestLine] = HonestLine
+    subscription_class: type[HonestSubscription] = HonestSubscription
     publisher_class: type[HonestPublisher] = HonestPublisher
 
-    refuser_class: type[HonestPublisher] = HonestRefuser
+    refuser_class: type[HonestPublisher] = RefusingPublisher
 
     def make(self, count: int, error: Exception | None = None) -> HonestPublisher:
         return self.with_line(self.publisher_class(count, error, reports=self.reported_violations))
 
     def with_line(self, publisher: HonestPublisher) -> HonestPublisher:
-        if self.line is not HonestLine:
-            publisher.line = self.line
+        if self.subscription_class is not HonestSubscription:
+            publisher.subscription_class = self.subscription_class
         return publisher
 
     def create_publisher(self, elements: int) -> Any:
@@ -67,7 +67,7 @@ class HonestTaskPublisher(HonestSynchronousPublisher):
     """With a task for each subscription, and nothing that is signalled on the stack of a request."""
 
     synchronous_bound = 0
-    line: type[HonestLine] = TaskLine
+    subscription_class: type[HonestSubscription] = TaskSubscription
     publisher_class: type[Any] = TaskPublisher
 
     def make(self, count: int, error: Exception | None = None) -> HonestPublisher:
@@ -84,7 +84,7 @@ class HonestDraftPublisher(HonestTaskPublisher):
 
     profile = DRAFT
     remembers = True
-    line: type[HonestLine] = DraftLine
+    subscription_class: type[HonestSubscription] = HonestDraftSubscription
     publisher_class: type[Any] = DraftPublisher
     refusing_class: type[Any] = RefusingDraftPublisher
     slow_class: type[Any] = SlowDraftPublisher
@@ -218,7 +218,7 @@ class HonestDraftProcessorStage(ProcessorVerification):
         return self.processor_class(self.env.nursery)
 
     async def create_completed_publisher(self) -> Any:
-        below = await self.connect(self.above(0))
+        below = await self.connect(self.create_upstream(0))
         await self.settle()
         return below
 

@@ -2,7 +2,7 @@
 
 How to write one, in a file of `saboteurs/`::
 
-    class CountsDown(HonestLine):
+    class CountsDown(HonestSubscription):
         '''request() overwrites the demand instead of adding to it.'''
 
         def add(self, n):
@@ -19,10 +19,10 @@ with words of no interest, because the same fault shows in them.
 
 import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import attrs
 from penstock_tck import (
     DRAFT,
     CheckResult,
@@ -35,10 +35,10 @@ from penstock_tck import (
     run_checks,
 )
 
-from tck.tests._honest_draft import DraftLine
+from tck.tests._honest_draft import HonestDraftSubscription
 from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
 from tck.tests._honest_fan_out import HonestFanOut
-from tck.tests._honest_publishers import HonestLine, TaskLine
+from tck.tests._honest_publishers import HonestSubscription, TaskSubscription
 from tck.tests._honest_subscribers import DispatchingSubscriber, HonestRecovery
 from tck.tests._honest_verifications import (
     HonestDispatchingStage,
@@ -56,7 +56,7 @@ from tck.tests._honest_verifications import (
 FOLDER = Path(__file__).parent / "saboteurs"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Saboteur:
     """What it breaks, the verification that it is under, and the checks that must fail, each with a part of its message."""
 
@@ -79,14 +79,16 @@ def _saboteur(culprit: type[Any], verification: type[Verification], caught: Mapp
     return Saboteur(name=name, breaks=breaks, verification=verification, caught={**dict.fromkeys(also, ""), **caught})
 
 
-def publisher_saboteur(line: type[HonestLine], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
-    """A publisher whose lines are broken; a `TaskLine` or a `DraftLine` makes the publisher that belongs to it."""
+def publisher_saboteur(
+    subscription: type[HonestSubscription], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any
+) -> Saboteur:
+    """A publisher whose subscriptions are broken; a `TaskSubscription` or a `HonestDraftSubscription` makes the publisher that belongs to it."""
     base: type[PublisherVerification] = HonestSynchronousPublisher
-    if issubclass(line, DraftLine):
+    if issubclass(subscription, HonestDraftSubscription):
         base = HonestDraftPublisher
-    elif issubclass(line, TaskLine):
+    elif issubclass(subscription, TaskSubscription):
         base = HonestTaskPublisher
-    return _saboteur(line, type(line.__name__, (base,), {"line": line, **declares}), caught, also)
+    return _saboteur(subscription, type(subscription.__name__, (base,), {"subscription_class": subscription, **declares}), caught, also)
 
 
 def publisher_class_saboteur(

@@ -28,11 +28,11 @@ def test_a_processor_that_recovers_need_not_pass_errors_on(check: str) -> None:
 @pytest.mark.parametrize(
     ("check", "lack"),
     [
-        ("a_recovery_leaves_the_failed_subscription_alone", "it does not declare recovers"),
-        ("errors_overtake_what_waits_for_demand", "it does not declare reads_ahead"),
+        ("a_recovery_does_not_use_the_failed_subscription", "it does not declare recovers"),
+        ("errors_overtake_waiting_elements", "it does not declare reads_ahead"),
         ("an_error_reaches_every_subscriber", "it declares max_subscribers = 1"),
         ("on_next_returns_before_its_handler_runs", "it does not declare dispatches"),
-        ("a_handler_that_raises_cancels", "it does not override create_raising_subscriber()"),
+        ("a_handler_that_raises_cancels_the_subscription", "it does not override create_raising_subscriber()"),
     ],
 )
 def test_what_is_not_declared_is_not_asked_for(check: str, lack: str) -> None:

@@ -9,7 +9,7 @@ from tck.tests._honest_subscriber_variants import SUBSCRIBERS
 from tck.tests._honest_variants import VARIANTS
 from tck.tests._honest_verifications import HONEST
 
-EVERYBODY = (*HONEST, *VARIANTS, *SUBSCRIBERS)
+ALL_HONEST = (*HONEST, *VARIANTS, *SUBSCRIBERS)
 
 tck_verifies_nothing = "the verifications are run by run_checks, one by one"
 
@@ -20,27 +20,27 @@ def _results(verification: type[Verification]) -> list[CheckResult]:
     return run_checks(verification)
 
 
-@pytest.mark.parametrize("verification", EVERYBODY, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
 def test_an_honest_implementation_passes_everything(verification: type[Verification]) -> None:
     """No check fails where no rule is broken."""
     assert [result.message for result in _results(verification) if result.failed] == []
 
 
-@pytest.mark.parametrize("verification", EVERYBODY, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
 def test_each_subscription_of_the_kit_was_cancelled_or_drained(verification: type[Verification]) -> None:
     """The kit itself leaves nothing open: a check of the checks."""
     left = {result.check: result.left_open for result in _results(verification) if result.left_open}
     assert left == {}
 
 
-@pytest.mark.parametrize("verification", EVERYBODY, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
 def test_checks_are_quick(verification: type[Verification]) -> None:
     """A run of one check takes milliseconds: none waits in real time, where a minute of silence would be a minute."""
     slow = {result.check: result.seconds for result in _results(verification) if result.seconds > 3.0}
     assert slow == {}
 
 
-@pytest.mark.parametrize("verification", EVERYBODY, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
 def test_something_is_run(verification: type[Verification]) -> None:
     """Each honest implementation meets checks that apply."""
     assert any(result.outcome is Outcome.PASSED for result in _results(verification))

@@ -205,7 +205,7 @@ def test_a_forgotten_factory_is_told_once_and_first(base: type[Verification], wo
 def test_a_factory_that_returns_nothing_is_named(base: type[Verification], factory: str, words: str) -> None:
     """A `return` was forgotten: the message says so, and does not blame the object that is not there."""
     broken = type("Broken", (base,), {factory: lambda *_: None})
-    name = "elements_are_requested_and_taken" if base is SubscriberVerification else "requests_add_up"
+    name = "elements_are_requested_and_accepted" if base is SubscriberVerification else "requests_add_up"
     (result,) = run_checks(broken, [name])
     assert words in result.seen
     assert result.failed

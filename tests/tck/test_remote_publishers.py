@@ -90,7 +90,7 @@ class OverMemory(OurPublisher):
     serializer: ClassVar[str] = "json"
     watchdog_seconds = 30.0  # some checks stream thousands of elements, here through the system's sockets
     waivers: ClassVar[dict[str, str]] = {
-        "the_error_of_the_source_arrives_as_it_is": "an exception stays on its side of the wire; PublisherFailed says so",
+        "the_error_of_the_source_arrives_unwrapped": "an exception stays on its side of the wire; PublisherFailed says so",
     }
 
     async def create_publisher(self, elements):

@@ -5,11 +5,12 @@ The text of a lack is what the report shows: "not applicable: it declares max_el
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
+import attrs
 
-@dataclass(frozen=True, slots=True)
+
+@attrs.frozen
 class Capability:
     """A named demand on a verification class; `lack` returns what is missing, in words, or an empty text."""
 

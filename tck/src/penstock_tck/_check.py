@@ -26,9 +26,10 @@ Rules of this file
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeVar
+
+import attrs
 
 from penstock_tck._capabilities import Capability, at_least
 from penstock_tck._profile import Profile, find_rule
@@ -45,7 +46,7 @@ class Kind(Enum):
     OBSERVATION = "observation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Check:
     """What the decorators know of a method."""
 
@@ -76,16 +77,16 @@ def check(
     `optional` marks a recommendation, which a verification may waive. It runs under `seeds` scheduler seeds.
     """
     capabilities = (at_least(elements), *needs) if elements else tuple(needs)
-    return _marker(rules, Kind.CHECK, capabilities, optional=optional, seeds=seeds)
+    return _make_decorator(rules, Kind.CHECK, capabilities, optional=optional, seeds=seeds)
 
 
 def observation(rule: str, *, elements: int = 0, needs: Iterable[Capability] = ()) -> Callable[[CheckMethod], CheckMethod]:
     """Make an async method an observation of a permission: it returns, in words, what it saw, and asserts nothing."""
     capabilities = (at_least(elements), *needs) if elements else tuple(needs)
-    return _marker((rule,), Kind.OBSERVATION, capabilities, optional=False, seeds=1)
+    return _make_decorator((rule,), Kind.OBSERVATION, capabilities, optional=False, seeds=1)
 
 
-def _marker(
+def _make_decorator(
     rules: tuple[str, ...], kind: Kind, capabilities: tuple[Capability, ...], *, optional: bool, seeds: int
 ) -> Callable[[CheckMethod], CheckMethod]:
     for rule in rules:
@@ -95,7 +96,7 @@ def _marker(
 
     def mark(method: CheckMethod) -> CheckMethod:
         name = method.__name__
-        drives, look_at = _parts(inspect.getdoc(method) or "", name, kind)
+        drives, look_at = _split_docstring(inspect.getdoc(method) or "", name, kind)
         made = Check(
             name=name,
             rules=rules,
@@ -112,7 +113,7 @@ def _marker(
     return mark
 
 
-def _parts(doc: str, name: str, kind: Kind) -> tuple[str, str]:
+def _split_docstring(doc: str, name: str, kind: Kind) -> tuple[str, str]:
     drives, found, look_at = doc.partition(_LOOK_AT)
     if kind is Kind.CHECK and not found:
         raise ValueError(f"the docstring of check {name} lacks a sentence that begins with {_LOOK_AT!r}")

@@ -52,7 +52,7 @@ class SubscriberObservations(SubscriberStage):
         """Sends on_subscribe and one element, and looks whether the first call comes inside a signal or later."""
         upstream = self.manual_publisher()
         await self.attach(upstream)
-        await self.ask(1)
+        await self.make_request(1)
         places = upstream.subscription.call_places
         if upstream.outstanding:
             upstream.emit(self.create_element(0))

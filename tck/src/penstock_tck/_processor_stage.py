@@ -12,7 +12,7 @@ from penstock_tck._capabilities import factory
 from penstock_tck._publisher_stage import PublisherStage
 from penstock_tck._subscriber_stage import SubscriberStage
 from penstock_tck._upstream import CountingPublisher, DraftCountingPublisher
-from penstock_tck._verification import made
+from penstock_tck._verification import resolve
 
 
 class ProcessorStage(PublisherStage, SubscriberStage):
@@ -27,7 +27,7 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     reads_ahead: ClassVar[bool] = False
     """Whether it requests elements above before anything was requested below, and keeps them. Errors overtake them then."""
 
-    below: Any = None
+    processor_output: Any = None
     """The publisher below the processor, when it is verified as a subscriber."""
     downstream: ManualSubscriber
     """The probe below, when it is verified as a subscriber."""
@@ -43,7 +43,7 @@ class ProcessorStage(PublisherStage, SubscriberStage):
         return self._subscribed(upstream)
 
     async def _subscribed(self, upstream: Any) -> Any:
-        processor = await made(self.create_processor())
+        processor = await resolve(self.create_processor())
         upstream.subscribe(processor)
         return processor
 
@@ -51,11 +51,11 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def create_publisher(self, elements: int) -> Any:
         """A processor below a publisher of so many elements."""
-        return await made(self.connect(self.above(elements)))
+        return await resolve(self.connect(self.create_upstream(elements)))
 
     async def create_failed_publisher(self) -> Any:
         """A processor below a publisher that has failed."""
-        below = await made(self.connect(self.above(0, ValueError("the source above failed"))))
+        below = await resolve(self.connect(self.create_upstream(0, ValueError("the source above failed"))))
         if self.profile.failed_calls_on_subscribe:
             return below
         await self.settle()  # D6.1: a processor of the draft learns of it later, and only then has it failed
@@ -63,14 +63,14 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
         """A processor below a publisher that fails after so many elements."""
-        return await made(self.connect(self.above(elements, error)))
+        return await resolve(self.connect(self.create_upstream(elements, error)))
 
-    def above(self, elements: int, error: BaseException | None = None) -> Any:
+    def create_upstream(self, elements: int, error: BaseException | None = None) -> Any:
         """Return the kit's publisher of so many elements, in the language of the profile."""
         kind = DraftCountingPublisher if self.profile.dialect.end_ends_calls else CountingPublisher
-        return kind(elements, error, on_violation=self._raised_above)
+        return kind(elements, error, on_violation=self._record_raised)
 
-    def _raised_above(self, error: Exception) -> None:
+    def _record_raised(self, error: Exception) -> None:
         """As a subscriber the processor raised in a signal."""
         rule = self.profile.dialect.rule("2.13")
         self.env.transcript.violate(rule, f"the processor raised {shown(error)} in a signal; it must return normally", actor="tck")
@@ -79,19 +79,19 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def attach(self, upstream: ManualPublisher) -> None:
         """Put a fresh processor between `upstream` and a probe, which reports what comes out below. Checkpoints."""
-        self.below = await made(self.connect(upstream))
+        self.processor_output = await resolve(self.connect(upstream))
         self.downstream = self.probe(
             when_next=lambda _, element: self.saw_next(element),
             when_error=lambda _, error: self.saw_error(error),
             when_complete=lambda _: self.saw_complete(),
         )
-        self.subscribe(self.below, self.downstream)
+        self.subscribe(self.processor_output, self.downstream)
         await self.settle()
         self.subscriber: Any = self.signal_target(upstream)
 
-    async def let_go(self, upstream: ManualPublisher) -> None:
+    async def finish_upstream(self, upstream: ManualPublisher) -> None:
         """End what is still open on both sides. Checkpoints."""
-        await super().let_go(upstream)
+        await super().finish_upstream(upstream)
         await self.finish(self.downstream)
 
     def trigger_request(self, n: int) -> None:

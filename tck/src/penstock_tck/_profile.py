@@ -4,9 +4,10 @@ They differ at nine points. A check body that serves both reads the point it nee
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import attrs
 
 from penstock.api import InvalidStateError
 from penstock.testing import DRAFT as DRAFT_DIALECT
@@ -24,7 +25,7 @@ class SecondSubscription(Enum):
     REPORTED = "an error is reported, and it is left alone"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Profile:
     """The names, the rules, and the nine points at which the two generations differ."""
 

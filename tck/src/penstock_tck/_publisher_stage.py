@@ -9,7 +9,7 @@ import trio
 from penstock.api import UNBOUNDED, UsageError
 from penstock.testing import ManualSubscriber, Signal, shown
 from penstock_tck._capabilities import factory, optional_hook
-from penstock_tck._verification import Verification, made
+from penstock_tck._verification import Verification, resolve
 
 _ENDS: Final = (Signal.ERROR, Signal.COMPLETE)
 
@@ -89,14 +89,14 @@ class PublisherStage(Verification):
 
     async def publisher(self, elements: int) -> Any:
         """Return a fresh publisher of the user's. Checkpoints if the factory does."""
-        publisher = await made(self.create_publisher(elements))
+        publisher = await resolve(self.create_publisher(elements))
         fine = callable(getattr(publisher, "subscribe", None))
         self.verify(fine, f"create_publisher({elements}) returned {shown(publisher)}, which is no publisher: it has no subscribe()")
         return publisher
 
-    async def made(self, product: Any | Awaitable[Any]) -> Any:
+    async def resolve(self, product: Any | Awaitable[Any]) -> Any:
         """Return what an optional factory gave, awaited if need be."""
-        return await made(product)
+        return await resolve(product)
 
     @contextmanager
     def bound_to(self, nursery: trio.Nursery) -> Iterator[None]:
@@ -136,7 +136,7 @@ class PublisherStage(Verification):
 
     # ------------------------------------------------------------------ expectations
 
-    async def expect_in_all(self, probe: ManualSubscriber, count: int) -> None:
+    async def expect_arrived(self, probe: ManualSubscriber, count: int) -> None:
         """Exactly `count` elements have arrived by now, read or not, and no on_error; what is unread is read by this. Checkpoints."""
         await self.settle()
         await probe.drain()

@@ -12,10 +12,10 @@ leaves when it ends; the process that shares out prints the table, writes the re
 
 import json
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
 import pytest
 
 from penstock_tck._check import Check, checks_of
@@ -30,12 +30,12 @@ _PROPERTY: Final = "penstock_tck_result"
 _EXEMPT: Final = "tck_verifies_nothing"
 
 
-@dataclass(slots=True)
+@attrs.define
 class _Session:
     """What one run of pytest gathers."""
 
-    results: list[CheckResult] = field(default_factory=list)
-    not_applicable: list[CheckResult] = field(default_factory=list)
+    results: list[CheckResult] = attrs.field(factory=list)
+    not_applicable: list[CheckResult] = attrs.field(factory=list)
 
     def all(self) -> list[CheckResult]:
         return [*self.results, *self.not_applicable]
@@ -44,7 +44,7 @@ class _Session:
 _SESSION: Final = pytest.StashKey[_Session]()
 
 
-class CheckRefused(AssertionError):
+class CheckItemFailed(AssertionError):
     """A check failed; pytest shows the result's message instead of a traceback."""
 
     def __init__(self, result: CheckResult) -> None:
@@ -70,11 +70,11 @@ class CheckItem(pytest.Item):
         if result.outcome is Outcome.WAIVED:
             pytest.xfail(result.seen)
         if result.failed:
-            raise CheckRefused(result)
+            raise CheckItemFailed(result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the message of the result: rule, what was seen, where to look, transcript."""
-        if isinstance(excinfo.value, CheckRefused):
+        if isinstance(excinfo.value, CheckItemFailed):
             return excinfo.value.result.message
         return super().repr_failure(excinfo, style=style)
 
@@ -158,7 +158,7 @@ def _verifies_nothing(module: pytest.Module, collected: Sequence[object]) -> boo
     return uses and not _is_exempt(module) and not any(isinstance(node, VerificationCollector) for node in collected)
 
 
-class _Gatherer:
+class _ResultCollector:
     """Takes results out of reports; a plugin of its own because that hook is not told the configuration."""
 
     def __init__(self, session: _Session) -> None:
@@ -172,7 +172,7 @@ class _Gatherer:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Begin to gather."""
-    session.config.pluginmanager.register(_Gatherer(session.config.stash[_SESSION]), "penstock_tck_gatherer")
+    session.config.pluginmanager.register(_ResultCollector(session.config.stash[_SESSION]), "penstock_tck_gatherer")
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import attrs
 
 from penstock_tck._profile import DRAFT, MODERN
 from penstock_tck._result import CheckResult, Outcome
@@ -13,7 +14,7 @@ NOT_EXERCISED: Final = "not exercised"
 _WORST_FIRST: Final = (Outcome.FAILED, Outcome.WAIVED, Outcome.PASSED, Outcome.OBSERVED, Outcome.NOT_APPLICABLE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class RuleRow:
     """One rule, and every result that cites it."""
 
@@ -57,18 +58,18 @@ def totals(results: Iterable[CheckResult]) -> dict[str, int]:
 def text_table(results: Sequence[CheckResult]) -> list[str]:
     """Return the table as lines for a terminal."""
     lines = [f"{'rule':<6}{'level':<8}{'result':<16}checks", ""]
-    lines += [f"{row.rule.id:<6}{row.rule.level.value:<8}{row.status:<16}{_checks_in_words(row)}" for row in rule_rows(results)]
+    lines += [f"{row.rule.id:<6}{row.rule.level.value:<8}{row.status:<16}{_describe_checks(row)}" for row in rule_rows(results)]
     lines += ["", ", ".join(f"{count} {name}" for name, count in totals(results).items())]
     return lines
 
 
-def _checks_in_words(row: RuleRow) -> str:
+def _describe_checks(row: RuleRow) -> str:
     if not row.results:
         return row.rule.reason or "no check of it was run"
-    return ", ".join(_one_check(name, [result for result in row.results if result.check == name]) for name in row.checks)
+    return ", ".join(_describe_check(name, [result for result in row.results if result.check == name]) for name in row.checks)
 
 
-def _one_check(name: str, results: list[CheckResult]) -> str:
+def _describe_check(name: str, results: list[CheckResult]) -> str:
     """Name a check; say more of it only where there is more to say than that it passed."""
     failed = [result.verification for result in results if result.failed]
     if failed:

@@ -1,9 +1,10 @@
 """The result of one check of one verification, and the message that a person reads when it failed."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
+
+import attrs
 
 from penstock_tck._check import Check
 from penstock_tck._profile import find_rule
@@ -19,7 +20,7 @@ class Outcome(Enum):
     OBSERVED = "observed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class CheckResult:
     """What came of `check` on `verification`.
 
@@ -61,7 +62,7 @@ class CheckResult:
 
     def as_record(self) -> dict[str, Any]:
         """Return the result as plain values, for JSON and for other processes."""
-        return {**asdict(self), "outcome": self.outcome.value}
+        return {**attrs.asdict(self), "outcome": self.outcome.value}
 
 
 def result_of(verification: type[Any], check: Check, outcome: Outcome, **details: Any) -> CheckResult:

@@ -5,9 +5,10 @@ Modern rules are numbered as the standard numbers them (1.1 to 4.2), the draft's
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import attrs
 
 
 class Level(Enum):
@@ -26,7 +27,7 @@ class Account(Enum):
     REASON = "reason"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Rule:
     """One rule; `reason` says why it is accounted for by something else than a check."""
 

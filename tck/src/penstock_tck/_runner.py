@@ -9,8 +9,8 @@ Rules of this file
 
 import time
 from collections.abc import Collection
-from dataclasses import replace
 
+import attrs
 import trio
 
 from penstock.api import UsageError
@@ -46,7 +46,7 @@ def run_check(verification: type[Verification], check: Check) -> CheckResult:
         if result.failed:
             break
         result = _run_once(verification, check, seed)
-    return _waived(verification, check, result)
+    return _apply_waiver(verification, check, result)
 
 
 def validate(verification: type[Verification]) -> None:
@@ -65,13 +65,13 @@ def validate(verification: type[Verification]) -> None:
         raise UsageError(f"{verification.__name__} waives {name}, which is no optional check of its profile; only those can be waived")
 
 
-def _waived(verification: type[Verification], check: Check, result: CheckResult) -> CheckResult:
+def _apply_waiver(verification: type[Verification], check: Check, result: CheckResult) -> CheckResult:
     reason = verification.waivers.get(check.name)
     if reason is None:
         return result
     if result.failed:
-        return replace(result, outcome=Outcome.WAIVED, seen=f"waived: {reason}. {result.seen}")
-    return replace(result, outcome=Outcome.FAILED, seen=f"it passes, so the waiver ({reason}) is no longer needed: remove it")
+        return attrs.evolve(result, outcome=Outcome.WAIVED, seen=f"waived: {reason}. {result.seen}")
+    return attrs.evolve(result, outcome=Outcome.FAILED, seen=f"it passes, so the waiver ({reason}) is no longer needed: remove it")
 
 
 # ---------------------------------------------------------------------- one run
@@ -88,7 +88,7 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # boundary: the implementation runs here, and however it ends the run is the result
-            faults = _in_words(error)
+            faults = _describe(error)
     if dog.expired:
         faults.insert(0, f"it did not end within {dog.seconds:g} seconds of real time: something is endless")
     broken = [str(violation) for violation in transcript.violations]
@@ -129,9 +129,9 @@ async def _drive(verification: type[Verification], check: Check, transcript: Tra
     return str(observed or ""), left_open
 
 
-def _in_words(error: BaseException) -> list[str]:
+def _describe(error: BaseException) -> list[str]:
     if isinstance(error, BaseExceptionGroup):
-        return [words for inner in error.exceptions for words in _in_words(inner)]
+        return [words for inner in error.exceptions for words in _describe(inner)]
     if isinstance(error, ExpectationFailed):
         return [error.seen]
     if isinstance(error, CheckFailed):

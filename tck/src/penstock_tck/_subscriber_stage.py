@@ -11,7 +11,7 @@ import trio
 from penstock.api import UsageError
 from penstock.testing import ManualPublisher, shown
 from penstock_tck._capabilities import factory, optional_hook
-from penstock_tck._verification import Verification, made
+from penstock_tck._verification import Verification, resolve
 
 
 class SubscriberStage(Verification):
@@ -95,31 +95,31 @@ class SubscriberStage(Verification):
     @factory
     async def attach(self, upstream: ManualPublisher) -> None:
         """Make a fresh subscriber and subscribe it to `upstream`. Checkpoints."""
-        self.subscriber = await made(self.create_subscriber())
+        self.subscriber = await resolve(self.create_subscriber())
         fine = callable(getattr(self.subscriber, "on_subscribe", None))
         self.verify(fine, f"create_subscriber() returned {shown(self.subscriber)}, which is no subscriber: it has no on_subscribe()")
         upstream.subscribe(self.subscriber)
         await self.settle()
 
-    async def attached(self) -> ManualPublisher:
+    async def attach_fresh(self) -> ManualPublisher:
         """Return a manual publisher with a fresh subscriber below it. Checkpoints."""
         upstream = self.manual_publisher()
         await self.attach(upstream)
         return upstream
 
-    async def ask(self, n: int) -> None:
+    async def make_request(self, n: int) -> None:
         """Make the subscriber request, by its hook where it has one. Checkpoints."""
-        await made(self.trigger_request(n))
+        await resolve(self.trigger_request(n))
         await self.settle()
 
-    async def asking(self, n: int = 1) -> ManualPublisher:
+    async def attach_with_request(self, n: int = 1) -> ManualPublisher:
         """Return a manual publisher whose fresh subscriber has requested something, `n` elements where it can be told. Checkpoints."""
-        upstream = await self.attached()
-        await self.ask(n)
+        upstream = await self.attach_fresh()
+        await self.make_request(n)
         await upstream.expect_request()
         return upstream
 
-    def forget_calls(self, upstream: ManualPublisher) -> None:
+    def discard_calls(self, upstream: ManualPublisher) -> None:
         """Pass over the calls that nobody has read, so that silence can be expected from here."""
         while upstream.subscription.has_call():
             upstream.subscription.next_call()
@@ -134,7 +134,7 @@ class SubscriberStage(Verification):
             await self.settle()
         return sent
 
-    async def let_go(self, upstream: ManualPublisher) -> None:
+    async def finish_upstream(self, upstream: ManualPublisher) -> None:
         """End what is still open, so that a check leaves nothing behind. Checkpoints."""
         if not (upstream.cancelled or upstream.subscription.over):
             upstream.complete()

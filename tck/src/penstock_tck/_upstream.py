@@ -30,14 +30,14 @@ class CountingPublisher(Publisher[int]):
         """Serve one more subscriber, from 0 on."""
         if subscriber is None:
             raise TypeError("subscribe() was called with None (rule 1.9)")
-        self._begin(_Counting(subscriber, self._count, self._error, self._element, self._on_violation))
+        self._begin(_CountingSubscription(subscriber, self._count, self._error, self._element, self._on_violation))
 
-    def _begin(self, line: "_Counting") -> None:
+    def _begin(self, line: "_CountingSubscription") -> None:
         line.signal("on_subscribe", line)
         line.pump()
 
 
-class Tapped:
+class InterceptedPublisher:
     """Another publisher, with a hand on its subscribers: `before` gets each one ahead of on_subscribe, `after` right behind subscribe().
 
     So a check can reach what subscribes itself, and can act before its subscriber has had a turn.
@@ -60,7 +60,7 @@ class Tapped:
         self._after(subscriber)
 
 
-class _Counting(Subscription):
+class _CountingSubscription(Subscription):
     def __init__(
         self,
         subscriber: Any,
@@ -131,14 +131,14 @@ class DraftCountingPublisher(CountingPublisher):
         if subscriber is None:
             raise TypeError("subscribe() was called with None")
         if self._count:
-            self._begin(_DraftCounting(subscriber, self._count, self._error, self._element, self._on_violation))
+            self._begin(_DraftCountingSubscription(subscriber, self._count, self._error, self._element, self._on_violation))
         elif self._error is None:
             subscriber.on_complete()
         else:
             subscriber.on_error(self._error)
 
 
-class _DraftCounting(_Counting):
+class _DraftCountingSubscription(_CountingSubscription):
     def request_more(self, n: int, /) -> None:
         """Signal `n` more."""
         self._refuse_when_over("request_more")

@@ -94,6 +94,6 @@ def _allowed(expected: type[Exception] | None) -> str:
     return "it must return normally" if expected is None else f"it must raise {expected.__name__}"
 
 
-async def made(product: T | Awaitable[T]) -> T:
+async def resolve(product: T | Awaitable[T]) -> T:
     """Return what a factory made, awaiting it where the factory is async."""
     return await product if inspect.isawaitable(product) else product

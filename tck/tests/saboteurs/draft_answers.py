@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.api import InvalidStateError
-from tck.tests._honest_draft import DraftLine, DraftPublisher
+from tck.tests._honest_draft import DraftPublisher, HonestDraftSubscription
 from tck.tests._saboteur import draft_publisher_saboteur, publisher_saboteur
 
 
@@ -12,7 +12,7 @@ class CompletesAfterAccepting(DraftPublisher):
 
     def answer_with_the_end(self, subscriber: Any) -> None:
         if self.error is None:
-            subscriber.on_subscribe(DraftLine(self, subscriber))
+            subscriber.on_subscribe(HonestDraftSubscription(self, subscriber))
         super().answer_with_the_end(subscriber)
 
 
@@ -21,7 +21,7 @@ class FailsAfterAccepting(DraftPublisher):
 
     def answer_with_the_end(self, subscriber: Any) -> None:
         if self.error is not None:
-            subscriber.on_subscribe(DraftLine(self, subscriber))
+            subscriber.on_subscribe(HonestDraftSubscription(self, subscriber))
         super().answer_with_the_end(subscriber)
 
 
@@ -47,7 +47,7 @@ class AcceptsASingleElementTwice(DraftPublisher):
     def accept(self, subscriber: Any) -> None:
         super().accept(subscriber)
         if self.count == 1:
-            subscriber.on_subscribe(DraftLine(self, subscriber))
+            subscriber.on_subscribe(HonestDraftSubscription(self, subscriber))
 
 
 class NeverAcceptsASingleElement(DraftPublisher):
@@ -62,7 +62,7 @@ class RefusesAfterAccepting(DraftPublisher):
     """A publisher that refuses calls on_subscribe first."""
 
     def subscribe(self, subscriber: Any, /) -> None:
-        subscriber.on_subscribe(DraftLine(self, subscriber))
+        subscriber.on_subscribe(HonestDraftSubscription(self, subscriber))
         subscriber.on_error(InvalidStateError("nobody may subscribe"))
 
 
@@ -73,21 +73,21 @@ class RefusesByRaising(DraftPublisher):
         raise InvalidStateError("nobody may subscribe")
 
 
-class AcceptsTheSameTwice(DraftPublisher):
+class AcceptsTheSameObjectTwice(DraftPublisher):
     """An object that is subscribed may subscribe once more."""
 
     def refuse_again(self, subscriber: Any) -> None:
         self.accept(subscriber)
 
 
-class RefusesTheSameWithTheWrongType(DraftPublisher):
+class RefusesTheSameObjectWithTheWrongType(DraftPublisher):
     """An object that is subscribed is refused with a ValueError."""
 
     def refuse_again(self, subscriber: Any) -> None:
         self.active[id(subscriber)].end("on_error", ValueError("this object is subscribed already"))
 
 
-class ServesOnAfterTheRefusal(DraftPublisher):
+class KeepsServingAfterTheRefusal(DraftPublisher):
     """The refusal of an object that is subscribed leaves its first subscription alive."""
 
     def refuse_again(self, subscriber: Any) -> None:
@@ -98,14 +98,14 @@ class RefusesEqualSubscribers(DraftPublisher):
     """A subscriber that equals one that is subscribed is refused."""
 
     def is_active(self, subscriber: Any) -> bool:
-        return any(line.subscriber == subscriber for line in self.active.values())
+        return any(subscription.subscriber == subscriber for subscription in self.active.values())
 
     def refuse_again(self, subscriber: Any) -> None:
-        self.active.setdefault(id(subscriber), DraftLine(self, subscriber))
+        self.active.setdefault(id(subscriber), HonestDraftSubscription(self, subscriber))
         super().refuse_again(subscriber)
 
 
-class TidiesUpLater(DraftLine):
+class ForgetsCancelledSubscribersLater(HonestDraftSubscription):
     """A cancelled subscriber leaves the registry only when a task has had its turn."""
 
     def forget(self) -> None:
@@ -113,14 +113,14 @@ class TidiesUpLater(DraftLine):
         subscriber = self.subscriber
         super().forget()
         if subscriber is not None:
-            active[id(subscriber)] = _Ghost(subscriber)
+            active[id(subscriber)] = _StaleEntry(subscriber)
             self.publisher.nursery.start_soon(self.tidy_up, active, id(subscriber))
 
     async def tidy_up(self, active: dict[int, Any], key: int) -> None:
         active.pop(key, None)
 
 
-class _Ghost:
+class _StaleEntry:
     """What stands in the registry for a subscriber that has left."""
 
     def __init__(self, subscriber: Any) -> None:
@@ -130,11 +130,11 @@ class _Ghost:
         getattr(self.subscriber, signal)(*arguments)
 
 
-class StartsLateSubscribersAtTheNewest(DraftLine):
+class StartsLateSubscribersAtTheNewest(HonestDraftSubscription):
     """A late subscriber starts where the others are."""
 
     def begin(self) -> None:
-        self.position = max((line.position for line in self.publisher.active.values()), default=0)
+        self.position = max((subscription.position for subscription in self.publisher.active.values()), default=0)
         super().begin()
 
 
@@ -142,25 +142,25 @@ SABOTEURS = [
     draft_publisher_saboteur(
         CompletesAfterAccepting,
         {
-            "a_completed_publisher_signals_its_end_alone": "answered with on_subscribe and on_complete",
+            "a_completed_publisher_signals_only_on_complete": "answered with on_subscribe and on_complete",
         },
     ),
     draft_publisher_saboteur(
         SaysNothingWhenCompleted,
         {
-            "a_completed_publisher_signals_its_end_alone": "answered with nothing; it must be on_complete alone",
+            "a_completed_publisher_signals_only_on_complete": "answered with nothing; it must be on_complete alone",
         },
     ),
     draft_publisher_saboteur(
         FailsAfterAccepting,
         {
-            "a_failed_publisher_signals_its_failure_alone": "answered with on_subscribe and on_error",
+            "a_failed_publisher_signals_only_on_error": "answered with on_subscribe and on_error",
         },
     ),
     draft_publisher_saboteur(
         SaysNothingWhenFailed,
         {
-            "a_failed_publisher_signals_its_failure_alone": "answered with nothing; it must be on_error alone",
+            "a_failed_publisher_signals_only_on_error": "answered with nothing; it must be on_error alone",
         },
     ),
     draft_publisher_saboteur(
@@ -168,43 +168,43 @@ SABOTEURS = [
         {
             "an_active_publisher_answers_with_on_subscribe": "on_subscribe arrived a second time",
         },
-        also=["there_is_one_end", "request_more_of_nothing_raises", "request_more_of_less_than_nothing_raises"],
+        also=["a_stream_ends_once", "request_more_zero_raises", "a_negative_request_more_raises"],
     ),
     draft_publisher_saboteur(
         NeverAcceptsASingleElement,
         {
             "an_active_publisher_answers_with_on_subscribe": "answered with nothing; it must be on_subscribe alone",
         },
-        also=["there_is_one_end", "request_more_of_nothing_raises", "request_more_of_less_than_nothing_raises"],
+        also=["a_stream_ends_once", "request_more_zero_raises", "a_negative_request_more_raises"],
     ),
     draft_publisher_saboteur(
         RefusesAfterAccepting,
         {
-            "a_refused_subscriber_gets_on_error_alone": "answered with on_subscribe and on_error",
+            "a_refused_subscriber_gets_only_on_error": "answered with on_subscribe and on_error",
         },
         serves_as="refusing_class",
     ),
     draft_publisher_saboteur(
         RefusesByRaising,
         {
-            "a_refused_subscriber_gets_on_error_alone": "subscribe() raised InvalidStateError",
+            "a_refused_subscriber_gets_only_on_error": "subscribe() raised InvalidStateError",
         },
         serves_as="refusing_class",
     ),
     draft_publisher_saboteur(
-        AcceptsTheSameTwice,
+        AcceptsTheSameObjectTwice,
         {
             "the_same_object_is_refused_while_it_is_subscribed": "on_subscribe arrived a second time",
         },
     ),
     draft_publisher_saboteur(
-        RefusesTheSameWithTheWrongType,
+        RefusesTheSameObjectWithTheWrongType,
         {
             "the_same_object_is_refused_while_it_is_subscribed": "expected on_error(InvalidStateError), but got on_error(ValueError",
         },
     ),
     draft_publisher_saboteur(
-        ServesOnAfterTheRefusal,
+        KeepsServingAfterTheRefusal,
         {
             "the_same_object_is_refused_while_it_is_subscribed": "on_next arrived after the end",
         },
@@ -216,7 +216,7 @@ SABOTEURS = [
         },
     ),
     publisher_saboteur(
-        TidiesUpLater,
+        ForgetsCancelledSubscribersLater,
         {
             "a_cancelled_subscriber_may_subscribe_again_at_once": "expected on_subscribe, but got on_error(InvalidStateError",
         },

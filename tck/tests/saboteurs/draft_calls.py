@@ -5,11 +5,11 @@ from typing import Any
 import trio
 
 from penstock.api import UNBOUNDED, add_demand
-from tck.tests._honest_draft import DraftLine, DraftPublisher, SlowDraftLine, SlowDraftPublisher
+from tck.tests._honest_draft import DraftPublisher, HonestDraftSubscription, SlowDraftPublisher, SlowDraftSubscription
 from tck.tests._saboteur import draft_publisher_saboteur, publisher_saboteur
 
 
-class IgnoresRequestsWhenOver(DraftLine):
+class IgnoresRequestsWhenOver(HonestDraftSubscription):
     """request_more on a cancelled subscription is ignored."""
 
     def refuse_when_over(self, method: str) -> None:
@@ -17,14 +17,14 @@ class IgnoresRequestsWhenOver(DraftLine):
             super().refuse_when_over(method)
 
 
-class OverwritesDemand(DraftLine):
+class OverwritesDemand(HonestDraftSubscription):
     """request_more overwrites the demand instead of adding to it."""
 
     def add(self, n: int) -> None:
         self.demand = n
 
 
-class SignalsOneTooMany(DraftLine):
+class SignalsOneTooMany(HonestDraftSubscription):
     """One element more than requested is signalled."""
 
     def due(self) -> bool:
@@ -37,7 +37,7 @@ class SignalsOneTooMany(DraftLine):
         super().add(n)
 
 
-class CutsDemandToFit(DraftLine):
+class CutsDemandToFit(HonestDraftSubscription):
     """A demand above 2^63-1 counts as 2^63-1."""
 
     def is_too_much(self, n: int) -> bool:
@@ -47,28 +47,28 @@ class CutsDemandToFit(DraftLine):
         self.demand = add_demand(self.demand, n)
 
 
-class LooksAtOneRequestOnly(DraftLine):
+class LooksAtOneRequestOnly(HonestDraftSubscription):
     """Only a single request above 2^63-1 is answered with on_error; a total is not."""
 
     def is_too_much(self, n: int) -> bool:
         return n > UNBOUNDED
 
 
-class OverflowsWithTheWrongType(DraftLine):
+class OverflowsWithTheWrongType(HonestDraftSubscription):
     """A demand above 2^63-1 is answered with a ValueError."""
 
     def overflow(self) -> None:
         self.end("on_error", ValueError("too much"))
 
 
-class OverflowsAtTheBound(DraftLine):
+class OverflowsAtTheBound(HonestDraftSubscription):
     """A demand of 2^63-1 counts as too much already."""
 
     def is_too_much(self, n: int) -> bool:
         return self.demand + n >= UNBOUNDED
 
 
-class IgnoresZero(DraftLine):
+class IgnoresZero(HonestDraftSubscription):
     """request_more(0) is ignored."""
 
     def refuse_demand(self, n: int) -> None:
@@ -76,7 +76,7 @@ class IgnoresZero(DraftLine):
             super().refuse_demand(n)
 
 
-class AnswersZeroWithOnError(DraftLine):
+class AnswersZeroWithOnError(HonestDraftSubscription):
     """request_more(0) is answered with on_error, as today's rules have it."""
 
     def refuse_demand(self, n: int) -> None:
@@ -86,7 +86,7 @@ class AnswersZeroWithOnError(DraftLine):
             self.end("on_error", ValueError("request_more(0)"))
 
 
-class IgnoresNegatives(DraftLine):
+class IgnoresNegatives(HonestDraftSubscription):
     """A negative request_more is ignored."""
 
     def refuse_demand(self, n: int) -> None:
@@ -94,7 +94,7 @@ class IgnoresNegatives(DraftLine):
             super().refuse_demand(n)
 
 
-class SubtractsNegatives(DraftLine):
+class SubtractsNegatives(HonestDraftSubscription):
     """A negative request_more raises, but takes demand away all the same."""
 
     def refuse_demand(self, n: int) -> None:
@@ -102,31 +102,31 @@ class SubtractsNegatives(DraftLine):
         super().refuse_demand(n)
 
 
-class _Impatient(SlowDraftLine):
+class _Impatient(SlowDraftSubscription):
     def pump(self) -> None:
         while self.due():
             self.step()
         self.finish()
 
 
-class InventsWhatIsNotThere(SlowDraftPublisher):
+class InventsElements(SlowDraftPublisher):
     """request_more signals an element though none is there yet."""
 
-    line = _Impatient
+    subscription_class = _Impatient
 
 
-class _Forgetful(SlowDraftLine):
+class _Forgetful(SlowDraftSubscription):
     def pump(self) -> None:
         self.demand = 0
 
 
-class ForgetsWhatIsNotThere(SlowDraftPublisher):
+class ForgetsDemandForMissingElements(SlowDraftPublisher):
     """request_more forgets a demand that it cannot serve at once."""
 
-    line = _Forgetful
+    subscription_class = _Forgetful
 
 
-class IgnoresASecondCancel(DraftLine):
+class IgnoresASecondCancel(HonestDraftSubscription):
     """cancel on a cancelled subscription is ignored."""
 
     def refuse_when_over(self, method: str) -> None:
@@ -134,7 +134,7 @@ class IgnoresASecondCancel(DraftLine):
             super().refuse_when_over(method)
 
 
-class GoesOnAfterACancel(DraftLine):
+class GoesOnAfterACancel(HonestDraftSubscription):
     """cancel closes the subscription, and its signals go on."""
 
     gone: Any = None
@@ -151,7 +151,7 @@ class GoesOnAfterACancel(DraftLine):
             self.deliver(subscriber, "on_next", index)
 
 
-class SignalsOnceMoreMuchLater(DraftLine):
+class SignalsOneElementLongAfterACancel(HonestDraftSubscription):
     """Half a minute after a cancel one more element is signalled."""
 
     def cancel(self) -> None:
@@ -224,36 +224,36 @@ SABOTEURS = [
     publisher_saboteur(
         IgnoresZero,
         {
-            "request_more_of_nothing_raises": "request(0) returned normally, but it must raise ValueError",
+            "request_more_zero_raises": "request(0) returned normally, but it must raise ValueError",
         },
     ),
     publisher_saboteur(
         AnswersZeroWithOnError,
         {
-            "request_more_of_nothing_raises": "request(0) returned normally, but it must raise ValueError",
+            "request_more_zero_raises": "request(0) returned normally, but it must raise ValueError",
         },
     ),
     publisher_saboteur(
         IgnoresNegatives,
         {
-            "request_more_of_less_than_nothing_raises": "request(-1) returned normally, but it must raise ValueError",
+            "a_negative_request_more_raises": "request(-1) returned normally, but it must raise ValueError",
         },
     ),
     publisher_saboteur(
         SubtractsNegatives,
         {
-            "request_more_of_less_than_nothing_raises": "expected on_next, but nothing arrived",
+            "a_negative_request_more_raises": "expected on_next, but nothing arrived",
         },
     ),
     draft_publisher_saboteur(
-        InventsWhatIsNotThere,
+        InventsElements,
         {
             "request_more_does_not_wait_for_an_element": "an element arrived before request_more returned",
         },
         serves_as="slow_class",
     ),
     draft_publisher_saboteur(
-        ForgetsWhatIsNotThere,
+        ForgetsDemandForMissingElements,
         {
             "request_more_does_not_wait_for_an_element": "expected on_next, but nothing arrived",
         },
@@ -272,7 +272,7 @@ SABOTEURS = [
         },
     ),
     publisher_saboteur(
-        SignalsOnceMoreMuchLater,
+        SignalsOneElementLongAfterACancel,
         {
             "cancel_stops_an_endless_stream": "on_next arrived although the subscription was cancelled long ago",
         },

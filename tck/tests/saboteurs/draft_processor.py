@@ -6,25 +6,25 @@ from tck.tests._honest_draft_subscribers import DraftBranch, HonestDraftProcesso
 from tck.tests._saboteur import processor_saboteur
 
 
-class NeverCancelsAbove(HonestDraftProcessor):
+class NeverCancelsUpstream(HonestDraftProcessor):
     """The last cancel below leaves the subscription above as it is."""
 
-    def left(self) -> None:
+    def on_subscriber_cancelled(self) -> None:
         if self.branches:
-            super().left()
+            super().on_subscriber_cancelled()
 
 
-class CancelsAboveTooSoon(HonestDraftProcessor):
+class CancelsUpstreamTooSoon(HonestDraftProcessor):
     """The first cancel below cancels above, though others are still there."""
 
-    def left(self) -> None:
+    def on_subscriber_cancelled(self) -> None:
         upstream, self.upstream = self.upstream, None
         if upstream is not None:
             upstream.cancel()
-        super().left()
+        super().on_subscriber_cancelled()
 
 
-class QueuesErrors(HonestDraftProcessor):
+class QueuesErrorsBehindElements(HonestDraftProcessor):
     """An error waits behind the elements that wait for demand."""
 
     def fail(self, error: Any) -> None:
@@ -42,11 +42,11 @@ class FailsOneSubscriberOnly(HonestDraftProcessor):
             branch.end("on_error", error)
 
 
-class RaisesWhenDeserted(HonestDraftProcessor):
+class RaisesAfterTheLastCancel(HonestDraftProcessor):
     """on_next raises when the last subscriber below has left."""
 
     def on_next(self, element: Any, /) -> None:
-        if self.deserted:
+        if self.is_shut_down:
             raise RuntimeError("nobody wants this")
         super().on_next(element)
 
@@ -76,7 +76,7 @@ class _PullsOnce(DraftBranch):
         self.processor.post(self.processor.pull)  # type: ignore[attr-defined]  # the processor below
 
 
-class PullsOncePerRequest(HonestDraftProcessor):
+class RequestsUpstreamOncePerRequest(HonestDraftProcessor):
     """Elements above are requested when something is requested below, and not again."""
 
     branch = _PullsOnce
@@ -89,12 +89,12 @@ class PullsOncePerRequest(HonestDraftProcessor):
             super().fill()
 
 
-class StaysBlocked(HonestDraftProcessor):
+class BlocksAfterTheSlowestCancelled(HonestDraftProcessor):
     """When the slowest subscriber leaves, the others are not served until they request again."""
 
-    def left(self) -> None:
+    def on_subscriber_cancelled(self) -> None:
         if not self.branches:
-            super().left()
+            super().on_subscriber_cancelled()
 
 
 class PassesElementsThrough(HonestDraftProcessor):
@@ -104,7 +104,7 @@ class PassesElementsThrough(HonestDraftProcessor):
         if element is None:
             raise TypeError("None is never an element")
         self.under_way -= 1
-        if not self.deserted:
+        if not self.is_shut_down:
             self.kept.append(element)
             for branch in tuple(self.branches.values()):
                 branch.deliver()
@@ -113,23 +113,23 @@ class PassesElementsThrough(HonestDraftProcessor):
 
 SABOTEURS = [
     processor_saboteur(
-        NeverCancelsAbove,
+        NeverCancelsUpstream,
         {
-            "the_last_cancel_below_cancels_above": "expected cancel, but",
-            "a_cancel_below_leaves_the_others_served": "expected cancel, but",
+            "the_last_cancel_downstream_cancels_upstream": "expected cancel, but",
+            "a_cancel_downstream_does_not_affect_the_others": "expected cancel, but",
             "a_shutdown_cancels_once": "expected cancel, but",
         },
         also=["nothing_is_requested_after_a_cancel", "nothing_is_cancelled_twice", "elements_after_a_cancel_are_accepted"],
     ),
     processor_saboteur(
-        CancelsAboveTooSoon,
+        CancelsUpstreamTooSoon,
         {
-            "a_cancel_below_leaves_the_others_served": "was cancelled while a subscriber below was still there",
+            "a_cancel_downstream_does_not_affect_the_others": "was cancelled while a subscriber below was still there",
             "a_cancel_unblocks_the_other_subscribers": "nothing more was requested above",
         },
     ),
     processor_saboteur(
-        QueuesErrors,
+        QueuesErrorsBehindElements,
         {
             "errors_overtake_elements": "expected on_error, but nothing arrived",
         },
@@ -141,7 +141,7 @@ SABOTEURS = [
         },
     ),
     processor_saboteur(
-        RaisesWhenDeserted,
+        RaisesAfterTheLastCancel,
         {
             "elements_after_the_last_cancel_are_accepted": "on_next raised RuntimeError",
             "elements_after_a_cancel_are_accepted": "on_next raised RuntimeError",
@@ -150,25 +150,25 @@ SABOTEURS = [
     processor_saboteur(
         GivesTheNewestFirst,
         {
-            "elements_before_any_demand_below_are_kept": "expected on_next(0), but got on_next(3)",
+            "elements_before_demand_downstream_are_kept": "expected on_next(0), but got on_next(3)",
         },
     ),
     processor_saboteur(
         ReadsNothingAhead,
         {
-            "elements_before_any_demand_below_are_kept": "it declares reads_ahead, but requested nothing above",
+            "elements_before_demand_downstream_are_kept": "it declares reads_ahead, but requested nothing above",
         },
     ),
     processor_saboteur(
-        PullsOncePerRequest,
+        RequestsUpstreamOncePerRequest,
         {
-            "demand_of_long_ago_keeps_pulling": "nothing more was requested above after 4 of 20 elements",
+            "one_large_request_keeps_requesting_upstream": "nothing more was requested above after 4 of 20 elements",
             "a_cancel_unblocks_the_other_subscribers": "nothing more was requested above after 4 elements",
             "elements_come_as_requested_by_the_draft": "expected on_next, but nothing arrived",
         },
     ),
     processor_saboteur(
-        StaysBlocked,
+        BlocksAfterTheSlowestCancelled,
         {
             "a_cancel_unblocks_the_other_subscribers": "after 4 elements, though the blocking subscriber is gone",
         },

@@ -4,11 +4,11 @@ from typing import Any
 
 import trio
 
-from tck.tests._honest_draft import DraftLine, DraftPublisher
+from tck.tests._honest_draft import DraftPublisher, HonestDraftSubscription
 from tck.tests._saboteur import draft_publisher_saboteur, publisher_saboteur
 
 
-class ServesOnAfterCompletion(DraftLine):
+class KeepsServingAfterCompletion(HonestDraftSubscription):
     """A request after on_complete brings another element."""
 
     ended: Any = None
@@ -23,7 +23,7 @@ class ServesOnAfterCompletion(DraftLine):
         super().refuse_when_over(method)
 
 
-class NumbersEachSubscriberAnew(DraftLine):
+class NumbersEachSubscriberAnew(HonestDraftSubscription):
     """Each subscriber gets elements of its own."""
 
     def step(self) -> None:
@@ -42,7 +42,7 @@ class LetsSubscribersCompete(DraftPublisher):
         return self.taken - 1
 
 
-class ChangesTheLastForTheGreedy(DraftLine):
+class ChangesTheLastElementForLargeDemand(HonestDraftSubscription):
     """Of several subscribers that ask for more than there is, the second one gets another last element."""
 
     def step(self) -> None:
@@ -56,7 +56,7 @@ class ChangesTheLastForTheGreedy(DraftLine):
             super().step()
 
 
-class CompletesAtTheNextRequest(DraftLine):
+class CompletesAtTheNextRequest(HonestDraftSubscription):
     """Completion waits for demand beyond the last element."""
 
     def finish(self) -> None:
@@ -64,14 +64,14 @@ class CompletesAtTheNextRequest(DraftLine):
             super().finish()
 
 
-class NeverCompletes(DraftLine):
+class NeverCompletes(HonestDraftSubscription):
     """on_complete never comes."""
 
     def finish(self) -> None:
         """Nothing."""
 
 
-class CompletesTwice(DraftLine):
+class CompletesTwice(HonestDraftSubscription):
     """A stream of one element completes twice."""
 
     def end(self, signal: str, *arguments: Any) -> None:
@@ -81,7 +81,7 @@ class CompletesTwice(DraftLine):
             self.deliver(subscriber, signal, *arguments)
 
 
-class FailsAfterCompletion(DraftLine):
+class FailsAfterCompletion(HonestDraftSubscription):
     """Half a minute after on_complete comes an on_error."""
 
     def end(self, signal: str, *arguments: Any) -> None:
@@ -97,17 +97,17 @@ class FailsAfterCompletion(DraftLine):
 
 SABOTEURS = [
     publisher_saboteur(
-        ServesOnAfterCompletion,
+        KeepsServingAfterCompletion,
         {
             "no_element_follows_the_end": "on_next arrived after the end",
-            "there_is_one_end": "on_next arrived after the end",
+            "a_stream_ends_once": "on_next arrived after the end",
         },
     ),
     publisher_saboteur(
         NumbersEachSubscriberAnew,
         {
             "all_subscribers_get_the_same_elements_one_by_one": "but s1 got",
-            "all_subscribers_get_the_same_stream_up_front": "but s1 got",
+            "all_subscribers_get_the_same_elements_at_once": "but s1 got",
             "a_late_subscriber_starts_with_the_oldest_element": "expected on_next(",
         },
     ),
@@ -115,14 +115,14 @@ SABOTEURS = [
         LetsSubscribersCompete,
         {
             "all_subscribers_get_the_same_elements_one_by_one": "but s1 got",
-            "all_subscribers_get_the_same_stream_up_front": "but s1 got",
+            "all_subscribers_get_the_same_elements_at_once": "but s1 got",
             "a_late_subscriber_starts_with_the_oldest_element": "expected on_next(0), but got on_next(2)",
         },
     ),
     publisher_saboteur(
-        ChangesTheLastForTheGreedy,
+        ChangesTheLastElementForLargeDemand,
         {
-            "all_subscribers_get_the_same_stream_up_front": "s2 got [0, 1, 'another one'], but s1 got [0, 1, 2]",
+            "all_subscribers_get_the_same_elements_at_once": "s2 got [0, 1, 'another one'], but s1 got [0, 1, 2]",
         },
     ),
     publisher_saboteur(
@@ -136,11 +136,11 @@ SABOTEURS = [
         NeverCompletes,
         {
             "completion_comes_with_the_last_element": "expected on_complete, but nothing arrived",
-            "there_is_one_end": "the stream ended 0 times",
+            "a_stream_ends_once": "the stream ended 0 times",
         },
         also=[
             "no_element_follows_the_end",
-            "all_subscribers_get_the_same_stream_up_front",
+            "all_subscribers_get_the_same_elements_at_once",
             "a_demand_at_the_bound_is_served",
             "a_late_subscriber_starts_with_the_oldest_element",
         ],
@@ -148,18 +148,18 @@ SABOTEURS = [
     publisher_saboteur(
         CompletesTwice,
         {
-            "there_is_one_end": "the stream ended 2 times",
+            "a_stream_ends_once": "the stream ended 2 times",
         },
         also=[
-            "request_more_of_nothing_raises",
-            "request_more_of_less_than_nothing_raises",
+            "request_more_zero_raises",
+            "a_negative_request_more_raises",
             "an_active_publisher_answers_with_on_subscribe",
         ],
     ),
     publisher_saboteur(
         FailsAfterCompletion,
         {
-            "there_is_one_end": "the stream ended 2 times",
+            "a_stream_ends_once": "the stream ended 2 times",
             "completion_comes_with_the_last_element": "on_error arrived after the end",
         },
         also=["no_element_follows_the_end", "a_demand_at_the_bound_is_served"],

@@ -47,7 +47,7 @@ class HandlesInsideOnComplete(HonestDraftSubscriber):
     """on_complete calls the handler."""
 
     def on_complete(self) -> None:
-        self.ended()
+        self.forget_subscription()
         self.on_end()
 
 
@@ -56,7 +56,7 @@ class HandlesInsideOnError(HonestDraftSubscriber):
 
     def on_error(self, error: Any, /) -> None:
         refuse_none(error)
-        self.ended()
+        self.forget_subscription()
         self.on_failure(error)
 
 
@@ -64,7 +64,7 @@ class RequestsAfterCompletion(HonestDraftSubscriber):
     """on_complete leaves the subscription in use for what was scheduled before."""
 
     def on_complete(self) -> None:
-        self.post(self.ended)
+        self.post(self.forget_subscription)
         self.post(self.on_end)
 
 
@@ -73,7 +73,7 @@ class RequestsAfterAFailure(HonestDraftSubscriber):
 
     def on_error(self, error: Any, /) -> None:
         refuse_none(error)
-        self.post(self.ended)
+        self.post(self.forget_subscription)
         self.post(self.on_failure, error)
 
 
@@ -82,9 +82,9 @@ class CancelsAtShutdownAfterTheEnd(HonestDraftSubscriber):
 
     kept: Any = None
 
-    def ended(self) -> None:
+    def forget_subscription(self) -> None:
         self.kept = self.subscription
-        super().ended()
+        super().forget_subscription()
 
     def shut_down(self) -> None:
         super().shut_down()
@@ -95,7 +95,7 @@ class CancelsAtShutdownAfterTheEnd(HonestDraftSubscriber):
 class TakesASecond(HonestDraftSubscriber):
     """A second subscription takes the place of the first one."""
 
-    def second(self, subscription: Any) -> None:
+    def on_second_subscription(self, subscription: Any) -> None:
         self.subscription = subscription
         self.post(self.request, self.batch)
 
@@ -103,16 +103,16 @@ class TakesASecond(HonestDraftSubscriber):
 class IgnoresASecond(HonestDraftSubscriber):
     """A second subscription is left alone, and nobody hears of it."""
 
-    def second(self, subscription: Any) -> None:
+    def on_second_subscription(self, subscription: Any) -> None:
         """Nothing."""
 
 
 class CancelsASecond(HonestDraftSubscriber):
     """A second subscription is cancelled, as today's rules have it."""
 
-    def second(self, subscription: Any) -> None:
+    def on_second_subscription(self, subscription: Any) -> None:
         self.post(subscription.cancel)
-        super().second(subscription)
+        super().on_second_subscription(subscription)
 
 
 class ForgetsToCancel(HonestDraftSubscriber):
@@ -197,7 +197,7 @@ class LosesCompletionWithDemand(HonestDraftSubscriber):
         super().on_next(element)
 
     def on_complete(self) -> None:
-        self.ended()
+        self.forget_subscription()
         if not self.hungry:
             self.post(self.on_end)
 
@@ -212,7 +212,7 @@ class LosesEarlyCompletion(HonestDraftSubscriber):
         super().request(n)
 
     def on_complete(self) -> None:
-        self.ended()
+        self.forget_subscription()
         if self.asked:
             self.post(self.on_end)
 
@@ -232,7 +232,7 @@ class LosesFailuresWithDemand(HonestDraftSubscriber):
 
     def on_error(self, error: Any, /) -> None:
         refuse_none(error)
-        self.ended()
+        self.forget_subscription()
         if not self.hungry:
             self.post(self.on_failure, error)
 
@@ -248,7 +248,7 @@ class LosesEarlyFailures(HonestDraftSubscriber):
 
     def on_error(self, error: Any, /) -> None:
         refuse_none(error)
-        self.ended()
+        self.forget_subscription()
         if self.asked:
             self.post(self.on_failure, error)
 
@@ -336,19 +336,19 @@ SABOTEURS = [
     subscriber_saboteur(
         TakesASecond,
         {
-            "a_second_subscription_is_reported_and_left_alone": "the second subscription was touched: request_more(2)",
+            "a_second_subscription_is_reported_and_not_used": "the second subscription was touched: request_more(2)",
         },
     ),
     subscriber_saboteur(
         IgnoresASecond,
         {
-            "a_second_subscription_is_reported_and_left_alone": "a second subscription was taken without an error",
+            "a_second_subscription_is_reported_and_not_used": "a second subscription was taken without an error",
         },
     ),
     subscriber_saboteur(
         CancelsASecond,
         {
-            "a_second_subscription_is_reported_and_left_alone": "the second subscription was touched: cancel()",
+            "a_second_subscription_is_reported_and_not_used": "the second subscription was touched: cancel()",
         },
     ),
     subscriber_saboteur(
@@ -391,7 +391,7 @@ SABOTEURS = [
             "on_next_only_schedules",
             "on_complete_only_schedules",
             "nothing_is_called_after_on_complete",
-            "a_second_subscription_is_reported_and_left_alone",
+            "a_second_subscription_is_reported_and_not_used",
         ],
     ),
     subscriber_saboteur(

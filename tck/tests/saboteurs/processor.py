@@ -31,7 +31,7 @@ class WrapsErrors(HonestProcessor):
         super().on_error(ValueError(error) if isinstance(error, BaseException) else error)
 
 
-class ErrorsWaitInLine(HonestFanOut):
+class ErrorsWaitForDemand(HonestFanOut):
     """An error from above waits behind the elements that nobody requested yet."""
 
     def fail(self, error: Any) -> None:
@@ -39,7 +39,7 @@ class ErrorsWaitInLine(HonestFanOut):
         self.work()
 
 
-class TellsTheFirstAlone(HonestFanOut):
+class PassesErrorsToTheFirstOnly(HonestFanOut):
     """An error from above goes to the first of several subscribers."""
 
     def fail(self, error: Any) -> None:
@@ -48,7 +48,7 @@ class TellsTheFirstAlone(HonestFanOut):
         super().fail(error)
 
 
-class TellsThoseThatWait(HonestFanOut):
+class PassesErrorsToWaitingSubscribersOnly(HonestFanOut):
     """An error from above goes to those who wait for elements, where there are several."""
 
     def fail(self, error: Any) -> None:
@@ -61,7 +61,7 @@ class RecoversInVain(HonestProcessor):
     """It declares that it recovers, and passes the error on."""
 
 
-class AsksWhatFailed(HonestRecovery):
+class RequestsFromTheFailedSubscription(HonestRecovery):
     """A processor that recovers with the next request sends it to the subscription that has failed."""
 
     failed: Any = None
@@ -85,7 +85,7 @@ class AsksWhatFailed(HonestRecovery):
         failed.request(n)
 
 
-class CancelsWhatFailed(AsksWhatFailed):
+class CancelsTheFailedSubscription(RequestsFromTheFailedSubscription):
     """A processor that recovers with the next request cancels the subscription that has failed."""
 
     def use(self, failed: Any, n: int) -> None:
@@ -95,7 +95,7 @@ class CancelsWhatFailed(AsksWhatFailed):
 # ---------------------------------------------------------------------- demand, completion and cancel
 
 
-class ForgetsOldDemand(HonestProcessor):
+class ForgetsLargeDemand(HonestProcessor):
     """Of twenty elements that are requested below at a time it requests five above, and no more."""
 
     def request(self, n: int, /) -> None:
@@ -129,7 +129,7 @@ class CompletionOvertakesElements(HonestFanOut):
         super().on_complete()
 
 
-class LosesTheLastOne(HonestFanOut):
+class LosesTheLastElement(HonestFanOut):
     """On completion the last of the elements that fill the window is lost."""
 
     def on_complete(self) -> None:
@@ -138,7 +138,7 @@ class LosesTheLastOne(HonestFanOut):
         super().on_complete()
 
 
-class StaysAbove(HonestProcessor):
+class KeepsItsUpstream(HonestProcessor):
     """When its subscriber below cancels, it keeps its subscription above."""
 
     bounded = True
@@ -154,7 +154,7 @@ class StaysAbove(HonestProcessor):
             self.stop_upstream()
 
 
-class StaysAboveAfterARefusal(HonestProcessor):
+class KeepsItsUpstreamAfterARefusal(HonestProcessor):
     """When it refuses a demand of 0, it keeps its subscription above."""
 
     refusing = False
@@ -169,21 +169,21 @@ class StaysAboveAfterARefusal(HonestProcessor):
             super().stop_upstream()
 
 
-class LeavesWithTheFirst(HonestFanOut):
+class CancelsUpstreamWithTheFirst(HonestFanOut):
     """It cancels above as soon as one of its subscribers cancels."""
 
-    def left(self) -> None:
+    def on_subscriber_cancelled(self) -> None:
         if self.branches and self.upstream is not None:
             self.upstream.cancel()
-        super().left()
+        super().on_subscriber_cancelled()
 
 
-class StaysBlocked(HonestFanOut):
+class BlocksAfterTheSlowestCancelled(HonestFanOut):
     """When the slowest leaves, nobody tells those who waited for it."""
 
-    def left(self) -> None:
+    def on_subscriber_cancelled(self) -> None:
         if not self.branches:
-            super().left()
+            super().on_subscriber_cancelled()
 
 
 class _LateBranch(Branch):
@@ -194,7 +194,7 @@ class _LateBranch(Branch):
         self.late = processor.first > 0
 
 
-class _TakesFromItsNeighbour(_LateBranch):
+class _UsesDemandOfTheFirst(_LateBranch):
     """One that came late is signalled by the demand of the first."""
 
     def due(self) -> bool:
@@ -205,7 +205,7 @@ class _TakesFromItsNeighbour(_LateBranch):
 class SharesOneDemand(HonestFanOut):
     """A subscriber that came late gets what the first one has requested."""
 
-    branch = _TakesFromItsNeighbour
+    branch = _UsesDemandOfTheFirst
 
 
 class _GetsNoCompletion(_LateBranch):
@@ -227,64 +227,68 @@ SABOTEURS = [
         WrapsErrors,
         {
             "errors_pass_at_once_without_demand": "but got on_error(ValueError(ValueError(",
-            "the_error_of_the_source_arrives_as_it_is": "but got on_error(ValueError(ValueError(",
+            "the_error_of_the_source_arrives_unwrapped": "but got on_error(ValueError(ValueError(",
         },
-        also=["failure_after_a_request_is_taken", "failure_before_a_request_is_taken"],
+        also=["failure_after_a_request_is_handled", "failure_before_a_request_is_handled"],
     ),
     processor_saboteur(
-        ErrorsWaitInLine,
-        {"errors_overtake_what_waits_for_demand": "expected on_error, but nothing arrived"},
+        ErrorsWaitForDemand,
+        {"errors_overtake_waiting_elements": "expected on_error, but nothing arrived"},
         also=["an_error_reaches_every_subscriber"],
     ),
-    processor_saboteur(TellsTheFirstAlone, {"an_error_reaches_every_subscriber": "the second subscriber got None instead"}),
-    processor_saboteur(TellsThoseThatWait, {"an_error_reaches_every_subscriber": "the second subscriber got None instead"}),
+    processor_saboteur(PassesErrorsToTheFirstOnly, {"an_error_reaches_every_subscriber": "the second subscriber got None instead"}),
     processor_saboteur(
-        RecoversInVain, {"a_recovery_leaves_the_failed_subscription_alone": "it declares recovers, but passed"}, recovers=True
+        PassesErrorsToWaitingSubscribersOnly, {"an_error_reaches_every_subscriber": "the second subscriber got None instead"}
     ),
     processor_saboteur(
-        AsksWhatFailed,
-        {"a_recovery_leaves_the_failed_subscription_alone": "request was called after the end"},
+        RecoversInVain, {"a_recovery_does_not_use_the_failed_subscription": "it declares recovers, but passed"}, recovers=True
+    ),
+    processor_saboteur(
+        RequestsFromTheFailedSubscription,
+        {"a_recovery_does_not_use_the_failed_subscription": "request was called after the end"},
         also=["after_on_error_the_subscription_is_not_used"],
     ),
     processor_saboteur(
-        CancelsWhatFailed,
-        {"a_recovery_leaves_the_failed_subscription_alone": "cancel was called after the end"},
+        CancelsTheFailedSubscription,
+        {"a_recovery_does_not_use_the_failed_subscription": "cancel was called after the end"},
         also=["after_on_error_the_subscription_is_not_used"],
     ),
-    processor_saboteur(ForgetsOldDemand, {"demand_of_long_ago_is_served": "nothing more was requested above after 5 of 20"}),
+    processor_saboteur(ForgetsLargeDemand, {"one_large_request_is_served_to_the_end": "nothing more was requested above after 5 of 20"}),
     processor_saboteur(
         CompletionWaits,
         {"completion_passes_without_demand": "expected on_complete, but nothing arrived"},
-        also=["an_eager_publisher_completes_with_its_last_element", "completion_before_a_request_is_taken"],
+        also=["an_eager_publisher_completes_with_its_last_element", "completion_before_a_request_is_handled"],
     ),
     processor_saboteur(CompletionOvertakesElements, {"elements_read_ahead_come_before_the_end": "expected nothing, but got on_complete()"}),
-    processor_saboteur(LosesTheLastOne, {"elements_read_ahead_come_before_the_end": "expected on_next, but got on_complete()"}),
+    processor_saboteur(LosesTheLastElement, {"elements_read_ahead_come_before_the_end": "expected on_next, but got on_complete()"}),
     processor_saboteur(
-        StaysAbove,
-        {"the_last_to_leave_cancels_above": "expected cancel, but the subscriber did not call"},
+        KeepsItsUpstream,
+        {"cancel_of_the_last_subscriber_cancels_upstream": "expected cancel, but the subscriber did not call"},
         also=[
-            "an_end_that_was_on_its_way_is_taken",
-            "demand_elements_and_a_cancel_take_their_way",
-            "elements_that_were_on_their_way_are_taken",
-            "what_is_not_needed_any_more_is_cancelled",
+            "an_end_after_a_cancel_is_accepted",
+            "requested_elements_reach_the_handlers_until_a_cancel",
+            "late_elements_after_a_cancel_are_accepted",
+            "a_shutdown_cancels_the_subscription",
         ],
     ),
     processor_saboteur(
-        StaysAboveAfterARefusal, {"an_illegal_demand_below_cancels_above": "expected cancel, but the subscriber did not call"}
+        KeepsItsUpstreamAfterARefusal, {"an_illegal_demand_downstream_cancels_upstream": "expected cancel, but the subscriber did not call"}
     ),
     processor_saboteur(
-        LeavesWithTheFirst,
-        {"one_that_leaves_does_not_stop_the_other": "cancelled while a subscriber below was still there"},
-        also=["the_slowest_gives_way_when_it_leaves"],
+        CancelsUpstreamWithTheFirst,
+        {"a_cancel_downstream_does_not_stop_the_other_subscriber": "cancelled while a subscriber below was still there"},
+        also=["cancel_of_the_slowest_subscriber_unblocks_the_others"],
     ),
-    processor_saboteur(StaysBlocked, {"the_slowest_gives_way_when_it_leaves": "though the slowest is gone"}),
+    processor_saboteur(
+        BlocksAfterTheSlowestCancelled, {"cancel_of_the_slowest_subscriber_unblocks_the_others": "though the slowest is gone"}
+    ),
     processor_saboteur(SharesOneDemand, {"a_late_subscriber_waits_for_its_own_demand": "but only 0 were requested"}),
     processor_saboteur(
         ForgetsLateSubscribers,
         {"a_late_subscriber_waits_for_its_own_demand": "was not told of the completion"},
         also=[
             "a_source_that_raises_ends_the_stream_with_on_error",
-            "a_source_that_raises_is_told_to_one_that_requests_one_by_one",
+            "a_source_that_raises_ends_a_stream_requested_one_by_one",
             "nothing_follows_the_failure_of_the_source",
         ],
     ),

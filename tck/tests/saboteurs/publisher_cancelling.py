@@ -6,25 +6,25 @@ from typing import Any
 import trio
 
 from penstock.api import IllegalDemand
-from tck.tests._honest_publishers import HonestLine, TaskLine
+from tck.tests._honest_publishers import HonestSubscription, TaskSubscription
 from tck.tests._saboteur import publisher_saboteur
 
 
-class IgnoresCancel(HonestLine):
+class IgnoresCancel(HonestSubscription):
     """cancel() does nothing."""
 
     def cancel(self) -> None:
         """Nothing."""
 
 
-class IgnoresCancelInATask(TaskLine):
+class IgnoresCancelInATask(TaskSubscription):
     """cancel() of a publisher with a task does nothing."""
 
     def cancel(self) -> None:
         """Nothing."""
 
 
-class DrainsBeforeItStops(HonestLine):
+class DrainsBeforeItStops(HonestSubscription):
     """A cancel inside on_next is seen when all demand has been served."""
 
     stopping = False
@@ -41,8 +41,8 @@ class DrainsBeforeItStops(HonestLine):
         super().finish()
 
 
-class _TellsTheEndLater(TaskLine):
-    """A line that completes half a minute after some cancels."""
+class _CompletesLater(TaskSubscription):
+    """A subscription that completes half a minute after some cancels."""
 
     def tells(self) -> bool:
         raise ValueError("say after which cancel")
@@ -58,7 +58,7 @@ class _TellsTheEndLater(TaskLine):
         self.deliver(subscriber, "on_complete")
 
 
-class CompletesAfterACancelInOnSubscribe(_TellsTheEndLater):
+class CompletesAfterACancelInOnSubscribe(_CompletesLater):
     """Half a minute after a cancel inside on_subscribe comes on_complete."""
 
     greeting = False
@@ -72,7 +72,7 @@ class CompletesAfterACancelInOnSubscribe(_TellsTheEndLater):
         return self.greeting
 
 
-class CompletesAfterACancelInOnNext(_TellsTheEndLater):
+class CompletesAfterACancelInOnNext(_CompletesLater):
     """Half a minute after a cancel inside on_next comes on_complete."""
 
     stepping = False
@@ -86,14 +86,14 @@ class CompletesAfterACancelInOnNext(_TellsTheEndLater):
         return self.stepping and self.demand > 0
 
 
-class CompletesAfterACancel(_TellsTheEndLater):
+class CompletesAfterACancel(_CompletesLater):
     """Half a minute after a cancel between signals comes on_complete."""
 
     def tells(self) -> bool:
         return not self.busy and self.position > 0
 
 
-class DeliversWhatWasOnItsWay(TaskLine):
+class DeliversElementsAfterACancel(TaskSubscription):
     """The element that the source works on when cancel() is called is signalled all the same."""
 
     async def run(self) -> None:
@@ -108,7 +108,7 @@ class DeliversWhatWasOnItsWay(TaskLine):
         self.finish()
 
 
-class FailsOnCancel(HonestLine):
+class FailsOnCancel(HonestSubscription):
     """cancel() signals on_error."""
 
     def cancel(self) -> None:
@@ -116,7 +116,7 @@ class FailsOnCancel(HonestLine):
             self.end("on_error", RuntimeError("it was cancelled"))
 
 
-class RaisesOnASecondCancel(HonestLine):
+class RaisesOnASecondCancel(HonestSubscription):
     """A cancel of what is cancelled raises."""
 
     cancelled = False
@@ -128,7 +128,7 @@ class RaisesOnASecondCancel(HonestLine):
         super().cancel()
 
 
-class RaisesWhenCancelledAfterCompletion(HonestLine):
+class RaisesWhenCancelledAfterCompletion(HonestSubscription):
     """A cancel after on_complete raises."""
 
     completed = False
@@ -143,7 +143,7 @@ class RaisesWhenCancelledAfterCompletion(HonestLine):
         super().cancel()
 
 
-class RaisesWhenCancelledAfterAFailure(HonestLine):
+class RaisesWhenCancelledAfterAFailure(HonestSubscription):
     """A cancel after the on_error of a failed publisher raises."""
 
     def cancel(self) -> None:
@@ -152,7 +152,7 @@ class RaisesWhenCancelledAfterAFailure(HonestLine):
         super().cancel()
 
 
-class RaisesInOnSubscribe(HonestLine):
+class RaisesInOnSubscribe(HonestSubscription):
     """A cancel inside on_subscribe raises."""
 
     def cancel(self) -> None:
@@ -161,7 +161,7 @@ class RaisesInOnSubscribe(HonestLine):
         super().cancel()
 
 
-class ServesAfterACancel(HonestLine):
+class ServesAfterACancel(HonestSubscription):
     """A request after a cancel is answered with one more element."""
 
     gone: Any = None
@@ -176,7 +176,7 @@ class ServesAfterACancel(HonestLine):
         super().request(n)
 
 
-class RefusesAfterACancel(HonestLine):
+class RefusesAfterACancel(HonestSubscription):
     """An illegal demand after a cancel is answered with on_error."""
 
     gone: Any = None
@@ -196,7 +196,7 @@ SABOTEURS = [
     publisher_saboteur(
         IgnoresCancel,
         {
-            "cancel_stops_a_stream_of_endless_demand": "it had to be stopped",
+            "cancel_stops_a_stream_with_unbounded_demand": "it had to be stopped",
             "requests_after_a_cancel_do_nothing": "signals answered requests after the cancel",
         },
         also=[
@@ -207,24 +207,24 @@ SABOTEURS = [
     publisher_saboteur(
         IgnoresCancelInATask,
         {
-            "cancel_stops_a_stream_of_endless_demand": "it had to be stopped",
-            "cancel_stops_elements_that_are_on_their_way": "although the subscription was cancelled long ago",
+            "cancel_stops_a_stream_with_unbounded_demand": "it had to be stopped",
+            "cancel_stops_elements_of_a_slow_source": "although the subscription was cancelled long ago",
         },
         also=[
             "a_cancel_before_any_request_drops_the_subscriber",
-            "a_cancel_while_an_element_is_on_its_way_drops_the_subscriber",
+            "a_cancel_before_a_slow_element_drops_the_subscriber",
             "cancel_drops_the_subscriber",
             "request_signals_no_more_than_declared_before_it_returns",
             "requests_after_a_cancel_do_nothing",
         ],
     ),
-    publisher_saboteur(DrainsBeforeItStops, {"cancel_stops_a_stream_of_endless_demand": "it had to be stopped"}),
+    publisher_saboteur(DrainsBeforeItStops, {"cancel_stops_a_stream_with_unbounded_demand": "it had to be stopped"}),
     publisher_saboteur(
         CompletesAfterACancelInOnSubscribe,
         {"nothing_comes_after_a_cancel_inside_on_subscribe": "on_complete arrived although the subscription was cancelled long ago"},
         also=[
             "cancel_returns_normally_in_every_state",
-            "cancel_signals_nothing_itself",
+            "cancel_makes_no_signal",
         ],
     ),
     publisher_saboteur(
@@ -232,8 +232,8 @@ SABOTEURS = [
         {"nothing_comes_after_a_cancel_inside_on_next": "on_complete arrived although the subscription was cancelled long ago"},
         also=[
             "a_cancel_inside_on_next_drops_the_subscriber",
-            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
-            "cancel_stops_a_stream_of_endless_demand",
+            "a_cancel_does_not_affect_other_subscribers",
+            "cancel_stops_a_stream_with_unbounded_demand",
         ],
     ),
     publisher_saboteur(
@@ -245,13 +245,13 @@ SABOTEURS = [
         ],
     ),
     publisher_saboteur(
-        DeliversWhatWasOnItsWay,
-        {"cancel_stops_elements_that_are_on_their_way": "on_next arrived although the subscription was cancelled long ago"},
+        DeliversElementsAfterACancel,
+        {"cancel_stops_elements_of_a_slow_source": "on_next arrived although the subscription was cancelled long ago"},
         also=[
-            "a_cancel_while_an_element_is_on_its_way_drops_the_subscriber",
+            "a_cancel_before_a_slow_element_drops_the_subscriber",
         ],
     ),
-    publisher_saboteur(FailsOnCancel, {"cancel_signals_nothing_itself": "1 signals arrived from inside cancel()"}),
+    publisher_saboteur(FailsOnCancel, {"cancel_makes_no_signal": "1 signals arrived from inside cancel()"}),
     publisher_saboteur(
         RaisesOnASecondCancel,
         {
@@ -272,7 +272,7 @@ SABOTEURS = [
         RaisesInOnSubscribe,
         {"cancel_returns_normally_in_every_state": "cancel() raised RuntimeError"},
         also=[
-            "cancel_signals_nothing_itself",
+            "cancel_makes_no_signal",
             "nothing_comes_after_a_cancel_inside_on_subscribe",
         ],
     ),

@@ -2,32 +2,32 @@
 
 from typing import Any
 
-from tck.tests._honest_publishers import HonestLine, HonestPublisher, TaskLine
+from tck.tests._honest_publishers import HonestPublisher, HonestSubscription, TaskSubscription
 from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur
 
 
-class OverwritesDemand(HonestLine):
+class OverwritesDemand(HonestSubscription):
     """request() puts its number in the place of the demand. It shows where requests meet before an element is signalled."""
 
     def add(self, n: int) -> None:
         self.demand = n
 
 
-class OverwritesDemandInATask(TaskLine):
+class OverwritesDemandInATask(TaskSubscription):
     """request() of a publisher with a task puts its number in the place of the demand."""
 
     def add(self, n: int) -> None:
         self.demand = n
 
 
-class KeepsTheLargerDemand(HonestLine):
+class KeepsTheLargerDemand(HonestSubscription):
     """Of two requests the larger one counts."""
 
     def add(self, n: int) -> None:
         self.demand = max(self.demand, n)
 
 
-class EmitsOneTooMany(HonestLine):
+class EmitsOneTooMany(HonestSubscription):
     """Each burst is one element longer than the demand."""
 
     def step(self) -> None:
@@ -37,14 +37,14 @@ class EmitsOneTooMany(HonestLine):
             self.signal("on_next", self.publisher.element(self.position - 1))
 
 
-class RoundsALargeDemandUp(HonestLine):
+class RoundsALargeDemandUp(HonestSubscription):
     """A demand for more than twenty is served by whole bursts of sixteen."""
 
     def add(self, n: int) -> None:
         super().add(-(-n // 16) * 16 if 20 < n < 1000 else n)
 
 
-class StartsWithoutDemand(HonestLine):
+class StartsWithoutDemand(HonestSubscription):
     """The first of 57 elements comes without a request."""
 
     def begin(self) -> None:
@@ -52,7 +52,7 @@ class StartsWithoutDemand(HonestLine):
         super().begin()
 
 
-class FloodsInATask(TaskLine):
+class FloodsInATask(TaskSubscription):
     """A task signals everything that there is as soon as anything was requested."""
 
     def due(self) -> bool:
@@ -60,14 +60,14 @@ class FloodsInATask(TaskLine):
         return super().due()
 
 
-class Silent(HonestLine):
+class Silent(HonestSubscription):
     """on_subscribe comes, and nothing more, whatever is requested."""
 
     def due(self) -> bool:
         return False
 
 
-class WaitsForTheDemandToBeUsedUp(HonestLine):
+class WaitsForTheDemandToBeUsedUp(HonestSubscription):
     """The end is signalled only where no demand is left."""
 
     def finish(self) -> None:
@@ -99,7 +99,7 @@ SABOTEURS = [
         {"requests_add_up": "expected on_next, but nothing arrived"},
         also=[
             "any_number_of_requests_is_supported",
-            "demand_beyond_its_limit_counts_as_without_bound",
+            "demand_above_the_limit_counts_as_unbounded",
         ],
     ),
     publisher_saboteur(
@@ -110,7 +110,7 @@ SABOTEURS = [
         },
         also=[
             "any_number_of_requests_is_supported",
-            "demand_beyond_its_limit_counts_as_without_bound",
+            "demand_above_the_limit_counts_as_unbounded",
         ],
     ),
     publisher_saboteur(
@@ -124,13 +124,13 @@ SABOTEURS = [
         EmitsOneTooMany,
         {"elements_come_as_requested_and_no_others": "element 2 arrived, but only 1 were requested"},
         also=[
-            "a_cancelled_nursery_ends_the_stream_by_one_error_or_in_silence",
+            "a_cancelled_nursery_signals_at_most_one_error",
             "a_finite_stream_ends_with_on_complete",
-            "a_source_that_raises_is_told_to_one_that_requests_one_by_one",
+            "a_source_that_raises_ends_a_stream_requested_one_by_one",
             "any_number_of_requests_is_supported",
             "cancel_drops_the_subscriber",
             "cancel_returns_normally_in_every_state",
-            "every_subscriber_is_served_or_told",
+            "every_subscriber_is_served_or_refused",
             "further_cancels_do_nothing",
             "nothing_comes_after_a_cancel_between_signals",
             "request_returns_normally_in_every_state",
@@ -147,11 +147,11 @@ SABOTEURS = [
         FloodsInATask,
         {"elements_come_as_requested_and_no_others": "element 2 arrived, but only 1 were requested"},
         also=[
-            "a_cancelled_nursery_ends_the_stream_by_one_error_or_in_silence",
+            "a_cancelled_nursery_signals_at_most_one_error",
             "a_finite_stream_ends_with_on_complete",
-            "a_source_that_raises_is_told_to_one_that_requests_one_by_one",
+            "a_source_that_raises_ends_a_stream_requested_one_by_one",
             "cancel_drops_the_subscriber",
-            "every_subscriber_is_served_or_told",
+            "every_subscriber_is_served_or_refused",
             "further_cancels_do_nothing",
             "nothing_comes_after_a_cancel_between_signals",
             "request_returns_normally_in_every_state",
@@ -163,24 +163,24 @@ SABOTEURS = [
         Silent,
         {
             "elements_come_as_requested_and_no_others": "expected on_next, but nothing arrived",
-            "every_subscriber_is_served_or_told": "got neither an element nor an end",
+            "every_subscriber_is_served_or_refused": "got neither an element nor an end",
         },
         also=[
             "a_cancel_inside_on_next_drops_the_subscriber",
-            "a_demand_is_refused_inside_signals_too",
-            "a_demand_without_bound_is_supported",
+            "an_illegal_demand_inside_a_signal_is_refused",
+            "unbounded_demand_is_supported",
             "a_finite_stream_ends_with_on_complete",
             "a_source_that_raises_ends_the_stream_with_on_error",
-            "a_source_that_raises_is_told_to_one_that_requests_one_by_one",
-            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
+            "a_source_that_raises_ends_a_stream_requested_one_by_one",
+            "a_cancel_does_not_affect_other_subscribers",
             "a_subscriber_that_raises_is_dropped",
             "after_on_complete_the_subscription_counts_as_cancelled",
             "an_eager_publisher_completes_with_its_last_element",
             "any_number_of_requests_is_supported",
-            "cancel_signals_nothing_itself",
-            "cancel_stops_a_stream_of_endless_demand",
-            "demand_beyond_its_limit_counts_as_without_bound",
-            "demand_that_passes_its_limit_does_not_stall_the_stream",
+            "cancel_makes_no_signal",
+            "cancel_stops_a_stream_with_unbounded_demand",
+            "demand_above_the_limit_counts_as_unbounded",
+            "demand_above_the_limit_does_not_stall_the_stream",
             "every_signal_arrives_in_the_thread_of_the_run",
             "fewer_elements_than_requested_end_with_on_complete",
             "further_cancels_do_nothing",
@@ -190,16 +190,16 @@ SABOTEURS = [
             "nothing_follows_the_failure_of_the_source",
             "on_complete_drops_the_subscriber",
             "on_next_is_nested_no_deeper_than_declared",
-            "one_that_raises_in_on_complete_harms_nobody",
-            "one_that_raises_in_on_next_is_cut_off",
-            "one_that_raises_is_reported",
-            "one_that_raises_leaves_its_neighbours_alone",
+            "a_subscriber_that_raises_in_on_complete_does_no_harm",
+            "a_subscriber_that_raises_in_on_next_is_cancelled",
+            "a_subscriber_that_raises_is_reported",
+            "a_subscriber_that_raises_does_not_affect_the_others",
             "requests_add_up",
-            "requests_from_within_signals_are_served",
+            "requests_inside_signals_are_served",
             "subscribers_share_elements_that_they_request_at_once",
             "subscribers_share_elements_that_they_take_one_by_one",
             "subscribers_share_the_end",
-            "the_same_subscriber_twice_does_not_harm_its_first_stream",
+            "subscribing_twice_does_not_harm_the_first_stream",
             "the_stack_does_not_grow_with_the_stream",
         ],
     ),
@@ -207,16 +207,16 @@ SABOTEURS = [
         WaitsForTheDemandToBeUsedUp,
         {"fewer_elements_than_requested_end_with_on_complete": "expected on_complete, but nothing arrived"},
         also=[
-            "a_demand_without_bound_is_supported",
+            "unbounded_demand_is_supported",
             "a_source_that_raises_ends_the_stream_with_on_error",
             "after_on_complete_the_subscription_counts_as_cancelled",
-            "demand_that_passes_its_limit_does_not_stall_the_stream",
+            "demand_above_the_limit_does_not_stall_the_stream",
             "nothing_follows_on_complete",
             "nothing_follows_the_failure_of_the_source",
             "on_complete_drops_the_subscriber",
-            "one_that_raises_in_on_complete_harms_nobody",
-            "one_that_raises_leaves_its_neighbours_alone",
-            "requests_from_within_signals_are_served",
+            "a_subscriber_that_raises_in_on_complete_does_no_harm",
+            "a_subscriber_that_raises_does_not_affect_the_others",
+            "requests_inside_signals_are_served",
             "subscribers_share_the_end",
         ],
     ),
@@ -227,12 +227,12 @@ SABOTEURS = [
             "a_finite_stream_ends_with_on_complete": "expected on_next, but got on_complete",
         },
         also=[
-            "a_demand_without_bound_is_supported",
-            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
-            "one_that_raises_leaves_its_neighbours_alone",
+            "unbounded_demand_is_supported",
+            "a_cancel_does_not_affect_other_subscribers",
+            "a_subscriber_that_raises_does_not_affect_the_others",
             "subscribers_share_elements_that_they_request_at_once",
             "subscribers_share_the_end",
-            "the_same_subscriber_twice_does_not_harm_its_first_stream",
+            "subscribing_twice_does_not_harm_the_first_stream",
         ],
     ),
     publisher_class_saboteur(
@@ -242,8 +242,8 @@ SABOTEURS = [
             "a_finite_stream_ends_with_on_complete": "expected on_complete, but got on_next",
         },
         also=[
-            "a_demand_without_bound_is_supported",
-            "one_that_raises_leaves_its_neighbours_alone",
+            "unbounded_demand_is_supported",
+            "a_subscriber_that_raises_does_not_affect_the_others",
             "subscribers_share_the_end",
         ],
     ),

@@ -3,12 +3,12 @@
 from typing import Any
 
 from penstock.api import IllegalDemand
-from tck.tests._honest_publishers import HonestLine
+from tck.tests._honest_publishers import HonestSubscription
 from tck.tests._saboteur import publisher_saboteur
 
 
-class _GoesOn(HonestLine):
-    """A line that remembers its subscriber after the end, and signals again when it is asked."""
+class _GoesOn(HonestSubscription):
+    """A subscription that remembers its subscriber after the end, and signals again when it is asked."""
 
     gone: Any = None
 
@@ -47,7 +47,7 @@ class GoesOnAfterRefusal(_GoesOn):
         return signal == "on_error" and self.demand == 0 and self.publisher.error is None
 
 
-class GoesOnAfterItsSourceFailed(HonestLine):
+class GoesOnAfterItsSourceFailed(HonestSubscription):
     """on_error of a source that failed is followed by one more element and by on_complete."""
 
     def end(self, signal: str, *arguments: Any) -> None:
@@ -58,7 +58,7 @@ class GoesOnAfterItsSourceFailed(HonestLine):
             self.deliver(subscriber, "on_complete")
 
 
-class RefusesAfterCompletion(HonestLine):
+class RefusesAfterCompletion(HonestSubscription):
     """After on_complete an illegal demand is still answered with on_error."""
 
     gone: Any = None
@@ -73,7 +73,7 @@ class RefusesAfterCompletion(HonestLine):
         super().request(n)
 
 
-class RefusesTwice(HonestLine):
+class RefusesTwice(HonestSubscription):
     """After an on_error for an illegal demand the next one is answered with another."""
 
     gone: Any = None
@@ -88,7 +88,7 @@ class RefusesTwice(HonestLine):
         super().request(n)
 
 
-class KeepsItsFailureToItself(HonestLine):
+class NeverSignalsItsFailure(HonestSubscription):
     """A failed publisher calls on_subscribe and nothing else."""
 
     def finish(self) -> None:
@@ -96,14 +96,14 @@ class KeepsItsFailureToItself(HonestLine):
             super().finish()
 
 
-class FailsWithAText(HonestLine):
+class FailsWithAText(HonestSubscription):
     """A failed publisher signals its failure as a text instead of an exception."""
 
     def end(self, signal: str, *arguments: Any) -> None:
         super().end(signal, *(map(str, arguments) if self.publisher.count == 0 else arguments))
 
 
-class NeverCompletes(HonestLine):
+class NeverCompletes(HonestSubscription):
     """Finite streams stop without an end."""
 
     def finish(self) -> None:
@@ -111,7 +111,7 @@ class NeverCompletes(HonestLine):
             super().finish()
 
 
-class ForgetsTheEndBetweenRequests(HonestLine):
+class ForgetsTheEndBetweenRequests(HonestSubscription):
     """Where the last element takes the last demand, on_complete is forgotten."""
 
     def finish(self) -> None:
@@ -121,7 +121,7 @@ class ForgetsTheEndBetweenRequests(HonestLine):
             self.forget()
 
 
-class EmptyNeverCompletes(HonestLine):
+class EmptyNeverCompletes(HonestSubscription):
     """A stream without elements has no end either."""
 
     def finish(self) -> None:
@@ -129,7 +129,7 @@ class EmptyNeverCompletes(HonestLine):
             super().finish()
 
 
-class CompletesLazily(HonestLine):
+class CompletesLazily(HonestSubscription):
     """Declares eager completion, and completes only at one more request."""
 
     def finish(self) -> None:
@@ -137,7 +137,7 @@ class CompletesLazily(HonestLine):
             super().finish()
 
 
-class CompletesTwice(HonestLine):
+class CompletesTwice(HonestSubscription):
     """An empty stream completes twice."""
 
     def end(self, signal: str, *arguments: Any) -> None:
@@ -153,10 +153,10 @@ SABOTEURS = [
         {"nothing_follows_on_complete": "on_next arrived after the end"},
         also=[
             "after_on_complete_the_subscription_counts_as_cancelled",
-            "demand_beyond_its_limit_counts_as_without_bound",
+            "demand_above_the_limit_counts_as_unbounded",
             "fewer_elements_than_requested_end_with_on_complete",
             "on_complete_drops_the_subscriber",
-            "one_that_raises_in_on_complete_harms_nobody",
+            "a_subscriber_that_raises_in_on_complete_does_no_harm",
             "request_returns_normally_in_every_state",
             "signals_do_not_overlap",
         ],
@@ -166,7 +166,7 @@ SABOTEURS = [
         {"nothing_follows_the_failure_of_the_publisher": "on_next arrived after the end"},
         also=[
             "a_source_that_raises_ends_the_stream_with_on_error",
-            "the_error_of_the_source_arrives_as_it_is",
+            "the_error_of_the_source_arrives_unwrapped",
             "the_failure_of_the_source_drops_the_subscriber",
         ],
     ),
@@ -174,9 +174,9 @@ SABOTEURS = [
         GoesOnAfterRefusal,
         {"nothing_follows_the_refusal_of_a_demand": "on_next arrived after the end"},
         also=[
-            "a_source_that_cannot_be_opened_is_told_by_on_error",
+            "a_source_that_cannot_be_opened_signals_on_error",
             "after_on_error_the_subscription_counts_as_cancelled",
-            "one_that_raises_in_on_error_harms_nobody",
+            "a_subscriber_that_raises_in_on_error_does_no_harm",
             "the_refusal_of_a_demand_drops_the_subscriber",
         ],
     ),
@@ -185,7 +185,7 @@ SABOTEURS = [
         {"nothing_follows_the_failure_of_the_source": "on_complete arrived after the end"},
         also=[
             "a_source_that_raises_ends_the_stream_with_on_error",
-            "a_source_that_raises_is_told_to_one_that_requests_one_by_one",
+            "a_source_that_raises_ends_a_stream_requested_one_by_one",
         ],
     ),
     publisher_saboteur(
@@ -204,7 +204,7 @@ SABOTEURS = [
         ],
     ),
     publisher_saboteur(
-        KeepsItsFailureToItself,
+        NeverSignalsItsFailure,
         {
             "a_failed_publisher_signals_on_error": "expected on_error, but nothing arrived",
             "a_failed_publisher_calls_on_subscribe_before_on_error": "expected on_error, but nothing arrived",
@@ -213,7 +213,7 @@ SABOTEURS = [
             "a_source_that_raises_ends_the_stream_with_on_error",
             "cancel_returns_normally_after_a_failure",
             "nothing_follows_the_failure_of_the_publisher",
-            "the_error_of_the_source_arrives_as_it_is",
+            "the_error_of_the_source_arrives_unwrapped",
             "the_failure_of_the_source_drops_the_subscriber",
         ],
     ),
@@ -226,7 +226,7 @@ SABOTEURS = [
             "an_error_arrives_in_the_thread_of_the_run",
             "cancel_returns_normally_after_a_failure",
             "nothing_follows_the_failure_of_the_publisher",
-            "the_error_of_the_source_arrives_as_it_is",
+            "the_error_of_the_source_arrives_unwrapped",
             "the_failure_of_the_source_drops_the_subscriber",
         ],
     ),
@@ -238,17 +238,17 @@ SABOTEURS = [
         },
         also=[
             "a_completed_publisher_signals_on_complete",
-            "a_demand_without_bound_is_supported",
+            "unbounded_demand_is_supported",
             "after_on_complete_the_subscription_counts_as_cancelled",
             "an_eager_publisher_completes_with_its_last_element",
             "an_empty_stream_ends_with_on_complete",
-            "demand_that_passes_its_limit_does_not_stall_the_stream",
+            "demand_above_the_limit_does_not_stall_the_stream",
             "fewer_elements_than_requested_end_with_on_complete",
             "nothing_follows_on_complete",
             "on_complete_drops_the_subscriber",
-            "one_that_raises_in_on_complete_harms_nobody",
-            "one_that_raises_leaves_its_neighbours_alone",
-            "requests_from_within_signals_are_served",
+            "a_subscriber_that_raises_in_on_complete_does_no_harm",
+            "a_subscriber_that_raises_does_not_affect_the_others",
+            "requests_inside_signals_are_served",
         ],
     ),
     publisher_saboteur(

@@ -4,14 +4,14 @@ from typing import Any
 
 import trio
 
-from tck.tests._honest_publishers import HonestLine, HonestPublisher, TaskLine
-from tck.tests._honest_variants import LockstepLine, LockstepPublisher
+from tck.tests._honest_publishers import HonestPublisher, HonestSubscription, TaskSubscription
+from tck.tests._honest_variants import LockstepPublisher, LockstepSubscription
 from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur
 
 # ---------------------------------------------------------------------- sources that raise
 
 
-class CompletesWhereItsSourceFails(HonestLine):
+class CompletesWhereItsSourceFails(HonestSubscription):
     """What the source raises after its first element is taken for its end."""
 
     def end(self, signal: str, *arguments: Any) -> None:
@@ -21,7 +21,7 @@ class CompletesWhereItsSourceFails(HonestLine):
             super().end(signal, *arguments)
 
 
-class LosesAFailureBetweenRequests(HonestLine):
+class LosesAFailureBetweenRequests(HonestSubscription):
     """Where the last element takes the last demand, the failure that follows is lost."""
 
     def finish(self) -> None:
@@ -30,7 +30,7 @@ class LosesAFailureBetweenRequests(HonestLine):
         super().finish()
 
 
-class RaisesWhereItsSourceFails(HonestLine):
+class RaisesWhereItsSourceFails(HonestSubscription):
     """What the source raises after an element comes out of request()."""
 
     def end(self, signal: str, *arguments: Any) -> None:
@@ -40,7 +40,7 @@ class RaisesWhereItsSourceFails(HonestLine):
         super().end(signal, *arguments)
 
 
-class WrapsErrorsInAGroup(HonestLine):
+class WrapsErrorsInAGroup(HonestSubscription):
     """A single error arrives inside an exception group."""
 
     def end(self, signal: str, *arguments: Any) -> None:
@@ -53,8 +53,8 @@ class WrapsErrorsInAGroup(HonestLine):
 # ---------------------------------------------------------------------- subscribers that raise
 
 
-class _Forgives(HonestLine):
-    """A line that goes on where a subscriber raised."""
+class _ServesAfterARaise(HonestSubscription):
+    """A subscription that goes on where a subscriber raised."""
 
     def forgives(self, name: str) -> bool:
         raise ValueError(f"{name}: say where it goes on")
@@ -68,14 +68,14 @@ class _Forgives(HonestLine):
                 self.forget()
 
 
-class ForgivesOnSubscribe(_Forgives):
+class ServesAfterARaiseInOnSubscribe(_ServesAfterARaise):
     """Whoever raises in on_subscribe is served all the same, when it requests later."""
 
     def forgives(self, name: str) -> bool:
         return name == "on_subscribe"
 
 
-class ForgivesOnNext(_Forgives):
+class ServesAfterARaiseInOnNext(_ServesAfterARaise):
     """Whoever raises in on_next is served all the same, when it requests later."""
 
     def forgives(self, name: str) -> bool:
@@ -83,8 +83,8 @@ class ForgivesOnNext(_Forgives):
         return name == "on_next"
 
 
-class _LetsThrough(HonestLine):
-    """A line that lets through what a subscriber raises in one signal."""
+class _LetsRaise(HonestSubscription):
+    """A subscription that lets through what a subscriber raises in one signal."""
 
     through = ""
 
@@ -100,22 +100,22 @@ class _LetsThrough(HonestLine):
             raise
 
 
-class LetsOnCompleteThrough(_LetsThrough):
+class LetsOnCompleteRaise(_LetsRaise):
     """What a subscriber raises in on_complete comes out of request()."""
 
     through = "on_complete"
 
 
-class LetsOnErrorThrough(_LetsThrough):
+class LetsOnErrorRaise(_LetsRaise):
     """What a subscriber raises in on_error comes out of request()."""
 
     through = "on_error"
 
 
-class StopsHandingRound(LockstepPublisher):
+class SkipsSubscribersAfterARaise(LockstepPublisher):
     """Where one subscriber raises, those behind it miss the element."""
 
-    class line(LockstepLine):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(LockstepSubscription):  # noqa: N801  # it stands in the place of the attribute
         publisher: Any
 
         def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
@@ -127,14 +127,14 @@ class StopsHandingRound(LockstepPublisher):
 
     def hand_round(self) -> None:
         self.position += 1
-        for line in tuple(self.lines):
-            line.position = self.position - 1
-            line.step()
+        for subscription in tuple(self.subscriptions):
+            subscription.position = self.position - 1
+            subscription.step()
             if self.interrupted:
                 break
 
 
-class TellsNobody(HonestPublisher):
+class ReportsNothing(HonestPublisher):
     """What a subscriber raised is reported to nobody."""
 
     def report(self, error: BaseException) -> None:
@@ -144,7 +144,7 @@ class TellsNobody(HonestPublisher):
 # ---------------------------------------------------------------------- a nursery that is cancelled
 
 
-class TakesACancellationForTheEnd(TaskLine):
+class TakesACancellationForTheEnd(TaskSubscription):
     """When its task is cancelled, it signals on_complete."""
 
     async def run(self) -> None:
@@ -156,7 +156,7 @@ class TakesACancellationForTheEnd(TaskLine):
             raise
 
 
-class SignalsACancellation(TaskLine):
+class SignalsACancellation(TaskSubscription):
     """When its task is cancelled, it signals trio.Cancelled as an error."""
 
     async def run(self) -> None:
@@ -173,48 +173,48 @@ SABOTEURS = [
         CompletesWhereItsSourceFails,
         {"a_source_that_raises_ends_the_stream_with_on_error": "expected on_error, but got on_complete()"},
         also=[
-            "a_source_that_raises_is_told_to_one_that_requests_one_by_one",
+            "a_source_that_raises_ends_a_stream_requested_one_by_one",
         ],
     ),
     publisher_saboteur(
         LosesAFailureBetweenRequests,
-        {"a_source_that_raises_is_told_to_one_that_requests_one_by_one": "expected on_error, but nothing arrived"},
+        {"a_source_that_raises_ends_a_stream_requested_one_by_one": "expected on_error, but nothing arrived"},
     ),
     publisher_saboteur(
         RaisesWhereItsSourceFails,
         {"a_source_that_raises_ends_the_stream_with_on_error": "request(10) raised ValueError"},
         also=[
-            "a_source_that_raises_is_told_to_one_that_requests_one_by_one",
+            "a_source_that_raises_ends_a_stream_requested_one_by_one",
             "nothing_follows_the_failure_of_the_source",
         ],
     ),
-    publisher_saboteur(WrapsErrorsInAGroup, {"the_error_of_the_source_arrives_as_it_is": "but got on_error(ExceptionGroup"}),
+    publisher_saboteur(WrapsErrorsInAGroup, {"the_error_of_the_source_arrives_unwrapped": "but got on_error(ExceptionGroup"}),
     publisher_saboteur(
-        ForgivesOnSubscribe,
-        {"one_that_raises_in_on_subscribe_is_cut_off": "on_next arrived although the subscription was cancelled long ago"},
+        ServesAfterARaiseInOnSubscribe,
+        {"a_subscriber_that_raises_in_on_subscribe_is_cancelled": "on_next arrived although the subscription was cancelled long ago"},
     ),
     publisher_saboteur(
-        ForgivesOnNext,
-        {"one_that_raises_in_on_next_is_cut_off": "on_next arrived although the subscription was cancelled long ago"},
+        ServesAfterARaiseInOnNext,
+        {"a_subscriber_that_raises_in_on_next_is_cancelled": "on_next arrived although the subscription was cancelled long ago"},
         also=[
             "a_subscriber_that_raises_is_dropped",
         ],
     ),
-    publisher_saboteur(LetsOnCompleteThrough, {"one_that_raises_in_on_complete_harms_nobody": "request(2) raised _Refusal"}),
+    publisher_saboteur(LetsOnCompleteRaise, {"a_subscriber_that_raises_in_on_complete_does_no_harm": "request(2) raised _Refusal"}),
     publisher_saboteur(
-        LetsOnErrorThrough,
-        {"one_that_raises_in_on_error_harms_nobody": "request(0) raised _Refusal"},
+        LetsOnErrorRaise,
+        {"a_subscriber_that_raises_in_on_error_does_no_harm": "request(0) raised _Refusal"},
         also=[
-            "one_that_raises_is_reported",
+            "a_subscriber_that_raises_is_reported",
         ],
     ),
-    publisher_class_saboteur(StopsHandingRound, {"one_that_raises_leaves_its_neighbours_alone": "expected on_next, but got on_complete()"}),
-    publisher_class_saboteur(TellsNobody, {"one_that_raises_is_reported": "and nobody was told"}),
+    publisher_class_saboteur(
+        SkipsSubscribersAfterARaise, {"a_subscriber_that_raises_does_not_affect_the_others": "expected on_next, but got on_complete()"}
+    ),
+    publisher_class_saboteur(ReportsNothing, {"a_subscriber_that_raises_is_reported": "and nobody was told"}),
     publisher_saboteur(
         TakesACancellationForTheEnd,
-        {"a_cancelled_nursery_ends_the_stream_by_one_error_or_in_silence": "on_complete came after 1 of 5 elements"},
+        {"a_cancelled_nursery_signals_at_most_one_error": "on_complete came after 1 of 5 elements"},
     ),
-    publisher_saboteur(
-        SignalsACancellation, {"a_cancelled_nursery_ends_the_stream_by_one_error_or_in_silence": "a cancellation is no error of the source"}
-    ),
+    publisher_saboteur(SignalsACancellation, {"a_cancelled_nursery_signals_at_most_one_error": "a cancellation is no error of the source"}),
 ]

@@ -4,11 +4,11 @@ import itertools
 from typing import Any
 
 from penstock.api import UNBOUNDED, check_demand
-from tck.tests._honest_publishers import HonestLine, TaskLine
+from tck.tests._honest_publishers import HonestSubscription, TaskSubscription
 from tck.tests._saboteur import publisher_saboteur
 
 
-class FailsAtTheTop(HonestLine):
+class FailsAtTheTop(HonestSubscription):
     """A demand of exactly 2^63-1 is answered with on_error."""
 
     def add(self, n: int) -> None:
@@ -17,7 +17,7 @@ class FailsAtTheTop(HonestLine):
             self.end("on_error", OverflowError("this is too much"))
 
 
-class FailsOnOverflow(HonestLine):
+class FailsOnOverflow(HonestSubscription):
     """Demand that adds up to more than 2^63-1 is answered with on_error."""
 
     def add(self, n: int) -> None:
@@ -27,21 +27,21 @@ class FailsOnOverflow(HonestLine):
             self.end("on_error", OverflowError("this is too much"))
 
 
-class StallsOnOverflow(TaskLine):
+class StallsOnOverflow(TaskSubscription):
     """Demand that adds up to more than 2^63-1 is set to zero, as a counter does that was not looked at."""
 
     def add(self, n: int) -> None:
         self.demand = self.demand + n if self.demand + n <= UNBOUNDED else 0
 
 
-class WrapsOnOverflow(HonestLine):
+class WrapsOnOverflow(HonestSubscription):
     """Demand that adds up to more than 2^63-1 becomes negative, as a signed counter of 64 bits does."""
 
     def add(self, n: int) -> None:
         self.demand = (self.demand + n + 2**63) % 2**64 - 2**63
 
 
-class IgnoresWhatIsMoreThanAWord(HonestLine):
+class IgnoresRequestsAbove64Bits(HonestSubscription):
     """A single request above 2^63-1 is ignored, as where it does not fit into a field of the wire."""
 
     def request(self, n: Any, /) -> None:
@@ -49,7 +49,7 @@ class IgnoresWhatIsMoreThanAWord(HonestLine):
             super().request(n)
 
 
-class QueuesRequests(TaskLine):
+class QueuesRequests(TaskSubscription):
     """Keeps each request as an entry in a queue of 256, and ignores those that do not fit."""
 
     entries = 0
@@ -64,7 +64,7 @@ class QueuesRequests(TaskLine):
         self.entries = max(0, self.entries - 1)
 
 
-class CountsToTheTop(HonestLine):
+class CountsDemandInALoop(HonestSubscription):
     """A request of 2^63-2 is counted out one by one before anything else happens, without ever giving the run loop its turn."""
 
     def request(self, n: int, /) -> None:
@@ -77,38 +77,38 @@ class CountsToTheTop(HonestLine):
 SABOTEURS = [
     publisher_saboteur(
         FailsAtTheTop,
-        {"a_demand_without_bound_is_supported": "but got on_error(OverflowError"},
+        {"unbounded_demand_is_supported": "but got on_error(OverflowError"},
         also=[
-            "cancel_stops_a_stream_of_endless_demand",
-            "demand_beyond_its_limit_counts_as_without_bound",
+            "cancel_stops_a_stream_with_unbounded_demand",
+            "demand_above_the_limit_counts_as_unbounded",
         ],
     ),
     publisher_saboteur(
         FailsOnOverflow,
         {
-            "demand_beyond_its_limit_counts_as_without_bound": "20 elements and no on_error should have come, but on_error(OverflowError",
-            "demand_that_passes_its_limit_does_not_stall_the_stream": "but got on_error(OverflowError",
+            "demand_above_the_limit_counts_as_unbounded": "20 elements and no on_error should have come, but on_error(OverflowError",
+            "demand_above_the_limit_does_not_stall_the_stream": "but got on_error(OverflowError",
         },
     ),
     publisher_saboteur(
         StallsOnOverflow,
         {
-            "demand_beyond_its_limit_counts_as_without_bound": "20 elements should have arrived by now, but 0 did",
-            "demand_that_passes_its_limit_does_not_stall_the_stream": "expected on_next, but nothing arrived",
+            "demand_above_the_limit_counts_as_unbounded": "20 elements should have arrived by now, but 0 did",
+            "demand_above_the_limit_does_not_stall_the_stream": "expected on_next, but nothing arrived",
         },
     ),
     publisher_saboteur(
         WrapsOnOverflow,
         {
-            "demand_beyond_its_limit_counts_as_without_bound": "20 elements should have arrived by now, but 0 did",
-            "demand_that_passes_its_limit_does_not_stall_the_stream": "expected on_next, but nothing arrived",
+            "demand_above_the_limit_counts_as_unbounded": "20 elements should have arrived by now, but 0 did",
+            "demand_above_the_limit_does_not_stall_the_stream": "expected on_next, but nothing arrived",
         },
     ),
     publisher_saboteur(
-        IgnoresWhatIsMoreThanAWord, {"demand_beyond_its_limit_counts_as_without_bound": "20 elements should have arrived by now, but 0 did"}
+        IgnoresRequestsAbove64Bits, {"demand_above_the_limit_counts_as_unbounded": "20 elements should have arrived by now, but 0 did"}
     ),
     publisher_saboteur(QueuesRequests, {"any_number_of_requests_is_supported": "1000 elements should have arrived by now, but 256 did"}),
     publisher_saboteur(
-        CountsToTheTop, {"demand_that_passes_its_limit_does_not_stall_the_stream": "something is endless"}, watchdog_seconds=1.5
+        CountsDemandInALoop, {"demand_above_the_limit_does_not_stall_the_stream": "something is endless"}, watchdog_seconds=1.5
     ),
 ]

@@ -3,13 +3,13 @@
 from typing import Any
 
 from penstock.api import UNBOUNDED, IllegalDemand
-from tck.tests._honest_publishers import HonestLine
+from tck.tests._honest_publishers import HonestSubscription
 from tck.tests._saboteur import publisher_saboteur
 
 # ---------------------------------------------------------------------- what it refuses
 
 
-class IgnoresZero(HonestLine):
+class IgnoresZero(HonestSubscription):
     """request(0) is ignored."""
 
     def request(self, n: int, /) -> None:
@@ -17,7 +17,7 @@ class IgnoresZero(HonestLine):
             super().request(n)
 
 
-class RaisesBelowZero(HonestLine):
+class RaisesBelowZero(HonestSubscription):
     """A negative request raises to the caller."""
 
     def request(self, n: Any, /) -> None:
@@ -26,7 +26,7 @@ class RaisesBelowZero(HonestLine):
         super().request(n)
 
 
-class RefusesWithTheWrongType(HonestLine):
+class RefusesWithTheWrongType(HonestSubscription):
     """A negative request is answered with a RuntimeError."""
 
     def request(self, n: Any, /) -> None:
@@ -36,7 +36,7 @@ class RefusesWithTheWrongType(HonestLine):
         super().request(n)
 
 
-class ExplainsNothing(HonestLine):
+class ExplainsNothing(HonestSubscription):
     """The error that refuses a demand has no text."""
 
     def refuse(self, error: IllegalDemand) -> None:
@@ -44,7 +44,7 @@ class ExplainsNothing(HonestLine):
         self.end("on_error", ValueError())
 
 
-class IgnoresHugeNegatives(HonestLine):
+class IgnoresHugeNegatives(HonestSubscription):
     """Only a request below -2^31 is ignored."""
 
     def request(self, n: Any, /) -> None:
@@ -52,7 +52,7 @@ class IgnoresHugeNegatives(HonestLine):
             super().request(n)
 
 
-class RefusesNothingInsideSignals(HonestLine):
+class RefusesNothingInsideSignals(HonestSubscription):
     """An illegal demand inside a signal is ignored."""
 
     def refuse(self, error: IllegalDemand) -> None:
@@ -60,14 +60,14 @@ class RefusesNothingInsideSignals(HonestLine):
             super().refuse(error)
 
 
-class TakesTrueForOne(HonestLine):
+class TakesTrueForOne(HonestSubscription):
     """request(True) counts as request(1)."""
 
     def request(self, n: int, /) -> None:
         super().request(1 if n is True else n)
 
 
-class RaisesOnTexts(HonestLine):
+class RaisesOnTexts(HonestSubscription):
     """request("1") raises to the caller."""
 
     def request(self, n: Any, /) -> None:
@@ -77,7 +77,7 @@ class RaisesOnTexts(HonestLine):
 # ---------------------------------------------------------------------- where it may be called
 
 
-class IgnoresRequestsInOnSubscribe(HonestLine):
+class IgnoresRequestsInOnSubscribe(HonestSubscription):
     """A request inside on_subscribe is lost."""
 
     greeted = False
@@ -91,7 +91,7 @@ class IgnoresRequestsInOnSubscribe(HonestLine):
             super().add(n)
 
 
-class IgnoresRequestsInOnNext(HonestLine):
+class IgnoresRequestsInOnNext(HonestSubscription):
     """A request inside on_next is lost."""
 
     def add(self, n: int) -> None:
@@ -99,7 +99,7 @@ class IgnoresRequestsInOnNext(HonestLine):
             super().add(n)
 
 
-class FailsOnRequestsInOnSubscribe(HonestLine):
+class FailsOnRequestsInOnSubscribe(HonestSubscription):
     """A request inside on_subscribe is answered with on_error."""
 
     def add(self, n: int) -> None:
@@ -111,7 +111,7 @@ class FailsOnRequestsInOnSubscribe(HonestLine):
 # ---------------------------------------------------------------------- how deep, how long, and that it returns
 
 
-class SignalsInsideSignals(HonestLine):
+class SignalsInsideSignals(HonestSubscription):
     """request() calls on_next directly, also from inside on_next."""
 
     def request(self, n: int, /) -> None:
@@ -120,7 +120,7 @@ class SignalsInsideSignals(HonestLine):
         super().request(n)
 
 
-class CallsItselfForTheNext(HonestLine):
+class CallsItselfForTheNext(HonestSubscription):
     """Each element is signalled by a function that calls itself for the next one."""
 
     def pump(self) -> None:
@@ -135,11 +135,11 @@ class CallsItselfForTheNext(HonestLine):
             self.finish()
 
 
-class SignalsAllAtOnce(HonestLine):
+class SignalsAllAtOnce(HonestSubscription):
     """Declares that a request signals ten elements at most before it returns, and signals all."""
 
 
-class RaisesOnMoreThanAWord(HonestLine):
+class RaisesOnRequestsAbove64Bits(HonestSubscription):
     """A request above 2^63-1 raises, as `struct.pack` does."""
 
     def request(self, n: Any, /) -> None:
@@ -148,7 +148,7 @@ class RaisesOnMoreThanAWord(HonestLine):
         super().request(n)
 
 
-class RaisesAfterACancel(HonestLine):
+class RaisesAfterACancel(HonestSubscription):
     """A request on a cancelled subscription raises."""
 
     cancelled = False
@@ -168,11 +168,11 @@ SABOTEURS = [
         IgnoresZero,
         {"request_zero_is_answered_with_on_error": "expected on_error, but nothing arrived"},
         also=[
-            "a_demand_is_refused_inside_signals_too",
+            "an_illegal_demand_inside_a_signal_is_refused",
             "after_on_error_the_subscription_counts_as_cancelled",
             "nothing_follows_the_refusal_of_a_demand",
-            "one_that_raises_in_on_error_harms_nobody",
-            "one_that_raises_is_reported",
+            "a_subscriber_that_raises_in_on_error_does_no_harm",
+            "a_subscriber_that_raises_is_reported",
             "the_refusal_of_a_demand_drops_the_subscriber",
         ],
     ),
@@ -198,34 +198,36 @@ SABOTEURS = [
     ),
     publisher_saboteur(ExplainsNothing, {"the_refusal_of_a_demand_explains_itself": "does not say what was wrong"}),
     publisher_saboteur(IgnoresHugeNegatives, {"request_below_zero_is_answered_with_on_error": "nothing arrived"}),
-    publisher_saboteur(RefusesNothingInsideSignals, {"a_demand_is_refused_inside_signals_too": "expected on_error, but nothing arrived"}),
-    publisher_saboteur(TakesTrueForOne, {"a_demand_that_is_no_integer_is_refused": "element 1 arrived, but only 0 were requested"}),
-    publisher_saboteur(RaisesOnTexts, {"a_demand_that_is_no_integer_is_refused": "request('1') raised TypeError"}),
+    publisher_saboteur(
+        RefusesNothingInsideSignals, {"an_illegal_demand_inside_a_signal_is_refused": "expected on_error, but nothing arrived"}
+    ),
+    publisher_saboteur(TakesTrueForOne, {"a_demand_that_is_not_an_integer_is_refused": "element 1 arrived, but only 0 were requested"}),
+    publisher_saboteur(RaisesOnTexts, {"a_demand_that_is_not_an_integer_is_refused": "request('1') raised TypeError"}),
     publisher_saboteur(
         IgnoresRequestsInOnSubscribe,
-        {"requests_from_within_signals_are_served": "expected on_next, but nothing arrived"},
+        {"requests_inside_signals_are_served": "expected on_next, but nothing arrived"},
         also=[
             "any_number_of_requests_is_supported",
-            "demand_beyond_its_limit_counts_as_without_bound",
+            "demand_above_the_limit_counts_as_unbounded",
             "requests_add_up",
             "the_stack_does_not_grow_with_the_stream",
         ],
     ),
     publisher_saboteur(
         IgnoresRequestsInOnNext,
-        {"requests_from_within_signals_are_served": "expected on_next, but nothing arrived"},
+        {"requests_inside_signals_are_served": "expected on_next, but nothing arrived"},
         also=[
-            "demand_that_passes_its_limit_does_not_stall_the_stream",
+            "demand_above_the_limit_does_not_stall_the_stream",
             "on_next_is_nested_no_deeper_than_declared",
             "the_stack_does_not_grow_with_the_stream",
         ],
     ),
     publisher_saboteur(
         FailsOnRequestsInOnSubscribe,
-        {"requests_from_within_signals_are_served": "but got on_error(RuntimeError"},
+        {"requests_inside_signals_are_served": "but got on_error(RuntimeError"},
         also=[
             "any_number_of_requests_is_supported",
-            "demand_beyond_its_limit_counts_as_without_bound",
+            "demand_above_the_limit_counts_as_unbounded",
             "requests_add_up",
             "the_stack_does_not_grow_with_the_stream",
         ],
@@ -234,9 +236,9 @@ SABOTEURS = [
         SignalsInsideSignals,
         {"on_next_is_nested_no_deeper_than_declared": "on_next is 2 calls deep inside itself; 1 is the declared bound"},
         also=[
-            "demand_that_passes_its_limit_does_not_stall_the_stream",
+            "demand_above_the_limit_does_not_stall_the_stream",
             "request_returns_normally_in_every_state",
-            "requests_from_within_signals_are_served",
+            "requests_inside_signals_are_served",
             "signals_do_not_overlap",
             "the_stack_does_not_grow_with_the_stream",
         ],
@@ -254,10 +256,10 @@ SABOTEURS = [
         synchronous_bound=10,
     ),
     publisher_saboteur(
-        RaisesOnMoreThanAWord,
+        RaisesOnRequestsAbove64Bits,
         {"request_returns_normally_in_every_state": "raised OverflowError"},
         also=[
-            "demand_beyond_its_limit_counts_as_without_bound",
+            "demand_above_the_limit_counts_as_unbounded",
         ],
     ),
     publisher_saboteur(

@@ -3,8 +3,8 @@
 import threading
 from typing import Any
 
-from tck.tests._honest_publishers import HonestLine
-from tck.tests._honest_variants import RegisteredLine, RegisteringPublisher
+from tck.tests._honest_publishers import HonestSubscription
+from tck.tests._honest_variants import RegisteredSubscription, RegisteringPublisher
 from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur
 
 
@@ -28,15 +28,15 @@ def in_a_worker(function: Any, *arguments: Any) -> None:
 class InterruptsSignals(RegisteringPublisher):
     """A request of one subscriber is used to signal to everybody what is due, also to one that is in a signal."""
 
-    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
         def request(self, n: int, /) -> None:
             super().request(n)
-            for line in tuple(self.publisher.lines):
-                if line is not self and line.position and line.due():
-                    line.step()
+            for subscription in tuple(self.publisher.subscriptions):
+                if subscription is not self and subscription.position and subscription.due():
+                    subscription.step()
 
 
-class SignalsFromAWorker(HonestLine):
+class SignalsFromAWorker(HonestSubscription):
     """The hundredth element is signalled by a worker thread."""
 
     def step(self) -> None:
@@ -46,7 +46,7 @@ class SignalsFromAWorker(HonestLine):
             super().step()
 
 
-class ServesFromAWorkerAtOnce(HonestLine):
+class ServesFromAWorkerAtOnce(HonestSubscription):
     """A request inside the first on_next is served at once, by a worker thread, while on_next has not returned."""
 
     def request(self, n: int, /) -> None:
@@ -55,7 +55,7 @@ class ServesFromAWorkerAtOnce(HonestLine):
             in_a_worker(self.step)
 
 
-class FailsFromAWorker(HonestLine):
+class FailsFromAWorker(HonestSubscription):
     """A failed publisher signals on_error from a worker thread."""
 
     def end(self, signal: str, *arguments: Any) -> None:
@@ -79,10 +79,10 @@ SABOTEURS = [
         ServesFromAWorkerAtOnce,
         {"signals_do_not_overlap": "on_next arrived before on_next had returned"},
         also=[
-            "demand_that_passes_its_limit_does_not_stall_the_stream",
+            "demand_above_the_limit_does_not_stall_the_stream",
             "on_next_is_nested_no_deeper_than_declared",
             "request_returns_normally_in_every_state",
-            "requests_from_within_signals_are_served",
+            "requests_inside_signals_are_served",
             "the_stack_does_not_grow_with_the_stream",
         ],
     ),
@@ -95,7 +95,7 @@ SABOTEURS = [
             "a_source_that_raises_ends_the_stream_with_on_error",
             "cancel_returns_normally_after_a_failure",
             "nothing_follows_the_failure_of_the_publisher",
-            "the_error_of_the_source_arrives_as_it_is",
+            "the_error_of_the_source_arrives_unwrapped",
             "the_failure_of_the_source_drops_the_subscriber",
         ],
     ),

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tck.tests._honest_publishers import HonestLine, HonestPublisher, HonestRefuser
-from tck.tests._honest_variants import RegisteredLine, RegisteringPublisher
+from tck.tests._honest_publishers import HonestPublisher, HonestSubscription, RefusingPublisher
+from tck.tests._honest_variants import RegisteredSubscription, RegisteringPublisher
 from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur, refuser_saboteur
 
 # ---------------------------------------------------------------------- one subscriber
@@ -26,7 +26,7 @@ class RefusesNoneWithTheWrongType(HonestPublisher):
         super().subscribe(subscriber)
 
 
-class BeginsWithAnElement(HonestLine):
+class BeginsWithAnElement(HonestSubscription):
     """A stream of 57 elements begins with its first element, and on_subscribe comes after it."""
 
     def begin(self) -> None:
@@ -36,7 +36,7 @@ class BeginsWithAnElement(HonestLine):
         super().begin()
 
 
-class CompletesWithoutASubscription(HonestLine):
+class CompletesWithoutASubscription(HonestSubscription):
     """An empty stream completes without on_subscribe."""
 
     def begin(self) -> None:
@@ -46,7 +46,7 @@ class CompletesWithoutASubscription(HonestLine):
             self.end("on_complete")
 
 
-class FailsWithoutASubscription(HonestLine):
+class FailsWithoutASubscription(HonestSubscription):
     """A failed publisher signals on_error without on_subscribe."""
 
     def begin(self) -> None:
@@ -56,7 +56,7 @@ class FailsWithoutASubscription(HonestLine):
             self.end("on_error", self.publisher.error)
 
 
-class RaisesItsFailure(HonestLine):
+class RaisesItsFailure(HonestSubscription):
     """A failed publisher raises out of subscribe()."""
 
     def begin(self) -> None:
@@ -65,7 +65,7 @@ class RaisesItsFailure(HonestLine):
         super().begin()
 
 
-class SubscribesTwice(HonestLine):
+class SubscribesTwice(HonestSubscription):
     """An empty stream calls on_subscribe a second time before it completes."""
 
     def open(self) -> None:
@@ -74,30 +74,30 @@ class SubscribesTwice(HonestLine):
         super().open()
 
 
-class RefusesInSilence(HonestRefuser):
+class RefusesInSilence(RefusingPublisher):
     """Whom it refuses gets on_subscribe and hears nothing more."""
 
     def refuse(self, subscriber: Any) -> None:
-        line = self.line(self, subscriber)
-        line.signal("on_subscribe", line)
-        line.forget()
+        subscription = self.subscription_class(self, subscriber)
+        subscription.signal("on_subscribe", subscription)
+        subscription.forget()
 
 
-class RefusesByRaising(HonestRefuser):
+class RefusesByRaising(RefusingPublisher):
     """Whom it refuses finds out by an exception of subscribe()."""
 
     def refuse(self, subscriber: Any) -> None:
         raise RuntimeError("this publisher takes no subscriber")
 
 
-class RefusesAtOnce(HonestRefuser):
+class RefusesAtOnce(RefusingPublisher):
     """Whom it refuses gets on_error without on_subscribe."""
 
     def refuse(self, subscriber: Any) -> None:
-        self.line(self, subscriber).end("on_error", RuntimeError("this publisher takes no subscriber"))
+        self.subscription_class(self, subscriber).end("on_error", RuntimeError("this publisher takes no subscriber"))
 
 
-class RaisesWhatItsSourceRaises(HonestLine):
+class RaisesWhatItsSourceRaises(HonestSubscription):
     """What the source raises when it is opened comes out of subscribe()."""
 
     def open(self) -> None:
@@ -117,20 +117,20 @@ class _Ordered(RegisteringPublisher):
         super().serve(subscriber)
 
 
-class ServesTheFirstAlone(_Ordered):
+class ServesTheFirstOnly(_Ordered):
     """Whoever comes second gets on_subscribe, and nothing more."""
 
     def serve(self, subscriber: Any) -> None:
         super().serve(subscriber)
         if self.served > 1:
-            self.lines[-1].forget() if self.lines else None
+            self.subscriptions[-1].forget() if self.subscriptions else None
 
 
 class RefusesTheSecond(_Ordered):
     """Declares to be multicast, and refuses whoever comes second."""
 
     def serve(self, subscriber: Any) -> None:
-        if self.lines:
+        if self.subscriptions:
             self.refuse(subscriber)
         else:
             super().serve(subscriber)
@@ -141,10 +141,10 @@ class DifferentForEach(_Ordered):
 
     def serve(self, subscriber: Any) -> None:
         super().serve(subscriber)
-        if self.lines:
-            self.lines[-1].salt = self.served
+        if self.subscriptions:
+            self.subscriptions[-1].salt = self.served
 
-    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
         salt = 0
 
         def step(self) -> None:
@@ -153,10 +153,10 @@ class DifferentForEach(_Ordered):
             self.signal("on_next", (self.salt, self.position))
 
 
-class CompletesForTheFirstAlone(_Ordered):
+class CompletesForTheFirstOnly(_Ordered):
     """Declares to be multicast, and tells nobody but the first subscriber of the end."""
 
-    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
         publisher: Any
         number = 0
 
@@ -169,42 +169,42 @@ class CompletesForTheFirstAlone(_Ordered):
                 super().finish()
 
 
-class GreetsAgain(_Ordered):
+class CallsOnSubscribeAgain(_Ordered):
     """When a second subscriber comes, the first one gets on_subscribe again."""
 
     def serve(self, subscriber: Any) -> None:
         super().serve(subscriber)
-        if len(self.lines) == 2:
-            self.lines[0].signal("on_subscribe", self.lines[0])
+        if len(self.subscriptions) == 2:
+            self.subscriptions[0].signal("on_subscribe", self.subscriptions[0])
 
 
-class PushesWhenSomebodyComes(_Ordered):
+class PushesWithoutDemand(_Ordered):
     """When a second subscriber comes, each gets an element that nobody has requested."""
 
     def serve(self, subscriber: Any) -> None:
         super().serve(subscriber)
-        if len(self.lines) == 2 and not any(line.demand or line.position for line in self.lines):
-            for line in tuple(self.lines):
-                line.signal("on_next", "welcome")
+        if len(self.subscriptions) == 2 and not any(subscription.demand or subscription.position for subscription in self.subscriptions):
+            for subscription in tuple(self.subscriptions):
+                subscription.signal("on_next", "welcome")
 
 
-class OneLineForEachObject(RegisteringPublisher):
-    """Keeps one line for each subscriber, so that the same object's second subscription ends its first one."""
+class OneSubscriptionForEachObject(RegisteringPublisher):
+    """Keeps one subscription for each subscriber, so that the same object's second subscription ends its first one."""
 
     def serve(self, subscriber: Any) -> None:
-        for line in tuple(self.lines):
-            if line.subscriber is subscriber:
-                line.forget()
+        for subscription in tuple(self.subscriptions):
+            if subscription.subscriber is subscriber:
+                subscription.forget()
         super().serve(subscriber)
 
 
-class CancelsEverybody(RegisteringPublisher):
+class CancelsAllSubscribers(RegisteringPublisher):
     """A cancel ends the subscriptions of all."""
 
-    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
         def cancel(self) -> None:
-            for line in tuple(self.publisher.lines):
-                line.forget()
+            for subscription in tuple(self.publisher.subscriptions):
+                subscription.forget()
 
 
 class CountsItsCancels(RegisteringPublisher):
@@ -212,7 +212,7 @@ class CountsItsCancels(RegisteringPublisher):
 
     present = 0
 
-    class line(RegisteredLine):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
         publisher: Any
 
         def begin(self) -> None:
@@ -222,8 +222,8 @@ class CountsItsCancels(RegisteringPublisher):
         def cancel(self) -> None:
             self.publisher.present -= 1
             if self.publisher.present <= 0:
-                for line in tuple(self.publisher.lines):
-                    line.forget()
+                for subscription in tuple(self.publisher.subscriptions):
+                    subscription.forget()
             super().cancel()
 
 
@@ -257,7 +257,7 @@ SABOTEURS = [
             "an_error_arrives_in_the_thread_of_the_run",
             "cancel_returns_normally_after_a_failure",
             "nothing_follows_the_failure_of_the_publisher",
-            "the_error_of_the_source_arrives_as_it_is",
+            "the_error_of_the_source_arrives_unwrapped",
             "the_failure_of_the_source_drops_the_subscriber",
         ],
     ),
@@ -272,7 +272,7 @@ SABOTEURS = [
             "an_error_arrives_in_the_thread_of_the_run",
             "cancel_returns_normally_after_a_failure",
             "nothing_follows_the_failure_of_the_publisher",
-            "the_error_of_the_source_arrives_as_it_is",
+            "the_error_of_the_source_arrives_unwrapped",
             "the_failure_of_the_source_drops_the_subscriber",
         ],
     ),
@@ -289,29 +289,29 @@ SABOTEURS = [
     refuser_saboteur(RefusesInSilence, {"a_refusal_is_on_error_after_on_subscribe": "expected on_error, but nothing arrived"}),
     refuser_saboteur(RefusesByRaising, {"a_refusal_is_on_error_after_on_subscribe": "subscribe() raised RuntimeError"}),
     refuser_saboteur(RefusesAtOnce, {"a_refusal_is_on_error_after_on_subscribe": "on_error arrived before on_subscribe"}),
-    publisher_saboteur(RaisesWhatItsSourceRaises, {"a_source_that_cannot_be_opened_is_told_by_on_error": "subscribe() raised ValueError"}),
+    publisher_saboteur(RaisesWhatItsSourceRaises, {"a_source_that_cannot_be_opened_signals_on_error": "subscribe() raised ValueError"}),
     publisher_class_saboteur(
-        ServesTheFirstAlone,
+        ServesTheFirstOnly,
         {
-            "every_subscriber_is_served_or_told": "got neither an element nor an end",
+            "every_subscriber_is_served_or_refused": "got neither an element nor an end",
             "subscribers_share_elements_that_they_request_at_once": "3 elements should have arrived by now, but 0 did",
         },
         also=[
-            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
+            "a_cancel_does_not_affect_other_subscribers",
             "further_cancels_do_nothing",
-            "one_that_raises_leaves_its_neighbours_alone",
+            "a_subscriber_that_raises_does_not_affect_the_others",
             "subscribers_share_elements_that_they_take_one_by_one",
             "subscribers_share_the_end",
-            "the_same_subscriber_twice_does_not_harm_its_first_stream",
+            "subscribing_twice_does_not_harm_the_first_stream",
         ],
     ),
     publisher_class_saboteur(
         RefusesTheSecond,
         {"subscribers_share_elements_that_they_request_at_once": "3 elements and no on_error should have come, but on_error(RuntimeError"},
         also=[
-            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
+            "a_cancel_does_not_affect_other_subscribers",
             "further_cancels_do_nothing",
-            "one_that_raises_leaves_its_neighbours_alone",
+            "a_subscriber_that_raises_does_not_affect_the_others",
             "subscribers_share_elements_that_they_take_one_by_one",
             "subscribers_share_the_end",
         ],
@@ -323,25 +323,25 @@ SABOTEURS = [
             "subscribers_share_elements_that_they_request_at_once": "saw different elements",
         },
         also=[
-            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
+            "a_cancel_does_not_affect_other_subscribers",
             "subscribers_share_the_end",
         ],
     ),
     publisher_class_saboteur(
-        CompletesForTheFirstAlone,
+        CompletesForTheFirstOnly,
         {"subscribers_share_the_end": "expected on_complete, but nothing arrived"},
         also=[
-            "one_that_raises_leaves_its_neighbours_alone",
+            "a_subscriber_that_raises_does_not_affect_the_others",
         ],
     ),
     publisher_class_saboteur(
-        GreetsAgain,
-        {"subscribers_may_wait_side_by_side": "on_subscribe arrived a second time"},
+        CallsOnSubscribeAgain,
+        {"several_subscribers_without_demand_get_no_elements": "on_subscribe arrived a second time"},
         also=[
-            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
-            "every_subscriber_is_served_or_told",
+            "a_cancel_does_not_affect_other_subscribers",
+            "every_subscriber_is_served_or_refused",
             "further_cancels_do_nothing",
-            "one_that_raises_leaves_its_neighbours_alone",
+            "a_subscriber_that_raises_does_not_affect_the_others",
             "signals_do_not_overlap",
             "subscribers_share_elements_that_they_request_at_once",
             "subscribers_share_elements_that_they_take_one_by_one",
@@ -349,13 +349,13 @@ SABOTEURS = [
         ],
     ),
     publisher_class_saboteur(
-        PushesWhenSomebodyComes,
-        {"subscribers_may_wait_side_by_side": "element 1 arrived, but only 0 were requested"},
+        PushesWithoutDemand,
+        {"several_subscribers_without_demand_get_no_elements": "element 1 arrived, but only 0 were requested"},
         also=[
-            "a_subscriber_that_cancels_leaves_its_neighbours_alone",
-            "every_subscriber_is_served_or_told",
+            "a_cancel_does_not_affect_other_subscribers",
+            "every_subscriber_is_served_or_refused",
             "further_cancels_do_nothing",
-            "one_that_raises_leaves_its_neighbours_alone",
+            "a_subscriber_that_raises_does_not_affect_the_others",
             "signals_do_not_overlap",
             "subscribers_share_elements_that_they_request_at_once",
             "subscribers_share_elements_that_they_take_one_by_one",
@@ -363,14 +363,14 @@ SABOTEURS = [
         ],
     ),
     publisher_class_saboteur(
-        OneLineForEachObject, {"the_same_subscriber_twice_does_not_harm_its_first_stream": "expected on_next, but nothing arrived"}
+        OneSubscriptionForEachObject, {"subscribing_twice_does_not_harm_the_first_stream": "expected on_next, but nothing arrived"}
     ),
     publisher_class_saboteur(
-        CancelsEverybody,
-        {"a_subscriber_that_cancels_leaves_its_neighbours_alone": "3 elements should have arrived by now, but 0 did"},
+        CancelsAllSubscribers,
+        {"a_cancel_does_not_affect_other_subscribers": "3 elements should have arrived by now, but 0 did"},
         also=[
             "further_cancels_do_nothing",
-            "the_same_subscriber_twice_does_not_harm_its_first_stream",
+            "subscribing_twice_does_not_harm_the_first_stream",
         ],
     ),
     publisher_class_saboteur(CountsItsCancels, {"further_cancels_do_nothing": "2 elements should have arrived by now, but 1 did"}),

@@ -6,7 +6,7 @@ from tck.tests._honest_subscribers import HonestSubscriber, ManualHonestSubscrib
 from tck.tests._saboteur import subscriber_saboteur
 
 
-class NeverAsks(ManualHonestSubscriber):
+class NeverRequestsAnything(ManualHonestSubscriber):
     """It keeps its subscription and requests nothing, whoever tells it to."""
 
     def request(self, n: int) -> None:
@@ -31,7 +31,7 @@ class RaisesOnEachElement(HonestSubscriber):
         raise RuntimeError("I cannot take this")
 
 
-class KeepsOneToItself(HonestSubscriber):
+class HidesOneElementFromItsHandler(HonestSubscriber):
     """Elements are taken, but no handler sees the second one."""
 
     count = 0
@@ -45,7 +45,7 @@ class KeepsOneToItself(HonestSubscriber):
             super().on_next(element)
 
 
-class DropsWhatComesTooSoon(ManualHonestSubscriber):
+class DropsElementsInsideRequest(ManualHonestSubscriber):
     """It counts what is due after request() has returned, and drops elements that came before."""
 
     due = 0
@@ -76,7 +76,7 @@ class OverwritesItsDemand(ManualHonestSubscriber):
         self.due -= 1
 
 
-class AsksForOne(ManualHonestSubscriber):
+class RequestsOneOnly(ManualHonestSubscriber):
     """Whatever number it is told, it requests one."""
 
     def request(self, n: int) -> None:
@@ -94,55 +94,57 @@ class RaisesAfterItsCancel(HonestSubscriber):
 
 
 _ASKING = [
-    "a_handler_that_raises_cancels",
+    "a_handler_that_raises_cancels_the_subscription",
     "after_on_complete_the_subscription_is_not_used",
     "after_on_error_the_subscription_is_not_used",
-    "an_end_that_was_on_its_way_is_taken",
-    "completion_after_a_request_is_taken",
-    "demand_elements_and_a_cancel_take_their_way",
-    "elements_that_come_inside_request_are_taken",
-    "elements_that_were_on_their_way_are_taken",
-    "failure_after_a_request_is_taken",
-    "on_complete_itself_calls_nothing",
-    "on_error_itself_calls_nothing",
-    "what_is_asked_for_adds_up",
+    "an_end_after_a_cancel_is_accepted",
+    "completion_after_a_request_is_handled",
+    "requested_elements_reach_the_handlers_until_a_cancel",
+    "elements_signalled_inside_request_are_handled",
+    "late_elements_after_a_cancel_are_accepted",
+    "failure_after_a_request_is_handled",
+    "on_complete_makes_no_call",
+    "on_error_makes_no_call",
+    "requested_numbers_add_up",
 ]
 _TAKING = [
-    "a_handler_that_raises_cancels",
+    "a_handler_that_raises_cancels_the_subscription",
     "after_on_complete_the_subscription_is_not_used",
     "after_on_error_the_subscription_is_not_used",
-    "calls_come_from_the_runs_thread",
-    "demand_elements_and_a_cancel_take_their_way",
-    "elements_that_come_inside_request_are_taken",
-    "elements_that_were_on_their_way_are_taken",
-    "handlers_see_what_was_signalled_in_order",
+    "calls_come_from_the_thread_of_the_run",
+    "requested_elements_reach_the_handlers_until_a_cancel",
+    "elements_signalled_inside_request_are_handled",
+    "late_elements_after_a_cancel_are_accepted",
+    "handlers_see_all_signals_in_order",
 ]
 
 SABOTEURS = [
-    subscriber_saboteur(NeverAsks, {"elements_are_requested_and_taken": "expected request, but the subscriber did not call"}, _ASKING),
+    subscriber_saboteur(
+        NeverRequestsAnything, {"elements_are_requested_and_accepted": "expected request, but the subscriber did not call"}, _ASKING
+    ),
     subscriber_saboteur(
         LosesItsSubscription,
         {
-            "elements_are_requested_and_taken": "expected request, but the subscriber did not call",
-            "what_is_not_needed_any_more_is_cancelled": "expected cancel, but the subscriber did not call",
+            "elements_are_requested_and_accepted": "expected request, but the subscriber did not call",
+            "a_shutdown_cancels_the_subscription": "expected cancel, but the subscriber did not call",
         },
         _ASKING,
     ),
-    subscriber_saboteur(RaisesOnEachElement, {"elements_are_requested_and_taken": "on_next raised RuntimeError"}, _TAKING),
+    subscriber_saboteur(RaisesOnEachElement, {"elements_are_requested_and_accepted": "on_next raised RuntimeError"}, _TAKING),
     subscriber_saboteur(
-        KeepsOneToItself,
+        HidesOneElementFromItsHandler,
         {
-            "demand_elements_and_a_cancel_take_their_way": "but the handlers saw [0]",
-            "elements_that_come_inside_request_are_taken": "but handlers saw [0, 2, 3, 4]",
-            "handlers_see_what_was_signalled_in_order": "but the handlers saw [0, 2, 3,",
+            "requested_elements_reach_the_handlers_until_a_cancel": "but the handlers saw [0]",
+            "elements_signalled_inside_request_are_handled": "but handlers saw [0, 2, 3, 4]",
+            "handlers_see_all_signals_in_order": "but the handlers saw [0, 2, 3,",
         },
     ),
-    subscriber_saboteur(DropsWhatComesTooSoon, {"elements_that_come_inside_request_are_taken": "but handlers saw [1, 2, 3, 4]"}),
-    subscriber_saboteur(OverwritesItsDemand, {"what_is_asked_for_adds_up": "told to request 2 and 3, but requested 3 in all"}),
-    subscriber_saboteur(AsksForOne, {"what_is_asked_for_adds_up": "told to request 2 and 3, but requested 2 in all"}),
+    subscriber_saboteur(DropsElementsInsideRequest, {"elements_signalled_inside_request_are_handled": "but handlers saw [1, 2, 3, 4]"}),
+    subscriber_saboteur(OverwritesItsDemand, {"requested_numbers_add_up": "told to request 2 and 3, but requested 3 in all"}),
+    subscriber_saboteur(RequestsOneOnly, {"requested_numbers_add_up": "told to request 2 and 3, but requested 2 in all"}),
     subscriber_saboteur(
         RaisesAfterItsCancel,
-        {"elements_that_were_on_their_way_are_taken": "on_next raised RuntimeError('I have cancelled')"},
-        also=["a_handler_that_raises_cancels"],
+        {"late_elements_after_a_cancel_are_accepted": "on_next raised RuntimeError('I have cancelled')"},
+        also=["a_handler_that_raises_cancels_the_subscription"],
     ),
 ]

@@ -69,16 +69,16 @@ class CancelsLaterAfterFailure(_CancelsLater):
 class RenewsDemandAfterTheEnd(DispatchingSubscriber):
     """The end is noticed only when it is handled: elements before it renew the demand of what is over."""
 
-    def ended(self) -> None:
+    def forget_subscription(self) -> None:
         self.over = True
 
     def on_complete(self) -> None:
         super().on_complete()
-        self.post(super().ended)
+        self.post(super().forget_subscription)
 
     def on_error(self, error: Any, /) -> None:
         super().on_error(error)
-        self.post(super().ended)
+        self.post(super().forget_subscription)
 
 
 class _StaysSubscribed(HonestSubscriber):
@@ -187,7 +187,7 @@ class WrapsTheFailure(HonestSubscriber):
         super().on_error(ValueError(str(error)) if type(error) is ValueError else error)
 
 
-class HearsOfCompletionTwice(HonestSubscriber):
+class HandlesCompletionTwice(HonestSubscriber):
     """The handler hears of the completion twice."""
 
     def on_complete(self) -> None:
@@ -220,76 +220,76 @@ _UNSEEN = "the handlers saw nothing; they must see"
 _COMPLETING = [
     "a_second_subscription_is_cancelled",
     "after_on_complete_the_subscription_is_not_used",
-    "calls_come_from_the_runs_thread",
-    "completion_after_a_request_is_taken",
-    "completion_before_a_request_is_taken",
-    "elements_are_requested_and_taken",
-    "handlers_see_what_was_signalled_in_order",
-    "on_complete_itself_calls_nothing",
+    "calls_come_from_the_thread_of_the_run",
+    "completion_after_a_request_is_handled",
+    "completion_before_a_request_is_handled",
+    "elements_are_requested_and_accepted",
+    "handlers_see_all_signals_in_order",
+    "on_complete_makes_no_call",
     "on_error_refuses_none",
-    "on_error_refuses_what_is_no_exception",
+    "on_error_refuses_a_value_that_is_not_an_exception",
     "on_next_refuses_none",
     "on_subscribe_refuses_none",
-    "what_is_asked_for_adds_up",
+    "requested_numbers_add_up",
 ]
 _FAILING = [
     "after_on_error_the_subscription_is_not_used",
-    "failure_after_a_request_is_taken",
-    "failure_before_a_request_is_taken",
-    "on_error_itself_calls_nothing",
+    "failure_after_a_request_is_handled",
+    "failure_before_a_request_is_handled",
+    "on_error_makes_no_call",
 ]
 
 SABOTEURS = [
-    subscriber_saboteur(RequestsInOnComplete, {"on_complete_itself_calls_nothing": f"request {_INSIDE_COMPLETE}"}, _COMPLETING),
-    subscriber_saboteur(CancelsInOnComplete, {"on_complete_itself_calls_nothing": f"cancel {_INSIDE_COMPLETE}"}, _COMPLETING),
-    subscriber_saboteur(RequestsInOnError, {"on_error_itself_calls_nothing": f"request {_INSIDE_ERROR}"}, _FAILING),
-    subscriber_saboteur(CancelsInOnError, {"on_error_itself_calls_nothing": f"cancel {_INSIDE_ERROR}"}, _FAILING),
+    subscriber_saboteur(RequestsInOnComplete, {"on_complete_makes_no_call": f"request {_INSIDE_COMPLETE}"}, _COMPLETING),
+    subscriber_saboteur(CancelsInOnComplete, {"on_complete_makes_no_call": f"cancel {_INSIDE_COMPLETE}"}, _COMPLETING),
+    subscriber_saboteur(RequestsInOnError, {"on_error_makes_no_call": f"request {_INSIDE_ERROR}"}, _FAILING),
+    subscriber_saboteur(CancelsInOnError, {"on_error_makes_no_call": f"cancel {_INSIDE_ERROR}"}, _FAILING),
     subscriber_saboteur(
         CancelsLaterAfterCompletion,
-        {"on_complete_itself_calls_nothing": "cancel was called after the end"},
+        {"on_complete_makes_no_call": "cancel was called after the end"},
         also=[*_COMPLETING, "on_next_returns_before_its_handler_runs"],
     ),
-    subscriber_saboteur(CancelsLaterAfterFailure, {"on_error_itself_calls_nothing": "cancel was called after the end"}, _FAILING),
+    subscriber_saboteur(CancelsLaterAfterFailure, {"on_error_makes_no_call": "cancel was called after the end"}, _FAILING),
     subscriber_saboteur(
         RenewsDemandAfterTheEnd,
         {
             "after_on_complete_the_subscription_is_not_used": "request was called after the end",
             "after_on_error_the_subscription_is_not_used": "request was called after the end",
         },
-        also=["handlers_see_what_was_signalled_in_order"],
+        also=["handlers_see_all_signals_in_order"],
     ),
     subscriber_saboteur(
         StaysSubscribedAfterCompletion, {"after_on_complete_the_subscription_is_not_used": "cancel was called after the end"}
     ),
     subscriber_saboteur(StaysSubscribedAfterFailure, {"after_on_error_the_subscription_is_not_used": "cancel was called after the end"}),
-    subscriber_saboteur(OverlooksAnEarlyCompletion, {"completion_before_a_request_is_taken": _UNSEEN}),
-    subscriber_saboteur(OverlooksACompletionThatOwesElements, {"completion_after_a_request_is_taken": _UNSEEN}),
-    subscriber_saboteur(OverlooksAnEarlyFailure, {"failure_before_a_request_is_taken": _UNSEEN}),
-    subscriber_saboteur(OverlooksALateFailure, {"failure_after_a_request_is_taken": _UNSEEN}),
+    subscriber_saboteur(OverlooksAnEarlyCompletion, {"completion_before_a_request_is_handled": _UNSEEN}),
+    subscriber_saboteur(OverlooksACompletionThatOwesElements, {"completion_after_a_request_is_handled": _UNSEEN}),
+    subscriber_saboteur(OverlooksAnEarlyFailure, {"failure_before_a_request_is_handled": _UNSEEN}),
+    subscriber_saboteur(OverlooksALateFailure, {"failure_after_a_request_is_handled": _UNSEEN}),
     subscriber_saboteur(
         RaisesInOnComplete,
-        {"completion_after_a_request_is_taken": "on_complete raised RuntimeError"},
-        also=[*_COMPLETING, "an_end_that_was_on_its_way_is_taken", "elements_that_come_inside_request_are_taken"],
+        {"completion_after_a_request_is_handled": "on_complete raised RuntimeError"},
+        also=[*_COMPLETING, "an_end_after_a_cancel_is_accepted", "elements_signalled_inside_request_are_handled"],
     ),
     subscriber_saboteur(
         RaisesInOnError,
-        {"failure_after_a_request_is_taken": "on_error raised RuntimeError"},
-        also=[*_FAILING, "an_end_that_was_on_its_way_is_taken"],
+        {"failure_after_a_request_is_handled": "on_error raised RuntimeError"},
+        also=[*_FAILING, "an_end_after_a_cancel_is_accepted"],
     ),
     subscriber_saboteur(
         WrapsTheFailure,
         {
-            "failure_after_a_request_is_taken": "with the object that was signalled",
-            "failure_before_a_request_is_taken": "with the object that was signalled",
+            "failure_after_a_request_is_handled": "with the object that was signalled",
+            "failure_before_a_request_is_handled": "with the object that was signalled",
         },
     ),
     subscriber_saboteur(
-        HearsOfCompletionTwice,
+        HandlesCompletionTwice,
         {
-            "completion_after_a_request_is_taken": "saw on_complete(), on_complete(); they must see on_complete once",
-            "completion_before_a_request_is_taken": "saw on_complete(), on_complete(); they must see on_complete once",
+            "completion_after_a_request_is_handled": "saw on_complete(), on_complete(); they must see on_complete once",
+            "completion_before_a_request_is_handled": "saw on_complete(), on_complete(); they must see on_complete once",
         },
     ),
-    subscriber_saboteur(RaisesAtAnEndAfterItsCancel, {"an_end_that_was_on_its_way_is_taken": "on_complete raised RuntimeError"}),
-    subscriber_saboteur(RaisesAtAFailureAfterItsCancel, {"an_end_that_was_on_its_way_is_taken": "on_error raised RuntimeError"}),
+    subscriber_saboteur(RaisesAtAnEndAfterItsCancel, {"an_end_after_a_cancel_is_accepted": "on_complete raised RuntimeError"}),
+    subscriber_saboteur(RaisesAtAFailureAfterItsCancel, {"an_end_after_a_cancel_is_accepted": "on_error raised RuntimeError"}),
 ]

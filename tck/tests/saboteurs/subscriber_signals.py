@@ -12,17 +12,17 @@ from tck.tests._saboteur import subscriber_saboteur
 class AcceptsASecond(HonestSubscriber):
     """A second subscription takes the place of the first one, and is asked for elements."""
 
-    def second(self, subscription: Any) -> None:
+    def on_second_subscription(self, subscription: Any) -> None:
         if subscription is self.subscription:
             return
         self.subscription = subscription
         self.first_request()
 
 
-class AsksTheSecond(HonestSubscriber):
+class RequestsFromTheSecond(HonestSubscriber):
     """A second subscription is asked for an element before it is cancelled."""
 
-    def second(self, subscription: Any) -> None:
+    def on_second_subscription(self, subscription: Any) -> None:
         if subscription is not self.subscription:
             subscription.cancel()
             subscription.request(1)
@@ -31,15 +31,15 @@ class AsksTheSecond(HonestSubscriber):
 class CancelsTheFirst(HonestSubscriber):
     """A second subscription makes it cancel both."""
 
-    def second(self, subscription: Any) -> None:
+    def on_second_subscription(self, subscription: Any) -> None:
         subscription.cancel()
         self.shut_down()
 
 
-class AsksItsOwnAgain(HonestSubscriber):
+class RequestsAgainWhenRepeated(HonestSubscriber):
     """Its own subscription is asked again when on_subscribe is repeated."""
 
-    def second(self, subscription: Any) -> None:
+    def on_second_subscription(self, subscription: Any) -> None:
         if subscription is self.subscription:
             self.first_request()
         else:
@@ -54,7 +54,7 @@ class DropsWithoutCancelling(HonestSubscriber):
         self.over = True
 
 
-class CancelsOnlyWhatItAsked(ManualHonestSubscriber):
+class CancelsOnlyAfterARequest(ManualHonestSubscriber):
     """A shutdown before the first request does not cancel."""
 
     asked = False
@@ -68,7 +68,7 @@ class CancelsOnlyWhatItAsked(ManualHonestSubscriber):
             super().shut_down()
 
 
-class AsksAfterItsShutdown(HonestSubscriber):
+class RequestsAfterItsShutdown(HonestSubscriber):
     """A shutdown cancels and then requests once more."""
 
     def shut_down(self) -> None:
@@ -101,7 +101,7 @@ def _in_a_thread(call: Callable[..., Any], *arguments: Any) -> None:
     thread.join()
 
 
-class AsksFromAThread(HonestSubscriber):
+class RequestsFromAThread(HonestSubscriber):
     """It renews its demand from a thread of its own."""
 
     def next_request(self) -> None:
@@ -157,7 +157,7 @@ class CompletionOvertakes(DispatchingSubscriber):
     """The completion is handled at once, before elements that are in the mailbox."""
 
     def on_complete(self) -> None:
-        self.ended()
+        self.forget_subscription()
         self.on_end()
 
 
@@ -209,7 +209,7 @@ class AcceptsATextAsAnError(HonestSubscriber):
         """Nothing."""
 
 
-class LetsItEscape(HonestSubscriber):
+class LetsItsHandlerRaise(HonestSubscriber):
     """What the handler raises leaves on_next."""
 
     def on_next(self, element: Any, /) -> None:
@@ -223,7 +223,7 @@ class LetsItEscape(HonestSubscriber):
             self.next_request()
 
 
-class GoesOnRegardless(HonestSubscriber):
+class RequestsAfterItsHandlerRaised(HonestSubscriber):
     """What the handler raises is swallowed, and it asks for more."""
 
     def on_next(self, element: Any, /) -> None:
@@ -237,57 +237,64 @@ class GoesOnRegardless(HonestSubscriber):
 _ANOTHER_THREAD = "was called from another thread than the run's"
 
 _CANCELLING = [
-    "a_handler_that_raises_cancels",
-    "an_end_that_was_on_its_way_is_taken",
-    "demand_elements_and_a_cancel_take_their_way",
-    "elements_that_were_on_their_way_are_taken",
+    "a_handler_that_raises_cancels_the_subscription",
+    "an_end_after_a_cancel_is_accepted",
+    "requested_elements_reach_the_handlers_until_a_cancel",
+    "late_elements_after_a_cancel_are_accepted",
 ]
 _RENEWING = [
     "after_on_complete_the_subscription_is_not_used",
     "after_on_error_the_subscription_is_not_used",
-    "demand_elements_and_a_cancel_take_their_way",
-    "elements_are_requested_and_taken",
-    "handlers_see_what_was_signalled_in_order",
+    "requested_elements_reach_the_handlers_until_a_cancel",
+    "elements_are_requested_and_accepted",
+    "handlers_see_all_signals_in_order",
 ]
-_HANDLING = [*_RENEWING, "calls_come_from_the_runs_thread", "elements_that_come_inside_request_are_taken"]
+_HANDLING = [*_RENEWING, "calls_come_from_the_thread_of_the_run", "elements_signalled_inside_request_are_handled"]
 
 SABOTEURS = [
     subscriber_saboteur(AcceptsASecond, {"a_second_subscription_is_cancelled": "expected cancel, but the subscriber did not call"}),
-    subscriber_saboteur(AsksTheSecond, {"a_second_subscription_is_cancelled": "the second subscription was asked for [1] elements"}),
+    subscriber_saboteur(
+        RequestsFromTheSecond, {"a_second_subscription_is_cancelled": "the second subscription was asked for [1] elements"}
+    ),
     subscriber_saboteur(CancelsTheFirst, {"a_second_subscription_is_cancelled": "the first subscription was cancelled"}),
-    subscriber_saboteur(AsksItsOwnAgain, {"its_own_subscription_again_is_not_asked_again": "made it request [2] again"}),
+    subscriber_saboteur(RequestsAgainWhenRepeated, {"a_repeated_on_subscribe_makes_no_request": "made it request [2] again"}),
     subscriber_saboteur(
         DropsWithoutCancelling,
-        {"what_is_not_needed_any_more_is_cancelled": "expected cancel, but the subscriber did not call"},
+        {"a_shutdown_cancels_the_subscription": "expected cancel, but the subscriber did not call"},
         _CANCELLING,
     ),
     subscriber_saboteur(
-        CancelsOnlyWhatItAsked,
-        {"what_is_not_needed_any_more_is_cancelled": "expected cancel, but the subscriber did not call"},
+        CancelsOnlyAfterARequest,
+        {"a_shutdown_cancels_the_subscription": "expected cancel, but the subscriber did not call"},
     ),
-    subscriber_saboteur(AsksAfterItsShutdown, {"what_is_not_needed_any_more_is_cancelled": "expected no calls, but got request(1)"}),
+    subscriber_saboteur(RequestsAfterItsShutdown, {"a_shutdown_cancels_the_subscription": "expected no calls, but got request(1)"}),
     subscriber_saboteur(HandlesAtOnce, {"on_next_returns_before_its_handler_runs": "a handler saw the element before"}, dispatches=True),
     subscriber_saboteur(
         NeverHandles,
         {"on_next_returns_before_its_handler_runs": "no handler saw the element"},
         also=[
-            "a_handler_that_raises_cancels",
-            "demand_elements_and_a_cancel_take_their_way",
-            "elements_that_come_inside_request_are_taken",
-            "handlers_see_what_was_signalled_in_order",
+            "a_handler_that_raises_cancels_the_subscription",
+            "requested_elements_reach_the_handlers_until_a_cancel",
+            "elements_signalled_inside_request_are_handled",
+            "handlers_see_all_signals_in_order",
         ],
     ),
-    subscriber_saboteur(AsksFromAThread, {"calls_come_from_the_runs_thread": f"request {_ANOTHER_THREAD}"}, _RENEWING),
-    subscriber_saboteur(CancelsFromAThread, {"what_is_not_needed_any_more_is_cancelled": f"cancel {_ANOTHER_THREAD}"}, _CANCELLING),
-    subscriber_saboteur(HandlesInAThread, {"handlers_see_what_was_signalled_in_order": "saw on_next in another thread"}, _HANDLING),
-    subscriber_saboteur(SwapsElements, {"handlers_see_what_was_signalled_in_order": "but the handlers saw [0, 1, 2, 3, 4, 5, 7, 6"}),
-    subscriber_saboteur(CompletionOvertakes, {"handlers_see_what_was_signalled_in_order": "not on_complete"}),
+    subscriber_saboteur(RequestsFromAThread, {"calls_come_from_the_thread_of_the_run": f"request {_ANOTHER_THREAD}"}, _RENEWING),
+    subscriber_saboteur(CancelsFromAThread, {"a_shutdown_cancels_the_subscription": f"cancel {_ANOTHER_THREAD}"}, _CANCELLING),
+    subscriber_saboteur(HandlesInAThread, {"handlers_see_all_signals_in_order": "saw on_next in another thread"}, _HANDLING),
+    subscriber_saboteur(SwapsElements, {"handlers_see_all_signals_in_order": "but the handlers saw [0, 1, 2, 3, 4, 5, 7, 6"}),
+    subscriber_saboteur(CompletionOvertakes, {"handlers_see_all_signals_in_order": "not on_complete"}),
     subscriber_saboteur(AcceptsNoneAtFirst, {"on_subscribe_refuses_none": "a fresh subscriber answered"}),
     subscriber_saboteur(AcceptsNoneAsASecond, {"on_subscribe_refuses_none": "returned normally"}),
     subscriber_saboteur(AcceptsNoneAsAnElement, {"on_next_refuses_none": "on_next(None) returned normally"}),
     subscriber_saboteur(RefusesNoneInOtherWords, {"on_next_refuses_none": "it must raise TypeError"}),
     subscriber_saboteur(AcceptsNoneAsAnError, {"on_error_refuses_none": "on_error(None) returned normally"}),
-    subscriber_saboteur(AcceptsATextAsAnError, {"on_error_refuses_what_is_no_exception": "on_error('a text') returned normally"}),
-    subscriber_saboteur(LetsItEscape, {"a_handler_that_raises_cancels": "on_next raised ValueError"}),
-    subscriber_saboteur(GoesOnRegardless, {"a_handler_that_raises_cancels": "expected cancel, but the subscriber did not call"}),
+    subscriber_saboteur(
+        AcceptsATextAsAnError, {"on_error_refuses_a_value_that_is_not_an_exception": "on_error('a text') returned normally"}
+    ),
+    subscriber_saboteur(LetsItsHandlerRaise, {"a_handler_that_raises_cancels_the_subscription": "on_next raised ValueError"}),
+    subscriber_saboteur(
+        RequestsAfterItsHandlerRaised,
+        {"a_handler_that_raises_cancels_the_subscription": "expected cancel, but the subscriber did not call"},
+    ),
 ]

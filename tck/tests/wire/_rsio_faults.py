@@ -1,4 +1,4 @@
-"""What each fault of the scripted RS.io server breaks: exactly these requirements, and no other."""
+"""For each fault of the scripted RS.io server: the requirements that fail. No other requirement may fail."""
 
 FAULTS: dict[str, set[str]] = {
     "another-version-said": {"hello"},

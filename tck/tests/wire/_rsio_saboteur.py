@@ -1,14 +1,14 @@
-"""An honest small server of RS.io, written byte by byte, with a switch for each fault. No code of penstock's protocol is used."""
+"""A small scripted server of RS.io, written byte by byte, with a switch for each fault. It uses no code of penstock's protocols."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+import attrs
 import trio
 
 from penstock.plugins import Connection
 
-TOP = 2**63 - 1
-ASKED = 4
+UNBOUNDED = 2**63 - 1
+RELAY_DEMAND = 4
 PART = 50_000
 
 PUBLISHERS: dict[str, tuple[int, Iterable[bytes]]] = {
@@ -24,41 +24,41 @@ PUBLISHERS: dict[str, tuple[int, Iterable[bytes]]] = {
 SERVED_WITHOUT_END = ("numbers", "fixed")
 
 
-class Ended(Exception):
-    """The connection is over."""
+class ConnectionEnded(Exception):
+    """The server has ended the connection."""
 
 
-class Short(Exception):
-    """More bytes are needed."""
+class Incomplete(Exception):
+    """The message is not complete yet."""
 
 
-@dataclass(eq=False)
-class Out:
-    """A stream that is served."""
+@attrs.define(eq=False)
+class ServedStream:
+    """A stream that the server sends to the checking side."""
 
     id: int
     demand: int
     name: str
-    over: bool = False
-    mended: trio.Event = field(default_factory=trio.Event)
+    is_over: bool = False
+    demand_changed: trio.Event = attrs.field(factory=trio.Event)
 
     def wake(self) -> None:
-        self.mended.set()
-        self.mended = trio.Event()
+        self.demand_changed.set()
+        self.demand_changed = trio.Event()
 
 
-@dataclass(eq=False)
-class In:
-    """A stream that is asked for, for the relay."""
+@attrs.define(eq=False)
+class RelaySource:
+    """A stream to which the server subscribes at the checking side, to pass it on."""
 
     id: int
-    out: Out
-    left: int = ASKED
+    served: ServedStream
+    left: int = RELAY_DEMAND
     size: int = -1
-    parts: dict[int, bytes] = field(default_factory=dict)
-    over: bool = False
+    parts: dict[int, bytes] = attrs.field(factory=dict)
+    is_over: bool = False
     cancelled: bool = False
-    ready: list[bytes] = field(default_factory=list)
+    ready: list[bytes] = attrs.field(factory=list)
     end: str = ""
 
 
@@ -74,82 +74,82 @@ class RsioServer:
     def __init__(self, connection: Connection, fault: str) -> None:
         self.connection = connection
         self.fault = fault
-        self.rest = b""
-        self.at = 0
-        self.greeted = False
-        self.outs: dict[int, Out] = {}
-        self.ins: dict[int, In] = {}
+        self.buffer = b""
+        self.position = 0
+        self.is_open = False
+        self.streams: dict[int, ServedStream] = {}
+        self.sources: dict[int, RelaySource] = {}
         self.next_id = 0
         self.sending = trio.Lock()
-        self.used: set[int] = set()
+        self.ended_ids: set[int] = set()
 
-    def bad(self, *faults: str) -> bool:
+    def has_fault(self, *faults: str) -> bool:
         return self.fault in faults
 
-    # --- saying
+    # --- sending
 
-    async def say(self, kind: int, *numbers: int, body: bytes | None = None, bare: bytes = b"") -> None:
+    async def send(self, kind: int, *numbers: int, body: bytes | None = None, bare: bytes = b"") -> None:
         sized = b"" if body is None else varint(len(body)) + body
         async with self.sending:
             await self.connection.send(bytes((kind,)) + b"".join(map(varint, numbers)) + sized + bare)
 
-    async def leave(self, reason: str) -> None:
-        if not self.bad("closes-without-goodbye"):
-            await self.say(3, body=reason.encode())
-        if self.bad("speaks-after-goodbye"):
-            await self.say(0x26, 1, body=b"over")
-        if self.bad("stays-after-goodbye"):
+    async def say_goodbye(self, reason: str) -> None:
+        if not self.has_fault("closes-without-goodbye"):
+            await self.send(3, body=reason.encode())
+        if self.has_fault("speaks-after-goodbye"):
+            await self.send(0x26, 1, body=b"over")
+        if self.has_fault("stays-after-goodbye"):
             await trio.sleep_forever()
-        raise Ended
+        raise ConnectionEnded
 
     async def refuse(self, fault: str, reason: str) -> None:
-        if not self.bad(fault):
-            await self.leave(reason)
+        if not self.has_fault(fault):
+            await self.say_goodbye(reason)
 
-    # --- hearing
+    # --- receiving
 
     async def run(self) -> None:
-        if self.bad("speaks-before-hello"):
-            await self.say(0x20, 1, 0)
+        if self.has_fault("speaks-before-hello"):
+            await self.send(0x20, 1, 0)
         async with trio.open_nursery() as self.nursery:
             try:
                 while data := await self.connection.receive():
-                    await self.take(bytes(data))
-            except Ended:
+                    await self.on_data(bytes(data))
+            except ConnectionEnded:
                 await self.close()
             self.nursery.cancel_scope.cancel()
 
     async def close(self) -> None:
         async with self.sending:
-            if not self.bad("goodbye-answered-twice"):
+            if not self.has_fault("goodbye-answered-twice"):
                 await self.connection.send_eof()
         while data := await self.connection.receive():
-            if self.bad("goodbye-answered-twice") and b"crossing" in bytes(data):
-                await self.say(3, body=b"")
+            if self.has_fault("goodbye-answered-twice") and b"crossing" in bytes(data):
+                await self.send(3, body=b"")
 
-    async def take(self, data: bytes) -> None:
-        if self.bad("cut-messages-lost") and len(data) == 1:
+    async def on_data(self, data: bytes) -> None:
+        if self.has_fault("cut-messages-lost") and len(data) == 1:
             return
-        self.rest += data
-        while self.rest:
-            self.at = 0
+        self.buffer += data
+        while self.buffer:
+            self.position = 0
             try:
-                act = await self.message()
-            except Short:
+                act = await self.read_message()
+            except Incomplete:
                 return
-            self.rest = self.rest[self.at :]
+            self.buffer = self.buffer[self.position :]
             await act
 
-    def cut(self, count: int) -> bytes:
-        if len(self.rest) < self.at + count:
-            raise Short
-        self.at += count
-        return self.rest[self.at - count : self.at]
+    def read_bytes(self, count: int) -> bytes:
+        if len(self.buffer) < self.position + count:
+            raise Incomplete
+        self.position += count
+        return self.buffer[self.position - count : self.position]
 
-    async def varint(self) -> int:
+    async def read_varint(self) -> int:
         n = index = 0
         while True:
-            byte = self.cut(1)[0]
+            byte = self.read_bytes(1)[0]
             n |= (byte & 0x7F) << 7 * index
             index += 1
             if index >= 9 and byte > 0x7F:
@@ -159,326 +159,329 @@ class RsioServer:
                     await self.refuse("padded-varint-taken", "protocol:varint")
                 return n
 
-    async def text(self) -> bytes:
-        length = await self.varint()
+    async def read_text(self) -> bytes:
+        length = await self.read_varint()
         if length > 1 << 20:
             await self.refuse("huge-length-awaited", "limit")
-        return self.cut(length)
+        return self.read_bytes(length)
 
-    async def message(self):  # noqa: C901, PLR0911, PLR0912 (one branch for each type of message)
-        kind = self.cut(1)[0]
-        if not self.greeted and kind not in (1, 3) and not self.bad("serves-without-hello"):
-            await self.leave("protocol:hello")
+    async def read_message(self):  # noqa: C901, PLR0911, PLR0912 (one branch for each type of message)
+        kind = self.read_bytes(1)[0]
+        if not self.is_open and kind not in (1, 3) and not self.has_fault("serves-without-hello"):
+            await self.say_goodbye("protocol:hello")
         if kind == 1:
-            version = self.cut(1)[0]
+            version = self.read_bytes(1)[0]
             if version:
-                if self.bad("version-answered"):
-                    await self.say(2, 0, 0)
+                if self.has_fault("version-answered"):
+                    await self.send(2, 0, 0)
                 await self.refuse("version-taken", "version 0")
-            return self.hello([await self.varint() for _ in range(await self.varint())])
+            return self.on_hello([await self.read_varint() for _ in range(await self.read_varint())])
         if kind == 3:
-            return self.goodbye(await self.text())
+            return self.on_goodbye(await self.read_text())
         if kind == 0x10:
-            return self.subscribed(await self.text(), await self.varint(), await self.varint())
+            return self.on_subscribe(await self.read_text(), await self.read_varint(), await self.read_varint())
         if kind == 0x11:
-            return self.requested(await self.varint(), await self.varint())
+            return self.on_request(await self.read_varint(), await self.read_varint())
         if kind == 0x12:
-            return self.cancelled(await self.varint())
+            return self.on_cancel(await self.read_varint())
         if 0x20 <= kind <= 0x26:
-            return await self.published(kind)
+            return await self.on_publisher_message(kind)
         if 0x40 <= kind < 0x7F:
-            if not self.bad("extension-taken"):
-                await self.leave("protocol:type")
-            await self.text()
+            if not self.has_fault("extension-taken"):
+                await self.say_goodbye("protocol:type")
+            await self.read_text()
         elif kind == 4:
             await self.refuse("switch-taken", "protocol:type")
         else:
             await self.refuse("reserved-type-taken", "protocol:type")
-        return self.nothing()
+        return self.skip()
 
-    async def nothing(self) -> None:
+    async def skip(self) -> None:
         pass
 
-    async def hello(self, extensions: list[int]) -> None:
-        if self.greeted:
+    async def on_hello(self, extensions: list[int]) -> None:
+        if self.is_open:
             await self.refuse("second-hello-taken", "protocol:hello")
             return
-        self.greeted = True
-        if self.bad("extensions-must-be-known") and TOP in extensions:
-            await self.leave("unknown extension")
-        self.changed = self.bad("meaning-changed-unasked") and 5 in extensions
-        if self.bad("client-hello-from-server"):
-            await self.say(1, 0, 0)
-        await self.say(2, 1 if self.bad("another-version-said") else 0, 0)
-        if self.bad("hello-said-twice"):
-            await self.say(2, 0, 0)
-        if self.bad("extension-unasked"):
-            await self.say(0x40, body=b"ping")
-        if self.bad("optimism-lost") and self.rest.count(b"numbers") == 2 and b"\x11\0" in self.rest:
-            self.rest = b""
+        self.is_open = True
+        if self.has_fault("extensions-must-be-known") and UNBOUNDED in extensions:
+            await self.say_goodbye("unknown extension")
+        self.changed = self.has_fault("meaning-changed-unasked") and 5 in extensions
+        if self.has_fault("client-hello-from-server"):
+            await self.send(1, 0, 0)
+        await self.send(2, 1 if self.has_fault("another-version-said") else 0, 0)
+        if self.has_fault("hello-said-twice"):
+            await self.send(2, 0, 0)
+        if self.has_fault("extension-unasked"):
+            await self.send(0x40, body=b"ping")
+        if self.has_fault("optimism-lost") and self.buffer.count(b"numbers") == 2 and b"\x11\0" in self.buffer:
+            self.buffer = b""
 
-    async def goodbye(self, reason: bytes) -> None:
-        if self.bad("goodbye-ignored"):
+    async def on_goodbye(self, reason: bytes) -> None:
+        if self.has_fault("goodbye-ignored"):
             return
-        if self.bad("long-reason-refused") and len(reason) > 100:
-            raise Ended
-        if self.bad("served-after-goodbye") and len(self.rest) > 0 and b"numbers" in self.rest:
-            await self.say(0x21, 1, body=b"one more")
-        await self.leave("")
+        if self.has_fault("long-reason-refused") and len(reason) > 100:
+            raise ConnectionEnded
+        if self.has_fault("served-after-goodbye") and len(self.buffer) > 0 and b"numbers" in self.buffer:
+            await self.send(0x21, 1, body=b"one more")
+        await self.say_goodbye("")
 
     # --- serving
 
-    async def subscribed(self, name: bytes, stream: int, demand: int) -> None:  # noqa: C901, PLR0912 (one branch for each fault)
-        self.greeted = True
-        if self.bad("ids-32-bits"):
+    async def on_subscribe(self, name: bytes, stream: int, demand: int) -> None:  # noqa: C901, PLR0912 (one branch for each fault)
+        self.is_open = True
+        if self.has_fault("ids-32-bits"):
             stream &= 0xFFFFFFFF
-        if stream in self.outs:
+        if stream in self.streams:
             await self.refuse("live-id-taken", "protocol:subscribe")
             return
-        if self.bad("ids-used-once") and stream in self.used:
-            await self.say(0x26, stream, body=b"used")
+        if self.has_fault("ids-used-once") and stream in self.ended_ids:
+            await self.send(0x26, stream, body=b"used")
             return
-        if self.bad("long-names-refused") and len(name) > 200:
-            await self.leave("limit")
-        if self.bad("few-streams") and len(self.outs) > 50:
-            await self.say(0x26, stream, body=b"too many")
+        if self.has_fault("long-names-refused") and len(name) > 200:
+            await self.say_goodbye("limit")
+        if self.has_fault("few-streams") and len(self.streams) > 50:
+            await self.send(0x26, stream, body=b"too many")
             return
-        if self.bad("demand-32-bits"):
+        if self.has_fault("demand-32-bits"):
             demand &= 0xFFFFFFFF
-        if self.bad("initial-one-more") and demand:
+        if self.has_fault("initial-one-more") and demand:
             demand += 1
-        if self.bad("zero-is-one"):
+        if self.has_fault("zero-is-one"):
             demand = demand or 1
-        out = Out(stream, demand, name.decode(errors="replace"))
-        if out.name == "relay":
-            self.outs[stream] = out
-            await self.say(0x20, stream, 0)
-            await self.relay(out)
-        elif out.name in PUBLISHERS:
-            self.outs[stream] = out
-            self.nursery.start_soon(self.serve, out)
+        served = ServedStream(stream, demand, name.decode(errors="replace"))
+        if served.name == "relay":
+            self.streams[stream] = served
+            await self.send(0x20, stream, 0)
+            await self.relay(served)
+        elif served.name in PUBLISHERS:
+            self.streams[stream] = served
+            self.nursery.start_soon(self.serve, served)
         else:
-            if self.bad("stream-error-ends-connection"):
-                await self.leave("no such publisher")
-            if not self.bad("missing-is-silent"):
-                await self.say(0x26, stream, body=b"no such publisher")
+            if self.has_fault("stream-error-ends-connection"):
+                await self.say_goodbye("no such publisher")
+            if not self.has_fault("missing-is-silent"):
+                await self.send(0x26, stream, body=b"no such publisher")
 
-    async def serve(self, out: Out) -> None:
-        size, elements = PUBLISHERS[out.name]
-        if not self.bad("never-begins") or size:
-            await self.say(0x20, out.id, size)
-        if self.bad("begins-twice"):
-            await self.say(0x20, out.id, size)
-        if out.name == "slow":
+    async def serve(self, served: ServedStream) -> None:
+        size, elements = PUBLISHERS[served.name]
+        if not self.has_fault("never-begins") or size:
+            await self.send(0x20, served.id, size)
+        if self.has_fault("begins-twice"):
+            await self.send(0x20, served.id, size)
+        if served.name == "slow":
             await trio.sleep(0.25)
         left = list(elements)
         while left:
-            while out.demand <= 0 and not out.over:
-                await out.mended.wait()
-            if out.over:
-                if self.bad("old-stream-speaks") and out.name == "slow":
-                    await self.say(0x21, out.id, body=b"late")
+            while served.demand <= 0 and not served.is_over:
+                await served.demand_changed.wait()
+            if served.is_over:
+                if self.has_fault("old-stream-speaks") and served.name == "slow":
+                    await self.send(0x21, served.id, body=b"late")
                 return
-            count = min(len(left), out.demand, 16 if size else 1)
-            if out.demand < TOP:
-                out.demand -= count
+            count = min(len(left), served.demand, 16 if size else 1)
+            if served.demand < UNBOUNDED:
+                served.demand -= count
             elements, left = left[:count], left[count:]
-            await self.elements(out, size, elements)
+            await self.elements(served, size, elements)
             await trio.lowlevel.checkpoint()
-        if out.name not in SERVED_WITHOUT_END and not out.over:
-            await self.end(out)
+        if served.name not in SERVED_WITHOUT_END and not served.is_over:
+            await self.end(served)
 
-    async def elements(self, out: Out, size: int, elements: list[bytes]) -> None:
+    async def elements(self, served: ServedStream, size: int, elements: list[bytes]) -> None:
         if getattr(self, "changed", False):
             elements = [elements[0]] * 2
         if size and len(elements) > 1:
-            extra = 1 if self.bad("packed-one-more") else 0
-            await self.say(0x22, out.id, len(elements) + extra, bare=b"".join(elements) + bytes(size * extra))
-            if self.bad("packs-nothing"):
-                await self.say(0x22, out.id, 0)
+            extra = 1 if self.has_fault("packed-one-more") else 0
+            await self.send(0x22, served.id, len(elements) + extra, bare=b"".join(elements) + bytes(size * extra))
+            if self.has_fault("packs-nothing"):
+                await self.send(0x22, served.id, 0)
         elif size:
-            await self.say(0x21, out.id, bare=elements[0])
-        elif self.bad("packs-without-size") and out.name == "numbers":
-            await self.say(0x22, out.id, 1)
-            await self.say(0x21, out.id, body=elements[0])
-        elif len(elements[0]) > PART and not self.bad("never-splits"):
-            await self.split(out, elements[0])
+            await self.send(0x21, served.id, bare=elements[0])
+        elif self.has_fault("packs-without-size") and served.name == "numbers":
+            await self.send(0x22, served.id, 1)
+            await self.send(0x21, served.id, body=elements[0])
+        elif len(elements[0]) > PART and not self.has_fault("never-splits"):
+            await self.split(served, elements[0])
         else:
             for element in elements:
-                await self.say(0x21, out.id, body=element)
+                await self.send(0x21, served.id, body=element)
 
-    async def split(self, out: Out, element: bytes) -> None:
+    async def split(self, served: ServedStream, element: bytes) -> None:
         for start in range(0, len(element), PART):
-            if out.over and not self.bad("cancel-ignored"):
+            if served.is_over and not self.has_fault("cancel-ignored"):
                 return
             is_last = start + PART >= len(element)
-            if self.bad("part-lost") and start and not is_last and out.demand:
+            if self.has_fault("part-lost") and start and not is_last and served.demand:
                 continue
-            if self.bad("parts-cost") and start:
-                out.demand -= 1
-            await self.say(0x24 if is_last and not self.bad("last-part-unmarked") else 0x23, out.id, 0, body=element[start : start + PART])
-
-    async def end(self, out: Out) -> None:
-        out.over = True
-        if self.outs.get(out.id) is out:
-            del self.outs[out.id]
-        self.used.add(out.id)
-        if out.name == "failing":
-            if self.bad("failure-completes"):
-                await self.say(0x25, out.id)
-            else:
-                await self.say(0x26, out.id, body=b"failed")
-        elif not self.bad("never-completes"):
-            await self.say(0x25, out.id)
-        if self.bad("ends-twice"):
-            await self.say(0x25, out.id)
-
-    async def requested(self, stream: int, n: int) -> None:
-        out = self.outs.get(stream)
-        if out is None:
-            if self.bad("late-request-refused"):
-                await self.leave("unknown stream")
-            if self.bad("speaks-after-end") and stream in self.used:
-                await self.say(0x21, stream, body=b"one more")
-            return
-        if not n and not self.bad("zero-taken"):
-            out.over = True
-            out.wake()
-            del self.outs[stream]
-            await self.say(0x26, stream, body=b"illegal demand")
-            return
-        if self.bad("requests-ignored"):
-            return
-        if self.bad("demand-32-bits"):
-            n &= 0xFFFFFFFF
-        for each in list(self.outs.values()) if self.bad("demand-shared") else [out]:
-            each.demand = n if self.bad("requests-replace") else min(TOP, each.demand + n)
-            each.wake()
-        if self.bad("overflow-fails") and n == TOP:
-            out.over = True
-            await self.say(0x26, stream, body=b"too much")
-        for each in self.ins.values():
-            await self.pass_on(each)
-
-    async def cancelled(self, stream: int) -> None:
-        out = self.outs.get(stream)
-        if out is None or self.bad("cancel-ignored"):
-            return
-        out.over = True
-        out.wake()
-        del self.outs[stream]
-        self.used.add(stream)
-        if self.bad("id-held-after-cancel"):
-            self.outs[stream] = Out(stream, 0, "", over=True)
-        for each in [each for each in self.ins.values() if each.out is out and not each.over]:
-            await self.stop(each)
-
-    # --- asking
-
-    async def stop(self, asked: In) -> None:
-        asked.over = asked.cancelled = True
-        if not self.bad("never-cancels"):
-            await self.say(0x12, asked.id)
-        if self.bad("cancels-twice"):
-            await self.say(0x12, asked.id)
-
-    async def relay(self, out: Out) -> None:
-        self.next_id += 0 if self.bad("relay-id-reused") else 1
-        asked = In(self.next_id, out)
-        self.ins[asked.id] = asked
-        await self.say(0x10, body=b"tick" if self.bad("relay-other-name") else b"tck", bare=varint(asked.id) + varint(ASKED))
-        if self.bad("asks-for-none"):
-            await self.say(0x11, asked.id, 0)
-
-    async def published(self, kind: int):
-        stream = await self.varint()
-        asked = self.ins.get(stream)
-        if asked is None or (asked.over and not asked.cancelled) or (kind in (0x21, 0x22, 0x23, 0x24) and asked.size < 0):
-            if not self.bad("unknown-stream-taken" if asked is None else "early-element-taken"):
-                await self.leave("protocol:stream")
-            asked = asked or In(stream, Out(0, 0, ""), over=True, cancelled=True)
-        if kind == 0x20:
-            size = await self.varint()
-            return self.begun(asked, size)
-        if kind == 0x21:
-            count = asked.size if asked.size > 0 and not self.bad("size-not-heeded") else await self.varint()
-            return self.heard(asked, [self.cut(count)])
-        if kind == 0x22:
-            count = await self.varint()
-            if asked.size <= 0:
-                await self.refuse("unsized-packed-taken", "protocol:packed")
-            data = self.cut(count * max(asked.size, 0))
-            return self.heard(asked, [data[index * asked.size :][: asked.size] for index in range(count)])
-        if kind in (0x23, 0x24):
-            return self.part(asked, await self.varint(), await self.text(), kind == 0x24)
-        return self.over(asked, "error" if kind == 0x26 else "complete", await self.text() if kind == 0x26 else b"")
-
-    async def begun(self, asked: In, size: int) -> None:
-        asked.size = size
-
-    async def heard(self, asked: In, elements: list[bytes], *, costs: int | None = None) -> None:
-        if asked.over:
-            if self.bad("late-element-refused"):
-                await self.leave("late")
-            return
-        asked.left -= len(elements) if costs is None else costs
-        if asked.left < 0 and not self.bad("overrun-taken"):
-            await self.stop(asked)
-            return
-        if self.bad("large-elements-refused") and any(len(element) > 60_000 for element in elements):
-            await self.stop(asked)
-        asked.ready += elements
-        await self.pass_on(asked)
-
-    async def part(self, asked: In, element: int, data: bytes, is_last: bool) -> None:
-        costs = 0 if element in asked.parts else 1
-        if self.bad("parts-not-joined"):
-            await self.heard(asked, [data], costs=costs)
-            return
-        key = 0 if self.bad("parts-of-one-stream-mixed") else element
-        asked.parts[key] = asked.parts.get(key, b"") + data
-        await self.heard(asked, [asked.parts.pop(key)] if is_last else [], costs=costs)
-
-    async def over(self, asked: In, how: str, text: bytes) -> None:
-        if self.bad("one-space") and asked.id in self.outs:
-            self.outs.pop(asked.id).over = True
-        if asked.over:
-            return
-        asked.over = True
-        if asked.parts:
-            if self.bad("half-passed-on"):
-                asked.ready += asked.parts.values()
-            if not self.bad("half-completes"):
-                how = "error"
-        if self.bad("long-error-refused") and len(text) > 1000:
-            await self.leave("limit")
-        asked.end = "error" if self.bad("completion-fails") else "complete" if self.bad("error-completes") else how
-        if self.bad("cancels-what-ended"):
-            await self.say(0x12, asked.id)
-        await self.pass_on(asked)
-
-    async def pass_on(self, asked: In) -> None:
-        out = asked.out
-        while asked.ready and out.demand and not out.over:
-            if out.demand < TOP:
-                out.demand -= 1
-            await self.element_passed_on(out, asked.ready.pop(0))
-            if not asked.over and not self.bad("asks-once"):
-                asked.left += 1
-                await self.say(0x11, asked.id, 1)
-        if asked.end and not asked.ready and not out.over:
-            out.over = True
-            self.outs.pop(out.id, None)
-            await self.say(
-                *((0x25, out.id) if asked.end == "complete" else (0x26, out.id)), body=None if asked.end == "complete" else b"failed"
+            if self.has_fault("parts-cost") and start:
+                served.demand -= 1
+            await self.send(
+                0x24 if is_last and not self.has_fault("last-part-unmarked") else 0x23, served.id, 0, body=element[start : start + PART]
             )
 
-    async def element_passed_on(self, out: Out, element: bytes) -> None:
+    async def end(self, served: ServedStream) -> None:
+        served.is_over = True
+        if self.streams.get(served.id) is served:
+            del self.streams[served.id]
+        self.ended_ids.add(served.id)
+        if served.name == "failing":
+            if self.has_fault("failure-completes"):
+                await self.send(0x25, served.id)
+            else:
+                await self.send(0x26, served.id, body=b"failed")
+        elif not self.has_fault("never-completes"):
+            await self.send(0x25, served.id)
+        if self.has_fault("ends-twice"):
+            await self.send(0x25, served.id)
+
+    async def on_request(self, stream: int, n: int) -> None:
+        served = self.streams.get(stream)
+        if served is None:
+            if self.has_fault("late-request-refused"):
+                await self.say_goodbye("unknown stream")
+            if self.has_fault("speaks-after-end") and stream in self.ended_ids:
+                await self.send(0x21, stream, body=b"one more")
+            return
+        if not n and not self.has_fault("zero-taken"):
+            served.is_over = True
+            served.wake()
+            del self.streams[stream]
+            await self.send(0x26, stream, body=b"illegal demand")
+            return
+        if self.has_fault("requests-ignored"):
+            return
+        if self.has_fault("demand-32-bits"):
+            n &= 0xFFFFFFFF
+        for each in list(self.streams.values()) if self.has_fault("demand-shared") else [served]:
+            each.demand = n if self.has_fault("requests-replace") else min(UNBOUNDED, each.demand + n)
+            each.wake()
+        if self.has_fault("overflow-fails") and n == UNBOUNDED:
+            served.is_over = True
+            await self.send(0x26, stream, body=b"too much")
+        for each in self.sources.values():
+            await self.pass_on(each)
+
+    async def on_cancel(self, stream: int) -> None:
+        served = self.streams.get(stream)
+        if served is None or self.has_fault("cancel-ignored"):
+            return
+        served.is_over = True
+        served.wake()
+        del self.streams[stream]
+        self.ended_ids.add(stream)
+        if self.has_fault("id-held-after-cancel"):
+            self.streams[stream] = ServedStream(stream, 0, "", is_over=True)
+        for each in [each for each in self.sources.values() if each.served is served and not each.is_over]:
+            await self.stop(each)
+
+    # --- the relay
+
+    async def stop(self, source: RelaySource) -> None:
+        source.is_over = source.cancelled = True
+        if not self.has_fault("never-cancels"):
+            await self.send(0x12, source.id)
+        if self.has_fault("cancels-twice"):
+            await self.send(0x12, source.id)
+
+    async def relay(self, served: ServedStream) -> None:
+        self.next_id += 0 if self.has_fault("relay-id-reused") else 1
+        source = RelaySource(self.next_id, served)
+        self.sources[source.id] = source
+        await self.send(0x10, body=b"tick" if self.has_fault("relay-other-name") else b"tck", bare=varint(source.id) + varint(RELAY_DEMAND))
+        if self.has_fault("asks-for-none"):
+            await self.send(0x11, source.id, 0)
+
+    async def on_publisher_message(self, kind: int):
+        stream = await self.read_varint()
+        source = self.sources.get(stream)
+        if source is None or (source.is_over and not source.cancelled) or (kind in (0x21, 0x22, 0x23, 0x24) and source.size < 0):
+            if not self.has_fault("unknown-stream-taken" if source is None else "early-element-taken"):
+                await self.say_goodbye("protocol:stream")
+            source = source or RelaySource(stream, ServedStream(0, 0, ""), is_over=True, cancelled=True)
+        if kind == 0x20:
+            size = await self.read_varint()
+            return self.on_begin(source, size)
+        if kind == 0x21:
+            count = source.size if source.size > 0 and not self.has_fault("size-not-heeded") else await self.read_varint()
+            return self.on_elements(source, [self.read_bytes(count)])
+        if kind == 0x22:
+            count = await self.read_varint()
+            if source.size <= 0:
+                await self.refuse("unsized-packed-taken", "protocol:packed")
+            data = self.read_bytes(count * max(source.size, 0))
+            return self.on_elements(source, [data[index * source.size :][: source.size] for index in range(count)])
+        if kind in (0x23, 0x24):
+            return self.on_part(source, await self.read_varint(), await self.read_text(), kind == 0x24)
+        return self.on_end(source, "error" if kind == 0x26 else "complete", await self.read_text() if kind == 0x26 else b"")
+
+    async def on_begin(self, source: RelaySource, size: int) -> None:
+        source.size = size
+
+    async def on_elements(self, source: RelaySource, elements: list[bytes], *, costs: int | None = None) -> None:
+        if source.is_over:
+            if self.has_fault("late-element-refused"):
+                await self.say_goodbye("late")
+            return
+        source.left -= len(elements) if costs is None else costs
+        if source.left < 0 and not self.has_fault("overrun-taken"):
+            await self.stop(source)
+            return
+        if self.has_fault("large-elements-refused") and any(len(element) > 60_000 for element in elements):
+            await self.stop(source)
+        source.ready += elements
+        await self.pass_on(source)
+
+    async def on_part(self, source: RelaySource, element: int, data: bytes, is_last: bool) -> None:
+        costs = 0 if element in source.parts else 1
+        if self.has_fault("parts-not-joined"):
+            await self.on_elements(source, [data], costs=costs)
+            return
+        key = 0 if self.has_fault("parts-of-one-stream-mixed") else element
+        source.parts[key] = source.parts.get(key, b"") + data
+        await self.on_elements(source, [source.parts.pop(key)] if is_last else [], costs=costs)
+
+    async def on_end(self, source: RelaySource, how: str, text: bytes) -> None:
+        if self.has_fault("one-space") and source.id in self.streams:
+            self.streams.pop(source.id).is_over = True
+        if source.is_over:
+            return
+        source.is_over = True
+        if source.parts:
+            if self.has_fault("half-passed-on"):
+                source.ready += source.parts.values()
+            if not self.has_fault("half-completes"):
+                how = "error"
+        if self.has_fault("long-error-refused") and len(text) > 1000:
+            await self.say_goodbye("limit")
+        source.end = "error" if self.has_fault("completion-fails") else "complete" if self.has_fault("error-completes") else how
+        if self.has_fault("cancels-what-ended"):
+            await self.send(0x12, source.id)
+        await self.pass_on(source)
+
+    async def pass_on(self, source: RelaySource) -> None:
+        served = source.served
+        while source.ready and served.demand and not served.is_over:
+            if served.demand < UNBOUNDED:
+                served.demand -= 1
+            await self.element_passed_on(served, source.ready.pop(0))
+            if not source.is_over and not self.has_fault("asks-once"):
+                source.left += 1
+                await self.send(0x11, source.id, 1)
+        if source.end and not source.ready and not served.is_over:
+            served.is_over = True
+            self.streams.pop(served.id, None)
+            await self.send(
+                *((0x25, served.id) if source.end == "complete" else (0x26, served.id)),
+                body=None if source.end == "complete" else b"failed",
+            )
+
+    async def element_passed_on(self, served: ServedStream, element: bytes) -> None:
         for start in range(0, len(element) or 1, PART):
             is_last = start + PART >= len(element)
-            await self.say(0x24 if is_last else 0x23, out.id, 0, body=element[start : start + PART])
+            await self.send(0x24 if is_last else 0x23, served.id, 0, body=element[start : start + PART])
 
 
 async def rsio_server(connection: Connection, fault: str) -> None:
-    """Serve one connection."""
+    """Serve one connection, with this fault."""
     await RsioServer(connection, fault).run()

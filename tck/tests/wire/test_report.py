@@ -1,16 +1,16 @@
-"""What came of a check, for people and for programs."""
+"""The results as text for a terminal, and as values for a JSON file."""
 
 from penstock_tck.wire import Result, Verdict, as_json, as_text, requirements, summary
 
 ROWS = requirements("reactivesocket")
 RESULTS = [
     Result(name=ROWS[0].name, verdict=Verdict.FAIL, seen="ERROR '\x1b[2J'"),
-    Result(name=ROWS[1].name, verdict=Verdict.PASS, seen="as it should"),
+    Result(name=ROWS[1].name, verdict=Verdict.PASS, seen="2 requested, 2 received"),
 ]
 
 
-def test_a_row_shows_verdict_name_sentence_line_and_what_was_seen() -> None:
-    """What a target said cannot command the terminal."""
+def test_text_shows_verdict_name_sentence_line_and_observation() -> None:
+    """Escape characters of a text from the target are escaped: they cannot control the terminal."""
     text = as_text(ROWS[0], RESULTS[0])
     assert text.startswith(f"FAIL           {ROWS[0].name}")
     assert f"line {ROWS[0].line}, MUST" in text
@@ -18,13 +18,13 @@ def test_a_row_shows_verdict_name_sentence_line_and_what_was_seen() -> None:
     assert "→ ERROR '\\x1b[2J'" in text
 
 
-def test_the_summary_counts() -> None:
-    """Each verdict, those that nothing has too."""
+def test_the_summary_counts_each_verdict() -> None:
+    """Verdicts without a result are counted as 0."""
     assert summary(RESULTS) == "1 pass, 1 fail, 0 not supported"
 
 
-def test_json_holds_everything() -> None:
-    """Address, counts, and each row with its sentence."""
+def test_json_holds_the_url_the_counts_and_the_rows() -> None:
+    """Each row has its name, verdict and line; texts from the target are escaped."""
     made = as_json("tcp://a:1", ROWS, RESULTS)
     assert made["url"] == "tcp://a:1"
     assert made["counts"] == {"pass": 1, "fail": 1, "not supported": 0}

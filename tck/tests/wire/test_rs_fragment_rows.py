@@ -1,4 +1,4 @@
-"""The checks of ReactiveSocket, fragments: each catches a server that is wrong there."""
+"""The checks of ReactiveSocket, fragments: each fails a scripted server that has the matching fault."""
 
 import pytest
 from penstock_tck.wire import requirements
@@ -6,17 +6,17 @@ from penstock_tck.wire._rs_fragment_rows import FRAGMENTS
 
 from tck.tests.wire._rs_faults import FAULTS
 from tck.tests.wire._rs_saboteur import rs_server
-from tck.tests.wire._stage import broken, faults_of
+from tck.tests.wire._scripted_target import failed_requirements, faults_of
 
 DIALECT = "reactivesocket"
 
 
 @pytest.mark.parametrize("fault", faults_of(FRAGMENTS, FAULTS, requirements(DIALECT)))
-def test_a_fault_fails_exactly_what_it_breaks(fault: str) -> None:
-    """Of a server that does this one thing wrong, the requirements that it breaks fail, and no other."""
-    assert broken(DIALECT, rs_server, fault) == FAULTS[fault]
+def test_a_fault_fails_exactly_its_requirements(fault: str) -> None:
+    """If a server has this one fault, the requirements listed for it fail, and no others."""
+    assert failed_requirements(DIALECT, rs_server, fault) == FAULTS[fault]
 
 
-def test_each_requirement_here_can_fail() -> None:
-    """Each has a fault that breaks it: a check that no server can fail would prove nothing."""
+def test_each_requirement_can_fail() -> None:
+    """Each requirement has a fault that makes it fail. A check that no server can fail would prove nothing."""
     assert {row.name for row in FRAGMENTS.rows} - set().union(*FAULTS.values()) == set()

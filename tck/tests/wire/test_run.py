@@ -1,4 +1,6 @@
-"""Holding a target against its requirements: nothing hangs, and what makes no sense is told before anything is opened."""
+"""Checking a target against all requirements: no check hangs, and arguments that cannot be used are refused before a connection is
+opened.
+"""
 
 import pytest
 import trio
@@ -7,7 +9,7 @@ from penstock_tck.wire import Target, Verdict, check_target, requirements
 from penstock.api import ConnectionLost, UsageError
 from penstock.plugins import Connection
 from tck.tests.wire._rs_saboteur import rs_server
-from tck.tests.wire._stage import REGISTRY, URL, held
+from tck.tests.wire._scripted_target import REGISTRY, URL, check_script
 
 
 async def _silent(connection: Connection, fault: str) -> None:
@@ -16,33 +18,33 @@ async def _silent(connection: Connection, fault: str) -> None:
     await trio.sleep_forever()
 
 
-async def test_a_target_that_says_nothing_fails_in_words_and_in_time(autojump_clock) -> None:
-    """Each row within its deadline; what can be told from silence passes."""
-    results = await held("reactivesocket", _silent)
+async def test_a_silent_reactivesocket_target_fails_within_the_deadlines(autojump_clock) -> None:
+    """Each check ends within its deadline and names the missing message. Only the two checks that require silence pass."""
+    results = await check_script("reactivesocket", _silent)
     passed = {result.name for result in results if result.verdict is Verdict.PASS}
     assert passed == {"server-waits", "setup-accepted"}
     assert all(result.seen for result in results)
     assert trio.current_time() < len(results) * 10 * Target().patience
 
 
-async def test_what_a_target_lacks_is_not_supported(autojump_clock) -> None:
-    """Rows that need it say so, and no other row changes."""
-    results = await held("reactivesocket", rs_server, target=Target(relay="", large=""))
-    lacking = {result.name for result in results if result.verdict is Verdict.NOT_SUPPORTED}
-    assert lacking == {row.name for row in requirements("reactivesocket") if {"relay", "large"} & set(row.needs)}
-    assert {result.verdict for result in results if result.name not in lacking} == {Verdict.PASS}
+async def test_a_missing_offer_is_not_supported(autojump_clock) -> None:
+    """The rows that need the offer say so; all other rows pass."""
+    results = await check_script("reactivesocket", rs_server, target=Target(relay="", large=""))
+    without_offer = {result.name for result in results if result.verdict is Verdict.NOT_SUPPORTED}
+    assert without_offer == {row.name for row in requirements("reactivesocket") if {"relay", "large"} & set(row.needs)}
+    assert {result.verdict for result in results if result.name not in without_offer} == {Verdict.PASS}
     assert "the target has no 'relay'" in next(result.seen for result in results if result.name == "requester")
 
 
-async def test_nobody_there_is_no_table_of_failures(autojump_clock) -> None:
-    """It is told once."""
+async def test_an_unreachable_server_raises_connection_lost(autojump_clock) -> None:
+    """No table is made in which every row has failed for this reason."""
     with pytest.raises(ConnectionLost, match="nobody listens"):
         await check_target(f"reactivesocket+{URL}", registry=REGISTRY)
 
 
-async def test_what_says_nothing_to_rsio_fails_too(autojump_clock) -> None:
-    """All that passes is silence before the hello; each other row says what was waited for."""
-    results = await held("rsio", _silent)
+async def test_a_silent_rsio_target_fails(autojump_clock) -> None:
+    """Only the two checks that permit silence pass."""
+    results = await check_script("rsio", _silent)
     assert {result.name for result in results if result.verdict is Verdict.PASS} == {"hello-waits", "hello-version-matching"}
 
 
@@ -55,7 +57,7 @@ async def test_what_says_nothing_to_rsio_fails_too(autojump_clock) -> None:
         ("reactivesocket+pigeon://x", (), "no transport 'pigeon'"),
     ],
 )
-async def test_what_makes_no_sense_is_refused(url: str, only: tuple[str, ...], says: str) -> None:
-    """Before anything is opened."""
+async def test_arguments_that_cannot_be_used_raise_a_usage_error(url: str, only: tuple[str, ...], says: str) -> None:
+    """No connection is opened."""
     with pytest.raises(UsageError, match=says):
         await check_target(url, only=only, registry=REGISTRY)

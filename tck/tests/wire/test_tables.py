@@ -1,4 +1,4 @@
-"""The tables as a whole: honest servers pass, every MUST has its row, and the documentation shows what there is."""
+"""The tables as a whole: servers without a fault pass, every MUST has its row, and the reference page shows the tables."""
 
 import importlib.util
 import os
@@ -16,7 +16,7 @@ from penstock.api import Limits
 from penstock.runtime import serve
 from tck.tests.wire._rs_saboteur import rs_server
 from tck.tests.wire._rsio_saboteur import rsio_server
-from tck.tests.wire._stage import REGISTRY, broken, failing, unasked
+from tck.tests.wire._scripted_target import REGISTRY, failed_requirements, failing, not_supported
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/reference/penstock_tck.wire.md"
@@ -24,7 +24,7 @@ SCRIPTS = {"reactivesocket": rs_server, "rsio": rsio_server}
 UNASKED = {"rsio": {"hello-discarded"}, "reactivesocket": set()}
 LENGTHS = {"frame-length", "frame-length-reserved", "frame-length-short", "frame-length-huge", "frame-cut"}
 MUSTS = {
-    # Every line of the drafts in which a MUST, or a must, binds a side; but for those about who writes extensions and transports.
+    # Every line of the drafts with a MUST or a must for one of the sides. Lines for authors of extensions and transports are left out.
     "reactivesocket": {24, 56, 78, 304, 311, 341},
     "rsio": {27, 30, 31, 35, 58, 71},
 }
@@ -32,51 +32,51 @@ MUSTS = {
 
 @pytest.mark.parametrize("dialect", sorted(TABLES))
 def test_the_honest_server_passes_every_requirement(dialect: str) -> None:
-    """What a scripted server fails comes from its fault alone."""
-    assert broken(dialect, SCRIPTS[dialect]) == set()
+    """So a requirement that a scripted server fails is failed because of its fault."""
+    assert failed_requirements(dialect, SCRIPTS[dialect]) == set()
 
 
-def _example():
+def _load_example():
     found = importlib.util.spec_from_file_location("conformance_service", ROOT / "examples/conformance_service.py")
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module
 
 
-async def _ours(dialect: str, scheme: str, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, str], set[str]]:
+async def _check_penstock(dialect: str, scheme: str, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, str], set[str]]:
     monkeypatch.setattr("sys.argv", ["conformance_service.py", f"{dialect}+{scheme}://{'127.0.0.1:0' if scheme == 'tcp' else 'ours'}"])
-    module = _example()
-    limits = replace(Limits(), goodbye_timeout=0.1, linger=0.1)  # how long our server waits for who is refused
+    module = _load_example()
+    limits = replace(Limits(), goodbye_timeout=0.1, linger=0.1)  # how long the server waits for a client that it refuses
     async with serve(module.service, *module.URLS, limits=limits, registry=REGISTRY, on_violation=lambda _: None) as server:
         module.servers.append(server)
         results = await check_target(server.addresses[0], Target(quiet=0.05), registry=REGISTRY)
-    return failing(results), unasked(results)
+    return failing(results), not_supported(results)
 
 
 @pytest.mark.parametrize("dialect", sorted(TABLES))
 @pytest.mark.parametrize("scheme", ["memory", "memory-framed"])
-def test_our_own_server_passes_every_requirement(dialect: str, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over a stream of bytes, and over whole messages, where only what is about lengths cannot be asked."""
-    failed = trio.run(_ours, dialect, scheme, monkeypatch, clock=MockClock(autojump_threshold=0))
+def test_penstocks_server_passes_every_requirement(dialect: str, scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over a byte stream, and over a framed transport, where the requirements on frame lengths are not supported."""
+    failed = trio.run(_check_penstock, dialect, scheme, monkeypatch, clock=MockClock(autojump_threshold=0))
     lengths = LENGTHS if scheme == "memory-framed" and dialect == "reactivesocket" else set()
     assert failed == ({}, lengths | UNASKED[dialect])
 
 
 @pytest.mark.parametrize("dialect", sorted(TABLES))
-async def test_our_own_server_passes_over_real_sockets(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same over TCP, in real time, where messages are cut anywhere."""
-    assert await _ours(dialect, "tcp", monkeypatch) == ({}, UNASKED[dialect])
+async def test_penstocks_server_passes_over_real_sockets(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over TCP, in real time, where a read may end inside a message."""
+    assert await _check_penstock(dialect, "tcp", monkeypatch) == ({}, UNASKED[dialect])
 
 
 @pytest.mark.parametrize("dialect", sorted(TABLES))
 def test_every_must_has_a_row(dialect: str) -> None:
-    """No line of the draft that binds a side is left out, and a row that says MUST is of one of them."""
+    """Each line of the draft that binds a side has a row, and each row with the level MUST belongs to such a line."""
     assert {row.line for row in requirements(dialect) if row.level is Level.MUST} == MUSTS[dialect]
 
 
 @pytest.mark.parametrize("dialect", sorted(TABLES))
-def test_a_row_has_a_name_of_its_own_and_says_what_it_does(dialect: str) -> None:
-    """What it needs exists, too."""
+def test_names_are_unique_and_readings_are_given(dialect: str) -> None:
+    """The offers that a row needs exist."""
     rows = requirements(dialect)
     assert len({row.name for row in rows}) == len(rows)
     assert [row.name for row in rows if len(row.reading) < 15 or not set(row.needs) <= set(OFFERS)] == []
@@ -87,12 +87,12 @@ def _table(rows: tuple[Requirement, ...]) -> str:
         return text.replace("|", "\\|").replace("*", "\\*").replace("__", "").replace("<", "&lt;")
 
     lines = [f"| `{row.name}` | {row.line} | {row.level.value} | {cell(row.sentence)} | {cell(row.reading)} |" for row in rows]
-    return "\n".join(["| requirement | line | level | the draft's words | what is done |", "|---|---|---|---|---|", *lines])
+    return "\n".join(["| requirement | line | level | words of the draft | what the check does |", "|---|---|---|---|---|", *lines])
 
 
 @pytest.mark.parametrize("dialect", sorted(TABLES))
 def test_the_page_shows_the_table(dialect: str) -> None:
-    """Word for word. Set PENSTOCK_WRITE_OUT to write it as it is now; then read the difference before you commit it."""
+    """Word for word. With PENSTOCK_WRITE_OUT set, the test writes the table to the page; read the difference before you commit it."""
     text = PAGE.read_text(encoding="utf-8")
     wanted = f"<!-- {dialect} -->\n\n{_table(tuple(requirements(dialect)))}\n\n<!-- end -->"
     if "PENSTOCK_WRITE_OUT" in os.environ:

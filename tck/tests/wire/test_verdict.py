@@ -1,11 +1,11 @@
-"""How a check says that a requirement is broken."""
+"""How a check says that the target breaks a requirement."""
 
 import pytest
 from penstock_tck.wire._verdict import Failed, fail, verify
 
 
-def test_what_does_not_hold_is_a_failure_in_words() -> None:
-    """The words are the check's own; what holds passes without any."""
+def test_verify_and_fail_raise_with_the_given_text() -> None:
+    """`verify` returns normally if its condition holds."""
     verify([1], "never said")
     with pytest.raises(Failed, match="nothing came"):
         verify([], "nothing came")

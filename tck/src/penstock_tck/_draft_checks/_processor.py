@@ -17,26 +17,26 @@ class DraftProcessorChecks(ProcessorStage):
     abstract = True
 
     @check("D8.3")
-    async def the_last_cancel_below_cancels_above(self) -> None:
+    async def the_last_cancel_downstream_cancels_upstream(self) -> None:
         """DX1: subscribes and requests below, cancels, and expects a cancel above.
 
         If this fails, look at cancel below: when no subscriber is left, nobody needs what comes from above.
         """
-        upstream = await self.attached()
-        await self.ask(1)
+        upstream = await self.attach_fresh()
+        await self.make_request(1)
         self.downstream.cancel()
         await upstream.expect_cancel()
         await upstream.expect_no_calls()
 
     @check("D8.3", needs=[TWO_SUBSCRIBERS])
-    async def a_cancel_below_leaves_the_others_served(self) -> None:
+    async def a_cancel_downstream_does_not_affect_the_others(self) -> None:
         """DX2: one of two subscribers cancels: expects no cancel above, and an element for the other; that one cancels: a cancel above.
 
         If this fails, look at what counts the subscribers below: only the last cancel goes up.
         """
-        upstream = await self.attached()
-        other = await self.open_on(self.below)
-        await self.ask(1)
+        upstream = await self.attach_fresh()
+        other = await self.open_on(self.processor_output)
+        await self.make_request(1)
         self.downstream.cancel()
         await self.settle()
         self.verify(not upstream.cancelled, "the subscription above was cancelled while a subscriber below was still there")
@@ -53,8 +53,8 @@ class DraftProcessorChecks(ProcessorStage):
 
         If this fails, look at where elements wait for demand: on_error does not wait there, and what waits is dropped.
         """
-        upstream = await self.attached()
-        below = [self.downstream, *[await self.open_on(self.below) for _ in range(min(1, self.max_subscribers - 1))]]
+        upstream = await self.attach_fresh()
+        below = [self.downstream, *[await self.open_on(self.processor_output) for _ in range(min(1, self.max_subscribers - 1))]]
         error = ValueError("the source above failed")
         await self._draft_feed(upstream, min(upstream.outstanding, _MANY))
         upstream.fail(error)
@@ -68,8 +68,8 @@ class DraftProcessorChecks(ProcessorStage):
 
         If this fails, look at on_next: elements may have been on their way when the last subscriber left.
         """
-        upstream = await self.attached()
-        await self.ask(2)
+        upstream = await self.attach_fresh()
+        await self.make_request(2)
         await upstream.expect_request()
         self.downstream.cancel()
         upstream.emit(self.create_element(0))
@@ -79,12 +79,12 @@ class DraftProcessorChecks(ProcessorStage):
         await self.downstream.expect_nothing()
 
     @check("D8.6", needs=[READS_AHEAD])
-    async def elements_before_any_demand_below_are_kept(self) -> None:
+    async def elements_before_demand_downstream_are_kept(self) -> None:
         """DX5: sends what was requested above before anything was requested below, expects nothing below, then all of it as requested.
 
         If this fails, look at on_next: what nobody has requested below yet is kept, and is not lost.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         ahead = min(upstream.outstanding, _MANY)
         self.verify(ahead, "it declares reads_ahead, but requested nothing above before something was requested below")
         await self._draft_feed(upstream, ahead)
@@ -94,12 +94,12 @@ class DraftProcessorChecks(ProcessorStage):
         await self.finish(self.downstream)
 
     @check("D8.1", "D8.2")
-    async def demand_of_long_ago_keeps_pulling(self) -> None:
+    async def one_large_request_keeps_requesting_upstream(self) -> None:
         """DX6: requests 20 below, once, and sends one element after the other, as often as something is requested above: all 20 arrive.
 
         If this fails, look at what makes the processor request above: all demand below that is not served yet, not the latest request.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         self.downstream.request(_LONG)
         for index in range(_LONG):
             await self.settle()
@@ -115,8 +115,8 @@ class DraftProcessorChecks(ProcessorStage):
 
         If this fails, look at cancel below: whom the slowest held up must be served when the slowest is gone.
         """
-        upstream = await self.attached()
-        blocking = await self.open_on(self.below)
+        upstream = await self.attach_fresh()
+        blocking = await self.open_on(self.processor_output)
         self.downstream.request(_MANY)
         sent = await self._draft_feed(upstream, _MANY)
         blocking.cancel()

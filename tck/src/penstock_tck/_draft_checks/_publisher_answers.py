@@ -17,20 +17,20 @@ class DraftAnswerChecks(PublisherStage):
     abstract = True
 
     @check("D1.1", "D1.2", needs=[COMPLETED_PUBLISHER])
-    async def a_completed_publisher_signals_its_end_alone(self) -> None:
+    async def a_completed_publisher_signals_only_on_complete(self) -> None:
         """DP1: subscribes to a publisher that has completed, and expects on_complete once, without on_subscribe, and then silence.
 
         If this fails, look at what subscribe() does in the completed state: on_subscribe means "accepted", and there is nothing to accept.
         """
-        await self._draft_expect_answer(await self.made(self.create_completed_publisher()), "on_complete")
+        await self._draft_expect_answer(await self.resolve(self.create_completed_publisher()), "on_complete")
 
     @check("D1.3", "D1.4", needs=[FAILED_PUBLISHER])
-    async def a_failed_publisher_signals_its_failure_alone(self) -> None:
+    async def a_failed_publisher_signals_only_on_error(self) -> None:
         """DP2: subscribes to a publisher that has failed, and expects on_error once, without on_subscribe, and then silence.
 
         If this fails, look at what subscribe() does in the error state: it must call on_error, and nothing before it.
         """
-        await self._draft_expect_answer(await self.made(self.create_failed_publisher()), "on_error")
+        await self._draft_expect_answer(await self.resolve(self.create_failed_publisher()), "on_error")
 
     @check("D1.5", elements=1)
     async def an_active_publisher_answers_with_on_subscribe(self) -> None:
@@ -45,12 +45,12 @@ class DraftAnswerChecks(PublisherStage):
         await self.finish(probe)
 
     @check("D1.6", needs=[REFUSING_PUBLISHER])
-    async def a_refused_subscriber_gets_on_error_alone(self) -> None:
+    async def a_refused_subscriber_gets_only_on_error(self) -> None:
         """DP4: subscribes to a publisher that refuses, and expects on_error once, without on_subscribe, and then silence.
 
         If this fails, look at where a subscription is refused: on_subscribe means "accepted", so it must not come before the refusal.
         """
-        await self._draft_expect_answer(await self.made(self.create_refusing_publisher()), "on_error")
+        await self._draft_expect_answer(await self.resolve(self.create_refusing_publisher()), "on_error")
 
     @check("D1.7", elements=3)
     async def the_same_object_is_refused_while_it_is_subscribed(self) -> None:

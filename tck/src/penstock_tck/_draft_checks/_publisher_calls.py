@@ -10,7 +10,7 @@ from penstock.testing import ManualSubscriber
 from penstock_tck._capabilities import SLOW_PUBLISHER
 from penstock_tck._check import check
 from penstock_tck._publisher_checks._demand import DemandChecks
-from penstock_tck._publisher_checks._letting_go import LettingGoChecks
+from penstock_tck._publisher_checks._dropped_references import DroppedReferenceChecks
 
 _PAUSE: Final = 60.0
 _TURNS: Final = 200
@@ -18,7 +18,7 @@ _RUNAWAY: Final = 20_000
 """More than any burst between two turns of the run loop; past it the publisher does not stop."""
 
 
-class DraftCallChecks(DemandChecks, LettingGoChecks):
+class DraftCallChecks(DemandChecks, DroppedReferenceChecks):
     """Checks of the draft's subscription."""
 
     abstract = True
@@ -78,7 +78,7 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
         await self.finish(probe)
 
     @check("D2.4", elements=1)
-    async def request_more_of_nothing_raises(self) -> None:
+    async def request_more_zero_raises(self) -> None:
         """DP11: calls request_more(0), and expects a ValueError and no signal; then request_more(1), and expects the element.
 
         If this fails, look at how request_more treats its argument: it raises to the caller, and the stream lives on.
@@ -86,7 +86,7 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
         await self._draft_expect_refused(0)
 
     @check("D2.4", elements=1)
-    async def request_more_of_less_than_nothing_raises(self) -> None:
+    async def a_negative_request_more_raises(self) -> None:
         """DP12: calls request_more(-1) and request_more(-2^63), and expects a ValueError and no signal; then takes an element.
 
         If this fails, look at how request_more treats its argument: it raises to the caller, and no demand is taken away.
@@ -99,7 +99,7 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
 
         If this fails, look at what request_more does when nothing is there: it takes note of the demand and returns.
         """
-        probe = await self.open_on(await self.made(self.create_slow_publisher(1, _PAUSE)))
+        probe = await self.open_on(await self.resolve(self.create_slow_publisher(1, _PAUSE)))
         probe.request(1)
         self.verify(not probe.elements, "an element arrived before request_more returned, a minute before there could be one")
         await probe.expect_nothing(_PAUSE / 2)
@@ -126,9 +126,9 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
         """
         probe = await self.open(UNBOUNDED, signal_cap=_RUNAWAY)
         probe.request(UNBOUNDED)
-        await self._draft_see_an_element(probe)
+        await self._draft_wait_for_an_element(probe)
         probe.cancel()
-        await self._draft_see_it_fall_silent(probe)
+        await self._draft_expect_silence(probe)
         await probe.drain()
         probe.silence()
         await probe.expect_nothing()
@@ -151,14 +151,14 @@ class DraftCallChecks(DemandChecks, LettingGoChecks):
         await probe.expect_elements(1)
         await self.finish(probe)
 
-    async def _draft_see_an_element(self, probe: ManualSubscriber) -> None:
+    async def _draft_wait_for_an_element(self, probe: ManualSubscriber) -> None:
         """Return when an element has come. There is no quiescence to wait for: the publisher may be busy without end."""
         await self._draft_take_turns(until=lambda: bool(probe.elements))
         if not probe.elements:
             await trio.sleep(_PAUSE)
         self.verify(probe.elements, "no element came of a demand of 2^63-1")
 
-    async def _draft_see_it_fall_silent(self, probe: ManualSubscriber) -> None:
+    async def _draft_expect_silence(self, probe: ManualSubscriber) -> None:
         """Let what was on its way arrive; that it does not end is seen by the turns of the run loop, since it never comes to rest."""
         await self._draft_take_turns()
         arrived = len(probe.elements)

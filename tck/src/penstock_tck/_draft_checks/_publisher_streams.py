@@ -43,7 +43,7 @@ class DraftStreamChecks(PublisherStage):
 
         If this fails, look at where elements are made: once for the stream, not once for each subscriber, and never in another order.
         """
-        probes = await self._draft_three(5)
+        probes = await self._draft_subscribe_three(5)
         for turn in range(max(map(len, _PATTERNS))):
             for probe, pattern in zip(probes, _PATTERNS, strict=True):
                 if turn < len(pattern):
@@ -53,12 +53,12 @@ class DraftStreamChecks(PublisherStage):
         await self.finish(*probes)
 
     @check("D4.3", elements=3, needs=[MULTICAST, COMPLETES])
-    async def all_subscribers_get_the_same_stream_up_front(self) -> None:
+    async def all_subscribers_get_the_same_elements_at_once(self) -> None:
         """DP20: three subscribers ask for more than there is, and expect the same elements, the same last one, and on_complete.
 
         If this fails, look at how a subscriber that asks for much is served beside the others: it gets no other stream than they.
         """
-        probes = await self._draft_three(3)
+        probes = await self._draft_subscribe_three(3)
         for probe in probes:
             probe.request(4)
         await self.settle()
@@ -81,7 +81,7 @@ class DraftStreamChecks(PublisherStage):
         await probe.expect_nothing()
 
     @check("D4.7", elements=1, needs=[COMPLETES])
-    async def there_is_one_end(self) -> None:
+    async def a_stream_ends_once(self) -> None:
         """DP23: takes a stream of one element to its end, asks once more, waits, and expects a single on_complete and no on_error.
 
         If this fails, look at the ways that lead to on_complete and on_error: whichever comes first must close the others.
@@ -95,7 +95,7 @@ class DraftStreamChecks(PublisherStage):
         ends = [signal for signal, _ in await probe.drain() if signal in (Signal.COMPLETE, Signal.ERROR)]
         self.verify(ends == [Signal.COMPLETE], f"the stream ended {len(ends)} times; a single on_complete was expected")
 
-    async def _draft_three(self, elements: int) -> list[ManualSubscriber]:
+    async def _draft_subscribe_three(self, elements: int) -> list[ManualSubscriber]:
         publisher = await self.publisher(elements)
         return [await self.open_on(publisher) for _ in _PATTERNS]
 

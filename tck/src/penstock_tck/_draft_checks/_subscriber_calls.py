@@ -9,7 +9,7 @@ from penstock.testing import ManualPublisher
 from penstock_tck._capabilities import TRIGGERS_CANCEL, TRIGGERS_REQUEST, TRIGGERS_SHUTDOWN
 from penstock_tck._check import check
 from penstock_tck._subscriber_stage import SubscriberStage
-from penstock_tck._verification import made
+from penstock_tck._verification import resolve
 
 
 class DraftSubscriberCallChecks(SubscriberStage):
@@ -24,7 +24,7 @@ class DraftSubscriberCallChecks(SubscriberStage):
         If this fails, look at what ends your subscriber from outside: it must cancel a subscription that is still there.
         """
         upstream = await self._draft_asking()
-        await made(self.trigger_shutdown())
+        await resolve(self.trigger_shutdown())
         await upstream.expect_cancel()
         await upstream.expect_no_calls()
 
@@ -36,7 +36,7 @@ class DraftSubscriberCallChecks(SubscriberStage):
         """
         upstream = await self._draft_cancelled()
         with suppress(InvalidStateError):  # a processor's own subscription below is over, too, and says so
-            await self.ask(1)
+            await self.make_request(1)
         await upstream.expect_no_calls()
 
     @check("D7.4", needs=[TRIGGERS_CANCEL])
@@ -48,7 +48,7 @@ class DraftSubscriberCallChecks(SubscriberStage):
         upstream = await self._draft_cancelled()
         for act in (self.trigger_cancel, self.trigger_shutdown):
             with suppress(InvalidStateError):  # as above
-                await made(act())
+                await resolve(act())
         await upstream.expect_no_calls()
 
     @check("D7.5", needs=[TRIGGERS_CANCEL])
@@ -108,15 +108,15 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
     async def _draft_asking(self) -> ManualPublisher:
         """Return a publisher whose subscriber has requested something."""
-        upstream = await self.attached()
-        await self.ask(1)
+        upstream = await self.attach_fresh()
+        await self.make_request(1)
         await upstream.expect_request()
         return upstream
 
     async def _draft_cancelled(self) -> ManualPublisher:
         """Return a publisher whose subscriber has requested something and then cancelled."""
         upstream = await self._draft_asking()
-        await made(self.trigger_cancel())
+        await resolve(self.trigger_cancel())
         await upstream.expect_cancel()
         return upstream
 

@@ -11,7 +11,7 @@ from penstock.testing import ManualPublisher
 from penstock_tck._capabilities import REPORTS
 from penstock_tck._check import check
 from penstock_tck._subscriber_stage import SubscriberStage
-from penstock_tck._verification import made
+from penstock_tck._verification import resolve
 
 
 class DraftSubscriberSignalChecks(SubscriberStage):
@@ -25,8 +25,8 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at on_subscribe: it keeps the subscription and wakes whoever is to ask; it does not ask.
         """
-        upstream = await self.attached()
-        await self.ask(1)
+        upstream = await self.attach_fresh()
+        await self.make_request(1)
         await upstream.expect_request()
         places = upstream.subscription.call_places
         self.verify(places == ["outside any signal"], f"the subscription was called {', '.join(places)}")
@@ -39,8 +39,8 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at on_next: it puts the element where a task of the subscriber's finds it, and returns.
         """
-        upstream = await self.attached()
-        await self.ask(1)
+        upstream = await self.attach_fresh()
+        await self.make_request(1)
         await upstream.expect_request()
         upstream.emit(self.create_element(0))
         await self._draft_expect_later("on_next")
@@ -53,7 +53,7 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at on_complete: it is an event for a task of the subscriber's, like any other.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         upstream.complete()
         await self._draft_expect_later("on_complete")
 
@@ -63,7 +63,7 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at on_error: it is an event for a task of the subscriber's, like any other.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         upstream.fail(ValueError("the source failed"))
         await self._draft_expect_later("on_error")
 
@@ -74,9 +74,9 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at what on_complete forgets: demand that falls due for elements already there must not be sent any more.
         """
-        upstream = await self._draft_with_elements_under_way()
+        upstream = await self._draft_with_unhandled_elements()
         upstream.complete()
-        await self._draft_expect_no_use(upstream)
+        await self._draft_expect_no_calls(upstream)
 
     @check("D6.3")
     async def nothing_is_called_after_on_error(self) -> None:
@@ -85,18 +85,18 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at what on_error forgets: the subscription is cancelled already, and must not be cancelled again.
         """
-        upstream = await self._draft_with_elements_under_way()
+        upstream = await self._draft_with_unhandled_elements()
         upstream.fail(ValueError("the source failed"))
-        await self._draft_expect_no_use(upstream)
+        await self._draft_expect_no_calls(upstream)
 
     @check("D7.1")
-    async def a_second_subscription_is_reported_and_left_alone(self) -> None:
+    async def a_second_subscription_is_reported_and_not_used(self) -> None:
         """DS7: gives it a second subscription, expects an error (out of on_subscribe, or seen by a handler), and no call on the new one.
 
         If this fails, look at on_subscribe: when a subscription is there, raise or report, and touch neither of the two.
         """
-        upstream = await self.attached()
-        second = _Untouchable()
+        upstream = await self.attach_fresh()
+        second = _RecordingSubscription()
         try:
             self.signal_target(upstream).on_subscribe(second)
         except Exception as error:  # boundary: the subscriber's code runs here, and raising is one way to report
@@ -118,26 +118,26 @@ class DraftSubscriberSignalChecks(SubscriberStage):
         await self.settle()
         self.verify(signal in [seen for seen, _ in self.seen], f"no handler saw {signal}")
 
-    async def _draft_with_elements_under_way(self) -> ManualPublisher:
+    async def _draft_with_unhandled_elements(self) -> ManualPublisher:
         """Return a publisher whose subscriber has elements that it had no time to handle."""
-        upstream = await self.attached()
-        await self.ask(2)
+        upstream = await self.attach_fresh()
+        await self.make_request(2)
         for index in range(min(upstream.outstanding, 2)):
             upstream.emit(self.create_element(index))
         while upstream.subscription.has_call():
             upstream.subscription.next_call()
         return upstream
 
-    async def _draft_expect_no_use(self, upstream: ManualPublisher) -> None:
+    async def _draft_expect_no_calls(self, upstream: ManualPublisher) -> None:
         """Told from outside to request and to shut down, it calls nothing either: what is over stays over."""
         await self.settle()
-        for act in (partial(self.ask, 1), self.trigger_shutdown):
+        for act in (partial(self.make_request, 1), self.trigger_shutdown):
             with suppress(InvalidStateError):  # a processor's own subscription below is over, too, and says so
-                await made(act())
+                await resolve(act())
         await upstream.expect_no_calls()
 
 
-class _Untouchable(DraftSubscription):
+class _RecordingSubscription(DraftSubscription):
     """A subscription that writes down who touches it."""
 
     def __init__(self) -> None:

@@ -16,18 +16,18 @@ class BothSidesChecks(ProcessorStage):
     abstract = True
 
     @check("4.1")
-    async def demand_of_long_ago_is_served(self) -> None:
+    async def one_large_request_is_served_to_the_end(self) -> None:
         """Requests 20 below, once, and sends one element after the other, as often as one is requested above: all 20 arrive, in order.
 
         If this fails, look at what makes the processor request above: all demand below that is not served yet, not the latest request.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         self.downstream.request(_LONG)
         for count in range(_LONG):
             sent = await self.feed(upstream, 1)
             self.verify(sent, f"nothing more was requested above after {count} of {_LONG} elements")
             await self.downstream.expect_next(*sent)
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("4.1")
     async def completion_passes_without_demand(self) -> None:
@@ -35,7 +35,7 @@ class BothSidesChecks(ProcessorStage):
 
         If this fails, look at on_complete: where no element waits for demand, the end does not either.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         upstream.complete()
         await self.downstream.expect_complete()
 
@@ -46,7 +46,7 @@ class BothSidesChecks(ProcessorStage):
 
         If this fails, look at where elements wait: completion waits behind them, and none is lost.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         ahead = await self.feed(upstream, _MANY)
         self.verify(ahead, "it declares reads_ahead, but requested nothing above before something was requested below")
         upstream.complete()
@@ -56,35 +56,35 @@ class BothSidesChecks(ProcessorStage):
         await self.downstream.expect_complete()
 
     @check("4.1", optional=True)
-    async def the_last_to_leave_cancels_above(self) -> None:
+    async def cancel_of_the_last_subscriber_cancels_upstream(self) -> None:
         """Requests below, cancels, and expects a cancel above, and nothing after it.
 
         If this fails, look at cancel below: when no subscriber is left, nobody needs what comes from above.
         """
-        upstream = await self.asking()
+        upstream = await self.attach_with_request()
         self.downstream.cancel()
         await upstream.expect_cancel()
         await upstream.expect_no_calls()
 
     @check("4.1")
-    async def an_illegal_demand_below_cancels_above(self) -> None:
+    async def an_illegal_demand_downstream_cancels_upstream(self) -> None:
         """Requests 0 below as the only subscriber, expects on_error(ValueError) there, and a cancel above.
 
         If this fails, look at how a refused demand ends the stream: the subscription above is not needed any more (rule 2.6).
         """
-        upstream = await self.asking()
+        upstream = await self.attach_with_request()
         self.downstream.request(0)
         await self.downstream.expect_error(ValueError)
         await upstream.expect_cancel()
 
     @check("4.1", needs=[TWO_SUBSCRIBERS])
-    async def one_that_leaves_does_not_stop_the_other(self) -> None:
+    async def a_cancel_downstream_does_not_stop_the_other_subscriber(self) -> None:
         """One of two subscribers cancels: expects no cancel above, and an element for the other.
 
         If this fails, look at what counts the subscribers below: only the last cancel goes up.
         """
-        upstream = await self.attached()
-        other = await self.open_on(self.below)
+        upstream = await self.attach_fresh()
+        other = await self.open_on(self.processor_output)
         self.downstream.request(1)
         self.downstream.cancel()
         await self.settle()
@@ -95,21 +95,21 @@ class BothSidesChecks(ProcessorStage):
         await self.finish(other)
 
     @check("4.1", needs=[TWO_SUBSCRIBERS])
-    async def the_slowest_gives_way_when_it_leaves(self) -> None:
+    async def cancel_of_the_slowest_subscriber_unblocks_the_others(self) -> None:
         """One of two subscribers requests 100, the other nothing; sends until nothing is requested above; then the other cancels, and
         the 100 arrive.
 
         If this fails, look at cancel below: whom the slowest held up must be served when the slowest is gone.
         """
-        upstream = await self.attached()
-        slowest = await self.open_on(self.below)
+        upstream = await self.attach_fresh()
+        slowest = await self.open_on(self.processor_output)
         self.downstream.request(_MANY)
         sent = await self.feed(upstream, _MANY)
         slowest.cancel()
         sent += await self.feed(upstream, _MANY - len(sent))
         self.verify(len(sent) == _MANY, f"nothing more was requested above after {len(sent)} elements, though the slowest is gone")
         await self.downstream.expect_next(*sent)
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("4.1", needs=[TWO_SUBSCRIBERS])
     async def a_late_subscriber_waits_for_its_own_demand(self) -> None:
@@ -118,10 +118,10 @@ class BothSidesChecks(ProcessorStage):
 
         If this fails, look at where demand is kept: each subscriber below has its own, and is signalled by it alone (rule 1.1).
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         self.downstream.request(_LONG)
         early = await self.feed(upstream, 2)
-        late = await self.open_on(self.below)
+        late = await self.open_on(self.processor_output)
         early += await self.feed(upstream, 1)
         await self.downstream.expect_next(*early[:2])
         self.verify(not late.elements, f"the late subscriber requested nothing, but got {late.elements}")

@@ -20,19 +20,19 @@ class ErrorChecks(ProcessorStage):
 
         If this fails, look at on_error: it must go to the subscribers below at once, unwrapped, whatever they have requested.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         error = ValueError("the source above failed")
         upstream.fail(error)
         await self.downstream.expect_error(error)
         await self.downstream.expect_nothing()
 
     @check("4.2", needs=[PASSES_ERRORS_ON, READS_AHEAD])
-    async def errors_overtake_what_waits_for_demand(self) -> None:
+    async def errors_overtake_waiting_elements(self) -> None:
         """Sends what was read ahead, while nothing was requested below, fails above, and expects the error below at once, and no more.
 
         If this fails, look at where elements wait: an error does not wait behind them, and what waited is dropped.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         waiting = await self.feed(upstream, _MANY)
         self.verify(waiting, "it declares reads_ahead, but requested nothing above before something was requested below")
         error = ValueError("the source above failed")
@@ -47,8 +47,8 @@ class ErrorChecks(ProcessorStage):
 
         If this fails, look at on_error: it goes to each subscriber below, also to those that wait for nothing.
         """
-        upstream = await self.attached()
-        second = await self.open_on(self.below)
+        upstream = await self.attach_fresh()
+        second = await self.open_on(self.processor_output)
         self.downstream.request(2)
         if not await self.feed(upstream, 1):
             second.request(2)
@@ -61,17 +61,17 @@ class ErrorChecks(ProcessorStage):
         self.verify(second.error is error, f"the second subscriber got {second.error!r} instead of the error")
 
     @check("4.2", needs=[RECOVERS])
-    async def a_recovery_leaves_the_failed_subscription_alone(self) -> None:
+    async def a_recovery_does_not_use_the_failed_subscription(self) -> None:
         """Fails above with demand outstanding, requests more below, and cancels; expects no error below, and no call above on what failed.
 
         If this fails, look at what on_error forgets: before anything else begins, the failed subscription counts as cancelled.
         """
-        upstream = await self.asking(2)
+        upstream = await self.attach_with_request(2)
         failed = upstream.subscription
-        self.forget_calls(upstream)
+        self.discard_calls(upstream)
         upstream.fail(ValueError("the source above failed"))
         await self.settle()
         self.verify(self.downstream.error is None, f"it declares recovers, but passed {self.downstream.error!r} on")
-        await self.ask(1)
+        await self.make_request(1)
         await self.finish(self.downstream)
         self.verify(not failed.has_call(), f"the subscription that failed was called: {failed.next_call()}")

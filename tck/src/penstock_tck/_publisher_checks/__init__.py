@@ -5,7 +5,7 @@ _demand.py                    1.1 1.2 3.8 3.17: how many elements, when
 _endings.py                   1.4 1.5 1.6 1.7: on_error, on_complete, and silence after it
 _subscribing.py               1.9 1.10 1.11 2.12: what subscribe() answers; several subscribers
 _cancelling.py                1.8 3.5 3.6 3.7 3.12 3.15: stopping
-_letting_go.py                3.13 and 1.6: no reference is kept
+_dropped_references.py                3.13 and 1.6: no reference is kept
 _requesting.py                3.2 3.3 3.4 3.9 3.16: request() itself
 _serial.py                    1.3 2.11: one signal after the other, in one thread
 _faults.py                    1.4 1.9 2.13: sources and subscribers that raise
@@ -16,9 +16,9 @@ A check goes into the file of its theme, as a method of the class there: see `pe
 
 from penstock_tck._publisher_checks._cancelling import CancellingChecks
 from penstock_tck._publisher_checks._demand import DemandChecks
+from penstock_tck._publisher_checks._dropped_references import DroppedReferenceChecks
 from penstock_tck._publisher_checks._endings import EndingChecks
 from penstock_tck._publisher_checks._faults import FaultChecks
-from penstock_tck._publisher_checks._letting_go import LettingGoChecks
 from penstock_tck._publisher_checks._requesting import RequestingChecks
 from penstock_tck._publisher_checks._serial import SerialChecks
 from penstock_tck._publisher_checks._subscribing import SubscribingChecks
@@ -29,7 +29,7 @@ class PublisherChecks(
     EndingChecks,
     SubscribingChecks,
     CancellingChecks,
-    LettingGoChecks,
+    DroppedReferenceChecks,
     RequestingChecks,
     SerialChecks,
     FaultChecks,

@@ -67,7 +67,7 @@ class CancellingChecks(PublisherStage):
         await self.expect_silence(probe)
 
     @check("1.8", "3.12", elements=1000)
-    async def cancel_stops_a_stream_of_endless_demand(self) -> None:
+    async def cancel_stops_a_stream_with_unbounded_demand(self) -> None:
         """Requests 2^63-1 of an endless (or the longest) stream, cancels inside the tenth on_next, and expects that the stream stops.
 
         If this fails, look at what cancel() sets and who reads it: the loop that signals must end soon, without having to run dry.
@@ -84,12 +84,12 @@ class CancellingChecks(PublisherStage):
         await self.expect_silence(probe)
 
     @check("1.8", "3.12", elements=2, needs=[SLOW_PUBLISHER])
-    async def cancel_stops_elements_that_are_on_their_way(self) -> None:
+    async def cancel_stops_elements_of_a_slow_source(self) -> None:
         """Takes one element that needs a second, requests another, cancels while it is on its way, and expects that it does not come.
 
         If this fails, look at what waits for the source while demand is left: cancel() must end that wait, or its outcome be dropped.
         """
-        probe = await self.open_on(await self.made(self.create_slow_publisher(2, 1.0)))
+        probe = await self.open_on(await self.resolve(self.create_slow_publisher(2, 1.0)))
         probe.request(1)
         await trio.sleep(1.5)
         await probe.expect_elements(1)
@@ -101,23 +101,23 @@ class CancellingChecks(PublisherStage):
     # ------------------------------------------------------------------ cancel() itself (rules 3.5, 3.15)
 
     @check("3.5")
-    async def cancel_signals_nothing_itself(self) -> None:
+    async def cancel_makes_no_signal(self) -> None:
         """Cancels inside on_subscribe, inside on_next and between signals, and expects that no signal arrives before cancel() returns.
 
         If this fails, look at cancel(): it marks the subscription as over and returns; cleaning up is for later, signals for nobody.
         """
         length = self.length(3)
-        probe = await self.open(length, when_subscribed=self._cancel_quietly)
+        probe = await self.open(length, when_subscribed=self._cancel_without_signals)
         await self.expect_silence(probe)
         probe = await self.open(length)
-        self._cancel_quietly(probe)
+        self._cancel_without_signals(probe)
         await self.expect_silence(probe)
         if length:
-            probe = await self.open(length, when_next=self._cancel_quietly)
+            probe = await self.open(length, when_next=self._cancel_without_signals)
             probe.request(1)
             await self.expect_silence(probe)
 
-    def _cancel_quietly(self, probe: Any, _: Any = None) -> None:
+    def _cancel_without_signals(self, probe: Any, _: Any = None) -> None:
         before = probe.ledger.signals
         probe.cancel()
         came = probe.ledger.signals - before
@@ -158,7 +158,7 @@ class CancellingChecks(PublisherStage):
 
         If this fails, look at the subscription that a failed publisher hands out: it needs a cancel() that does nothing.
         """
-        probe = await self.open_on(await self.made(self.create_failed_publisher()))
+        probe = await self.open_on(await self.resolve(self.create_failed_publisher()))
         await probe.expect_error()
         probe.cancel()
         await self.expect_silence(probe)
@@ -199,7 +199,7 @@ class CancellingChecks(PublisherStage):
         probe.cancel()
         if self.multicast:
             neighbour.request(1)
-            await self.expect_in_all(neighbour, self.length(2))
+            await self.expect_arrived(neighbour, self.length(2))
         await self.finish(neighbour)
 
 

@@ -79,7 +79,7 @@ class DemandChecks(PublisherStage):
             await probe.expect_nothing()
 
     @check("3.17")
-    async def a_demand_without_bound_is_supported(self) -> None:
+    async def unbounded_demand_is_supported(self) -> None:
         """Requests 2^63-1 and expects every element, and the end where there is one.
 
         If this fails, look at how large a number request() can take: anything up to 2^63-1, and that one means "without bound".
@@ -91,7 +91,7 @@ class DemandChecks(PublisherStage):
         await self._expect_its_end(probe)
 
     @check("3.17", seeds=3)
-    async def demand_beyond_its_limit_counts_as_without_bound(self) -> None:
+    async def demand_above_the_limit_counts_as_unbounded(self) -> None:
         """Lets demand add up to more than 2^63-1 before the first element, in five ways, and expects every element and no on_error.
 
         If this fails, look at what request() does when the sum passes 2^63-1: it must stay there, and neither fail, stall nor wrap.
@@ -99,16 +99,16 @@ class DemandChecks(PublisherStage):
         length = self.length(20)
         for numbers in ([2**62, 2**62], [2**62 - 1, 2**62 - 1, 1], [UNBOUNDED, 1], [UNBOUNDED, UNBOUNDED], [2**70]):
             probe = await self.open(length, when_subscribed=lambda asking, parts=tuple(numbers): [asking.request(part) for part in parts])
-            await self.expect_in_all(probe, length)
+            await self.expect_arrived(probe, length)
             await self.finish(probe)
             probe = await self.open(length)
             for number in numbers:
                 probe.request(number)
-            await self.expect_in_all(probe, length)
+            await self.expect_arrived(probe, length)
             await self.finish(probe)
 
     @check("3.17", elements=2)
-    async def demand_that_passes_its_limit_does_not_stall_the_stream(self) -> None:
+    async def demand_above_the_limit_does_not_stall_the_stream(self) -> None:
         """Requests 1, then 2^63-2 from within each on_next, and expects every element up to the last, and the end where there is one.
 
         If this fails, look at what is left of the demand when 2^63-1 was passed and elements are taken from it.
@@ -127,12 +127,12 @@ class DemandChecks(PublisherStage):
         """
         length = self.length(1000)
         probe = await self.open(length, when_subscribed=lambda asking: [asking.request(1) for _ in range(1000)])
-        await self.expect_in_all(probe, length)
+        await self.expect_arrived(probe, length)
         await self.finish(probe)
         probe = await self.open(length)
         for _ in range(1000):
             probe.request(1)
-        await self.expect_in_all(probe, length)
+        await self.expect_arrived(probe, length)
         await self.finish(probe)
 
     async def _expect_its_end(self, probe: Any) -> None:

@@ -27,7 +27,7 @@ class EndingChecks(PublisherStage):
 
         If this fails, look at subscribe() of a publisher that has failed: it tells each subscriber, and waits for no demand.
         """
-        probe = await self.open_on(await self.made(self.create_failed_publisher()))
+        probe = await self.open_on(await self.resolve(self.create_failed_publisher()))
         await probe.expect_error()
         await probe.expect_nothing()
 
@@ -74,7 +74,7 @@ class EndingChecks(PublisherStage):
 
         If this fails, look at subscribe() of a publisher that has completed: it tells each subscriber, and waits for no demand.
         """
-        probe = await self.open_on(await self.made(self.create_completed_publisher()))
+        probe = await self.open_on(await self.resolve(self.create_completed_publisher()))
         await probe.expect_complete()
         await probe.expect_nothing()
 
@@ -91,7 +91,7 @@ class EndingChecks(PublisherStage):
         probe.request(length + 1)
         await probe.expect_elements(length)
         await probe.expect_complete()
-        await self._expect_that_it_is_over(probe)
+        await self._expect_no_effect(probe)
 
     @check("1.6", elements=1)
     async def after_on_error_the_subscription_counts_as_cancelled(self) -> None:
@@ -102,9 +102,9 @@ class EndingChecks(PublisherStage):
         probe = await self.open(self.length(2))
         probe.request(0)
         await probe.expect_error()
-        await self._expect_that_it_is_over(probe)
+        await self._expect_no_effect(probe)
 
-    async def _expect_that_it_is_over(self, probe: Any) -> None:
+    async def _expect_no_effect(self, probe: Any) -> None:
         for number in (5, 0, -1):
             probe.request(number)
         await probe.expect_nothing()
@@ -133,7 +133,7 @@ class EndingChecks(PublisherStage):
 
         If this fails, look at the branch that signals on_error: it must mark the subscription as over before it returns.
         """
-        probe = await self.open_on(await self.made(self.create_failed_publisher()))
+        probe = await self.open_on(await self.resolve(self.create_failed_publisher()))
         await probe.expect_error()
         await self._expect_nothing_more(probe)
 
@@ -144,7 +144,7 @@ class EndingChecks(PublisherStage):
         If this fails, look at the loop that signals: after on_error it must neither go on, nor complete, nor begin again.
         """
         length = self.length(1)
-        probe = await self.open_on(await self.made(self.create_faulty_publisher(length, ValueError("the source failed"))))
+        probe = await self.open_on(await self.resolve(self.create_faulty_publisher(length, ValueError("the source failed"))))
         probe.request(10)
         await self.expect_failure(probe, length)
         await self._expect_nothing_more(probe)

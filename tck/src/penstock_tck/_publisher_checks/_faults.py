@@ -37,7 +37,7 @@ class FaultChecks(PublisherStage):
             await self.expect_failure(probe, elements)
 
     @check("1.4", needs=[FAULTY_PUBLISHER])
-    async def a_source_that_raises_is_told_to_one_that_requests_one_by_one(self) -> None:
+    async def a_source_that_raises_ends_a_stream_requested_one_by_one(self) -> None:
         """Takes what a failing source has one by one, and expects on_error, at latest with one further request.
 
         If this fails, look at where the source is pulled when the demand is just used up: its failure must not be lost.
@@ -51,7 +51,7 @@ class FaultChecks(PublisherStage):
         await self.expect_failure(probe, elements)
 
     @check("1.4", needs=[FAULTY_PUBLISHER], optional=True)
-    async def the_error_of_the_source_arrives_as_it_is(self) -> None:
+    async def the_error_of_the_source_arrives_unwrapped(self) -> None:
         """Lets the source raise one error, and expects that very object, neither wrapped in a group nor in another error.
 
         If this fails, look at the nursery around the source: it wraps a single error in an ExceptionGroup, which must be opened again.
@@ -62,45 +62,45 @@ class FaultChecks(PublisherStage):
         await probe.expect_error(error)
 
     async def _faulty(self, elements: int, error: Exception) -> ManualSubscriber:
-        return await self.open_on(await self.made(self.create_faulty_publisher(elements, error)))
+        return await self.open_on(await self.resolve(self.create_faulty_publisher(elements, error)))
 
     # ------------------------------------------------------------------ subscribers that raise
 
     @check("2.13")
-    async def one_that_raises_in_on_subscribe_is_cut_off(self) -> None:
+    async def a_subscriber_that_raises_in_on_subscribe_is_cancelled(self) -> None:
         """Requests 1 and raises inside on_subscribe, and expects silence from the next quiescence on, also after a further request.
 
         If this fails, look at what subscribe() does when on_subscribe raised: the subscription counts as cancelled.
         """
-        await self._expect_cut_off(await self.publisher(self.length(3)), requests=None, when_subscribed=_raise_after_asking)
+        await self._expect_cancelled(await self.publisher(self.length(3)), requests=None, when_subscribed=_raise_after_asking)
 
     @check("2.13", elements=1)
-    async def one_that_raises_in_on_next_is_cut_off(self) -> None:
+    async def a_subscriber_that_raises_in_on_next_is_cancelled(self) -> None:
         """Raises inside the first of three on_next, and expects silence from the next quiescence on, also after a further request.
 
         If this fails, look at where on_next is called: the subscription of one that raised counts as cancelled.
         """
-        await self._expect_cut_off(await self.publisher(self.length(3)), when_next=_raise)
+        await self._expect_cancelled(await self.publisher(self.length(3)), when_next=_raise)
 
     @check("2.13", needs=[COMPLETES])
-    async def one_that_raises_in_on_complete_harms_nobody(self) -> None:
+    async def a_subscriber_that_raises_in_on_complete_does_no_harm(self) -> None:
         """Raises inside on_complete, and expects that request() returned, that nothing follows, and that nothing else breaks.
 
         If this fails, look at where on_complete is called: the exception is the subscriber's, and must not reach request()'s caller.
         """
         length = self.length(1)
-        await self._expect_cut_off(await self.publisher(length), requests=length + 1, when_complete=_raise)
+        await self._expect_cancelled(await self.publisher(length), requests=length + 1, when_complete=_raise)
 
     @check("2.13", elements=1)
-    async def one_that_raises_in_on_error_harms_nobody(self) -> None:
+    async def a_subscriber_that_raises_in_on_error_does_no_harm(self) -> None:
         """Requests 0 and raises inside the on_error that answers it, and expects that request() returned, and that nothing follows.
 
         If this fails, look at where on_error is called: the exception is the subscriber's, and must not reach request()'s caller.
         """
-        await self._expect_cut_off(await self.publisher(self.length(2)), requests=0, when_error=_raise)
+        await self._expect_cancelled(await self.publisher(self.length(2)), requests=0, when_error=_raise)
 
     @check("2.13", elements=1, needs=[MULTICAST], seeds=3)
-    async def one_that_raises_leaves_its_neighbours_alone(self) -> None:
+    async def a_subscriber_that_raises_does_not_affect_the_others(self) -> None:
         """One of three subscribers raises in its first on_next, and the others expect every element, and the end if there is one.
 
         If this fails, look at the loop that hands an element round: what one subscriber raises must not keep it from the next.
@@ -118,7 +118,7 @@ class FaultChecks(PublisherStage):
         await self.finish(first, last)
 
     @check("2.13", elements=1, needs=[VIOLATION_HOOK])
-    async def one_that_raises_is_reported(self) -> None:
+    async def a_subscriber_that_raises_is_reported(self) -> None:
         """Raises in on_subscribe, in on_next and in on_error, and expects each exception, or one that it caused, in reported_violations.
 
         If this fails, look at where the exception of a subscriber ends: somebody must learn of it.
@@ -132,7 +132,7 @@ class FaultChecks(PublisherStage):
             self.verify(told, f"a subscriber raised in {place.removeprefix('when_')}, and nobody was told")
             await self.finish(probe)
 
-    async def _expect_cut_off(self, publisher: Any, *, requests: int | None = 3, **hooks: Callable[..., object]) -> None:
+    async def _expect_cancelled(self, publisher: Any, *, requests: int | None = 3, **hooks: Callable[..., object]) -> None:
         probe = await self.open_on(publisher, **hooks)
         if requests is not None:
             probe.request(requests)
@@ -143,7 +143,7 @@ class FaultChecks(PublisherStage):
     # ------------------------------------------------------------------ a nursery that is cancelled
 
     @check("1.4", "1.7", optional=True)
-    async def a_cancelled_nursery_ends_the_stream_by_one_error_or_in_silence(self) -> None:
+    async def a_cancelled_nursery_signals_at_most_one_error(self) -> None:
         """Cancels the nursery that the publisher was bound to, before the first element, between two, and inside on_next.
 
         What comes may be one on_error, or nothing, or the whole stream from a publisher that needs no task; then silence.

@@ -22,7 +22,7 @@ class RequestingChecks(PublisherStage):
     # ------------------------------------------------------------------ where it may be called (rule 3.2)
 
     @check("3.2")
-    async def requests_from_within_signals_are_served(self) -> None:
+    async def requests_inside_signals_are_served(self) -> None:
         """Requests 1 three times inside on_subscribe and 1 inside each on_next, and expects every element, and the end if there is one.
 
         If this fails, look at what request() does while a signal is on the stack: demand counts then as at any other time.
@@ -49,7 +49,7 @@ class RequestingChecks(PublisherStage):
         length = self.length(self.recursion_bound + 5)
         probe = await self.open(length, when_next=lambda asking, _: asking.request(1))
         probe.request(1)
-        await self.expect_in_all(probe, length)
+        await self.expect_arrived(probe, length)
         await self.finish(probe)
 
     @check("3.3", elements=200)
@@ -61,10 +61,8 @@ class RequestingChecks(PublisherStage):
         for asks, wish in ((False, 1_500), (True, 5_000)):
             length = self.length(wish)
             first = 1 if asks else length
-            probe = await self.open(
-                length, when_subscribed=lambda asking, n=first: asking.request(n), when_next=_watching_the_stack(asks=asks)
-            )
-            await self.expect_in_all(probe, length)
+            probe = await self.open(length, when_subscribed=lambda asking, n=first: asking.request(n), when_next=_stack_watcher(asks=asks))
+            await self.expect_arrived(probe, length)
             await self.finish(probe)
 
     # ------------------------------------------------------------------ that it returns soon, and normally (rules 3.4, 3.16)
@@ -124,7 +122,7 @@ class RequestingChecks(PublisherStage):
         await self._refused(-(2**63))
 
     @check("3.9", elements=1)
-    async def a_demand_is_refused_inside_signals_too(self) -> None:
+    async def an_illegal_demand_inside_a_signal_is_refused(self) -> None:
         """Requests 0 inside on_subscribe, and inside on_next while more is due, and expects on_error(ValueError), then silence.
 
         If this fails, look at what request() does while a signal is on the stack: it must refuse there, too, and end the stream.
@@ -153,7 +151,7 @@ class RequestingChecks(PublisherStage):
         self.verify(explained, f"the text of the error does not say what was wrong: {str(error)!r}")
 
     @check("3.9", "3.16", elements=1, optional=True)
-    async def a_demand_that_is_no_integer_is_refused(self) -> None:
+    async def a_demand_that_is_not_an_integer_is_refused(self) -> None:
         """Requests True, 1.5, "1" and None, which Python lets through, and expects on_error(ValueError or TypeError), then silence.
 
         If this fails, look at how request() treats its argument: what is no integer is no demand, and is answered like 0.
@@ -175,7 +173,7 @@ def _ask(number: int) -> Callable[..., object]:
     return lambda probe, *_: probe.request(number)
 
 
-def _watching_the_stack(*, asks: bool) -> Callable[..., object]:
+def _stack_watcher(*, asks: bool) -> Callable[..., object]:
     """Return a hook for on_next that sees by how much the stack has grown since the second element, and then `asks` for one more."""
     depth_at_the_second = 0
 

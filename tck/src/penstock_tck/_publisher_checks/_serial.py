@@ -61,7 +61,7 @@ class SerialChecks(PublisherStage):
         )
         probe = await self.open(length, **hooks)
         probe.request(length + 1)
-        await self.expect_in_all(probe, length)
+        await self.expect_arrived(probe, length)
         await self.finish(probe)
         self.verify(threads == {threading.get_ident()}, f"signals arrived from {len(threads)} threads")
 
@@ -73,7 +73,7 @@ class SerialChecks(PublisherStage):
         """
         threads: list[int] = []
         probe = self.probe(when_error=lambda *_: threads.append(threading.get_ident()))
-        self.subscribe(await self.made(self.create_failed_publisher()), probe)
+        self.subscribe(await self.resolve(self.create_failed_publisher()), probe)
         await self.settle()
         await probe.drain()
         probe.check()

@@ -50,7 +50,7 @@ class SubscribingChecks(PublisherStage):
 
         If this fails, look at how subscribe() tells of a failure: only by on_error, only after on_subscribe, to each subscriber anew.
         """
-        publisher = await self.made(self.create_failed_publisher())
+        publisher = await self.resolve(self.create_failed_publisher())
         for _ in range(2):
             await self._expect_refusal(publisher)
 
@@ -60,15 +60,15 @@ class SubscribingChecks(PublisherStage):
 
         If this fails, look at the branch of subscribe() that refuses: it must neither raise nor keep silent.
         """
-        await self._expect_refusal(await self.made(self.create_refusing_publisher()))
+        await self._expect_refusal(await self.resolve(self.create_refusing_publisher()))
 
     @check("1.9", needs=[BROKEN_PUBLISHER])
-    async def a_source_that_cannot_be_opened_is_told_by_on_error(self) -> None:
+    async def a_source_that_cannot_be_opened_signals_on_error(self) -> None:
         """Subscribes to a publisher whose source raises when it is opened, requests, and expects on_error after on_subscribe.
 
         If this fails, look at where the source is opened: what it raises must not leave subscribe() or request().
         """
-        probe = await self.open_on(await self.made(self.create_broken_publisher(ValueError("the source cannot be opened"))))
+        probe = await self.open_on(await self.resolve(self.create_broken_publisher(ValueError("the source cannot be opened"))))
         await self.settle()
         probe.request(1)
         await probe.expect_error()
@@ -84,7 +84,7 @@ class SubscribingChecks(PublisherStage):
     # ------------------------------------------------------------------ several subscribers
 
     @check("1.10", needs=[COMPLETES])
-    async def every_subscriber_is_served_or_told(self) -> None:
+    async def every_subscriber_is_served_or_refused(self) -> None:
         """Two subscribers at a time and a third one later each request 1, and each gets an element, the end or a refusal.
 
         If this fails, look at what subscribe() shares between subscribers: each needs a demand, a position and an end of its own.
@@ -102,7 +102,7 @@ class SubscribingChecks(PublisherStage):
         await self.finish(*probes)
 
     @check("1.10", "2.12", elements=1)
-    async def the_same_subscriber_twice_does_not_harm_its_first_stream(self) -> None:
+    async def subscribing_twice_does_not_harm_the_first_stream(self) -> None:
         """Subscribes one object twice; it cancels what it is given the second time, and expects its first stream whole.
 
         If this fails, look at what subscribe() keeps by subscriber: a second subscription must not replace or end the first one's.
@@ -124,7 +124,7 @@ class SubscribingChecks(PublisherStage):
         await self.finish(probe)
 
     @check("1.11")
-    async def subscribers_may_wait_side_by_side(self) -> None:
+    async def several_subscribers_without_demand_get_no_elements(self) -> None:
         """Two subscribers request nothing, and expect on_subscribe each and no element; then both cancel.
 
         If this fails, look at what the arrival of a second subscriber sets off: nothing may be signalled without demand.
@@ -183,7 +183,7 @@ class SubscribingChecks(PublisherStage):
         await self._expect_the_same(probes, length)
 
     @check("1.11", "3.12", elements=2, needs=[MULTICAST])
-    async def a_subscriber_that_cancels_leaves_its_neighbours_alone(self) -> None:
+    async def a_cancel_does_not_affect_other_subscribers(self) -> None:
         """One of three subscribers cancels after its first element, in on_next, and the others expect every element.
 
         If this fails, look at what cancel() removes: one subscriber, also while the elements are being handed round.
@@ -200,7 +200,7 @@ class SubscribingChecks(PublisherStage):
 
     async def _expect_the_same(self, probes: list[ManualSubscriber], length: int) -> None:
         for probe in probes:
-            await self.expect_in_all(probe, length)
+            await self.expect_arrived(probe, length)
         seen = [probe.elements for probe in probes]
         self.verify(all(elements == seen[0] for elements in seen), f"the subscribers saw different elements: {seen}")
         await self.finish(*probes)

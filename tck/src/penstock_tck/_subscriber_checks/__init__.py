@@ -7,7 +7,7 @@ _subscriptions.py             2.5 2.6 2.12: one subscription, and the end of its
 _signals.py                   2.2 2.7 2.11 2.13: how signals are taken
 ============================  =======================================================
 
-A check drives the subscriber through `upstream = await self.attached()`, a `ManualPublisher`; `self.ask(n)` makes it request.
+A check drives the subscriber through `upstream = await self.attach_fresh()`, a `ManualPublisher`; `self.make_request(n)` makes it request.
 """
 
 from penstock_tck._subscriber_checks._demand import SubscriberDemandChecks

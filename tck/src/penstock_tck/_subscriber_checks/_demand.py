@@ -6,8 +6,8 @@ from penstock.api import add_demand
 from penstock_tck._capabilities import REPORTS, TRIGGERS_CANCEL, TRIGGERS_REQUEST
 from penstock_tck._check import check
 from penstock_tck._subscriber_stage import SubscriberStage
-from penstock_tck._upstream import CountingPublisher, Tapped
-from penstock_tck._verification import made
+from penstock_tck._upstream import CountingPublisher, InterceptedPublisher
+from penstock_tck._verification import resolve
 
 _SENT_AT_MOST: Final = 512
 _SYNCHRONOUS: Final = 5
@@ -19,40 +19,40 @@ class SubscriberDemandChecks(SubscriberStage):
     abstract = True
 
     @check("2.1")
-    async def elements_are_requested_and_taken(self) -> None:
+    async def elements_are_requested_and_accepted(self) -> None:
         """Expects a request, sends as many elements as it asks for (512 at most), then completes; none may make it raise.
 
         If this fails, look at on_subscribe: it must keep the subscription, and request there or when your code wants elements.
         """
-        upstream = await self.attached()
-        await self.ask(1)
+        upstream = await self.attach_fresh()
+        await self.make_request(1)
         demand = await upstream.expect_request()
         sent = [self.create_element(index) for index in range(min(demand, _SENT_AT_MOST))]
         for element in sent:
             if not upstream.cancelled:
                 upstream.emit(element)
                 await self.settle()
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.1", needs=[REPORTS, TRIGGERS_REQUEST, TRIGGERS_CANCEL])
-    async def demand_elements_and_a_cancel_take_their_way(self) -> None:
+    async def requested_elements_reach_the_handlers_until_a_cancel(self) -> None:
         """Tells it twice to request one element and sends it, expects each to reach a handler, tells it to cancel, and expects that.
 
         If this fails, look at your hooks first: trigger_request and trigger_cancel must act on self.subscriber, and handlers must report.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         sent: list[Any] = []
         for index in range(2):
-            await self.ask(1)
+            await self.make_request(1)
             await upstream.expect_demand(index + 1)
             sent += await self.feed(upstream, 1)
             self.verify(self.seen_elements == sent, f"{len(sent)} elements were sent, but the handlers saw {self.seen_elements}")
-        await made(self.trigger_cancel())
+        await resolve(self.trigger_cancel())
         await upstream.expect_cancel()
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.1", needs=[REPORTS])
-    async def elements_that_come_inside_request_are_taken(self) -> None:
+    async def elements_signalled_inside_request_are_handled(self) -> None:
         """Subscribes it to a publisher that signals before request() returns, tells it five times to request, and expects the handlers
         to see each element that was signalled, in order.
 
@@ -65,47 +65,47 @@ class SubscriberDemandChecks(SubscriberStage):
             return signalled[-1]
 
         raised: list[Exception] = []
-        upstream: Any = Tapped(CountingPublisher(_SYNCHRONOUS, element=element, on_violation=raised.append))
+        upstream: Any = InterceptedPublisher(CountingPublisher(_SYNCHRONOUS, element=element, on_violation=raised.append))
         await self.attach(upstream)
         for _ in range(_SYNCHRONOUS):
-            await self.ask(1)
+            await self.make_request(1)
         self.verify(not raised, f"a signal raised {raised}; it must return normally")
         self.verify(signalled, "nothing was requested")
         self.verify(self.seen_elements == signalled, f"{signalled} were signalled inside request(), but handlers saw {self.seen_elements}")
-        await made(self.trigger_shutdown())
+        await resolve(self.trigger_shutdown())
         await self.settle()
 
     @check("3.8", needs=[TRIGGERS_REQUEST])
-    async def what_is_asked_for_adds_up(self) -> None:
+    async def requested_numbers_add_up(self) -> None:
         """Tells it to request 2 and then 3, once without a pause and once with quiescence between them, sends what it asks for, and
         expects it to ask for 5 in all, in however many requests.
 
         If this fails, look at what stands between your code and request(): no number may get lost or replace another.
         """
-        await self._asks_for_five(pause=False)
-        await self._asks_for_five(pause=True)
+        await self._expect_five_requested(pause=False)
+        await self._expect_five_requested(pause=True)
 
     @check("2.8", needs=[TRIGGERS_CANCEL])
-    async def elements_that_were_on_their_way_are_taken(self) -> None:
+    async def late_elements_after_a_cancel_are_accepted(self) -> None:
         """Tells it to request 2 and to cancel, sends the elements (as if the cancel had not arrived yet), and tells it to request once
         more; nothing may raise.
 
         If this fails, look at on_next: after your cancel an element may still arrive, and must do no harm.
         """
-        upstream = await self.asking(2)
-        await made(self.trigger_cancel())
+        upstream = await self.attach_with_request(2)
+        await resolve(self.trigger_cancel())
         await upstream.expect_cancel()
         for index in range(min(upstream.outstanding, 2)):
             upstream.emit(self.create_element(index))
-        await self.ask(1)
+        await self.make_request(1)
         await self.settle()
 
-    async def _asks_for_five(self, *, pause: bool) -> None:
-        upstream = await self.attached()
+    async def _expect_five_requested(self, *, pause: bool) -> None:
+        upstream = await self.attach_fresh()
         before = upstream.requested
         wanted = add_demand(before, 5) if before else 5
         for n in (2, 3):
-            await made(self.trigger_request(n))
+            await resolve(self.trigger_request(n))
             if pause:
                 await self.settle()
         for _ in range(_SENT_AT_MOST):
@@ -115,4 +115,4 @@ class SubscriberDemandChecks(SubscriberStage):
             await self.feed(upstream, 1)
         asked = upstream.requested - before
         self.verify(upstream.requested >= wanted, f"it was told to request 2 and 3, but requested {asked} in all")
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)

@@ -11,8 +11,8 @@ from penstock.testing import ManualPublisher, shown
 from penstock_tck._capabilities import TRIGGERS_CANCEL
 from penstock_tck._check import check
 from penstock_tck._subscriber_stage import SubscriberStage
-from penstock_tck._upstream import Tapped
-from penstock_tck._verification import made
+from penstock_tck._upstream import InterceptedPublisher
+from penstock_tck._verification import resolve
 
 
 class SubscriberEndingChecks(SubscriberStage):
@@ -21,30 +21,30 @@ class SubscriberEndingChecks(SubscriberStage):
     abstract = True
 
     @check("2.3")
-    async def on_complete_itself_calls_nothing(self) -> None:
+    async def on_complete_makes_no_call(self) -> None:
         """Makes it request, completes, and expects no call from inside on_complete, nor, until all is quiet, one that it put off.
 
         If this fails, look at on_complete: it only tells your code; there is nothing left to request or to cancel.
         """
-        upstream = await self.asking()
-        self.forget_calls(upstream)
+        upstream = await self.attach_with_request()
+        self.discard_calls(upstream)
         upstream.complete()
         await upstream.expect_no_calls()
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.3")
-    async def on_error_itself_calls_nothing(self) -> None:
+    async def on_error_makes_no_call(self) -> None:
         """Makes it request, fails, and expects no call from inside on_error, nor, until all is quiet, one that it put off.
 
         If this fails, look at on_error: it only tells your code; there is nothing left to request or to cancel.
         """
-        failed = await self.asking()
+        failed = await self.attach_with_request()
         line = failed.subscription
-        self.forget_calls(failed)
+        self.discard_calls(failed)
         failed.fail(ValueError("the source failed"))
         await self.settle()
         self.verify(not line.has_call(), f"after on_error the subscription was called: {line.next_call()}")
-        await self.let_go(failed)
+        await self.finish_upstream(failed)
 
     @check("2.4")
     async def after_on_complete_the_subscription_is_not_used(self) -> None:
@@ -52,9 +52,9 @@ class SubscriberEndingChecks(SubscriberStage):
 
         If this fails, look at what on_complete forgets: demand for elements that are handled late must have nowhere to go.
         """
-        upstream = await self._elements_under_way()
+        upstream = await self._upstream_with_unhandled_elements()
         upstream.complete()
-        await self._all_hooks()
+        await self._trigger_all_hooks()
         await upstream.expect_no_calls()
 
     @check("2.4")
@@ -63,24 +63,24 @@ class SubscriberEndingChecks(SubscriberStage):
 
         If this fails, look at what on_error forgets: the subscription counts as cancelled already.
         """
-        upstream = await self._elements_under_way()
+        upstream = await self._upstream_with_unhandled_elements()
         line = upstream.subscription
         upstream.fail(ValueError("the source failed"))
-        await self._all_hooks()
+        await self._trigger_all_hooks()
         self.verify(not line.has_call(), f"after on_error the subscription was called: {line.next_call()}")
 
     @check("2.9")
-    async def completion_after_a_request_is_taken(self) -> None:
+    async def completion_after_a_request_is_handled(self) -> None:
         """Makes it request, completes without an element, and expects on_complete to return, and a handler to see it, once.
 
         If this fails, look at on_complete: it must not count on the elements that were requested.
         """
-        upstream = await self.asking()
+        upstream = await self.attach_with_request()
         upstream.complete()
         await self._expect_end(upstream, "on_complete", None)
 
     @check("2.9")
-    async def completion_before_a_request_is_taken(self) -> None:
+    async def completion_before_a_request_is_handled(self) -> None:
         """Completes right after on_subscribe, and expects on_complete to return, and a handler to see it, once.
 
         If this fails, look at on_complete: an empty stream may end before you have asked for anything.
@@ -89,18 +89,18 @@ class SubscriberEndingChecks(SubscriberStage):
         await self._expect_end(upstream, "on_complete", None)
 
     @check("2.10")
-    async def failure_after_a_request_is_taken(self) -> None:
+    async def failure_after_a_request_is_handled(self) -> None:
         """Makes it request, fails without an element, and expects on_error to return, and a handler to see that very error, once.
 
         If this fails, look at on_error: it must not count on the elements that were requested, and hands on the error as it is.
         """
         error = ValueError("the source failed")
-        upstream = await self.asking()
+        upstream = await self.attach_with_request()
         upstream.fail(error)
         await self._expect_end(upstream, "on_error", error)
 
     @check("2.10")
-    async def failure_before_a_request_is_taken(self) -> None:
+    async def failure_before_a_request_is_handled(self) -> None:
         """Fails right after on_subscribe, and expects on_error to return, and a handler to see that very error, once.
 
         If this fails, look at on_error: a source may fail before you have asked for anything.
@@ -110,36 +110,36 @@ class SubscriberEndingChecks(SubscriberStage):
         await self._expect_end(upstream, "on_error", error)
 
     @check("2.9", "2.10", needs=[TRIGGERS_CANCEL])
-    async def an_end_that_was_on_its_way_is_taken(self) -> None:
+    async def an_end_after_a_cancel_is_accepted(self) -> None:
         """Tells it to request and to cancel, and then completes, or fails (as if the cancel had not arrived yet); neither may raise.
 
         If this fails, look at on_complete and on_error: the end may cross your cancel.
         """
         for end in (ManualPublisher.complete, _fail):
-            upstream = await self.asking()
-            await made(self.trigger_cancel())
+            upstream = await self.attach_with_request()
+            await resolve(self.trigger_cancel())
             await upstream.expect_cancel()
             end(upstream)
             await self.settle()
 
-    async def _elements_under_way(self) -> ManualPublisher:
+    async def _upstream_with_unhandled_elements(self) -> ManualPublisher:
         """Return a publisher whose subscriber has elements that it had no time to handle."""
-        upstream = await self.asking(2)
+        upstream = await self.attach_with_request(2)
         for index in range(min(upstream.outstanding, 2)):
             upstream.emit(self.create_element(index))
-        self.forget_calls(upstream)
+        self.discard_calls(upstream)
         return upstream
 
-    async def _all_hooks(self) -> None:
+    async def _trigger_all_hooks(self) -> None:
         await self.settle()
-        await self.ask(1)
-        await made(self.trigger_cancel())
-        await made(self.trigger_shutdown())
+        await self.make_request(1)
+        await resolve(self.trigger_cancel())
+        await resolve(self.trigger_shutdown())
         await self.settle()
 
     async def _attached_to_end(self, end: Callable[[ManualPublisher], object]) -> ManualPublisher:
         upstream = self.manual_publisher()
-        tapped: Any = Tapped(upstream, after=lambda _: end(upstream))
+        tapped: Any = InterceptedPublisher(upstream, after=lambda _: end(upstream))
         await self.attach(tapped)
         return upstream
 
@@ -150,7 +150,7 @@ class SubscriberEndingChecks(SubscriberStage):
             ok = len(self.seen) == 1 and self.seen[0][0] == signal and self.seen[0][1] is value
             told = ", ".join(f"{name}({'' if name == 'on_complete' else shown(what)})" for name, what in self.seen)
             self.verify(ok, f"the handlers saw {told or 'nothing'}; they must see {signal} once, with the object that was signalled")
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
 
 def _fail(upstream: ManualPublisher) -> None:

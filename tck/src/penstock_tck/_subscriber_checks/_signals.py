@@ -6,8 +6,8 @@ from penstock.testing import ManualPublisher
 from penstock_tck._capabilities import DISPATCHES, RAISING_HANDLER, REPORTS
 from penstock_tck._check import check
 from penstock_tck._subscriber_stage import SubscriberStage
-from penstock_tck._upstream import Tapped
-from penstock_tck._verification import made
+from penstock_tck._upstream import InterceptedPublisher
+from penstock_tck._verification import resolve
 
 _SOME: Final = 20
 
@@ -23,36 +23,36 @@ class SubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at on_next: it puts the element where a task of the subscriber's finds it, and returns.
         """
-        upstream = await self.asking()
+        upstream = await self.attach_with_request()
         upstream.emit(self.create_element(0))
         self.verify(not self.seen, "a handler saw the element before on_next returned; dispatches = True says that it runs later")
         await self.settle()
         self.verify(self.seen_elements, "no handler saw the element")
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.7")
-    async def calls_come_from_the_runs_thread(self) -> None:
+    async def calls_come_from_the_thread_of_the_run(self) -> None:
         """Sends up to twenty elements, one after each request, and completes; each call must come from the thread of the run.
 
         If this fails, look at where request and cancel are called: hand over to the run's thread with trio.from_thread.run_sync.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         for _ in range(_SOME):
-            await self.ask(1)
+            await self.make_request(1)
             if not await self.feed(upstream, 1):
                 break
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.11", needs=[REPORTS])
-    async def handlers_see_what_was_signalled_in_order(self) -> None:
+    async def handlers_see_all_signals_in_order(self) -> None:
         """Sends up to twenty elements as they are requested, completes right behind the last, and expects the handlers to see every
         element once, in order, then the completion, all in the thread of the run.
 
         If this fails, look at what lies between the signals and your handlers: one queue for elements and ends, emptied by one task.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         for _ in range(_SOME):
-            await self.ask(1)
+            await self.make_request(1)
         sent = await self.feed(upstream, _SOME - 1)
         if upstream.outstanding and not upstream.cancelled:
             sent.append(self.create_element(len(sent)))
@@ -63,7 +63,7 @@ class SubscriberSignalChecks(SubscriberStage):
         self.verify(self.seen_elements == sent, f"the elements {sent} were signalled, but the handlers saw {self.seen_elements}")
         end = [signal for signal, _ in self.seen][-1:]
         self.verify(upstream.cancelled or end == ["on_complete"], f"the last that the handlers saw was {end or 'nothing'}, not on_complete")
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.13")
     async def on_subscribe_refuses_none(self) -> None:
@@ -73,11 +73,11 @@ class SubscriberSignalChecks(SubscriberStage):
         """
         answers: list[str] = []
         upstream = self.manual_publisher()
-        tapped: Any = Tapped(upstream, before=lambda subscriber: answers.append(_answer_to_none(subscriber)))
+        tapped: Any = InterceptedPublisher(upstream, before=lambda subscriber: answers.append(_answer_to_none(subscriber)))
         await self.attach(tapped)
         self.verify(answers == ["TypeError"], f"a fresh subscriber answered on_subscribe(None) with {answers}; it must raise a TypeError")
         self.expect_raise(TypeError, self.signal_target(upstream).on_subscribe, None)
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.13")
     async def on_next_refuses_none(self) -> None:
@@ -85,9 +85,9 @@ class SubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at on_next: before it does anything else it must raise a TypeError for None, which is never an element.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         self.expect_raise(TypeError, self.signal_target(upstream).on_next, None)
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.13")
     async def on_error_refuses_none(self) -> None:
@@ -95,22 +95,22 @@ class SubscriberSignalChecks(SubscriberStage):
 
         If this fails, look at on_error: before it does anything else it must raise a TypeError for None.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         self.expect_raise(TypeError, self.signal_target(upstream).on_error, None)
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.13", optional=True)
-    async def on_error_refuses_what_is_no_exception(self) -> None:
+    async def on_error_refuses_a_value_that_is_not_an_exception(self) -> None:
         """Calls on_error("a text"), and expects a TypeError: an addition of Python's, where nothing else would say so.
 
         If this fails, look at on_error: what is no exception cannot be raised later, where your user waits for it.
         """
-        upstream = await self.attached()
+        upstream = await self.attach_fresh()
         self.expect_raise(TypeError, self.signal_target(upstream).on_error, "a text")
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.13", needs=[RAISING_HANDLER])
-    async def a_handler_that_raises_cancels(self) -> None:
+    async def a_handler_that_raises_cancels_the_subscription(self) -> None:
         """Sends an element to a subscriber whose handler raises, expects on_next to return and the subscription to be cancelled, and
         sends another one that was requested before.
 
@@ -118,13 +118,13 @@ class SubscriberSignalChecks(SubscriberStage):
         """
         error = ValueError("the handler does not like this")
         upstream = self.manual_publisher()
-        self.subscriber: Any = await made(self.create_raising_subscriber(error))
+        self.subscriber: Any = await resolve(self.create_raising_subscriber(error))
         upstream.subscribe(self.subscriber)
         await self.settle()
         await self._raise_in_handler(upstream)
 
     async def _raise_in_handler(self, upstream: ManualPublisher) -> None:
-        await self.ask(2)
+        await self.make_request(2)
         await upstream.expect_request()
         upstream.emit(self.create_element(0))
         await upstream.expect_cancel()

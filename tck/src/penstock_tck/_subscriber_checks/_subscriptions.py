@@ -3,7 +3,7 @@
 from penstock_tck._capabilities import TRIGGERS_SHUTDOWN
 from penstock_tck._check import check
 from penstock_tck._subscriber_stage import SubscriberStage
-from penstock_tck._verification import made
+from penstock_tck._verification import resolve
 
 
 class SubscriberSubscriptionChecks(SubscriberStage):
@@ -17,39 +17,39 @@ class SubscriberSubscriptionChecks(SubscriberStage):
 
         If this fails, look at on_subscribe: when a subscription is there already, cancel the new one and return.
         """
-        upstream, second = await self.attached(), self.manual_publisher()
+        upstream, second = await self.attach_fresh(), self.manual_publisher()
         second.subscribe(self.signal_target(upstream))
         await second.expect_cancel()
         asked = second.subscription.requests
         self.verify(not asked, f"the second subscription was asked for {asked[:1]} elements; it must only be cancelled")
         self.verify(not upstream.cancelled, "the first subscription was cancelled; only the second one must be")
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.5", "2.12")
-    async def its_own_subscription_again_is_not_asked_again(self) -> None:
+    async def a_repeated_on_subscribe_makes_no_request(self) -> None:
         """Signals on_subscribe a second time with the subscription that it has, and expects on_subscribe to return, and no request.
 
         If this fails, look at on_subscribe: whether a subscription is there comes before anything else; cancel then, or do nothing.
         """
-        upstream = await self.attached()
-        self.forget_calls(upstream)
+        upstream = await self.attach_fresh()
+        self.discard_calls(upstream)
         upstream.misbehave("on_subscribe", upstream.subscription)
         await self.settle()
         calls = [upstream.subscription.next_call() for _ in range(2)]
         asked = [call for call in calls if isinstance(call, int)]
         self.verify(not asked, f"the second on_subscribe made it request {asked[:1]} again")
-        await self.let_go(upstream)
+        await self.finish_upstream(upstream)
 
     @check("2.6", needs=[TRIGGERS_SHUTDOWN])
-    async def what_is_not_needed_any_more_is_cancelled(self) -> None:
+    async def a_shutdown_cancels_the_subscription(self) -> None:
         """Tells it to shut down, once before it requested anything and once after, and expects one cancel, and no call after it.
 
         If this fails, look at what ends your subscriber from outside: a subscription that is still there must be cancelled, not dropped.
         """
         for asks in (False, True):
-            upstream = await self.attached()
+            upstream = await self.attach_fresh()
             if asks:
-                await self.ask(1)
-            await made(self.trigger_shutdown())
+                await self.make_request(1)
+            await resolve(self.trigger_shutdown())
             await upstream.expect_cancel()
             await upstream.expect_no_calls()

@@ -1,8 +1,10 @@
-"""Any implementation of RS.io or ReactiveSocket, checked from outside: a table of requirements, and raw bytes that put a server to each.
+"""Checks of an RS.io or ReactiveSocket server from outside: a table of requirements, and a check for each that sends raw bytes.
 
-May import `penstock.api` and `penstock.plugins`, to connect. Codecs and session are what is checked, and are not used.
+The checks import only `penstock.api` and `penstock.plugins`, to open connections. They do not use the codecs and the session of penstock,
+because these are under test.
 """
 
+from penstock_tck.wire._command import add_arguments, run_command
 from penstock_tck.wire._report import as_json, as_text, summary
 from penstock_tck.wire._requirement import Check, Level, Requirement
 from penstock_tck.wire._run import check_target, requirements
@@ -17,9 +19,11 @@ __all__ = [
     "Result",
     "Target",
     "Verdict",
+    "add_arguments",
     "as_json",
     "as_text",
     "check_target",
     "requirements",
+    "run_command",
     "summary",
 ]

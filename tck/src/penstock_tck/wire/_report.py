@@ -1,4 +1,4 @@
-"""What came of a check, for people and for programs."""
+"""The results of the checks as text for a terminal, and as values for a JSON file."""
 
 import textwrap
 from collections import Counter
@@ -14,7 +14,7 @@ INDENT: Final = " " * 15
 
 
 def as_text(requirement: Requirement, result: Result, *, width: int = 120) -> str:
-    """Return a row of the table: verdict, name, the sentence with its line, and what was seen."""
+    """Return the block of one requirement: the verdict, the name, the sentence with its line, and the observation."""
     head = f"{MARKS[result.verdict]:<14} {requirement.name:<{NAME}} line {requirement.line}, {requirement.level.value}"
     said = textwrap.fill(f"“{requirement.sentence}”", width, initial_indent=INDENT, subsequent_indent=INDENT)
     seen = textwrap.fill(f"→ {_printable(result.seen)}", width, initial_indent=INDENT, subsequent_indent=INDENT + "  ")
@@ -22,13 +22,13 @@ def as_text(requirement: Requirement, result: Result, *, width: int = 120) -> st
 
 
 def summary(results: Sequence[Result]) -> str:
-    """Return the counts in a line."""
+    """Return one line with the number of results of each verdict."""
     counts = Counter(result.verdict for result in results)
     return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict)
 
 
 def as_json(url: str, requirements: Sequence[Requirement], results: Sequence[Result]) -> dict[str, Any]:
-    """Return everything as what a JSON file holds: the address, the counts, and each requirement with its verdict."""
+    """Return the whole report as plain values: the URL, the counts, and each requirement with its verdict."""
     by_name = {row.name: row for row in requirements}
     counts = Counter(result.verdict.value for result in results)
     return {
@@ -52,5 +52,5 @@ def _row(requirement: Requirement, result: Result) -> dict[str, Any]:
 
 
 def _printable(text: str) -> str:
-    """What a target said may command a terminal."""
+    """Escape characters that are not printable: a text that the target sent could otherwise control the terminal."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

@@ -1,75 +1,76 @@
-"""A requirement: a sentence of the specification with its line, and the check that a target is put through for it.
+"""A requirement: a sentence of the specification with its line, and the check that tests a target for it.
 
 Rules of this file:
 
-* The sentence is the specification's own; what the check does, and how it reads the sentence where that leaves a choice, is the check's
-  docstring.
-* A table may hold several requirements of one sentence; it holds no name twice.
+* The sentence is quoted from the specification, to the letter. The docstring of the check says what the check does. If the sentence can be
+  read in several ways, the docstring also says which reading is checked.
+* A table may hold several requirements of one sentence. All names in a table are different.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
+import attrs
+
 if TYPE_CHECKING:
-    from penstock_tck.wire._lab import Lab
+    from penstock_tck.wire._check_context import CheckContext
 
 
 class Level(Enum):
-    """How strongly the specification says it."""
+    """How binding the sentence is."""
 
     MUST = "MUST"
-    """With that word, or another of its force."""
+    """The specification says MUST, or a word of the same force."""
 
     SHOULD = "SHOULD"
-    """With that word."""
+    """The specification says SHOULD."""
 
     SAYS = "says"
-    """As a plain statement of what is sent, and when."""
+    """The specification states plainly what is sent, and when."""
 
     READING = "reading"
-    """The specification leaves it open; this is how it is read here, and on the reference page of the protocol."""
+    """The specification leaves a choice. The reference page of the protocol says which reading is checked here."""
 
 
-Check: TypeAlias = "Callable[[Lab], Awaitable[str]]"
-"""Puts a target through something, and returns what was seen, for people."""
+Check: TypeAlias = "Callable[[CheckContext], Awaitable[str]]"
+"""Tests a target, and returns what was seen, as text for the report."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Requirement:
     """One row of a table."""
 
     name: str
-    """What it is called, and chosen by: ``demand-initial``."""
+    """The name by which the requirement is selected, for example ``demand-initial``."""
 
     line: int
-    """Where the sentence begins in the draft, counted from 1."""
+    """The line of the draft at which the sentence begins, counted from 1."""
 
     sentence: str
-    """The draft's own words."""
+    """The words of the draft."""
 
     level: Level
-    """How strongly it says so."""
+    """How binding the sentence is."""
 
     needs: tuple[str, ...]
-    """Fields of `Target` that must be given."""
+    """Names of the fields of `Target` that the check uses and that must not be empty."""
 
     reading: str
-    """What the check does, in words."""
+    """The docstring of the check, on one line."""
 
     check: Check
-    """Puts a target through it; returns what was seen, and raises where the requirement is broken."""
+    """The check. It returns what was seen, and raises if the target breaks the requirement."""
 
 
 class Table:
-    """Requirements of one theme, in the making."""
+    """Collects the requirements of one theme."""
 
     def __init__(self) -> None:
         self.rows: list[Requirement] = []
 
     def row(self, name: str, line: int, sentence: str, *, level: Level = Level.SAYS, needs: Iterable[str] = ()) -> Callable[[Check], Check]:
-        """Make the decorated check the one of a requirement."""
+        """Add a requirement whose check is the decorated function."""
 
         def add(check: Check) -> Check:
             reading = " ".join((check.__doc__ or "").split())
@@ -81,6 +82,6 @@ class Table:
         return add
 
 
-def joined(*tables: Table) -> Sequence[Requirement]:
-    """Return the rows of all tables."""
+def join_tables(*tables: Table) -> Sequence[Requirement]:
+    """Return the rows of all tables, in order."""
     return tuple(row for table in tables for row in table.rows)

@@ -1,7 +1,7 @@
-"""ReactiveSocket: large elements, whole or in fragments that say where they begin and end."""
+"""ReactiveSocket: large elements, whole or in fragments whose first and last frame are marked."""
 
 from penstock_tck.wire import _rs_frames as rs
-from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._verdict import verify
 
@@ -13,54 +13,61 @@ LARGE = 100_000
 
 
 @FRAGMENTS.row("fragments-marked", 341, BITS, level=Level.MUST, needs=["large"])
-async def fragments_marked(lab: Lab) -> str:
-    """A large element comes in one RESPONSE, or with B on its first, E on its last, and neither on those between; joined, all are equal."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 3, lab.target.large)
+async def fragments_marked(context: CheckContext) -> str:
+    """A large element comes in one RESPONSE, or in several: B is set on the first, E on the last, neither on those between. The joined
+    elements are equal.
+    """
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 3, context.target.large)
     await peer.wait_elements(1, 3)
     is_open = False
-    for frame in peer.on(1, rs.RESPONSE):
+    for frame in peer.of_stream(1, rs.RESPONSE):
         begin, end = bool(frame.flags & rs.B), bool(frame.flags & rs.E)
         if not begin and not end and not is_open and len(frame.body) < LARGE:
-            verify(frame.flags & rs.C and not frame.body, f"a fragment came without a beginning; {peer.story()}")
+            verify(frame.flags & rs.C and not frame.body, f"a fragment came before any frame with B; {peer.describe_received()}")
             continue
-        verify(begin is not is_open or (not begin and not end), f"B and E do not alternate; {peer.story()}")
+        verify(begin is not is_open or (not begin and not end), f"frames with B and E do not alternate; {peer.describe_received()}")
         is_open = (is_open or begin) and not end
     elements = peer.elements(1)[:3]
     verify(
         len(set(elements)) == 1 and len(elements[0]) >= LARGE,
-        f"three equal elements are due, {[len(each) for each in elements]} bytes came",
+        f"three equal elements of at least {LARGE} bytes were expected, elements of {[len(each) for each in elements]} bytes came",
     )
-    return f"3 elements of {len(elements[0])} bytes in {len(peer.on(1, rs.RESPONSE))} frames"
+    return f"3 elements of {len(elements[0])} bytes in {len(peer.of_stream(1, rs.RESPONSE))} frames"
 
 
 @FRAGMENTS.row("whole-marked", 341, WHOLE, needs=["publisher"])
-async def whole_marked(lab: Lab) -> str:
-    """A small element comes in one RESPONSE with both bits set."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 3, lab.target.publisher)
-    await peer.exactly(1, 3)
-    bare = [frame for frame in peer.on(1, rs.RESPONSE) if frame.flags & (rs.B | rs.E) != rs.B | rs.E]
-    verify(not bare, f"an element in one piece lacks B or E: {', '.join(map(str, bare[:3]))}")
+async def whole_marked(context: CheckContext) -> str:
+    """A small element comes in one RESPONSE with B and E set."""
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 3, context.target.publisher)
+    await peer.expect_exactly(1, 3)
+    bare = [frame for frame in peer.of_stream(1, rs.RESPONSE) if frame.flags & (rs.B | rs.E) != rs.B | rs.E]
+    verify(not bare, f"a whole element came without B or E: {', '.join(map(str, bare[:3]))}")
     return "B and E on each of 3"
 
 
 @FRAGMENTS.row("fragments-complete", 247, "(__C__)omplete: bit to indicate COMPLETE.", level=Level.READING, needs=["large", "three", "one"])
-async def fragments_complete(lab: Lab) -> str:
-    """C stands on a whole element, on the last fragment of one, or alone: never on a first or middle fragment."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 9, lab.target.three)
-    await peer.say(rs.REQUEST_RESPONSE, 3, lab.target.one.encode())
-    await peer.say(rs.REQUEST_RESPONSE, 5, lab.target.large.encode())
+async def fragments_complete(context: CheckContext) -> str:
+    """C is set on a whole element, on the last fragment of an element, or on a RESPONSE without an element. It is never set on another
+    fragment.
+    """
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 9, context.target.three)
+    await peer.send_frame(rs.REQUEST_RESPONSE, 3, context.target.one.encode())
+    await peer.send_frame(rs.REQUEST_RESPONSE, 5, context.target.large.encode())
     for stream in (1, 3, 5):
-        await peer.until(lambda stream=stream: peer.completed(stream), f"COMPLETE on stream {stream}")  # type: ignore[misc]  # bound in the loop
+        await peer.wait_until(lambda stream=stream: peer.completed(stream), f"COMPLETE on stream {stream}")  # type: ignore[misc]  # bound in the loop
     await peer.settle()
     wrong = [
-        frame for frame in peer.of(rs.RESPONSE) if frame.flags & rs.C and not frame.flags & rs.E and (frame.body or frame.flags & rs.B)
+        frame for frame in peer.of_type(rs.RESPONSE) if frame.flags & rs.C and not frame.flags & rs.E and (frame.body or frame.flags & rs.B)
     ]
     verify(not wrong, f"C stands on a fragment that is not the last: {', '.join(map(str, wrong[:3]))}")
-    verify(len(peer.elements(5)) == 1 and len(peer.elements(5)[0]) >= LARGE, f"a large response is due on stream 5; {peer.story()}")
-    return "C is where an element, or the stream, ends"
+    verify(
+        len(peer.elements(5)) == 1 and len(peer.elements(5)[0]) >= LARGE,
+        f"a large response was expected on stream 5; {peer.describe_received()}",
+    )
+    return "C was set only where an element or the stream ends"
 
 
 @FRAGMENTS.row(
@@ -70,20 +77,20 @@ async def fragments_complete(lab: Lab) -> str:
     level=Level.READING,
     needs=["large", "publisher"],
 )
-async def fragments_cancelled(lab: Lab) -> str:
-    """A CANCEL while the fragments of large elements arrive ends them: the stream falls silent, and others go on."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 2, lab.target.large)
-    await peer.until(lambda: peer.on(1), "a fragment")
+async def fragments_cancelled(context: CheckContext) -> str:
+    """A CANCEL while fragments of a large element arrive ends the stream: no more frames of it come, and other streams continue."""
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 2, context.target.large)
+    await peer.wait_until(lambda: peer.of_stream(1), "a fragment")
     await peer.cancel(1)
     await peer.settle()
-    before = len(peer.on(1))
+    before = len(peer.of_stream(1))
     await peer.grant(1, 1)
-    await peer.works()
+    await peer.expect_working()
     await peer.settle()
-    verify(len(peer.on(1)) == before, f"a stream that was cancelled went on; {peer.story()}")
-    verify(not peer.completed(1) and not peer.failed(1), f"a stream that was cancelled was ended, too; {peer.story()}")
-    return "silence after CANCEL"
+    verify(len(peer.of_stream(1)) == before, f"frames came on a cancelled stream; {peer.describe_received()}")
+    verify(not peer.completed(1) and not peer.failed(1), f"COMPLETE or ERROR came on a cancelled stream; {peer.describe_received()}")
+    return "no frame after CANCEL"
 
 
 @FRAGMENTS.row(
@@ -93,13 +100,18 @@ async def fragments_cancelled(lab: Lab) -> str:
     level=Level.READING,
     needs=["large", "publisher"],
 )
-async def fragments_share(lab: Lab) -> str:
-    """Fragments of a stream are not mixed with other elements of that stream, but other streams get their turn: both arrive whole."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 2, lab.target.large)
-    await peer.request(3, 5, lab.target.publisher)
+async def fragments_share(context: CheckContext) -> str:
+    """Fragments of an element are not mixed with other elements of the same stream. Other streams are served in between, and all arrive
+    whole.
+    """
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 2, context.target.large)
+    await peer.request(3, 5, context.target.publisher)
     await peer.wait_elements(1, 2)
-    await peer.exactly(3, 5)
+    await peer.expect_exactly(3, 5)
     sizes = {len(element) for element in peer.elements(1)}
-    verify(len(sizes) == 1 and min(sizes) >= LARGE, f"equal large elements are due, of {sorted(sizes)} bytes they came; {peer.story()}")
+    verify(
+        len(sizes) == 1 and min(sizes) >= LARGE,
+        f"equal large elements were expected, elements of {sorted(sizes)} bytes came; {peer.describe_received()}",
+    )
     return f"2 of {min(sizes)} bytes, beside 5 small ones"

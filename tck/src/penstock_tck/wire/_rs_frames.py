@@ -1,10 +1,11 @@
-"""ReactiveSocket's frames as bytes, by hand: what the checking side says, right or wrong, and how it understands the answers.
+"""ReactiveSocket frames as bytes: encoded for the checking side, correct or faulty, and decoded from the target's answers.
 
-The library's own codec is not used: it would not write what is wrong, and what it misreads it would misread here, too.
+penstock's own codec is not used. It refuses to encode faulty frames, and a mistake in its decoder would go unnoticed here.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import attrs
 
 SETUP: Final = 0x0001
 REQUEST_RESPONSE: Final = 0x0011
@@ -42,9 +43,9 @@ HEADER: Final = 12
 UNBOUNDED: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Frame:
-    """A frame as it arrived: nothing is judged yet."""
+    """A received frame. Nothing has been judged yet."""
 
     type: int
     flags: int
@@ -52,7 +53,7 @@ class Frame:
     body: bytes
     version: int = 0
     reserved: bool = False
-    """The bit before the length."""
+    """The bit before the 31 bits of the length."""
 
     def __str__(self) -> str:
         flags = "".join(letter for letter, bit in (("I", I), ("B", B), ("E", E), ("C", C)) if self.flags & bit)
@@ -61,57 +62,57 @@ class Frame:
         return f"{name}{f'[{flags}]' if flags else ''} on {self.stream}{said if self.body else ''}"
 
     @property
-    def number(self) -> int:
-        """The demand in it."""
+    def demand(self) -> int:
+        """The demand at the beginning of the body."""
         return int.from_bytes(self.body[:8])
 
 
-def raw(kind: int, stream: int, body: bytes = b"", *, flags: int = 0, version: int = 0) -> bytes:
+def encode_frame(kind: int, stream: int, body: bytes = b"", *, flags: int = 0, version: int = 0) -> bytes:
     """Return a frame without its length."""
     return bytes([version, flags]) + kind.to_bytes(2) + stream.to_bytes(8) + body
 
 
 def with_length(frame: bytes, *, off: int = 0) -> bytes:
-    """Put the length before a frame; `off` makes it wrong by so much."""
+    """Put the length before a frame; `off` is added to it, to make it wrong."""
     return (4 + len(frame) + off).to_bytes(4) + frame
 
 
-def number(n: int) -> bytes:
-    """Return a demand."""
+def encode_demand(n: int) -> bytes:
+    """Return a demand as 8 bytes."""
     return n.to_bytes(8)
 
 
 class FrameReader:
-    """Bytes to frames."""
+    """Decodes bytes to frames."""
 
     def __init__(self, *, framed: bool) -> None:
         self._framed = framed
-        self._rest = b""
-        self.broken = ""
-        """Why nothing more is understood, if that is so."""
+        self._buffer = b""
+        self.error = ""
+        """Why the bytes can no longer be decoded; empty while they can."""
 
-    def take(self, data: bytes) -> list[Frame]:
-        """Return the frames that are complete with these bytes."""
+    def feed(self, data: bytes) -> list[Frame]:
+        """Return the frames that these bytes complete."""
         if self._framed:
             return [] if len(data) < HEADER else [_frame(data, reserved=False)]
-        self._rest += data
+        self._buffer += data
         found = []
-        while not self.broken and len(self._rest) >= 4:
-            word = int.from_bytes(self._rest[:4])
+        while not self.error and len(self._buffer) >= 4:
+            word = int.from_bytes(self._buffer[:4])
             length = word & 0x7FFFFFFF
             if length < 4 + HEADER:
-                self.broken = f"a frame with the length {length}, of which the header alone takes 16"
-            elif len(self._rest) < length:
+                self.error = f"a frame with the length {length}, of which the header alone takes 16"
+            elif len(self._buffer) < length:
                 break
             else:
-                found.append(_frame(self._rest[4:length], reserved=bool(word >> 31)))
-                self._rest = self._rest[length:]
+                found.append(_frame(self._buffer[4:length], reserved=bool(word >> 31)))
+                self._buffer = self._buffer[length:]
         return found
 
     @property
-    def unfinished(self) -> int:
-        """Bytes of a frame that is not complete."""
-        return len(self._rest)
+    def incomplete_bytes(self) -> int:
+        """Bytes of a frame that is not complete yet."""
+        return len(self._buffer)
 
 
 def _frame(data: bytes, *, reserved: bool) -> Frame:

@@ -1,7 +1,7 @@
-"""ReactiveSocket: the header of every frame, its length, version, type and flags, and what becomes of one that is none."""
+"""ReactiveSocket: the header of every frame (length, version, type, flags), and frames that are not valid."""
 
 from penstock_tck.wire import _rs_frames as rs
-from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._verdict import verify
@@ -15,23 +15,23 @@ VERSION = "(8) Current version is 0."
 IGNORE = "(__I__)gnore: Ignore frame if not understood"
 
 
-async def _served(lab: Lab) -> RsPeer:
-    """A connection on which there was something of every sort: elements, an end, an error."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 3, lab.target.publisher)
-    await peer.request(3, 9, lab.target.missing)
+async def _connect_and_stream(context: CheckContext) -> RsPeer:
+    """Connect, and let the target send elements on stream 1 and an ERROR on stream 3."""
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 3, context.target.publisher)
+    await peer.request(3, 9, context.target.missing)
     await peer.wait_elements(1, 3)
     await peer.wait_end(3)
     return peer
 
 
-async def _refuses(lab: Lab, what: str, data: bytes, *, told: bool = False) -> str:
-    """See that a target that serves ends its connection for `data`, while a neighbour's goes on."""
-    neighbour = await lab.reactivesocket()
-    peer = await _served(lab)
+async def _check_refusal(context: CheckContext, what: str, data: bytes, *, needs_error: bool = False) -> str:
+    """Send `data` to a target that serves streams. Fail unless it ends the connection, and keeps another connection open."""
+    neighbour = await context.connect_reactivesocket()
+    peer = await _connect_and_stream(context)
     await peer.send(data)
-    seen = await peer.refused(f"{what} was sent", told=told)
-    await neighbour.works()
+    seen = await peer.expect_refused(f"{what} was sent", needs_error=needs_error)
+    await neighbour.expect_working()
     return seen
 
 
@@ -42,126 +42,131 @@ async def _refuses(lab: Lab, what: str, data: bytes, *, told: bool = False) -> s
     level=Level.MUST,
     needs=["publisher"],
 )
-async def frame_length(lab: Lab) -> str:
-    """Each frame that arrives ends where its length says: header included, the next one begins there, and nothing is left over."""
-    peer = await _served(lab)
-    lab.on_bytes(peer.connection)
+async def frame_length(context: CheckContext) -> str:
+    """Each frame ends where its length says. The length includes the header, the next frame begins there, and no bytes are left over."""
+    peer = await _connect_and_stream(context)
+    context.require_byte_stream(peer.connection)
     await peer.settle()
     strange = [frame for frame in peer.frames if frame.type not in rs.NAMES]
-    verify(not strange and not peer.unfinished, f"the bytes fall into frames that do not exist, or a rest is left over; {peer.story()}")
-    return f"{len(peer.frames)} frames, each as long as it says"
+    verify(
+        not strange and not peer.incomplete_bytes,
+        f"a frame of an unknown type came, or bytes were left over; {peer.describe_received()}",
+    )
+    return f"{len(peer.frames)} frames, each of the length in its header"
 
 
 @FRAMING.row("frame-length-reserved", 40, LENGTH, level=Level.READING, needs=["publisher"])
-async def frame_length_reserved(lab: Lab) -> str:
-    """The bit before the 31 of the length is 0 in what the target sends. With it set the connection is ended: it is no length."""
-    peer = await _served(lab)
-    lab.on_bytes(peer.connection)
-    verify(not any(frame.reserved for frame in peer.frames), f"a frame came with the bit before its length set; {peer.story()}")
-    frame = rs.with_length(rs.raw(rs.CANCEL, 77))
-    return await _refuses(lab, "a frame with the bit before its length set", bytes([frame[0] | 0x80]) + frame[1:])
+async def frame_length_reserved(context: CheckContext) -> str:
+    """The bit before the 31 bits of the length is 0 in frames from the target. If it is set in a frame to the target, the target ends the
+    connection.
+    """
+    peer = await _connect_and_stream(context)
+    context.require_byte_stream(peer.connection)
+    verify(not any(frame.reserved for frame in peer.frames), f"a frame came with the bit before its length set; {peer.describe_received()}")
+    frame = rs.with_length(rs.encode_frame(rs.CANCEL, 77))
+    return await _check_refusal(context, "a frame with the bit before its length set", bytes([frame[0] | 0x80]) + frame[1:])
 
 
 @FRAMING.row("frame-length-short", 40, LENGTH, level=Level.READING, needs=["publisher"])
-async def frame_length_short(lab: Lab) -> str:
-    """A length below the header's 16 bytes ends the connection: where the next frame begins is not known."""
-    peer = await lab.reactivesocket()
-    lab.on_bytes(peer.connection)
-    return await _refuses(lab, "a frame with the length 12", rs.with_length(rs.raw(rs.CANCEL, 77), off=-4))
+async def frame_length_short(context: CheckContext) -> str:
+    """A length below the header's 16 bytes ends the connection: the target cannot know where the next frame begins."""
+    peer = await context.connect_reactivesocket()
+    context.require_byte_stream(peer.connection)
+    return await _check_refusal(context, "a frame with the length 12", rs.with_length(rs.encode_frame(rs.CANCEL, 77), off=-4))
 
 
 @FRAMING.row("frame-length-huge", 40, LENGTH, level=Level.READING, needs=["publisher"])
-async def frame_length_huge(lab: Lab) -> str:
-    """A frame of 2,147,483,647 bytes is announced: the target refuses it on its length; it does not wait for what nobody can hold."""
-    peer = await lab.reactivesocket()
-    lab.on_bytes(peer.connection)
-    header = rs.raw(rs.REQUEST_STREAM, 77, rs.number(1))
-    return await _refuses(lab, "a frame of 2,147,483,647 bytes was announced, which", (0x7FFFFFFF).to_bytes(4) + header)
+async def frame_length_huge(context: CheckContext) -> str:
+    """A frame announced with 2,147,483,647 bytes is refused when its length arrives; the target does not wait for the rest."""
+    peer = await context.connect_reactivesocket()
+    context.require_byte_stream(peer.connection)
+    header = rs.encode_frame(rs.REQUEST_STREAM, 77, rs.encode_demand(1))
+    return await _check_refusal(context, "a frame of 2,147,483,647 bytes was announced, which", (0x7FFFFFFF).to_bytes(4) + header)
 
 
 @FRAMING.row(
     "frame-cut", 24, "For transports that do not provide framing, such as TCP, the Frame Length MUST be included.", needs=["publisher"]
 )
-async def frame_cut(lab: Lab) -> str:
-    """Frames that come a byte at a time are understood as well as whole ones: where a transport cuts means nothing."""
-    peer = await lab.reactivesocket(introduced=False)
-    lab.on_bytes(peer.connection)
-    setup = peer.bytes_of(rs.SETUP, 0, lab.target.setup.encode())
-    for byte in setup + peer.bytes_of(rs.REQUEST_STREAM, 1, rs.number(2) + lab.target.publisher.encode()):
+async def frame_cut(context: CheckContext) -> str:
+    """Frames that arrive one byte at a time are read like whole ones."""
+    peer = await context.connect_reactivesocket(setup=False)
+    context.require_byte_stream(peer.connection)
+    setup = peer.frame_bytes(rs.SETUP, 0, context.target.setup.encode())
+    for byte in setup + peer.frame_bytes(rs.REQUEST_STREAM, 1, rs.encode_demand(2) + context.target.publisher.encode()):
         await peer.send(bytes([byte]))
-    await peer.exactly(1, 2)
+    await peer.expect_exactly(1, 2)
     return "SETUP and REQUEST_STREAM a byte at a time: served"
 
 
 @FRAMING.row("version-zero", 41, VERSION, needs=["publisher"])
-async def version_zero(lab: Lab) -> str:
-    """Every frame of the target's has the version 0."""
-    peer = await _served(lab)
+async def version_zero(context: CheckContext) -> str:
+    """Every frame from the target has version 0."""
+    peer = await _connect_and_stream(context)
     wrong = [frame for frame in peer.frames if frame.version]
     verify(not wrong, f"a frame came with version {wrong[0].version if wrong else 0}: {wrong[:1]}")
     return f"version 0 in {len(peer.frames)} frames"
 
 
 @FRAMING.row("version-later", 41, VERSION, level=Level.READING, needs=["publisher"])
-async def version_later(lab: Lab) -> str:
-    """A frame of another version after SETUP ends the connection: how the rest of it is to be read is not known."""
-    peer = await lab.reactivesocket()
-    return await _refuses(lab, "a CANCEL of version 1", peer.bytes_of(rs.CANCEL, 77, version=1))
+async def version_later(context: CheckContext) -> str:
+    """A frame of version 1 after SETUP ends the connection: the target cannot know how to read it."""
+    peer = await context.connect_reactivesocket()
+    return await _check_refusal(context, "a CANCEL of version 1", peer.frame_bytes(rs.CANCEL, 77, version=1))
 
 
 @FRAMING.row("flags-reserved", 236, "|    Version    |I|B|E|C| Resvd |    Frame Type = RESPONSE      |", needs=["publisher"])
-async def flags_reserved(lab: Lab) -> str:
-    """The reserved flags are 0 in what the target sends, and those that are set in what it gets mean nothing."""
-    peer = await _served(lab)
+async def flags_reserved(context: CheckContext) -> str:
+    """The reserved flags are 0 in frames from the target. In frames to the target they are ignored."""
+    peer = await _connect_and_stream(context)
     wrong = [frame for frame in peer.frames if frame.flags & 0x0F or (frame.type == rs.ERROR and frame.flags & 0x7F)]
     verify(not wrong, f"reserved flags came set: {', '.join(f'{frame.flags:#04x} in {frame}' for frame in wrong[:3])}")
-    await peer.say(rs.REQUEST_N, 1, rs.number(2), flags=0x0F)
-    await peer.exactly(1, 5)
-    return "none was sent, and REQUEST_N with all four of them was obeyed"
+    await peer.send_frame(rs.REQUEST_N, 1, rs.encode_demand(2), flags=0x0F)
+    await peer.expect_exactly(1, 5)
+    return "none was set, and REQUEST_N with all four of them was served"
 
 
 @FRAMING.row("type-ignored", 43, IGNORE, needs=["publisher"])
-async def type_ignored(lab: Lab) -> str:
-    """A frame of a type that does not exist, with the flag I, is skipped, body and all, and the connection goes on."""
-    peer = await _served(lab)
-    await peer.say(UNKNOWN, 0, b"whatever this may be", flags=rs.I)
-    await peer.say(UNKNOWN, 1, b"", flags=rs.I)
-    await peer.works()
+async def type_ignored(context: CheckContext) -> str:
+    """A frame of an unknown type with the flag I is skipped, with its body. The connection continues."""
+    peer = await _connect_and_stream(context)
+    await peer.send_frame(UNKNOWN, 0, b"the body of an unknown type", flags=rs.I)
+    await peer.send_frame(UNKNOWN, 1, b"", flags=rs.I)
+    await peer.expect_working()
     await peer.grant(1, 1)
-    await peer.exactly(1, 4)
+    await peer.expect_exactly(1, 4)
     return "skipped"
 
 
 @FRAMING.row("type-refused", 43, IGNORE, level=Level.READING, needs=["publisher"])
-async def type_refused(lab: Lab) -> str:
-    """The same without I is not to be ignored: the target ends the connection."""
-    peer = await lab.reactivesocket()
-    return await _refuses(lab, f"a frame of type {UNKNOWN:#06x} without I", peer.bytes_of(UNKNOWN, 0))
+async def type_refused(context: CheckContext) -> str:
+    """A frame of an unknown type without the flag I ends the connection."""
+    peer = await context.connect_reactivesocket()
+    return await _check_refusal(context, f"a frame of type {UNKNOWN:#06x} without I", peer.frame_bytes(UNKNOWN, 0))
 
 
 @FRAMING.row("ext-ignored", 297, "(__I__)gnore: Can be ignored.", needs=["publisher"])
-async def ext_ignored(lab: Lab) -> str:
-    """An EXT of an extension that nobody knows, with the flag I, is skipped."""
-    peer = await _served(lab)
-    await peer.say(rs.EXT, 0, EXTENSION + b"whatever", flags=rs.I)
-    await peer.works()
+async def ext_ignored(context: CheckContext) -> str:
+    """An EXT of an unknown extension with the flag I is skipped."""
+    peer = await _connect_and_stream(context)
+    await peer.send_frame(rs.EXT, 0, EXTENSION + b"data", flags=rs.I)
+    await peer.expect_working()
     return "skipped"
 
 
 @FRAMING.row("ext-refused", 297, "(__I__)gnore: Can be ignored.", level=Level.READING, needs=["publisher"])
-async def ext_refused(lab: Lab) -> str:
-    """The same without I ends the connection."""
-    peer = await lab.reactivesocket()
-    return await _refuses(lab, "an EXT without I of an unknown extension", peer.bytes_of(rs.EXT, 0, EXTENSION))
+async def ext_refused(context: CheckContext) -> str:
+    """An EXT of an unknown extension without the flag I ends the connection."""
+    peer = await context.connect_reactivesocket()
+    return await _check_refusal(context, "an EXT without I of an unknown extension", peer.frame_bytes(rs.EXT, 0, EXTENSION))
 
 
 @FRAMING.row(
     "request-short", 160, "__Initial Request N__: initial Request N value. 64-bit integer.", level=Level.READING, needs=["publisher"]
 )
-async def request_short(lab: Lab) -> str:
-    """A REQUEST_STREAM that ends within its demand is no frame: the connection is ended."""
-    peer = await lab.reactivesocket()
-    return await _refuses(lab, "a REQUEST_STREAM with 4 bytes of demand", peer.bytes_of(rs.REQUEST_STREAM, 77, bytes(4)))
+async def request_short(context: CheckContext) -> str:
+    """A REQUEST_STREAM that is too short to hold its demand ends the connection."""
+    peer = await context.connect_reactivesocket()
+    return await _check_refusal(context, "a REQUEST_STREAM with 4 bytes of demand", peer.frame_bytes(rs.REQUEST_STREAM, 77, bytes(4)))
 
 
 @FRAMING.row(
@@ -170,10 +175,10 @@ async def request_short(lab: Lab) -> str:
     "In general Requesters send types 0x0010 to 0x001F and Responders send types 0x0020 to 0x002F.",
     needs=["publisher"],
 )
-async def types_by_role(lab: Lab) -> str:
-    """What comes for a stream that we requested is RESPONSE or ERROR, and nothing else."""
-    peer = await _served(lab)
+async def types_by_role(context: CheckContext) -> str:
+    """All frames of a stream that the checking side requested are RESPONSE or ERROR."""
+    peer = await _connect_and_stream(context)
     await peer.settle()
     wrong = [frame for frame in peer.frames if frame.stream in (1, 3) and frame.type not in (rs.RESPONSE, rs.ERROR)]
-    verify(not wrong, f"{', '.join(map(str, wrong[:3]))} came from a responder")
+    verify(not wrong, f"{', '.join(map(str, wrong[:3]))} came for a stream that the checking side requested")
     return f"{len(peer.frames)} frames, all RESPONSE or ERROR"

@@ -1,11 +1,11 @@
-"""ReactiveSocket: the target as a requester: it asks the checking side for the publisher ``tck``, and passes on what it hears."""
+"""ReactiveSocket: the target as a requester. It requests the publisher ``tck`` of the checking side and passes on elements and the end."""
 
 from penstock_tck.wire import _rs_frames as rs
-from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rs_frames import Frame
 from penstock_tck.wire._rs_peer import RsPeer
-from penstock_tck.wire._target import OURS
+from penstock_tck.wire._target import RELAY_SOURCE
 from penstock_tck.wire._verdict import verify
 
 RELAY = Table()
@@ -14,44 +14,44 @@ WHOLE = rs.B | rs.E
 CANCELLED = "Upon sending a CANCEL, the stream is terminated on the Requester."
 ENDED = "Upon receiving a COMPLETE or ERROR, the stream is terminated on the Requester."
 JOINED = "Or, when both bits set, the contents represent a reassembled RESPONSE."
-ASKED = (rs.REQUEST_STREAM, rs.REQUEST_SUB)
+STREAM_REQUESTS = (rs.REQUEST_STREAM, rs.REQUEST_SUB)
 
 
-class Relayed:
-    """A stream of the target's that it has from us: number 1 here, and whatever it chose there."""
+class RelayedStream:
+    """A stream that the target requested from the checking side, to pass it on as stream 1 (or another number)."""
 
-    def __init__(self, peer: RsPeer, asked: Frame) -> None:
+    def __init__(self, peer: RsPeer, request: Frame) -> None:
         self.peer = peer
-        self.id = asked.stream
-        self.asked = asked
+        self.id = request.stream
+        self.request = request
 
     @property
     def demand(self) -> int:
-        """What the target has asked for."""
-        return self.asked.number + sum(frame.number for frame in self.peer.on(self.id, rs.REQUEST_N))
+        """The sum of all that the target has requested."""
+        return self.request.demand + sum(frame.demand for frame in self.peer.of_stream(self.id, rs.REQUEST_N))
 
     async def answer(self, body: bytes, flags: int = WHOLE) -> None:
-        """Send it a RESPONSE."""
-        await self.peer.say(rs.RESPONSE, self.id, body, flags=flags)
+        """Send a RESPONSE on the stream."""
+        await self.peer.send_frame(rs.RESPONSE, self.id, body, flags=flags)
 
     async def wait_cancel(self) -> None:
-        """Wait until it cancels."""
-        await self.peer.until(lambda: self.peer.on(self.id, rs.CANCEL), f"a CANCEL of the target's stream {self.id}")
+        """Wait until the target cancels the stream."""
+        await self.peer.wait_until(lambda: self.peer.of_stream(self.id, rs.CANCEL), f"a CANCEL of the target's stream {self.id}")
 
 
-async def _relayed(lab: Lab, stream: int = 1, demand: int = 100) -> Relayed:
-    peer = await lab.reactivesocket()
-    await peer.request(stream, demand, lab.target.relay)
-    await peer.until(lambda: peer.of(*ASKED), f"a request of the target's for {OURS!r}")
-    relayed = Relayed(peer, peer.of(*ASKED)[0])
-    await peer.until(lambda: relayed.demand >= 1, f"demand for {OURS!r}")
+async def _open_relay(context: CheckContext, stream: int = 1, demand: int = 100) -> RelayedStream:
+    peer = await context.connect_reactivesocket()
+    await peer.request(stream, demand, context.target.relay)
+    await peer.wait_until(lambda: peer.of_type(*STREAM_REQUESTS), f"a request of the target for {RELAY_SOURCE!r}")
+    relayed = RelayedStream(peer, peer.of_type(*STREAM_REQUESTS)[0])
+    await peer.wait_until(lambda: relayed.demand >= 1, f"demand for {RELAY_SOURCE!r}")
     return relayed
 
 
-async def _relays(relayed: Relayed, *elements: bytes, stream: int = 1) -> None:
+async def _expect_relayed(relayed: RelayedStream, *elements: bytes, stream: int = 1) -> None:
     peer = relayed.peer
-    await peer.until(lambda: len(peer.elements(stream)) >= len(elements), f"{len(elements)} elements that are passed on")
-    verify(peer.elements(stream) == list(elements), f"{list(elements)} were due, {peer.elements(stream)} were passed on")
+    await peer.wait_until(lambda: len(peer.elements(stream)) >= len(elements), f"{len(elements)} elements passed on by the target")
+    verify(peer.elements(stream) == list(elements), f"{list(elements)} were expected, {peer.elements(stream)} were passed on")
 
 
 @RELAY.row(
@@ -60,46 +60,51 @@ async def _relays(relayed: Relayed, *elements: bytes, stream: int = 1) -> None:
     "The server-side Requester may send requests immediately upon receiving a SETUP frame that it accepts.",
     needs=["relay"],
 )
-async def requester(lab: Lab) -> str:
-    """The target requests a stream of ours on the same connection, with an id that is not 0, and takes what is sent for it."""
-    relayed = await _relayed(lab)
+async def requester(context: CheckContext) -> str:
+    """The target requests a stream on the same connection, with an id other than 0, and passes on the element that it gets."""
+    relayed = await _open_relay(context)
     verify(relayed.id, "the target opened a stream with the id 0")
-    verify(relayed.asked.body[8:] == OURS.encode(), f"a request for {OURS!r} is due; it asked for {relayed.asked.body[8:]!r}")
+    verify(
+        relayed.request.body[8:] == RELAY_SOURCE.encode(),
+        f"a request for {RELAY_SOURCE!r} was expected; the target requested {relayed.request.body[8:]!r}",
+    )
     await relayed.answer(b"hello")
-    await _relays(relayed, b"hello")
-    return str(relayed.asked)
+    await _expect_relayed(relayed, b"hello")
+    return str(relayed.request)
 
 
 @RELAY.row("requester-ids", 56, "A stream ID must be locally unique for a Requester in a connection.", level=Level.MUST, needs=["relay"])
-async def requester_ids(lab: Lab) -> str:
-    """Three requests of the target's, at a time and one after the other's end, have three ids."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 9, lab.target.relay)
-    await peer.request(3, 9, lab.target.relay)
-    await peer.until(lambda: len(peer.of(*ASKED)) >= 2, "two requests")
-    await peer.say(rs.RESPONSE, peer.of(*ASKED)[0].stream, b"", flags=rs.C)
-    await peer.until(lambda: peer.completed(1) or peer.completed(3), "the end of the first")
-    await peer.request(5, 9, lab.target.relay)
-    await peer.until(lambda: len(peer.of(*ASKED)) >= 3, "a third request")
-    ids = [frame.stream for frame in peer.of(*ASKED)]
+async def requester_ids(context: CheckContext) -> str:
+    """Three requests of the target, two at a time and one after the end of another, have three different ids."""
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 9, context.target.relay)
+    await peer.request(3, 9, context.target.relay)
+    await peer.wait_until(lambda: len(peer.of_type(*STREAM_REQUESTS)) >= 2, "two requests")
+    await peer.send_frame(rs.RESPONSE, peer.of_type(*STREAM_REQUESTS)[0].stream, b"", flags=rs.C)
+    await peer.wait_until(lambda: peer.completed(1) or peer.completed(3), "the end of the first")
+    await peer.request(5, 9, context.target.relay)
+    await peer.wait_until(lambda: len(peer.of_type(*STREAM_REQUESTS)) >= 3, "a third request")
+    ids = [frame.stream for frame in peer.of_type(*STREAM_REQUESTS)]
     verify(len(set(ids)) == len(ids) and 0 not in ids, f"the ids are {ids}")
     return f"ids {ids}"
 
 
 @RELAY.row("requester-demand", 160, "__Initial Request N__: initial Request N value. 64-bit integer.", level=Level.READING, needs=["relay"])
-async def requester_demand(lab: Lab) -> str:
-    """The target asks for 1 to 2^63-1, as often as it likes; what it asked for it takes, and asks for more once it is passed on."""
-    relayed = await _relayed(lab)
+async def requester_demand(context: CheckContext) -> str:
+    """The target requests between 1 and 2^63-1 elements at a time. It takes what it requested, and requests more when it has passed
+    elements on.
+    """
+    relayed = await _open_relay(context)
     peer, sent = relayed.peer, []
     for index in range(20):
-        await peer.until(lambda index=index: relayed.demand > index, f"demand for element {index + 1}")  # type: ignore[misc]  # bound in the loop
+        await peer.wait_until(lambda index=index: relayed.demand > index, f"demand for element {index + 1}")  # type: ignore[misc]  # bound in the loop
         sent.append(b"%d" % index)
         await relayed.answer(sent[-1])
-    await _relays(relayed, *sent)
-    amounts = [relayed.asked.number, *(frame.number for frame in peer.on(relayed.id, rs.REQUEST_N))]
+    await _expect_relayed(relayed, *sent)
+    amounts = [relayed.request.demand, *(frame.demand for frame in peer.of_stream(relayed.id, rs.REQUEST_N))]
     wrong = [n for n in amounts[1:] if not 1 <= n <= rs.UNBOUNDED] + [n for n in amounts[:1] if n > rs.UNBOUNDED]
     verify(not wrong, f"demand of {wrong} was sent")
-    return f"20 elements, asked for in portions of {amounts[:5]}"
+    return f"20 elements, requested in portions of {amounts[:5]}"
 
 
 @RELAY.row(
@@ -109,118 +114,125 @@ async def requester_demand(lab: Lab) -> str:
     level=Level.READING,
     needs=["relay", "publisher"],
 )
-async def requester_two_spaces(lab: Lab) -> str:
-    """A stream of ours with the id that the target has chosen for its own is another one: our CANCEL of it does not end the target's."""
-    relayed = await _relayed(lab, stream=777)
+async def requester_two_spaces(context: CheckContext) -> str:
+    """A stream of the checking side may have the same id as a stream of the target: a CANCEL of the first does not end the second."""
+    relayed = await _open_relay(context, stream=777)
     peer = relayed.peer
-    await peer.request(relayed.id, 2, lab.target.publisher)
-    await peer.exactly(relayed.id, 2)
+    await peer.request(relayed.id, 2, context.target.publisher)
+    await peer.expect_exactly(relayed.id, 2)
     await peer.cancel(relayed.id)
     await relayed.answer(b"still here")
-    await _relays(relayed, b"still here", stream=777)
+    await _expect_relayed(relayed, b"still here", stream=777)
     return f"two streams {relayed.id}, one in each direction"
 
 
 @RELAY.row("requester-fragments", 341, JOINED, needs=["relay"])
-async def requester_fragments(lab: Lab) -> str:
-    """A RESPONSE in three fragments, one with both bits set, and one with none, as peers of the time sent it, are three elements."""
-    relayed = await _relayed(lab)
+async def requester_fragments(context: CheckContext) -> str:
+    """A RESPONSE in three fragments, one with B and E set, and one with neither (older peers send whole elements so) are three elements."""
+    relayed = await _open_relay(context)
     await relayed.answer(b"one ", rs.B)
     await relayed.answer(b"and ", 0)
     await relayed.answer(b"only", rs.E)
-    await relayed.peer.until(lambda: relayed.demand >= 2, "demand for a second element")
+    await relayed.peer.wait_until(lambda: relayed.demand >= 2, "demand for a second element")
     await relayed.answer(b"whole", WHOLE)
-    await relayed.peer.until(lambda: relayed.demand >= 3, "demand for a third element")
+    await relayed.peer.wait_until(lambda: relayed.demand >= 3, "demand for a third element")
     await relayed.answer(b"bare", 0)
-    await _relays(relayed, b"one and only", b"whole", b"bare")
+    await _expect_relayed(relayed, b"one and only", b"whole", b"bare")
     return "3 elements"
 
 
 @RELAY.row("requester-begin-twice", 341, "the RESPONSE Begin and End bits must be used", level=Level.READING, needs=["relay"])
-async def requester_begin_twice(lab: Lab) -> str:
-    """A fragment that begins within another element breaks the stream: the target cancels it, and the connection goes on."""
-    relayed = await _relayed(lab)
+async def requester_begin_twice(context: CheckContext) -> str:
+    """A fragment with B inside another element is an error of the stream: the target cancels it, and the connection continues."""
+    relayed = await _open_relay(context)
     await relayed.answer(b"one", rs.B)
     await relayed.answer(b"two", rs.B)
-    return await _cancels(relayed)
+    return await _expect_cancel(relayed)
 
 
 @RELAY.row("requester-end-alone", 341, "the RESPONSE Begin and End bits must be used", level=Level.READING, needs=["relay"])
-async def requester_end_alone(lab: Lab) -> str:
-    """So does a last fragment that had no first."""
-    relayed = await _relayed(lab)
+async def requester_end_alone(context: CheckContext) -> str:
+    """A fragment with E but without a fragment with B before it is an error of the stream: the target cancels it."""
+    relayed = await _open_relay(context)
     await relayed.answer(b"end", rs.E)
-    return await _cancels(relayed)
+    return await _expect_cancel(relayed)
 
 
 @RELAY.row("requester-overrun", 207, "__Request N__: 64-bit integer value of items to request.", level=Level.READING, needs=["relay"])
-async def requester_overrun(lab: Lab) -> str:
-    """More elements than the target asked for break the stream: it cancels. (Where it has asked for 10,000, this cannot be seen.)"""
-    relayed = await _relayed(lab, demand=1)
+async def requester_overrun(context: CheckContext) -> str:
+    """More elements than the target requested are an error of the stream: the target cancels it. (A target that has requested 10,000 cannot
+    be checked.)
+    """
+    relayed = await _open_relay(context, demand=1)
     peer, sent = relayed.peer, 0
     await peer.settle()
     while sent <= relayed.demand and sent < 10_000:
         await relayed.answer(b"%d" % sent)
         sent += 1
-    for _ in range(64):  # what the target asks for meanwhile is less than this
+    for _ in range(64):  # more than the target requests while these are sent
         await relayed.answer(b"too much")
-    return "demand is too large to be exceeded" if relayed.demand >= 10_000 else await _cancels(relayed)
+    return "the demand is too large to be exceeded" if relayed.demand >= 10_000 else await _expect_cancel(relayed)
 
 
 @RELAY.row("requester-complete", 372, ENDED, needs=["relay"])
-async def requester_complete(lab: Lab) -> str:
-    """COMPLETE ends the target's stream: with an element in it, that is passed on; CANCEL and REQUEST_N do not follow."""
-    relayed = await _relayed(lab)
+async def requester_complete(context: CheckContext) -> str:
+    """COMPLETE ends the stream of the target. An element in the same frame is passed on. Neither CANCEL nor REQUEST_N follows."""
+    relayed = await _open_relay(context)
     await relayed.answer(b"last", WHOLE | rs.C)
-    await _relays(relayed, b"last")
+    await _expect_relayed(relayed, b"last")
     await relayed.peer.wait_end(1, well=True)
-    return await _silent(relayed)
+    return await _expect_no_cancel(relayed)
 
 
 @RELAY.row("requester-error", 408, ENDED, needs=["relay"])
-async def requester_error(lab: Lab) -> str:
-    """ERROR ends the target's stream, even between two fragments; what it passes on fails, too."""
-    relayed = await _relayed(lab)
+async def requester_error(context: CheckContext) -> str:
+    """ERROR ends the stream of the target, even between two fragments. The stream that it passes on fails, too."""
+    relayed = await _open_relay(context)
     await relayed.answer(b"half", rs.B)
-    await relayed.peer.say(rs.ERROR, relayed.id, b"boom")
+    await relayed.peer.send_frame(rs.ERROR, relayed.id, b"boom")
     await relayed.peer.wait_end(1, well=False)
     verify(not relayed.peer.elements(1), "half an element was passed on")
-    return await _silent(relayed)
+    return await _expect_no_cancel(relayed)
 
 
 @RELAY.row("requester-cancels", 406, CANCELLED, needs=["relay"])
-async def requester_cancels(lab: Lab) -> str:
-    """What the target has from us for a stream that we cancel, it cancels, once; late RESPONSEs are ignored, and no REQUEST_N comes."""
-    relayed = await _relayed(lab)
+async def requester_cancels(context: CheckContext) -> str:
+    """If the stream that the target passes on is cancelled, the target cancels its own stream, once. Late RESPONSEs are ignored, and no
+    REQUEST_N follows.
+    """
+    relayed = await _open_relay(context)
     await relayed.peer.cancel(1)
-    seen = await _cancels(relayed)
-    before = len(relayed.peer.on(relayed.id, rs.REQUEST_N, rs.CANCEL))
+    seen = await _expect_cancel(relayed)
+    before = len(relayed.peer.of_stream(relayed.id, rs.REQUEST_N, rs.CANCEL))
     for flags in (WHOLE, rs.B, rs.E, rs.C):
         await relayed.answer(b"late", flags)
     await relayed.peer.settle()
     verify(
-        len(relayed.peer.on(relayed.id, rs.REQUEST_N, rs.CANCEL)) == before,
-        f"the target spoke of a stream that it had ended; {relayed.peer.story()}",
+        len(relayed.peer.of_stream(relayed.id, rs.REQUEST_N, rs.CANCEL)) == before,
+        f"the target sent REQUEST_N or CANCEL for a stream that it had cancelled; {relayed.peer.describe_received()}",
     )
-    verify(relayed.peer.over is None, f"late RESPONSEs ended the connection; {relayed.peer.story()}")
+    verify(relayed.peer.ending is None, f"late RESPONSEs ended the connection; {relayed.peer.describe_received()}")
     return seen
 
 
-async def _cancels(relayed: Relayed) -> str:
+async def _expect_cancel(relayed: RelayedStream) -> str:
     await relayed.wait_cancel()
     await relayed.peer.settle()
-    cancels = len(relayed.peer.on(relayed.id, rs.CANCEL))
-    verify(cancels == 1 and relayed.peer.over is None, f"{cancels} CANCELs came; {relayed.peer.story()}")
-    return "CANCEL, and the connection goes on"
+    cancels = len(relayed.peer.of_stream(relayed.id, rs.CANCEL))
+    verify(cancels == 1 and relayed.peer.ending is None, f"{cancels} CANCELs came; {relayed.peer.describe_received()}")
+    return "CANCEL, and the connection continues"
 
 
-async def _silent(relayed: Relayed) -> str:
+async def _expect_no_cancel(relayed: RelayedStream) -> str:
     await relayed.peer.settle()
-    before = len(relayed.peer.on(relayed.id, rs.REQUEST_N, rs.CANCEL))
-    await relayed.peer.wait_silence(relayed.peer.quiet)
+    before = len(relayed.peer.of_stream(relayed.id, rs.REQUEST_N, rs.CANCEL))
+    await relayed.peer.settle_after(relayed.peer.quiet)
     verify(
-        len(relayed.peer.on(relayed.id, rs.REQUEST_N, rs.CANCEL)) == before,
-        f"the target spoke of a stream that was over; {relayed.peer.story()}",
+        len(relayed.peer.of_stream(relayed.id, rs.REQUEST_N, rs.CANCEL)) == before,
+        f"the target sent REQUEST_N or CANCEL for a stream that had ended; {relayed.peer.describe_received()}",
     )
-    verify(not relayed.peer.on(relayed.id, rs.CANCEL), f"the target cancelled a stream that was over; {relayed.peer.story()}")
+    verify(
+        not relayed.peer.of_stream(relayed.id, rs.CANCEL),
+        f"the target cancelled a stream that had ended; {relayed.peer.describe_received()}",
+    )
     return "ended, without a CANCEL"

@@ -1,7 +1,7 @@
-"""ReactiveSocket: SETUP comes first, once and on stream 0; a server accepts it in silence, or refuses it in words."""
+"""ReactiveSocket: SETUP is the first frame, sent once, on stream 0. A server accepts it without an answer or refuses it with an ERROR."""
 
 from penstock_tck.wire import _rs_frames as rs
-from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._verdict import verify
 
@@ -15,52 +15,52 @@ REFUSED = (
 
 
 @SETUPS.row("setup-first", 304, FIRST, level=Level.MUST, needs=["publisher"])
-async def setup_first(lab: Lab) -> str:
-    """A server holds its clients to that: a request without a SETUP before it is not served, and the connection is ended."""
-    peer = await lab.reactivesocket(introduced=False)
-    await peer.request(1, 2, lab.target.publisher)
-    seen = await peer.refused("a request came before any SETUP")
-    verify(not peer.of(rs.RESPONSE), f"a request before SETUP was served; {peer.story()}")
+async def setup_first(context: CheckContext) -> str:
+    """The server refuses a client that does not do so: a request before SETUP is not served, and the connection is ended."""
+    peer = await context.connect_reactivesocket(setup=False)
+    await peer.request(1, 2, context.target.publisher)
+    seen = await peer.expect_refused("a request came before any SETUP")
+    verify(not peer.of_type(rs.RESPONSE), f"a request before SETUP was served; {peer.describe_received()}")
     return seen
 
 
 @SETUPS.row("setup-stream-zero", 78, "Setup headers must always use Stream ID 0 as they pertain to the connection.", level=Level.MUST)
-async def setup_stream_zero(lab: Lab) -> str:
-    """A SETUP on stream 1 is refused: ERROR on stream 0, and the end."""
-    peer = await lab.reactivesocket(introduced=False)
-    await peer.say(rs.SETUP, 1, lab.target.setup.encode())
-    return await peer.refused("a SETUP came on stream 1", told=True)
+async def setup_stream_zero(context: CheckContext) -> str:
+    """A SETUP on stream 1 is refused: ERROR on stream 0, then the end of the connection."""
+    peer = await context.connect_reactivesocket(setup=False)
+    await peer.send_frame(rs.SETUP, 1, context.target.setup.encode())
+    return await peer.expect_refused("a SETUP came on stream 1", needs_error=True)
 
 
 @SETUPS.row("setup-version", 311, REFUSED, level=Level.MUST)
-async def setup_version(lab: Lab) -> str:
-    """A SETUP of version 1, which is not the current one, is refused like this."""
-    peer = await lab.reactivesocket(introduced=False)
-    await peer.say(rs.SETUP, 0, lab.target.setup.encode(), version=1)
-    return await peer.refused("a SETUP of version 1 was sent", told=True)
+async def setup_version(context: CheckContext) -> str:
+    """A SETUP of version 1 is refused: ERROR on stream 0, then the end of the connection."""
+    peer = await context.connect_reactivesocket(setup=False)
+    await peer.send_frame(rs.SETUP, 0, context.target.setup.encode(), version=1)
+    return await peer.expect_refused("a SETUP of version 1 was sent", needs_error=True)
 
 
 @SETUPS.row("setup-refused", 311, REFUSED, level=Level.MUST, needs=["refused"])
-async def setup_refused(lab: Lab) -> str:
-    """A SETUP whose data the target does not accept is refused like this: the ERROR is the last frame, and the end follows."""
-    peer = await lab.reactivesocket(introduced=False)
-    await peer.say(rs.SETUP, 0, lab.target.refused.encode())
-    return await peer.refused("a SETUP with data that is not accepted was sent", told=True)
+async def setup_refused(context: CheckContext) -> str:
+    """A SETUP with data that the target does not accept is refused: the ERROR is the last frame, then the connection ends."""
+    peer = await context.connect_reactivesocket(setup=False)
+    await peer.send_frame(rs.SETUP, 0, context.target.refused.encode())
+    return await peer.expect_refused("a SETUP with data that is not accepted was sent", needs_error=True)
 
 
 @SETUPS.row(
     "setup-refused-requests", 330, "Server rejects SETUP, sends back ERROR stream ID 0, closes connection", needs=["refused", "publisher"]
 )
-async def setup_refused_requests(lab: Lab) -> str:
-    """Requests right behind a SETUP that is refused are not served: nothing but the ERROR comes."""
-    peer = await lab.reactivesocket(introduced=False)
+async def setup_refused_requests(context: CheckContext) -> str:
+    """Requests directly after a refused SETUP are not served: only the ERROR comes."""
+    peer = await context.connect_reactivesocket(setup=False)
     await peer.send(
-        peer.bytes_of(rs.SETUP, 0, lab.target.refused.encode()),
-        peer.bytes_of(rs.REQUEST_STREAM, 1, rs.number(5) + lab.target.publisher.encode()),
-        peer.bytes_of(rs.REQUEST_RESPONSE, 3, lab.target.one.encode()),
+        peer.frame_bytes(rs.SETUP, 0, context.target.refused.encode()),
+        peer.frame_bytes(rs.REQUEST_STREAM, 1, rs.encode_demand(5) + context.target.publisher.encode()),
+        peer.frame_bytes(rs.REQUEST_RESPONSE, 3, context.target.one.encode()),
     )
-    seen = await peer.refused("a SETUP with data that is not accepted was sent", told=True)
-    verify(not peer.of(rs.RESPONSE), f"a request behind a refused SETUP was served; {peer.story()}")
+    seen = await peer.expect_refused("a SETUP with data that is not accepted was sent", needs_error=True)
+    verify(not peer.of_type(rs.RESPONSE), f"a request after a refused SETUP was served; {peer.describe_received()}")
     return seen
 
 
@@ -70,38 +70,38 @@ async def setup_refused_requests(lab: Lab) -> str:
     "The client-side Requester may send requests immediately if it so desires without waiting for a response from the server.",
     needs=["publisher"],
 )
-async def setup_false_start(lab: Lab) -> str:
-    """SETUP, two requests and more demand in one piece, before the server had a chance to say anything, are served."""
-    peer = await lab.reactivesocket(introduced=False)
-    body = lab.target.publisher.encode()
+async def setup_false_start(context: CheckContext) -> str:
+    """SETUP, two requests and more demand, sent at once, before the server has answered anything, are served."""
+    peer = await context.connect_reactivesocket(setup=False)
+    body = context.target.publisher.encode()
     await peer.send(
-        peer.bytes_of(rs.SETUP, 0, lab.target.setup.encode()),
-        peer.bytes_of(rs.REQUEST_STREAM, 1, rs.number(1) + body),
-        peer.bytes_of(rs.REQUEST_STREAM, 3, rs.number(2) + body),
-        peer.bytes_of(rs.REQUEST_N, 1, rs.number(2)),
+        peer.frame_bytes(rs.SETUP, 0, context.target.setup.encode()),
+        peer.frame_bytes(rs.REQUEST_STREAM, 1, rs.encode_demand(1) + body),
+        peer.frame_bytes(rs.REQUEST_STREAM, 3, rs.encode_demand(2) + body),
+        peer.frame_bytes(rs.REQUEST_N, 1, rs.encode_demand(2)),
     )
     await peer.wait_elements(1, 3)
-    await peer.exactly(3, 2)
-    return "all were served"
+    await peer.expect_exactly(3, 2)
+    return "all requests were served"
 
 
 @SETUPS.row("server-waits", 308, "The server-side Requester may send requests immediately upon receiving a SETUP frame that it accepts.")
-async def server_waits(lab: Lab) -> str:
-    """So not earlier: before a SETUP the server says nothing at all."""
-    peer = await lab.reactivesocket(introduced=False)
+async def server_waits(context: CheckContext) -> str:
+    """Before a SETUP the server sends nothing."""
+    peer = await context.connect_reactivesocket(setup=False)
     await peer.settle()
-    verify(not peer.frames and peer.over is None, f"before any SETUP {peer.story()}")
-    return "silent before SETUP"
+    verify(not peer.frames and peer.ending is None, f"before any SETUP {peer.describe_received()}")
+    return "no frame before SETUP"
 
 
 @SETUPS.row("setup-accepted", 308, "If the server accepts the contents of the SETUP frame, it does nothing special.")
-async def setup_accepted(lab: Lab) -> str:
-    """After a SETUP there comes nothing but, perhaps, requests of the server's own and EXT frames that may be ignored."""
-    peer = await lab.reactivesocket()
+async def setup_accepted(context: CheckContext) -> str:
+    """After a SETUP the server sends at most its own requests, and EXT frames with the flag I."""
+    peer = await context.connect_reactivesocket()
     await peer.settle()
     strange = [frame for frame in peer.frames if frame.type not in rs.REQUESTS and not (frame.type == rs.EXT and frame.flags & rs.I)]
-    verify(not strange and peer.over is None, f"after a SETUP that is to be accepted {peer.story()}")
-    return "nothing special" if not peer.frames else peer.story()
+    verify(not strange and peer.ending is None, f"after an acceptable SETUP {peer.describe_received()}")
+    return "no frame after SETUP" if not peer.frames else peer.describe_received()
 
 
 @SETUPS.row(
@@ -111,13 +111,13 @@ async def setup_accepted(lab: Lab) -> str:
     level=Level.READING,
     needs=["publisher"],
 )
-async def setup_once(lab: Lab) -> str:
-    """A second SETUP is ignored, whatever its data: the connection and its streams go on."""
-    peer = await lab.reactivesocket()
-    await peer.request(1, 1, lab.target.publisher)
+async def setup_once(context: CheckContext) -> str:
+    """A second SETUP is ignored, with any data: the connection and its streams continue."""
+    peer = await context.connect_reactivesocket()
+    await peer.request(1, 1, context.target.publisher)
     await peer.wait_elements(1, 1)
-    await peer.say(rs.SETUP, 0, lab.target.refused.encode())
+    await peer.send_frame(rs.SETUP, 0, context.target.refused.encode())
     await peer.grant(1, 2)
-    await peer.exactly(1, 3)
-    await peer.works()
+    await peer.expect_exactly(1, 3)
+    await peer.expect_working()
     return "ignored"

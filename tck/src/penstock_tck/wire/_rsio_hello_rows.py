@@ -1,7 +1,7 @@
-"""RS.io: hellos and their versions, extensions, and goodbyes."""
+"""RS.io: hello messages and their versions, extensions, and goodbye messages."""
 
 from penstock_tck.wire import _rsio_messages as io
-from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._verdict import NotSupported, verify
 
@@ -16,167 +16,169 @@ CLOSES = "implicitly closes all open streams, equivalently to receiving cancel"
 
 
 @HELLO.row("hello", 21, HANDSHAKE)
-async def hello(lab: Lab) -> str:
-    """The server says serverHello, once and before anything else of its own; its version is the client's, 0."""
-    peer = await lab.rsio()
-    await peer.until(lambda: peer.messages, "a serverHello")
+async def hello(context: CheckContext) -> str:
+    """The server sends one serverHello before any other message. Its version is that of the client, 0."""
+    peer = await context.connect_rsio()
+    await peer.wait_until(lambda: peer.messages, "a serverHello")
     await peer.settle()
     first = peer.messages[0]
-    verify(first.type == io.SERVER_HELLO and first.numbers[0] == 0, f"a serverHello of version 0 is due; {peer.story()}")
-    verify(len(peer.of(io.SERVER_HELLO)) == 1, f"more than one serverHello came; {peer.story()}")
-    verify(not peer.of(io.CLIENT_HELLO), f"a server said clientHello; {peer.story()}")
+    verify(first.type == io.SERVER_HELLO and first.numbers[0] == 0, f"a serverHello of version 0 was expected; {peer.describe_received()}")
+    verify(len(peer.of_type(io.SERVER_HELLO)) == 1, f"more than one serverHello came; {peer.describe_received()}")
+    verify(not peer.of_type(io.CLIENT_HELLO), f"the server sent a clientHello; {peer.describe_received()}")
     return str(first)
 
 
 @HELLO.row(
     "hello-waits", 24, "This is a 'loose' handshake because the server doesn't have to wait for the clientHello", level=Level.READING
 )
-async def hello_waits(lab: Lab) -> str:
-    """Before the client's hello nothing but the server's may come."""
-    peer = await lab.rsio(greeted=False)
+async def hello_waits(context: CheckContext) -> str:
+    """Before the client's hello the server sends at most its own hello."""
+    peer = await context.connect_rsio(hello=False)
     await peer.settle()
-    verify(all(message.type == io.SERVER_HELLO for message in peer.messages), f"before any hello {peer.story()}")
-    return peer.story()
+    verify(all(message.type == io.SERVER_HELLO for message in peer.messages), f"before any hello {peer.describe_received()}")
+    return peer.describe_received()
 
 
 @HELLO.row(
     "hello-first", 19, "The client (i.e. the side that opened the connection) and the server do a loose handshake:", level=Level.READING
 )
-async def hello_first(lab: Lab) -> str:
+async def hello_first(context: CheckContext) -> str:
     """A subscribe before the hello is refused with a goodbye, and not served."""
-    peer = await lab.rsio(greeted=False)
-    await peer.subscribe(1, 2, lab.target.publisher)
-    seen = await peer.refused("a subscribe came before any hello")
-    verify(not peer.on(1), f"a subscribe before the hello was answered; {peer.story()}")
+    peer = await context.connect_rsio(hello=False)
+    await peer.subscribe(1, 2, context.target.publisher)
+    seen = await peer.expect_refused("a subscribe was sent before any hello")
+    verify(not peer.of_stream(1), f"a subscribe before the hello was answered; {peer.describe_received()}")
     return seen
 
 
 @HELLO.row(
     "hello-twice", 19, "The client (i.e. the side that opened the connection) and the server do a loose handshake:", level=Level.READING
 )
-async def hello_twice(lab: Lab) -> str:
+async def hello_twice(context: CheckContext) -> str:
     """A second hello is refused with a goodbye."""
-    peer = await lab.rsio()
+    peer = await context.connect_rsio()
     await peer.send(io.hello())
-    return await peer.refused("a second hello came")
+    return await peer.expect_refused("a second hello was sent")
 
 
 @HELLO.row("hello-version", 27, VERSION, level=Level.MUST)
-async def hello_version(lab: Lab) -> str:
-    """A clientHello of version 99 gets a goodbye, and the connection is closed."""
-    peer = await lab.rsio(greeted=False)
+async def hello_version(context: CheckContext) -> str:
+    """A clientHello of version 99 is answered with a goodbye, and the connection is closed."""
+    peer = await context.connect_rsio(hello=False)
     await peer.send(io.hello(version=99))
-    return await peer.refused("a hello of version 99 came")
+    return await peer.expect_refused("a hello of version 99 was sent")
 
 
 @HELLO.row("hello-version-matching", 35, "it must wait for the clientHello", level=Level.MUST)
-async def hello_version_matching(lab: Lab) -> str:
-    """To a hello of version 99 nobody answers with a serverHello of another version behind it: with 99, or with a goodbye alone."""
-    peer = await lab.rsio(greeted=False)
+async def hello_version_matching(context: CheckContext) -> str:
+    """A clientHello of version 99 is answered with a serverHello of version 99, or with a goodbye, but not with a serverHello of another
+    version.
+    """
+    peer = await context.connect_rsio(hello=False)
     await peer.settle()
     before = len(peer.messages)
     await peer.send(io.hello(version=99))
     await peer.settle()
     wrong = [message for message in peer.messages[before:] if message.type == io.SERVER_HELLO and message.numbers[0] != 99]
-    verify(not wrong, f"a hello of version 99 was answered with {', '.join(map(str, wrong))}; {peer.story()}")
-    return peer.story()
+    verify(not wrong, f"a hello of version 99 was answered with {', '.join(map(str, wrong))}; {peer.describe_received()}")
+    return peer.describe_received()
 
 
 @HELLO.row("hello-discarded", 35, "with a different protocol version, it must consider that its messages were discarded.", level=Level.MUST)
-async def hello_discarded(_lab: Lab) -> str:
-    """What binds clients: a server that is driven from outside has no occasion to show it."""
-    raise NotSupported("it binds clients, and the target is a server")
+async def hello_discarded(_context: CheckContext) -> str:
+    """The sentence binds clients. The target is a server, so this cannot be checked."""
+    raise NotSupported("the sentence binds clients, and the target is a server")
 
 
 @HELLO.row("hello-optimistic", 32, "The client can optimistically send more messages after the clientHello", needs=["publisher"])
-async def hello_optimistic(lab: Lab) -> str:
-    """Hello, two subscribes and a request in one piece are served."""
-    peer = await lab.rsio(greeted=False)
-    name = lab.target.publisher
+async def hello_optimistic(context: CheckContext) -> str:
+    """A hello, two subscribes and a request, sent at once, are served."""
+    peer = await context.connect_rsio(hello=False)
+    name = context.target.publisher
     await peer.send(io.hello() + io.subscribe(name, 0, 1) + io.subscribe(name, 1, 2) + io.request(0, 2))
     await peer.wait_elements(0, 3)
-    await peer.exactly(1, 2)
-    return "all were served"
+    await peer.expect_exactly(1, 2)
+    return "all requests were served"
 
 
 @HELLO.row("hello-cut", 18, "Messages are self-delimiting, because their structure is known from their type", needs=["publisher"])
-async def hello_cut(lab: Lab) -> str:
-    """Messages that come a byte at a time are understood as well as whole ones."""
-    peer = await lab.rsio(greeted=False)
-    for byte in io.hello(1, 200) + io.subscribe(lab.target.publisher, 300, 2):
+async def hello_cut(context: CheckContext) -> str:
+    """Messages that arrive one byte at a time are read like whole ones."""
+    peer = await context.connect_rsio(hello=False)
+    for byte in io.hello(1, 200) + io.subscribe(context.target.publisher, 300, 2):
         await peer.send(bytes([byte]))
-    await peer.exactly(300, 2)
+    await peer.expect_exactly(300, 2)
     return "a hello and a subscribe a byte at a time: served"
 
 
 @HELLO.row(
     "extensions-unknown", 29, "Extension to the protocol specify optional or future behaviors.", level=Level.READING, needs=["publisher"]
 )
-async def extensions_unknown(lab: Lab) -> str:
-    """Ids of extensions that nobody knows, and repetitions, are ignored: 64 of them are taken."""
-    peer = await lab.rsio(greeted=False)
+async def extensions_unknown(context: CheckContext) -> str:
+    """Unknown ids of extensions, and repeated ones, are ignored: a hello with 64 ids is accepted."""
+    peer = await context.connect_rsio(hello=False)
     await peer.send(io.hello(*range(100_000, 100_062), 100_000, io.UNBOUNDED))
-    await peer.works()
-    return "64 ids taken"
+    await peer.expect_working()
+    return "64 ids accepted"
 
 
 @HELLO.row("extensions-confirmed", 30, CONFIRMED, level=Level.MUST, needs=["publisher"])
-async def extensions_confirmed(lab: Lab) -> str:
-    """Who lists no extension gets no message of any, before or after the hellos."""
-    peer = await lab.rsio()
-    await peer.works()
+async def extensions_confirmed(context: CheckContext) -> str:
+    """A client that lists no extension gets no message of any extension, neither before nor after the hello messages."""
+    peer = await context.connect_rsio()
+    await peer.expect_working()
     await peer.settle()
-    wrong = peer.of(*io.EXTENSIONS)
-    verify(not wrong, f"messages of extensions came, and none was confirmed; {peer.story()}")
+    wrong = peer.of_type(*io.EXTENSIONS)
+    verify(not wrong, f"messages of extensions came, although no extension was confirmed; {peer.describe_received()}")
     return "none"
 
 
 @HELLO.row("extensions-refused", 30, CONFIRMED, level=Level.MUST)
-async def extensions_refused(lab: Lab) -> str:
-    """A message of an extension that is not confirmed is refused with a goodbye."""
-    peer = await lab.rsio()
-    await peer.send(bytes((0x60,)) + io.sized(b"anything"))
-    return await peer.refused("a message of an extension that was not agreed upon came")
+async def extensions_refused(context: CheckContext) -> str:
+    """A message of an extension that was not confirmed is refused with a goodbye."""
+    peer = await context.connect_rsio()
+    await peer.send(bytes((0x60,)) + io.length_prefixed(b"anything"))
+    return await peer.expect_refused("a message of an extension that was not confirmed was sent")
 
 
 @HELLO.row("extensions-negotiated", 31, NEGOTIATED, level=Level.MUST, needs=["publisher", "three"])
-async def extensions_negotiated(lab: Lab) -> str:
-    """A client that lists the ids 0 to 63, and acknowledges nothing, gets messages that mean what they mean in version 0."""
-    peer = await lab.rsio(greeted=False)
-    await peer.send(io.hello(*range(64)) + io.subscribe(lab.target.publisher, 1, 3) + io.subscribe(lab.target.three, 2, 9))
+async def extensions_negotiated(context: CheckContext) -> str:
+    """A client lists the ids 0 to 63 and acknowledges none of them: all messages keep their meaning of version 0."""
+    peer = await context.connect_rsio(hello=False)
+    await peer.send(io.hello(*range(64)) + io.subscribe(context.target.publisher, 1, 3) + io.subscribe(context.target.three, 2, 9))
     await peer.wait_end(2, io.ON_COMPLETE)
-    await peer.exactly(1, 3)
-    verify(len(peer.elements(2)) == 3, f"three elements are due on stream 2; {peer.story()}")
-    return "elements, demand and ends as ever"
+    await peer.expect_exactly(1, 3)
+    verify(len(peer.elements(2)) == 3, f"three elements were expected on stream 2; {peer.describe_received()}")
+    return "elements, demand and ends as in version 0"
 
 
 @HELLO.row("goodbye-answered", 82, GOODBYE)
-async def goodbye_answered(lab: Lab) -> str:
-    """A goodbye is acknowledged with one goodbye, the last message; then the connection is closed."""
-    peer = await lab.rsio()
-    await peer.until(lambda: peer.messages, "a serverHello")
+async def goodbye_answered(context: CheckContext) -> str:
+    """A goodbye is answered with one goodbye, which is the last message. Then the connection is closed."""
+    peer = await context.connect_rsio()
+    await peer.wait_until(lambda: peer.messages, "a serverHello")
     await peer.send(io.goodbye("done"))
-    return await peer.refused("a goodbye was said")
+    return await peer.expect_refused("a goodbye was sent")
 
 
 @HELLO.row("goodbye-ends-streams", 87, CLOSES, needs=["publisher", "slow"])
-async def goodbye_ends_streams(lab: Lab) -> str:
-    """It ends all streams: what is asked for behind it is not served, and nothing comes after the acknowledgement."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 2, lab.target.publisher)
+async def goodbye_ends_streams(context: CheckContext) -> str:
+    """A goodbye ends all streams: requests after it are not served, and nothing comes after the goodbye that answers it."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 2, context.target.publisher)
     await peer.wait_elements(1, 2)
-    await peer.send(io.goodbye() + io.request(1, 5) + io.subscribe(lab.target.publisher, 2, 5))
-    seen = await peer.refused("a goodbye was said")
-    verify(len(peer.elements(1)) == 2 and not peer.on(2), f"what followed a goodbye was served; {peer.story()}")
+    await peer.send(io.goodbye() + io.request(1, 5) + io.subscribe(context.target.publisher, 2, 5))
+    seen = await peer.expect_refused("a goodbye was sent")
+    verify(len(peer.elements(1)) == 2 and not peer.of_stream(2), f"a message after the goodbye was served; {peer.describe_received()}")
     return seen
 
 
 @HELLO.row("goodbye-crossing", 82, GOODBYE, level=Level.READING)
-async def goodbye_crossing(lab: Lab) -> str:
-    """Goodbyes that cross answer each other: to ours, right behind what the target refuses, no second one comes."""
-    peer = await lab.rsio()
-    await peer.until(lambda: peer.messages, "a serverHello")
+async def goodbye_crossing(context: CheckContext) -> str:
+    """Goodbye messages that cross answer each other: after its own goodbye the target does not send another one for that of the client."""
+    peer = await context.connect_rsio()
+    await peer.wait_until(lambda: peer.messages, "a serverHello")
     await peer.send(bytes((0x7F,)))
-    await peer.until(lambda: peer.of(io.GOODBYE), "a goodbye")
+    await peer.wait_until(lambda: peer.of_type(io.GOODBYE), "a goodbye")
     await peer.send(io.goodbye("crossing"))
-    return await peer.refused("type 0x7f was sent")
+    return await peer.expect_refused("type 0x7f was sent")

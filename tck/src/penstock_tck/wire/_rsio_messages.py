@@ -1,10 +1,11 @@
-"""RS.io's messages as bytes, by hand: what the checking side says, right or wrong, and how it understands the answers.
+"""RS.io messages as bytes: encoded for the checking side, correct or faulty, and decoded from the target's answers.
 
-The library's own codec is not used: it would not write what is wrong, and what it misreads it would misread here, too.
+penstock's own codec is not used. It refuses to encode faulty messages, and a mistake in its decoder would go unnoticed here.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import attrs
 
 CLIENT_HELLO: Final = 0x01
 SERVER_HELLO: Final = 0x02
@@ -23,7 +24,7 @@ EXTENSIONS: Final = range(0x40, 0x7F)
 
 UNBOUNDED: Final = 2**63 - 1
 
-# The fields of each type: v a varint, b bytes with their length, 1 a byte, l a list of varints; n and p are an element and packed ones.
+# The fields of each type. v: a varint; b: bytes with their length; 1: a byte; l: a list of varints; n: an element; p: packed elements.
 FIELDS: Final = {
     CLIENT_HELLO: ("clientHello", "1l"),
     SERVER_HELLO: ("serverHello", "1l"),
@@ -42,17 +43,17 @@ FIELDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@attrs.frozen
 class Message:
-    """A message as it arrived: nothing is judged yet."""
+    """A received message. Nothing has been judged yet."""
 
     type: int
     stream: int = -1
-    """Where the type has one."""
+    """The id of the stream, or -1 if the type has none."""
     numbers: tuple[int, ...] = ()
-    """Its other numbers, in order: version and extensions, demand, elementSize, element, count."""
+    """The other numbers, in order: version and extensions, demand, elementSize, element, count."""
     body: bytes = b""
-    """Its bytes or text."""
+    """The bytes or the text."""
 
     def __str__(self) -> str:
         name = FIELDS[self.type][0]
@@ -62,7 +63,7 @@ class Message:
 
 
 def varint(n: int) -> bytes:
-    """Return a number, seven bits a byte, the lowest first."""
+    """Return a number as a varint: seven bits a byte, the lowest first."""
     groups = bytearray()
     while n >= 0x80:
         groups.append(n & 0x7F | 0x80)
@@ -70,29 +71,29 @@ def varint(n: int) -> bytes:
     return bytes((*groups, n))
 
 
-def sized(data: bytes | str) -> bytes:
-    """Return bytes or a text behind their length."""
+def length_prefixed(data: bytes | str) -> bytes:
+    """Return bytes or a text with the length before it."""
     data = data.encode() if isinstance(data, str) else data
     return varint(len(data)) + data
 
 
 def hello(*extensions: int, version: int = 0) -> bytes:
-    """Return a client's hello."""
+    """Return a clientHello."""
     return bytes((CLIENT_HELLO, version)) + varint(len(extensions)) + b"".join(map(varint, extensions))
 
 
 def goodbye(reason: str = "") -> bytes:
     """Return a goodbye."""
-    return bytes((GOODBYE,)) + sized(reason)
+    return bytes((GOODBYE,)) + length_prefixed(reason)
 
 
 def subscribe(name: str | bytes, stream: int, demand: int = 0) -> bytes:
     """Return a subscribe."""
-    return bytes((SUBSCRIBE,)) + sized(name) + varint(stream) + varint(demand)
+    return bytes((SUBSCRIBE,)) + length_prefixed(name) + varint(stream) + varint(demand)
 
 
 def numbers(kind: int, *values: int) -> bytes:
-    """Return a message of numbers alone."""
+    """Return a message that consists of numbers."""
     return bytes((kind,)) + b"".join(map(varint, values))
 
 
@@ -107,44 +108,44 @@ def cancel(stream: int) -> bytes:
 
 
 def on_next(stream: int, element: bytes) -> bytes:
-    """Return an element of a stream without a fixed size."""
-    return numbers(ON_NEXT, stream) + sized(element)
+    """Return an onNext of a stream without a fixed size."""
+    return numbers(ON_NEXT, stream) + length_prefixed(element)
 
 
 def part(stream: int, element: int, data: bytes, *, last: bool = False) -> bytes:
     """Return a part of an element."""
-    return numbers(ON_NEXT_LAST_PART if last else ON_NEXT_PART, stream, element) + sized(data)
+    return numbers(ON_NEXT_LAST_PART if last else ON_NEXT_PART, stream, element) + length_prefixed(data)
 
 
 def on_error(stream: int, text: str) -> bytes:
     """Return an onError."""
-    return numbers(ON_ERROR, stream) + sized(text)
+    return numbers(ON_ERROR, stream) + length_prefixed(text)
 
 
-class _Short(Exception):
-    """More bytes are needed."""
+class _Incomplete(Exception):
+    """The message is not complete yet."""
 
 
 class MessageReader:
-    """Bytes to messages. It knows how large the elements of each stream are."""
+    """Decodes bytes to messages. It records the element size of each stream, because onNext of a fixed size has no length."""
 
     def __init__(self) -> None:
         self._data = b""
         self._at = 0
         self.sizes: dict[int, int] = {}
-        """By stream, of those that have begun."""
-        self.broken = ""
-        """Why nothing more is understood, if that is so."""
+        """The element size of each stream for which onSubscribe has come."""
+        self.error = ""
+        """Why the bytes can no longer be decoded; empty while they can."""
 
-    def take(self, data: bytes) -> list[Message]:
-        """Return the messages that are complete with these bytes."""
+    def feed(self, data: bytes) -> list[Message]:
+        """Return the messages that these bytes complete."""
         self._data += data
         found = []
-        while not self.broken and self._data:
+        while not self.error and self._data:
             self._at = 0
             try:
                 message = self._message()
-            except _Short:
+            except _Incomplete:
                 break
             if message is None:
                 break
@@ -157,7 +158,7 @@ class MessageReader:
     def _message(self) -> Message | None:
         kind = self._bytes(1)[0]
         if kind not in FIELDS:
-            self.broken = f"type {kind:#04x}, which does not exist"
+            self.error = f"type {kind:#04x}, which does not exist"
             return None
         stream, said, body = -1, [], b""
         has_stream = SUBSCRIBE <= kind <= ON_ERROR
@@ -177,7 +178,7 @@ class MessageReader:
                 body = self._bytes(self._varint())
         if has_stream:
             stream, said = said[0], said[1:]
-        return None if self.broken else Message(kind, stream, tuple(said), body)
+        return None if self.error else Message(kind, stream, tuple(said), body)
 
     def _varint(self) -> int:
         n = 0
@@ -186,13 +187,13 @@ class MessageReader:
             n |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 if index and not byte:
-                    self.broken = "a varint that is longer than it must be"
+                    self.error = "a varint that is longer than necessary"
                 return n
-        self.broken = "a varint of more than nine bytes"
+        self.error = "a varint of more than nine bytes"
         return 0
 
     def _bytes(self, count: int) -> bytes:
         if self._at + count > len(self._data):
-            raise _Short
+            raise _Incomplete
         self._at += count
         return self._data[self._at - count : self._at]

@@ -1,4 +1,4 @@
-"""The checking side of an RS.io connection: it says what it is told to, and remembers all that arrives."""
+"""An RS.io client for the checks: it sends the messages that a check gives it, and records every message that it receives."""
 
 from typing import Final
 
@@ -6,64 +6,64 @@ import trio
 
 from penstock.plugins import Connection
 from penstock_tck.wire import _rsio_messages as io
-from penstock_tck.wire._line import Line
+from penstock_tck.wire._raw_connection import RawConnection
 from penstock_tck.wire._rsio_messages import Message
 from penstock_tck.wire._target import Target
 from penstock_tck.wire._verdict import fail, verify
 
-PROBE: Final = 9001
-"""The first id of the streams that show whether the connection still works."""
+FIRST_PROBE_ID: Final = 9001
+"""The id of the first stream that tests whether the connection still works."""
 
-SHOWN: Final = 6
-"""So many of the last messages are told of."""
+MAX_SHOWN: Final = 6
+"""How many of the last messages `describe_received` shows."""
 
 ENDS: Final = (io.ON_COMPLETE, io.ON_ERROR)
 
 
-class RsioPeer(Line):
-    """A client, by hand."""
+class RsioPeer(RawConnection):
+    """A client that a check drives message by message."""
 
     def __init__(self, connection: Connection, target: Target) -> None:
         super().__init__(connection, quiet=target.quiet, patience=target.patience)
         self._target = target
         self._reader = io.MessageReader()
-        self._probe = PROBE - 1
+        self._probe_id = FIRST_PROBE_ID - 1
         self.messages: list[Message] = []
-        self._of_stream: dict[int, list[Message]] = {}  # some requirements take thousands of streams, and ask for each after each read
+        self._by_stream: dict[int, list[Message]] = {}  # an index: a check with 100 streams looks at each stream after each read
 
     async def subscribe(self, stream: int, demand: int, name: str) -> None:
-        """Subscribe to a publisher of the target's."""
+        """Subscribe to a publisher of the target."""
         await self.send(io.subscribe(name, stream, demand))
 
-    def arrived(self, data: bytes) -> None:
-        """Take the messages out of what came."""
-        for message in self._reader.take(data):
+    def on_data(self, data: bytes) -> None:
+        """Decode the received bytes and record the messages."""
+        for message in self._reader.feed(data):
             self.messages.append(message)
-            self._of_stream.setdefault(message.stream, []).append(message)
-        if self._reader.broken:
-            fail(f"the target sent {self._reader.broken}; {self.story()}")
+            self._by_stream.setdefault(message.stream, []).append(message)
+        if self._reader.error:
+            fail(f"the target sent {self._reader.error}; {self.describe_received()}")
 
-    def story(self) -> str:
-        """What has arrived, for people."""
-        before = f"{len(self.messages) - SHOWN} more, then " if len(self.messages) > SHOWN else ""
-        told = before + (", ".join(map(str, self.messages[-SHOWN:])) or "nothing")
-        return f"arrived: {told}" + (f"; then the connection was {self.over}" if self.over else "")
+    def describe_received(self) -> str:
+        """Describe the last `MAX_SHOWN` messages, and the end of the connection."""
+        before = f"{len(self.messages) - MAX_SHOWN} more, then " if len(self.messages) > MAX_SHOWN else ""
+        shown = before + (", ".join(map(str, self.messages[-MAX_SHOWN:])) or "nothing")
+        return f"arrived: {shown}" + (f"; then the connection was {self.ending}" if self.ending else "")
 
-    def of(self, *kinds: int) -> list[Message]:
-        """Return the messages of those types."""
+    def of_type(self, *kinds: int) -> list[Message]:
+        """Return the messages of these types."""
         return [message for message in self.messages if message.type in kinds]
 
-    def on(self, stream: int, *kinds: int) -> list[Message]:
-        """Return what a publisher has said for a stream of ours, of those types or of any."""
+    def of_stream(self, stream: int, *kinds: int) -> list[Message]:
+        """Return the messages of these types that came for a stream that this side opened. Without types: all that a publisher may send."""
         wanted = kinds or tuple(range(io.ON_SUBSCRIBE, io.ON_ERROR + 1))
-        return [message for message in self._of_stream.get(stream, ()) if message.type in wanted]
+        return [message for message in self._by_stream.get(stream, ()) if message.type in wanted]
 
     def elements(self, stream: int) -> list[bytes]:
         """Return the elements of a stream: single, unpacked, or joined from their parts."""
         size = self._reader.sizes.get(stream, 0)
         found: list[bytes] = []
         parts: dict[int, bytes] = {}
-        for message in self.on(stream):
+        for message in self.of_stream(stream):
             if message.type == io.ON_NEXT:
                 found.append(message.body)
             elif message.type == io.ON_NEXT_PACKED:
@@ -75,48 +75,48 @@ class RsioPeer(Line):
         return found
 
     def ended(self, stream: int) -> Message | None:
-        """Return the end of a stream, if it has come."""
-        return next(iter(self.on(stream, *ENDS)), None)
+        """Return the message that ended a stream, or None."""
+        return next(iter(self.of_stream(stream, *ENDS)), None)
 
     async def wait_end(self, stream: int, kind: int) -> None:
-        """Wait for a stream's end, and see that it is of that kind."""
-        await self.until(lambda: self.ended(stream), f"the end of stream {stream}")
-        verify(self.on(stream, kind), f"{io.FIELDS[kind][0]} is due for stream {stream}; {self.story()}")
+        """Wait for the end of a stream, and fail unless it has the type `kind`."""
+        await self.wait_until(lambda: self.ended(stream), f"the end of stream {stream}")
+        verify(self.of_stream(stream, kind), f"{io.FIELDS[kind][0]} is due for stream {stream}; {self.describe_received()}")
 
     async def wait_elements(self, stream: int, count: int) -> None:
-        """Wait for so many elements."""
-        await self.until(lambda: len(self.elements(stream)) >= count or self.ended(stream), f"element {count} of stream {stream}")
-        verify(len(self.elements(stream)) >= count, f"stream {stream} ended before element {count}; {self.story()}")
+        """Wait for `count` elements."""
+        await self.wait_until(lambda: len(self.elements(stream)) >= count or self.ended(stream), f"element {count} of stream {stream}")
+        verify(len(self.elements(stream)) >= count, f"stream {stream} ended before element {count}; {self.describe_received()}")
 
-    async def exactly(self, stream: int, count: int) -> None:
-        """Wait for so many elements, and see that no more come."""
+    async def expect_exactly(self, stream: int, count: int) -> None:
+        """Wait for `count` elements, and fail if more come."""
         await self.wait_elements(stream, count)
         await self.settle()
         got = len(self.elements(stream))
-        verify(got == count, f"{got} elements came on stream {stream}, where {count} were asked for; {self.story()}")
+        verify(got == count, f"{got} elements came on stream {stream}, where {count} were requested; {self.describe_received()}")
 
-    async def works(self) -> None:
-        """See that the connection still serves: a new stream gets what it asks for."""
-        self._probe += 1
-        await self.subscribe(self._probe, 2, self._target.publisher)
-        await self.until(
-            lambda: len(self.elements(self._probe)) >= 2, "a new stream's elements, which show that the connection still works,"
+    async def expect_working(self) -> None:
+        """Fail unless the connection still works: a new stream gets two elements."""
+        self._probe_id += 1
+        await self.subscribe(self._probe_id, 2, self._target.publisher)
+        await self.wait_until(
+            lambda: len(self.elements(self._probe_id)) >= 2, "two elements of a new stream, which show that the connection still works,"
         )
-        await self.send(io.cancel(self._probe))
+        await self.send(io.cancel(self._probe_id))
 
-    async def refused(self, why: str) -> str:
-        """See that the target says goodbye, as its last message, and closes; return what was seen."""
-        await self.until(lambda: self.of(io.GOODBYE) or self.over, f"a goodbye, because {why},")
-        verify(self.of(io.GOODBYE), f"{why}, and the target closed without a goodbye; {self.story()}")
-        await self.connection_is_left()
-        await self.wait_over(f"{why}, and the target said goodbye")
-        verify(self.messages[-1].type == io.GOODBYE, f"{why}, and the target went on after its goodbye; {self.story()}")
-        verify(len(self.of(io.GOODBYE)) == 1, f"more than one goodbye came; {self.story()}")
-        return str(self.of(io.GOODBYE)[0])
+    async def expect_refused(self, why: str) -> str:
+        """Fail unless the target sends goodbye as its last message and closes the connection. Return what was seen."""
+        await self.wait_until(lambda: self.of_type(io.GOODBYE) or self.ending, f"a goodbye, because {why},")
+        verify(self.of_type(io.GOODBYE), f"{why}, and the target closed without a goodbye; {self.describe_received()}")
+        await self.end_output()
+        await self.wait_closed(f"{why}, and the target said goodbye")
+        verify(self.messages[-1].type == io.GOODBYE, f"{why}, and the target went on after its goodbye; {self.describe_received()}")
+        verify(len(self.of_type(io.GOODBYE)) == 1, f"more than one goodbye came; {self.describe_received()}")
+        return str(self.of_type(io.GOODBYE)[0])
 
-    async def connection_is_left(self) -> None:
-        """End our half, where that can be told: nobody has to wait for our answer."""
+    async def end_output(self) -> None:
+        """End the output of this side if the transport can: then the target does not wait for a goodbye in answer."""
         try:
             await self.connection.send_eof()
         except trio.BrokenResourceError:
-            self.over = self.over or "reset"
+            self.ending = self.ending or "reset"

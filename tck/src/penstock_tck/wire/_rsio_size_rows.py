@@ -1,7 +1,7 @@
-"""RS.io: elements of a fixed size, packed or not, and large ones in parts."""
+"""RS.io: elements of a fixed size, single or packed, and large elements in parts."""
 
 from penstock_tck.wire import _rsio_messages as io
-from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._verdict import verify
 
@@ -14,81 +14,89 @@ LARGE = 100_000
 
 
 @SIZES.row("fixed-size", 52, FIXED, needs=["fixed"])
-async def fixed_size(lab: Lab) -> str:
-    """OnSubscribe tells a size above zero, and what follows can be delimited by it: elements of that size, as many as were asked for."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 7, lab.target.fixed)
-    await peer.exactly(1, 7)
-    size = peer.on(1, io.ON_SUBSCRIBE)[0].numbers[0]
-    verify(size > 0 and {len(element) for element in peer.elements(1)} == {size}, f"7 elements of {size} bytes are due; {peer.story()}")
-    return f"7 elements of {size} bytes in {len(peer.on(1)) - 1} messages"
+async def fixed_size(context: CheckContext) -> str:
+    """OnSubscribe declares a size above zero. The elements that follow have this size, and as many come as were requested."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 7, context.target.fixed)
+    await peer.expect_exactly(1, 7)
+    size = peer.of_stream(1, io.ON_SUBSCRIBE)[0].numbers[0]
+    verify(
+        size > 0 and {len(element) for element in peer.elements(1)} == {size},
+        f"7 elements of {size} bytes were expected; {peer.describe_received()}",
+    )
+    return f"7 elements of {size} bytes in {len(peer.of_stream(1)) - 1} messages"
 
 
 @SIZES.row("packed-demand", 68, PACKED, needs=["fixed"])
-async def packed_demand(lab: Lab) -> str:
-    """Packed elements use up as much demand as they are: of 5, and 100 more, exactly 105 come, in messages of at least one."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 5, lab.target.fixed)
-    await peer.exactly(1, 5)
+async def packed_demand(context: CheckContext) -> str:
+    """Each packed element uses one of the demand: 5 and 100 more bring exactly 105 elements. No onNextPacked is empty."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 5, context.target.fixed)
+    await peer.expect_exactly(1, 5)
     await peer.send(io.request(1, 100))
-    await peer.exactly(1, 105)
-    counts = [message.numbers[0] for message in peer.on(1, io.ON_NEXT_PACKED)]
-    verify(0 not in counts, f"an onNextPacked without an element came; {peer.story()}")
+    await peer.expect_exactly(1, 105)
+    counts = [message.numbers[0] for message in peer.of_stream(1, io.ON_NEXT_PACKED)]
+    verify(0 not in counts, f"an onNextPacked without an element came; {peer.describe_received()}")
     return f"105 of 105; packed: {counts or 'none'}"
 
 
 @SIZES.row("packed-only-fixed", 65, "The publisher can then send not just onNext", needs=["publisher"])
-async def packed_only_fixed(lab: Lab) -> str:
-    """In a stream whose elementSize is 0 nothing is packed: nobody could tell where it ends."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 50, lab.target.publisher)
-    await peer.exactly(1, 50)
-    verify(not peer.on(1, io.ON_NEXT_PACKED) or peer.on(1, io.ON_SUBSCRIBE)[0].numbers[0], f"packed elements came; {peer.story()}")
+async def packed_only_fixed(context: CheckContext) -> str:
+    """In a stream whose elementSize is 0 no onNextPacked comes: its receiver could not know where it ends."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 50, context.target.publisher)
+    await peer.expect_exactly(1, 50)
+    verify(
+        not peer.of_stream(1, io.ON_NEXT_PACKED) or peer.of_stream(1, io.ON_SUBSCRIBE)[0].numbers[0],
+        f"packed elements came; {peer.describe_received()}",
+    )
     return "50 elements, none packed"
 
 
 @SIZES.row("split", 72, SPLIT, needs=["large"])
-async def split(lab: Lab) -> str:
-    """A large element comes whole, or in parts with one last part, joined to three equal ones; two of demand are two elements."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 2, lab.target.large)
-    await peer.exactly(1, 2)
+async def split(context: CheckContext) -> str:
+    """A large element comes whole, or in parts of which one is the last part. A demand of 2 brings two elements, and all three joined
+    elements are equal.
+    """
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 2, context.target.large)
+    await peer.expect_exactly(1, 2)
     await peer.send(io.request(1, 1))
     await peer.wait_elements(1, 3)
     elements = peer.elements(1)
     verify(
         len(set(elements)) == 1 and len(elements[0]) >= LARGE,
-        f"equal large elements are due, of {[len(each) for each in elements]} bytes they came",
+        f"equal large elements were expected, elements of {[len(each) for each in elements]} bytes came",
     )
-    sizes = {len(message.body) for message in peer.on(1)}
-    verify(max(sizes) <= 65_536, f"a message of {max(sizes)} bytes came; peers need not take more than 65,536 in one")
-    return f"3 elements of {len(elements[0])} bytes in {len(peer.on(1, io.ON_NEXT_PART, io.ON_NEXT_LAST_PART))} parts"
+    sizes = {len(message.body) for message in peer.of_stream(1)}
+    verify(max(sizes) <= 65_536, f"a message of {max(sizes)} bytes came; a peer need not accept more than 65,536 bytes in one message")
+    return f"3 elements of {len(elements[0])} bytes in {len(peer.of_stream(1, io.ON_NEXT_PART, io.ON_NEXT_LAST_PART))} parts"
 
 
 @SIZES.row("split-shared", 70, "A very large onNext", level=Level.READING, needs=["large", "publisher"])
-async def split_shared(lab: Lab) -> str:
-    """Beside large elements, other streams get theirs; the parts find together."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 2, lab.target.large)
-    await peer.subscribe(2, 5, lab.target.publisher)
+async def split_shared(context: CheckContext) -> str:
+    """While parts of large elements are sent, other streams are served. All elements arrive whole."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 2, context.target.large)
+    await peer.subscribe(2, 5, context.target.publisher)
     await peer.wait_elements(1, 2)
-    await peer.exactly(2, 5)
+    await peer.expect_exactly(2, 5)
     sizes = {len(element) for element in peer.elements(1)}
-    verify(len(sizes) == 1 and min(sizes) >= LARGE, f"equal large elements are due, of {sorted(sizes)} bytes they came")
+    verify(len(sizes) == 1 and min(sizes) >= LARGE, f"equal large elements were expected, elements of {sorted(sizes)} bytes came")
     return f"2 of {min(sizes)} bytes, beside 5 small ones"
 
 
 @SIZES.row("split-cancelled", 41, "--> cancel(subscriber: Id)", level=Level.READING, needs=["large", "publisher"])
-async def split_cancelled(lab: Lab) -> str:
-    """A cancel within a large element ends the stream: what is under way may come, a request is not obeyed."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 1, lab.target.large)
-    await peer.until(lambda: len(peer.on(1)) > 1, "a part")
+async def split_cancelled(context: CheckContext) -> str:
+    """A cancel between parts of a large element ends the stream: only what was already in transit may come, and requests have no effect."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 1, context.target.large)
+    await peer.wait_until(lambda: len(peer.of_stream(1)) > 1, "a part")
     await peer.send(io.cancel(1))
     await peer.settle()
-    before = len(peer.on(1))
+    before = len(peer.of_stream(1))
     await peer.send(io.request(1, 1))
-    await peer.works()
+    await peer.expect_working()
     await peer.settle()
-    verify(len(peer.on(1)) == before, f"a stream that was cancelled went on; {peer.story()}")
-    return "silence after cancel"
+    verify(len(peer.of_stream(1)) == before, f"messages came on a cancelled stream; {peer.describe_received()}")
+    return "no message after cancel"

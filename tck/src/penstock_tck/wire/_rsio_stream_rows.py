@@ -1,7 +1,7 @@
-"""RS.io: what a stream is from subscribe to its end, demand, and ids."""
+"""RS.io: a stream from its subscribe to its end, demand, and ids."""
 
 from penstock_tck.wire import _rsio_messages as io
-from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._verdict import verify
@@ -21,225 +21,235 @@ MANY = 100
 
 
 @STREAMS.row("on-subscribe", 42, ON_SUBSCRIBE, needs=["publisher", "three"])
-async def on_subscribe(lab: Lab) -> str:
-    """OnSubscribe comes once for each stream, before its first element, demand or not."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 0, lab.target.publisher)
-    await peer.subscribe(2, 3, lab.target.three)
-    await peer.until(lambda: peer.on(1) and len(peer.elements(2)) == 3, "onSubscribe of two streams, and three elements,")
+async def on_subscribe(context: CheckContext) -> str:
+    """OnSubscribe comes once for each stream, before its first element, with or without demand."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 0, context.target.publisher)
+    await peer.subscribe(2, 3, context.target.three)
+    await peer.wait_until(
+        lambda: peer.of_stream(1) and len(peer.elements(2)) == 3, "onSubscribe of two streams, and three elements of the second,"
+    )
     await peer.settle()
-    first = [peer.on(stream)[0].type for stream in (1, 2)]
-    count = [len(peer.on(stream, io.ON_SUBSCRIBE)) for stream in (1, 2)]
-    verify(first == [io.ON_SUBSCRIBE] * 2 and count == [1, 1], f"one onSubscribe, and first, is due for each stream; {peer.story()}")
-    return str(peer.on(1)[0])
+    first = [peer.of_stream(stream)[0].type for stream in (1, 2)]
+    count = [len(peer.of_stream(stream, io.ON_SUBSCRIBE)) for stream in (1, 2)]
+    verify(
+        first == [io.ON_SUBSCRIBE] * 2 and count == [1, 1],
+        f"one onSubscribe was expected for each stream, before its elements; {peer.describe_received()}",
+    )
+    return str(peer.of_stream(1)[0])
 
 
 @STREAMS.row("complete", 44, COMPLETE, needs=["three", "empty"])
-async def complete(lab: Lab) -> str:
-    """A stream of three elements gives them, in order, then onComplete; an empty one gives onComplete without demand."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 9, lab.target.three)
-    await peer.subscribe(2, 1, lab.target.empty)
+async def complete(context: CheckContext) -> str:
+    """A stream of three elements sends them, in order, and then onComplete. An empty stream sends only onComplete."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 9, context.target.three)
+    await peer.subscribe(2, 1, context.target.empty)
     for stream in (1, 2):
         await peer.wait_end(stream, io.ON_COMPLETE)
     await peer.settle()
     counts = len(peer.elements(1)), len(peer.elements(2))
-    verify(counts == (3, 0), f"{counts} elements came of three and of none; {peer.story()}")
+    verify(counts == (3, 0), f"3 and 0 elements were expected, {counts} came; {peer.describe_received()}")
     return "3 and onComplete; onComplete"
 
 
 @STREAMS.row("error", 45, ERROR, needs=["failing"])
-async def error(lab: Lab) -> str:
-    """A publisher that fails, a name that leads to nothing, and one that is no UTF-8 end with onError; the connection goes on."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 20, lab.target.failing)
-    await peer.send(io.subscribe(lab.target.missing, 2, 1) + io.subscribe(b"\xff\xfe", 3, 1))
+async def error(context: CheckContext) -> str:
+    """A publisher that fails, a name without a publisher, and a name that is not UTF-8 give onError. The connection continues."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 20, context.target.failing)
+    await peer.send(io.subscribe(context.target.missing, 2, 1) + io.subscribe(b"\xff\xfe", 3, 1))
     for stream in (1, 2, 3):
         await peer.wait_end(stream, io.ON_ERROR)
     await peer.settle()
-    verify(peer.over is None and not peer.of(io.GOODBYE), f"the connection ended for a stream's error; {peer.story()}")
+    verify(
+        peer.ending is None and not peer.of_type(io.GOODBYE),
+        f"the connection ended because of an error of one stream; {peer.describe_received()}",
+    )
     return ", ".join(str(peer.ended(stream)) for stream in (1, 2, 3))
 
 
 @STREAMS.row("end-is-last", 47, SEMANTICS, needs=["three", "failing"])
-async def end_is_last(lab: Lab) -> str:
+async def end_is_last(context: CheckContext) -> str:
     """After onComplete and after onError nothing comes for the stream; requests and cancels for it are ignored."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 20, lab.target.three)
-    await peer.subscribe(2, 20, lab.target.failing)
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 20, context.target.three)
+    await peer.subscribe(2, 20, context.target.failing)
     for stream in (1, 2):
-        await peer.until(lambda stream=stream: peer.ended(stream), f"the end of stream {stream}")  # type: ignore[misc]  # bound in the loop
+        await peer.wait_until(lambda stream=stream: peer.ended(stream), f"the end of stream {stream}")  # type: ignore[misc]  # bound in the loop
         await peer.send(io.request(stream, 5) + io.cancel(stream) + io.request(stream, 5))
-    await _quiet_since_the_end(peer, 1, 2)
-    await peer.works()
-    return "silence"
+    await _expect_nothing_after_end(peer, 1, 2)
+    await peer.expect_working()
+    return "no message after the end"
 
 
 @STREAMS.row("cancel", 41, CANCEL, needs=["publisher", "slow"])
-async def cancelled(lab: Lab) -> str:
-    """After a cancel there comes nothing more but what was under way: requests are not obeyed, a slow element does not come."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 3, lab.target.publisher)
-    await peer.subscribe(2, 1, lab.target.slow)
-    await peer.subscribe(3, io.UNBOUNDED, lab.target.publisher)
+async def cancelled(context: CheckContext) -> str:
+    """After a cancel only what was already in transit comes: requests have no effect, and the element of a slow publisher does not come."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 3, context.target.publisher)
+    await peer.subscribe(2, 1, context.target.slow)
+    await peer.subscribe(3, io.UNBOUNDED, context.target.publisher)
     await peer.wait_elements(1, 3)
     await peer.send(io.cancel(1) + io.cancel(2) + io.cancel(3))
-    await peer.wait_silence(2 * lab.target.quiet)
+    await peer.settle_after(2 * context.target.quiet)
     before = [len(peer.elements(stream)) for stream in (1, 2, 3)]
-    verify(not before[1], f"an element came long after the stream was cancelled; {peer.story()}")
+    verify(not before[1], f"an element came after its stream was cancelled; {peer.describe_received()}")
     for stream in (1, 2, 3):
         await peer.send(io.request(stream, 2))
-    await peer.works()
+    await peer.expect_working()
     await peer.settle()
     after = [len(peer.elements(stream)) for stream in (1, 2, 3)]
-    verify(before == after, f"streams that were cancelled obeyed a request; {peer.story()}")
-    return "silence, and requests are not obeyed"
+    verify(before == after, f"elements came for a request on cancelled streams; {peer.describe_received()}")
+    return "no message, and requests have no effect"
 
 
 @STREAMS.row("demand-initial", 39, INITIAL, needs=["publisher"])
-async def demand_initial(lab: Lab) -> str:
-    """A demand of 5 is five elements, and not one more; 0, the default, is none."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 5, lab.target.publisher)
-    await peer.subscribe(2, 0, lab.target.publisher)
-    await peer.exactly(1, 5)
-    verify(not peer.elements(2), f"nothing was asked for on stream 2; {peer.story()}")
+async def demand_initial(context: CheckContext) -> str:
+    """An initial demand of 5 brings exactly five elements; 0, the default, brings none."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 5, context.target.publisher)
+    await peer.subscribe(2, 0, context.target.publisher)
+    await peer.expect_exactly(1, 5)
+    verify(not peer.elements(2), f"nothing was requested on stream 2; {peer.describe_received()}")
     await peer.send(io.request(2, 2))
-    await peer.exactly(2, 2)
+    await peer.expect_exactly(2, 2)
     return "5 of 5, 0 of 0, then 2 of 2"
 
 
 @STREAMS.row("demand-adds-up", 40, REQUEST, needs=["publisher"])
-async def demand_adds_up(lab: Lab) -> str:
-    """Demand adds up, asked for at once or one after the other."""
-    peer = await lab.rsio()
-    await peer.send(io.subscribe(lab.target.publisher, 1, 1) + io.request(1, 2) + io.request(1, 4))
-    await peer.exactly(1, 7)
+async def demand_adds_up(context: CheckContext) -> str:
+    """Demand adds up, whether it is requested at once or one after the other."""
+    peer = await context.connect_rsio()
+    await peer.send(io.subscribe(context.target.publisher, 1, 1) + io.request(1, 2) + io.request(1, 4))
+    await peer.expect_exactly(1, 7)
     await peer.send(io.request(1, 3))
-    await peer.exactly(1, 10)
+    await peer.expect_exactly(1, 10)
     return "1 + 2 + 4, then 3: 10 came"
 
 
 @STREAMS.row("demand-of-each-stream", 40, REQUEST, needs=["publisher"])
-async def demand_of_each_stream(lab: Lab) -> str:
-    """What one stream is granted, another does not get."""
-    peer = await lab.rsio()
-    name = lab.target.publisher
+async def demand_of_each_stream(context: CheckContext) -> str:
+    """Each stream has its own demand: a request for one stream brings no element on another."""
+    peer = await context.connect_rsio()
+    name = context.target.publisher
     await peer.send(io.subscribe(name, 1, 2) + io.subscribe(name, 2, 0) + io.subscribe(name, 3, 5) + io.request(1, 4))
     await peer.wait_elements(1, 6)
-    await peer.exactly(3, 5)
+    await peer.expect_exactly(3, 5)
     counts = [len(peer.elements(stream)) for stream in (1, 2, 3)]
-    verify(counts == [6, 0, 5], f"of 6, 0 and 5 that were asked for, {counts} came; {peer.story()}")
+    verify(counts == [6, 0, 5], f"6, 0 and 5 elements were requested, {counts} came; {peer.describe_received()}")
     return "6, 0 and 5"
 
 
 @STREAMS.row("demand-64-bit", 40, REQUEST, needs=["publisher"])
-async def demand_64_bit(lab: Lab) -> str:
-    """A Long is read whole: 2^32, whose lower half is zero, permits ten elements at least; 2^63-1 twice is no error."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 1 << 32, lab.target.publisher)
+async def demand_64_bit(context: CheckContext) -> str:
+    """Demand is read as 64 bits: 2^32, whose lower 32 bits are zero, brings at least ten elements. Requesting 2^63-1 twice is allowed."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 1 << 32, context.target.publisher)
     await peer.wait_elements(1, 10)
-    await peer.send(io.cancel(1) + io.subscribe(lab.target.publisher, 2, io.UNBOUNDED) + io.request(2, io.UNBOUNDED))
+    await peer.send(io.cancel(1) + io.subscribe(context.target.publisher, 2, io.UNBOUNDED) + io.request(2, io.UNBOUNDED))
     await peer.wait_elements(2, 50)
     await peer.send(io.cancel(2))
     await peer.settle()
-    verify(not peer.on(2, io.ON_ERROR), f"demand beyond 2^63-1 was an error; {peer.story()}")
-    return "2^32 was understood, 2^63-1 twice is no error"
+    verify(not peer.of_stream(2, io.ON_ERROR), f"demand beyond 2^63-1 was an error; {peer.describe_received()}")
+    return "2^32 was read correctly, 2^63-1 twice was accepted"
 
 
 @STREAMS.row("demand-zero", 40, REQUEST, level=Level.READING, needs=["publisher"])
-async def demand_zero(lab: Lab) -> str:
-    """A request of 0 is illegal: onError for its stream, and for no other."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 1, lab.target.publisher)
-    await peer.subscribe(2, 1, lab.target.publisher)
+async def demand_zero(context: CheckContext) -> str:
+    """A request of 0 is illegal: its stream gets an onError, and other streams continue."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 1, context.target.publisher)
+    await peer.subscribe(2, 1, context.target.publisher)
     await peer.wait_elements(1, 1)
     await peer.send(io.request(1, 0))
     await peer.wait_end(1, io.ON_ERROR)
     await peer.send(io.request(2, 1))
-    await peer.exactly(2, 2)
+    await peer.expect_exactly(2, 2)
     return str(peer.ended(1))
 
 
 @STREAMS.row("id-reuse-ended", 54, REUSE, needs=["three", "publisher"])
-async def id_reuse_ended(lab: Lab) -> str:
-    """The id of a stream that was completed opens another one at once."""
-    peer = await lab.rsio()
-    await peer.subscribe(7, 9, lab.target.three)
+async def id_reuse_ended(context: CheckContext) -> str:
+    """The id of a completed stream can be used at once for another one."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(7, 9, context.target.three)
     await peer.wait_end(7, io.ON_COMPLETE)
     before = len(peer.elements(7))
-    await peer.subscribe(7, 4, lab.target.publisher)
-    await peer.until(lambda: len(peer.elements(7)) >= before + 4, "four elements of the second stream 7")
+    await peer.subscribe(7, 4, context.target.publisher)
+    await peer.wait_until(lambda: len(peer.elements(7)) >= before + 4, "four elements of the second stream 7")
     await peer.settle()
-    verify(len(peer.elements(7)) == before + 4, f"four elements were asked for on the second stream 7; {peer.story()}")
+    verify(len(peer.elements(7)) == before + 4, f"four elements were requested on the second stream 7; {peer.describe_received()}")
     return "reused after onComplete"
 
 
 @STREAMS.row("id-reuse-cancelled", 55, "message after it has sent cancel", level=Level.READING, needs=["slow", "publisher"])
-async def id_reuse_cancelled(lab: Lab) -> str:
-    """The id of a stream that was cancelled is free as soon as the cancel is read; the old stream says nothing on it."""
-    peer = await lab.rsio()
-    await peer.send(io.subscribe(lab.target.slow, 7, 1) + io.cancel(7) + io.subscribe(lab.target.publisher, 7, 3))
-    await peer.until(lambda: len(peer.elements(7)) >= 3, "three elements of the second stream 7")
-    await peer.wait_silence(2 * lab.target.quiet)
-    verify(len(peer.elements(7)) == 3, f"three elements were asked for on the second stream 7; {peer.story()}")
+async def id_reuse_cancelled(context: CheckContext) -> str:
+    """The id of a cancelled stream is free as soon as the target has read the cancel. The cancelled stream sends nothing on it."""
+    peer = await context.connect_rsio()
+    await peer.send(io.subscribe(context.target.slow, 7, 1) + io.cancel(7) + io.subscribe(context.target.publisher, 7, 3))
+    await peer.wait_until(lambda: len(peer.elements(7)) >= 3, "three elements of the second stream 7")
+    await peer.settle_after(2 * context.target.quiet)
+    verify(len(peer.elements(7)) == 3, f"three elements were requested on the second stream 7; {peer.describe_received()}")
     return "reused after cancel"
 
 
 @STREAMS.row(
     "id-live-again", 48, "This id is generated by the subscriber and sent in the subscribe", level=Level.READING, needs=["publisher"]
 )
-async def id_live_again(lab: Lab) -> str:
-    """A subscribe with the id of a stream that runs is refused with a goodbye: the sides would not agree on what the id means."""
-    peer = await lab.rsio()
-    await peer.subscribe(1, 1, lab.target.publisher)
+async def id_live_again(context: CheckContext) -> str:
+    """A subscribe with the id of an open stream is refused with a goodbye: the two sides would not agree on what the id means."""
+    peer = await context.connect_rsio()
+    await peer.subscribe(1, 1, context.target.publisher)
     await peer.wait_elements(1, 1)
-    await peer.subscribe(1, 1, lab.target.publisher)
-    return await peer.refused("a subscribe came for a stream that runs")
+    await peer.subscribe(1, 1, context.target.publisher)
+    return await peer.expect_refused("a subscribe was sent for an open stream")
 
 
 @STREAMS.row("id-any", 16, "used below is a varint which serves to uniquely identify something.", needs=["publisher"])
-async def id_any(lab: Lab) -> str:
+async def id_any(context: CheckContext) -> str:
     """Ids are any varints, in any order, and come back as they were sent."""
-    peer = await lab.rsio()
+    peer = await context.connect_rsio()
     ids = (300, 0, 1 << 32, 127, 128, io.UNBOUNDED)
     for stream in ids:
-        await peer.subscribe(stream, 2, lab.target.publisher)
+        await peer.subscribe(stream, 2, context.target.publisher)
     for stream in ids:
         await peer.wait_elements(stream, 2)
     strange = {message.stream for message in peer.messages if message.stream >= 0} - set(ids)
-    verify(not strange, f"answers came for streams {sorted(strange)}, which nobody opened; {peer.story()}")
+    verify(not strange, f"answers came for streams {sorted(strange)}, which were not opened; {peer.describe_received()}")
     return f"{len(ids)} ids, up to 2^63-1"
 
 
 @STREAMS.row("ignored", 47, SEMANTICS, level=Level.READING, needs=["publisher"])
-async def ignored(lab: Lab) -> str:
-    """A request, of 0 too, and a cancel for a stream that never was are ignored."""
-    peer = await lab.rsio()
+async def ignored(context: CheckContext) -> str:
+    """A request (also of 0) and a cancel for a stream that never existed are ignored."""
+    peer = await context.connect_rsio()
     await peer.send(io.request(555, 3) + io.request(555, 0) + io.cancel(555))
-    await peer.works()
+    await peer.expect_working()
     await peer.settle()
-    verify(not peer.on(555), f"what was to be ignored was answered; {peer.story()}")
+    verify(not peer.of_stream(555), f"messages that must be ignored were answered; {peer.describe_received()}")
     return "ignored"
 
 
 @STREAMS.row("id-two-spaces", 46, BOTH, level=Level.READING, needs=["publisher", "relay"])
-async def id_two_spaces(lab: Lab) -> str:
-    """OnComplete names an id of its receiver: with the id of a stream of the target's it ends that one, never ours of the same number."""
-    peer = await lab.rsio()
-    await peer.subscribe(777, 5, lab.target.relay)
-    await peer.until(lambda: peer.of(io.SUBSCRIBE), "a subscribe of the target's")
-    theirs = peer.of(io.SUBSCRIBE)[0].stream
-    await peer.subscribe(theirs, 1, lab.target.publisher)
+async def id_two_spaces(context: CheckContext) -> str:
+    """OnComplete refers to a stream of its receiver: it ends the target's stream with that id, not the stream of the checking side with the
+    same id.
+    """
+    peer = await context.connect_rsio()
+    await peer.subscribe(777, 5, context.target.relay)
+    await peer.wait_until(lambda: peer.of_type(io.SUBSCRIBE), "a subscribe of the target")
+    theirs = peer.of_type(io.SUBSCRIBE)[0].stream
+    await peer.subscribe(theirs, 1, context.target.publisher)
     await peer.wait_elements(theirs, 1)
     await peer.send(io.numbers(io.ON_SUBSCRIBE, theirs, 0) + io.numbers(io.ON_COMPLETE, theirs))
     await peer.wait_end(777, io.ON_COMPLETE)
     await peer.send(io.request(theirs, 2))
-    await peer.exactly(theirs, 3)
+    await peer.expect_exactly(theirs, 3)
     return f"two streams {theirs}, one in each direction"
 
 
-async def _quiet_since_the_end(peer: RsioPeer, *streams: int) -> None:
+async def _expect_nothing_after_end(peer: RsioPeer, *streams: int) -> None:
     await peer.settle()
-    late = [stream for stream in streams if peer.on(stream)[-1] is not peer.ended(stream)]
-    verify(not late, f"more came on streams {late}, which were over; {peer.story()}")
+    late = [stream for stream in streams if peer.of_stream(stream)[-1] is not peer.ended(stream)]
+    verify(not late, f"messages came after the end of the streams {late}; {peer.describe_received()}")

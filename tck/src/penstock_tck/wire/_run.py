@@ -1,9 +1,10 @@
-"""Holding a target against every requirement of its protocol, one after the other, each on connections of its own and within its time.
+"""Checks a target against every requirement of its protocol, one after the other. Each check opens new connections and has a deadline.
 
 Rules of this file:
 
-* A row never hangs: what does not come is a failure, in words, after `Target.patience`, and after ten times that in any case.
-* A target that cannot be reached at all is no table of failures: `ConnectionLost` is raised.
+* A check cannot hang. If an expected message does not come within `Target.patience`, the check fails and names it. A whole check ends after
+  `ROW_PATIENCE_FACTOR` times that time.
+* If the target cannot be reached at all, `ConnectionLost` is raised. A table in which every row has failed would hide the reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,20 +14,20 @@ import trio
 
 from penstock.api import ConnectionLost, PenstockError, UsageError
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
-from penstock_tck.wire._lab import Lab
+from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Requirement
 from penstock_tck.wire._tables import TABLES
 from penstock_tck.wire._target import OFFERS, Target
 from penstock_tck.wire._verdict import Failed, NotSupported, Result, Verdict
 
-ROW_PATIENCES: Final = 10
-"""A row as a whole is given so many times what is given to each thing that it waits for."""
+ROW_PATIENCE_FACTOR: Final = 10
+"""A whole check may take this many times `Target.patience`."""
 
 DEFAULT_DIALECT: Final = "rsio"
 
 
 def requirements(dialect: str) -> Sequence[Requirement]:
-    """Return the table of requirements for a protocol. Raises UsageError where there is none."""
+    """Return the table of requirements of a protocol. Raises UsageError if there is none."""
     try:
         return TABLES[dialect]
     except KeyError:
@@ -40,12 +41,13 @@ async def check_target(
     only: Sequence[str] = (),
     registry: Registry | None = None,
     options: TransportOptions | None = None,
-    told: Callable[[Requirement, Result], object] = lambda _requirement, _result: None,
+    on_result: Callable[[Requirement, Result], object] = lambda _requirement, _result: None,
 ) -> list[Result]:
-    """Hold the server at `url` against the requirements of its protocol; return what came of each, in the order of the table.
+    """Check the server at `url` against the requirements of its protocol; return one result per requirement, in the order of the table.
 
-    `target` says which publishers it has. With `only` the others are left out; `told` is called after each.
-    Raises UsageError for what makes no sense, and ConnectionLost where nobody is there. Checkpoints.
+    `target` names the publishers that the server has. `only` names the requirements to check; if it is empty, all are checked. `on_result`
+    is called after each check. Raises UsageError for arguments that cannot be used, and ConnectionLost if the server cannot be reached.
+    Checkpoints.
     """
     parsed = parse_url(url)
     if parsed.publisher is not None:
@@ -57,58 +59,58 @@ async def check_target(
     target = target or Target()
     registry = build_registry() if registry is None else registry
     registry.transport(parsed.transport)
-    await _knock(parsed, target, registry, options or TransportOptions())
+    await _require_reachable(parsed, target, registry, options or TransportOptions())
     results = []
     for row in rows:
         if not only or row.name in only:
-            result = await _held(row, parsed, target, registry, options or TransportOptions())
-            told(row, result)
+            result = await _check_row(row, parsed, target, registry, options or TransportOptions())
+            on_result(row, result)
             results.append(result)
     return results
 
 
-async def _knock(url: Url, target: Target, registry: Registry, options: TransportOptions) -> None:
-    """See that somebody is there at all."""
-    error: PenstockError | None = None  # raised outside of the nursery: nobody wants a group of one
+async def _require_reachable(url: Url, target: Target, registry: Registry, options: TransportOptions) -> None:
+    """Raise ConnectionLost, before any check, if no connection can be made."""
+    error: PenstockError | None = None  # raised after the nursery has ended, which would wrap it in an ExceptionGroup
     async with trio.open_nursery() as nursery:
-        lab = Lab(url, target, registry, options, nursery)
+        context = CheckContext(url, target, registry, options, nursery)
         try:
-            await lab.connect()
+            await context.connect()
         except Failed as failed:
             error = ConnectionLost(str(failed))
         except PenstockError as raised:
             error = raised
         finally:
             with trio.move_on_after(target.patience, shield=True):
-                await lab.close()
+                await context.close()
         nursery.cancel_scope.cancel()
     if error is not None:
         raise error
 
 
-async def _held(row: Requirement, url: Url, target: Target, registry: Registry, options: TransportOptions) -> Result:
+async def _check_row(row: Requirement, url: Url, target: Target, registry: Registry, options: TransportOptions) -> Result:
     missing = [name for name in row.needs if not getattr(target, name)]
     if missing:
         lacking = "; ".join(f"the target has no {name!r}: {OFFERS[name]}" for name in missing)
         return Result(name=row.name, verdict=Verdict.NOT_SUPPORTED, seen=lacking)
-    seconds = ROW_PATIENCES * target.patience
-    verdict, seen = Verdict.FAIL, f"the check was not over after {seconds} s"
+    seconds = ROW_PATIENCE_FACTOR * target.patience
+    verdict, seen = Verdict.FAIL, f"the check did not end within {seconds} s"
     async with trio.open_nursery() as nursery:
-        lab = Lab(url, target, registry, options, nursery)
+        context = CheckContext(url, target, registry, options, nursery)
         with trio.move_on_after(seconds):
-            verdict, seen = await _judged(row, lab)
+            verdict, seen = await _run_check(row, context)
         with trio.move_on_after(target.patience, shield=True):
-            await lab.close()
+            await context.close()
         nursery.cancel_scope.cancel()
     return Result(name=row.name, verdict=verdict, seen=seen)
 
 
-async def _judged(row: Requirement, lab: Lab) -> tuple[Verdict, str]:
+async def _run_check(row: Requirement, context: CheckContext) -> tuple[Verdict, str]:
     try:
-        return Verdict.PASS, await row.check(lab)
+        return Verdict.PASS, await row.check(context)
     except Failed as failed:
         return Verdict.FAIL, str(failed)
     except NotSupported as lacking:
         return Verdict.NOT_SUPPORTED, str(lacking)
-    except PenstockError as error:  # of the transport: what the target did to the connection
+    except PenstockError as error:  # raised by the transport: the target broke the connection
         return Verdict.FAIL, str(error)

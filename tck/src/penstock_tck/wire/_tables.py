@@ -1,10 +1,10 @@
-"""All requirements, by protocol."""
+"""The requirements of all protocols."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from penstock_tck.wire._requirement import Requirement, joined
+from penstock_tck.wire._requirement import Requirement, join_tables
 from penstock_tck.wire._rs_demand_rows import DEMAND
 from penstock_tck.wire._rs_fragment_rows import FRAGMENTS
 from penstock_tck.wire._rs_framing_rows import FRAMING
@@ -20,8 +20,8 @@ from penstock_tck.wire._rsio_stream_rows import STREAMS
 
 TABLES: Final[Mapping[str, Sequence[Requirement]]] = MappingProxyType(
     {
-        "rsio": joined(HELLO, STREAMS, SIZES, INPUT, SUBSCRIBER),
-        "reactivesocket": joined(SETUPS, FRAMING, REQUESTS, DEMAND, IDS, FRAGMENTS, RELAY),
+        "rsio": join_tables(HELLO, STREAMS, SIZES, INPUT, SUBSCRIBER),
+        "reactivesocket": join_tables(SETUPS, FRAMING, REQUESTS, DEMAND, IDS, FRAGMENTS, RELAY),
     }
 )
 """The requirements of each protocol, in the order in which they are checked."""

@@ -1,51 +1,52 @@
-"""What comes of a requirement when a target is held against it, and how a check says that it was broken."""
+"""The verdict on a requirement, and the functions by which a check says that the target breaks it."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
+import attrs
+
 
 class Verdict(Enum):
-    """What a target's behaviour says about a requirement."""
+    """Whether the target keeps a requirement."""
 
     PASS = "pass"  # noqa: S105 (a word, not a password)
-    """It did what is required, where it was watched."""
+    """The check saw what the requirement demands."""
 
     FAIL = "fail"
-    """It did not, or did not answer in time."""
+    """The check saw something else, or the target did not answer in time."""
 
     NOT_SUPPORTED = "not supported"
-    """It could not be asked: it lacks the publisher that this needs, or no target can show it from outside."""
+    """The check was not made: the target lacks a publisher that it needs, or a server cannot show this from outside."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Result:
-    """A requirement, and what came of it."""
+    """The verdict on one requirement."""
 
     name: str
-    """The requirement's name."""
+    """The name of the requirement."""
 
     verdict: Verdict
-    """What came of it."""
+    """Pass, fail, or not supported."""
 
     seen: str
-    """What was seen, for people."""
+    """The observation, as text for the report."""
 
 
 class Failed(Exception):
-    """The target did something else; the text says what was due and what was seen."""
+    """The target breaks the requirement. The text gives the expected and the observed behaviour."""
 
 
 class NotSupported(Exception):
-    """The target cannot be asked; the text says what is missing."""
+    """The check cannot be made. The text says what is missing."""
 
 
 def fail(seen: str) -> NoReturn:
-    """Say that the requirement is broken."""
+    """End the check: the target breaks the requirement."""
     raise Failed(seen)
 
 
 def verify(condition: object, seen: str) -> None:
-    """Say that the requirement is broken, unless `condition` holds."""
+    """End the check as failed unless `condition` holds."""
     if not condition:
         raise Failed(seen)

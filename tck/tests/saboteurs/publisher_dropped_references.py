@@ -5,17 +5,17 @@ from typing import Any
 import trio
 
 from penstock.api import IllegalDemand
-from tck.tests._honest_publishers import HonestLine, TaskLine
+from tck.tests._honest_publishers import HonestSubscription, TaskSubscription
 from tck.tests._saboteur import publisher_saboteur
 
 
-class _Keeps(HonestLine):
-    """A line with a pocket."""
+class _KeepsReferences(HonestSubscription):
+    """A subscription with a pocket."""
 
     kept: Any = None
 
 
-class KeepsTheCancelled(_Keeps):
+class KeepsACancelledSubscriber(_KeepsReferences):
     """After a cancel the subscriber stays in a field."""
 
     def cancel(self) -> None:
@@ -23,7 +23,7 @@ class KeepsTheCancelled(_Keeps):
         super().cancel()
 
 
-class KeepsTheUnserved(_Keeps):
+class KeepsASubscriberWithoutRequests(_KeepsReferences):
     """A subscriber that cancels before it has requested stays in a field."""
 
     asked = False
@@ -38,7 +38,7 @@ class KeepsTheUnserved(_Keeps):
         super().cancel()
 
 
-class KeepsWhatCancelsInASignal(_Keeps):
+class KeepsASubscriberThatCancelsInASignal(_KeepsReferences):
     """A subscriber that cancels inside on_next stays in a field."""
 
     def cancel(self) -> None:
@@ -47,7 +47,7 @@ class KeepsWhatCancelsInASignal(_Keeps):
         super().cancel()
 
 
-class KeepsWhileItWaits(TaskLine):
+class KeepsASubscriberWhileItWaits(TaskSubscription):
     """The task that waits for the source has the subscriber in a variable until the source answers."""
 
     async def run(self) -> None:
@@ -61,7 +61,7 @@ class KeepsWhileItWaits(TaskLine):
         self.finish()
 
 
-class KeepsTheCompleted(_Keeps):
+class KeepsACompletedSubscriber(_KeepsReferences):
     """After on_complete the subscriber stays in a field."""
 
     def end(self, signal: str, *arguments: Any) -> None:
@@ -70,7 +70,7 @@ class KeepsTheCompleted(_Keeps):
         super().end(signal, *arguments)
 
 
-class KeepsTheRefused(_Keeps):
+class KeepsARefusedSubscriber(_KeepsReferences):
     """After the on_error for an illegal demand the subscriber stays in a field."""
 
     def refuse(self, error: IllegalDemand) -> None:
@@ -78,7 +78,7 @@ class KeepsTheRefused(_Keeps):
         super().refuse(error)
 
 
-class KeepsTheFailed(_Keeps):
+class KeepsAFailedSubscriber(_KeepsReferences):
     """After the on_error of its source the subscriber stays in a field."""
 
     def finish(self) -> None:
@@ -87,7 +87,7 @@ class KeepsTheFailed(_Keeps):
         super().finish()
 
 
-class KeepsWhoRaised(_Keeps):
+class KeepsASubscriberThatRaised(_KeepsReferences):
     """A subscriber that raised stays in a field."""
 
     def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
@@ -98,18 +98,18 @@ class KeepsWhoRaised(_Keeps):
 
 SABOTEURS = [
     publisher_saboteur(
-        KeepsTheCancelled,
+        KeepsACancelledSubscriber,
         {"cancel_drops_the_subscriber": "is still referred to by"},
         also=[
             "a_cancel_before_any_request_drops_the_subscriber",
             "a_cancel_inside_on_next_drops_the_subscriber",
         ],
     ),
-    publisher_saboteur(KeepsTheUnserved, {"a_cancel_before_any_request_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsWhatCancelsInASignal, {"a_cancel_inside_on_next_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsWhileItWaits, {"a_cancel_while_an_element_is_on_its_way_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsTheCompleted, {"on_complete_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsTheRefused, {"the_refusal_of_a_demand_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsTheFailed, {"the_failure_of_the_source_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsWhoRaised, {"a_subscriber_that_raises_is_dropped": "is still referred to by"}),
+    publisher_saboteur(KeepsASubscriberWithoutRequests, {"a_cancel_before_any_request_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsASubscriberThatCancelsInASignal, {"a_cancel_inside_on_next_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsASubscriberWhileItWaits, {"a_cancel_before_a_slow_element_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsACompletedSubscriber, {"on_complete_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsARefusedSubscriber, {"the_refusal_of_a_demand_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsAFailedSubscriber, {"the_failure_of_the_source_drops_the_subscriber": "is still referred to by"}),
+    publisher_saboteur(KeepsASubscriberThatRaised, {"a_subscriber_that_raises_is_dropped": "is still referred to by"}),
 ]

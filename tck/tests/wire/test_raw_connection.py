@@ -1,14 +1,13 @@
-"""A raw connection: every wait has its end, and says in words what did not come."""
+"""A raw connection: every wait has a deadline, and the failure names the expected message."""
 
 import pytest
 import trio
-from penstock_tck.wire import Target
-from penstock_tck.wire import _line as line_module
+from penstock_tck.wire import Target, _raw_connection
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._verdict import Failed
 
 from penstock.plugins import Connection, TransportOptions, parse_url
-from tck.tests.wire._stage import REGISTRY
+from tck.tests.wire._scripted_target import REGISTRY
 
 TARGET = Target()
 
@@ -22,38 +21,38 @@ async def _pair(nursery: trio.Nursery) -> tuple[RsPeer, Connection]:
     return RsPeer(ours, TARGET), theirs
 
 
-async def test_who_does_not_read_is_told_after_a_while(autojump_clock) -> None:
-    """A send that nobody takes ends in words."""
+async def test_send_fails_if_the_target_does_not_read(autojump_clock) -> None:
+    """The failure comes after `patience` seconds."""
     async with trio.open_nursery() as nursery:
         peer, _ = await _pair(nursery)
-        with pytest.raises(Failed, match=r"did not read what it was sent for 5.0 s"):
+        with pytest.raises(Failed, match=r"did not read the bytes that were sent to it for 5.0 s"):
             await peer.send(bytes(1 << 20))
         assert trio.current_time() >= TARGET.patience
 
 
-async def test_who_does_not_close_is_told_after_a_while(autojump_clock) -> None:
-    """The reason for which it should have is in the words."""
+async def test_wait_closed_fails_if_the_target_does_not_close(autojump_clock) -> None:
+    """The failure names the reason for which the target had to close the connection."""
     async with trio.open_nursery() as nursery:
         peer, _ = await _pair(nursery)
         with pytest.raises(Failed, match=r"nonsense was sent, and the target kept the connection open for 5.0 s; arrived: nothing"):
-            await peer.wait_over("nonsense was sent")
+            await peer.wait_closed("nonsense was sent")
 
 
-async def test_silence_is_waited_for_and_an_end_is_one(autojump_clock) -> None:
-    """Until nothing comes for so long, or the target has ended."""
+async def test_settle_returns_after_silence_or_at_the_end(autojump_clock) -> None:
+    """It waits `quiet` seconds without input, or until the target has closed the connection."""
     async with trio.open_nursery() as nursery:
         peer, theirs = await _pair(nursery)
         await peer.settle()
         assert trio.current_time() == pytest.approx(TARGET.quiet)
         await theirs.aclose()
         await peer.settle()
-        assert peer.over == "closed"
-        await peer.send(b"nobody hears this")
+        assert peer.ending == "closed"
+        await peer.send(b"sent after the end")  # returns normally
 
 
-async def test_who_does_not_stop_is_cut_off(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bound on what is taken in, whatever it is."""
-    monkeypatch.setattr(line_module, "MOST", 100)
+async def test_more_than_max_received_bytes_fail_the_check(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is checked with each read."""
+    monkeypatch.setattr(_raw_connection, "MAX_RECEIVED", 100)
     async with trio.open_nursery() as nursery:
         peer, theirs = await _pair(nursery)
         await theirs.send(bytes([0, 0, 1, 0]) + bytes(197))

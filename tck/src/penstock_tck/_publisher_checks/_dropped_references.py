@@ -19,7 +19,7 @@ from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
 
 
-class LettingGoChecks(PublisherStage):
+class DroppedReferenceChecks(PublisherStage):
     """Checks of dropped references."""
 
     abstract = True
@@ -52,12 +52,12 @@ class LettingGoChecks(PublisherStage):
         await self._expect_dropped(publisher, "after cancel() inside on_next", requests=3, when_next=lambda asking, _: asking.cancel())
 
     @check("3.13", elements=1, needs=[SLOW_PUBLISHER])
-    async def a_cancel_while_an_element_is_on_its_way_drops_the_subscriber(self) -> None:
+    async def a_cancel_before_a_slow_element_drops_the_subscriber(self) -> None:
         """Requests an element that takes ten seconds, cancels before it is there, and expects that nothing refers to the subscriber.
 
         If this fails, look at what waits for the source: it must wait no longer, or wait without the subscriber.
         """
-        publisher = await self.made(self.create_slow_publisher(2, 10.0))
+        publisher = await self.resolve(self.create_slow_publisher(2, 10.0))
         await self._expect_dropped(publisher, "after cancel(), with demand left,", requests=1, end="cancel")
 
     # ------------------------------------------------------------------ after the end
@@ -87,8 +87,8 @@ class LettingGoChecks(PublisherStage):
         If this fails, look at what is left of a subscription after on_error: it counts as cancelled, so the subscriber is let go.
         """
         error = ValueError("the source failed")
-        publisher = await self.made(self.create_faulty_publisher(0, error))
-        reference, subscription = await self._gone_through_it(publisher, 2, "")
+        publisher = await self.resolve(self.create_faulty_publisher(0, error))
+        reference, subscription = await self._run_to_its_end(publisher, 2, "")
         error.__traceback__ = None
         self._verify_dropped(reference, "after on_error", publisher, subscription)
 
@@ -106,7 +106,7 @@ class LettingGoChecks(PublisherStage):
             raise error
 
         publisher = await self.publisher(self.length(3))
-        reference, subscription = await self._gone_through_it(publisher, 1, "", when_next=refuse)
+        reference, subscription = await self._run_to_its_end(publisher, 1, "", when_next=refuse)
         self.reported_violations.clear()
         error.__traceback__ = None
         self._verify_dropped(reference, "after it raised in on_next", publisher, subscription)
@@ -114,7 +114,7 @@ class LettingGoChecks(PublisherStage):
     # ------------------------------------------------------------------ how it is done
 
     async def _expect_dropped(self, publisher: Any, when: str, *, requests: int | None = None, end: str = "", **hooks: Any) -> None:
-        reference, subscription = await self._gone_through_it(publisher, requests, end, **hooks)
+        reference, subscription = await self._run_to_its_end(publisher, requests, end, **hooks)
         self._verify_dropped(reference, when, publisher, subscription)
 
     def _verify_dropped(self, reference: Any, when: str, publisher: Any, subscription: Any) -> None:
@@ -122,7 +122,7 @@ class LettingGoChecks(PublisherStage):
         # Both must have stayed alive up to here, or the check would prove nothing.
         self.verify(publisher is not None and subscription is not None, "the publisher is gone")
 
-    async def _gone_through_it(
+    async def _run_to_its_end(
         self, publisher: Any, requests: int | None, end: str, **hooks: Callable[..., object]
     ) -> tuple["weakref.ref[Any]", Any]:
         probe = await self.open_on(publisher, **hooks)

@@ -1,4 +1,4 @@
-"""Where a check works: it opens connections to the target, and has each of them closed when it is over."""
+"""The context of one check: it opens connections to the target, and closes all of them when the check has ended."""
 
 from contextlib import AsyncExitStack
 
@@ -13,8 +13,8 @@ from penstock_tck.wire._target import Target
 from penstock_tck.wire._verdict import NotSupported, fail
 
 
-class Lab:
-    """The connections of one check. `nursery` is theirs."""
+class CheckContext:
+    """The target, and the connections that one check has opened. Their tasks run in `nursery`."""
 
     def __init__(self, url: Url, target: Target, registry: Registry, options: TransportOptions, nursery: trio.Nursery) -> None:
         self.target = target
@@ -25,7 +25,7 @@ class Lab:
         self._closing = AsyncExitStack()
 
     async def connect(self) -> Connection:
-        """Open a connection on which nothing has been said."""
+        """Open a connection and send nothing on it. Fails the check if the connection is not made within `Target.patience`."""
         transport = self._registry.transport(self.url.transport)
         try:
             with trio.fail_after(self.target.patience):
@@ -38,25 +38,25 @@ class Lab:
             fail(f"no connection was made within {self.target.patience} s")
         return connection
 
-    async def reactivesocket(self, *, introduced: bool = True) -> RsPeer:
-        """Open a connection as a ReactiveSocket client that has, or has not, sent its SETUP."""
+    async def connect_reactivesocket(self, *, setup: bool = True) -> RsPeer:
+        """Open a connection as a ReactiveSocket client, and send a SETUP on it unless `setup` is False."""
         peer = RsPeer(await self.connect(), self.target)
-        if introduced:
-            await peer.introduce()
+        if setup:
+            await peer.send_setup()
         return peer
 
-    async def rsio(self, *, greeted: bool = True) -> RsioPeer:
-        """Open a connection as an RS.io client that has, or has not, said hello."""
+    async def connect_rsio(self, *, hello: bool = True) -> RsioPeer:
+        """Open a connection as an RS.io client, and send a clientHello on it unless `hello` is False."""
         peer = RsioPeer(await self.connect(), self.target)
-        if greeted:
+        if hello:
             await peer.send(io.hello())
         return peer
 
-    def on_bytes(self, connection: Connection) -> None:
-        """Say that this is about a stream of bytes, where the target's transport delimits messages."""
+    def require_byte_stream(self, connection: Connection) -> None:
+        """End the check as not supported if the transport delimits messages: the check is about frame lengths, which are then not sent."""
         if connection.framed:
             raise NotSupported("the transport delimits messages, so a frame carries no length")
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close all connections that the check opened."""
         await self._closing.aclose()

@@ -1,0 +1,89 @@
+"""The command `penstock tck URL` without its shell: its arguments, and a run that prints the table.
+
+The module `penstock.cli._tck` is the shell. It imports this package when the command is used, so that penstock itself does not depend on
+penstock-tck. Options for TLS belong to penstock: the shell adds them and passes the resulting `TransportOptions` in.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from penstock.api import UsageError
+from penstock.plugins import TransportOptions, parse_url
+from penstock_tck.wire._report import as_json, as_text, summary
+from penstock_tck.wire._requirement import Requirement
+from penstock_tck.wire._run import DEFAULT_DIALECT, check_target, requirements
+from penstock_tck.wire._target import OFFERS, Target
+from penstock_tck.wire._verdict import Result, Verdict
+
+DEFAULTS: Final = {field.name: field.default for field in attrs.fields(Target)}
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command, without those for TLS."""
+    command.add_argument("url", metavar="URL", help="the server: tcp://127.0.0.1:7000, reactivesocket+tcp://127.0.0.1:7000, …")
+    command.add_argument("--json", metavar="FILE", help="also write the results to this file")
+    command.add_argument("--only", metavar="NAME", action="append", default=[], help="check only this requirement; may be repeated")
+    command.add_argument("--list", action="store_true", help="list the requirements; do not connect")
+    command.add_argument(
+        "--quiet-for",
+        metavar="SECONDS",
+        type=float,
+        default=DEFAULTS["quiet"],
+        help="after this long without input, assume that nothing more will come (default: %(default)s)",
+    )
+    command.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=float,
+        default=DEFAULTS["patience"],
+        help="how long to wait for an expected message (default: %(default)s)",
+    )
+    offers = command.add_argument_group("what the server offers: names of publishers, or data of requests")
+    for name, text in OFFERS.items():
+        offers.add_argument(f"--{name}", metavar="NAME", default=DEFAULTS[name], help=f"{text} (default: %(default)s)")
+    offers.add_argument("--setup", metavar="DATA", default="", help="ReactiveSocket: data of a SETUP that is accepted (default: none)")
+    offers.add_argument(
+        "--without",
+        metavar="OFFER",
+        action="append",
+        default=[],
+        choices=sorted(OFFERS),
+        help="the server does not have this one; may be repeated",
+    )
+
+
+async def run_command(options: argparse.Namespace, *, transport: TransportOptions) -> int:
+    """Check the server, print one block per requirement, and return the exit status: 1 if a requirement failed, else 0.
+
+    Raises UsageError if the options contradict each other, and ConnectionLost if the server cannot be reached. Checkpoints.
+    """
+    table = requirements(parse_url(options.url).dialect or DEFAULT_DIALECT)
+    if options.list:
+        sys.stdout.write("".join(f"{row.name:<30} {row.level.value:<8} line {row.line:<4} {row.sentence}\n" for row in table))
+        return 0
+    offered = {name: "" if name in options.without else getattr(options, name) for name in OFFERS}
+    target = Target(**offered, setup=options.setup, quiet=options.quiet_for, patience=options.patience)
+    width = shutil.get_terminal_size((120, 24)).columns
+
+    def print_result(requirement: Requirement, result: Result) -> None:
+        sys.stdout.write(f"{as_text(requirement, result, width=width)}\n")
+        sys.stdout.flush()  # a whole run takes minutes; each row should appear when its check has ended
+
+    results = await check_target(options.url, target, only=options.only, options=transport, on_result=print_result)
+    sys.stdout.write(f"{summary(results)}\n")
+    if options.json:
+        _write(Path(options.json), json.dumps(as_json(options.url, table, results), indent=2, ensure_ascii=False))
+    return 1 if any(result.verdict is Verdict.FAIL for result in results) else 0
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}; give a file that can be written") from None
