@@ -48,7 +48,7 @@ def test_each_call_of_the_session_by_a_dialect_is_on_the_page() -> None:
 
 
 def test_each_file_of_the_session_that_is_named_exists() -> None:
-    """A file name in brackets is a file of the session's folder."""
+    """A file name in brackets is a file in the folder `session`."""
     named = re.findall(r"\(`(_\w+\.py)`\)", PAGE)
     assert named
     refuse((name for name in named if not (ROOT / "src/penstock/session" / name).is_file()), "src/penstock/session lacks:")

@@ -6,7 +6,7 @@ from tests.repo._tree import ROOT, public_packages, refuse, text_of
 
 
 def test_each_public_package_has_its_page() -> None:
-    """docs/reference/<package>.md shows the package's docstrings, and there is no page for a package that does not exist."""
+    """docs/reference/<package>.md shows the package's docstrings, and each page belongs to a package that exists."""
     pages = {name: Path(f"docs/reference/{name}.md") for name in public_packages()}
     refuse((page for page in pages.values() if not (ROOT / page).is_file()), "these pages are missing:")
     refuse((page for name, page in pages.items() if f".. automodule:: {name}\n" not in text_of(page)), "these pages lack their automodule:")
