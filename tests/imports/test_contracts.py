@@ -1,6 +1,6 @@
 """Each contract about imports catches a fault: faults are planted in a copy of the code, and import-linter must report each of them.
 
-All imports are planted at once, each in a file of its own, so that one run of import-linter judges them all: the report of the contract
+All imports are planted at once, each in a separate file, so that one run of import-linter judges them all: the report of the contract
 must name that file. Faults that change what other contracts see (a new folder, circles) are planted in a second copy.
 
 Run by `nox -s imports`, which installs import-linter.
@@ -165,7 +165,7 @@ def reports_of_structure(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 def test_the_code_itself_breaks_no_contract(tmp_path: Path) -> None:
-    """Without a planted fault there is no report: the reports in the other tests come from their faults."""
+    """Without a planted fault no contract is broken: the reports in the other tests come from their faults."""
     assert _reports(tmp_path, []) == {}
 
 
