@@ -73,7 +73,7 @@ async def raises(self: ConnectionTask) -> None:
 
 def mute(self: Session, reason: str, error: Exception | None = None) -> None:
     """A planted fault: leaves without a goodbye."""
-    _LEAVE(self, reason, error)
+    _CLOSE(self, reason, error)
     self.outbox.clear()
     self.end_of_input()
 
@@ -81,4 +81,4 @@ def mute(self: Session, reason: str, error: Exception | None = None) -> None:
 _RUN = ConnectionTask.run
 _PART = ConnectionTask._part
 _SERVE_ONE = Server._serve_one
-_LEAVE = Session.leave
+_CLOSE = Session.close

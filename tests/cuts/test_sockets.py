@@ -41,10 +41,10 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
 def _cuts(carried: dict[Way, int], *, most: int | None = None) -> Iterator[Cut]:
     """Each byte of each way, or `most` of them, spread; in each manner that a socket can show."""
     for way, count in carried.items():
-        max_open_connections = list(range(count + 1))
-        if most is not None and len(max_open_connections) > most:
-            max_open_connections = sorted(Random(str(way)).sample(max_open_connections, most))
-        yield from (Cut(way=way, after=after, how=how) for after in max_open_connections for how in ENDINGS)
+        places = list(range(count + 1))
+        if most is not None and len(places) > most:
+            places = sorted(Random(str(way)).sample(places, most))
+        yield from (Cut(way=way, after=after, how=how) for after in places for how in ENDINGS)
 
 
 async def _read_small(stage: Stage, url: str, options: TransportOptions) -> None:
