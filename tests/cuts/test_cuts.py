@@ -84,12 +84,12 @@ LATE = Cut(way=Way.TO_CLIENT, after=30, how=How.RST)
 @pytest.mark.parametrize(
     ("owner", "method", "planted", "name", "disturbance", "says"),
     [
-        (SendingStream, "cancelled", _planted.nothing, "keepalive", LATE, "the server still holds a connection"),
-        (ReceivingStream, "failed", _planted.nothing, "small elements by batch", LATE, "the run did not end"),
-        (ReceivingStream, "failed", _planted.twice, "small elements by batch", LATE, "2 ends"),
-        (ReceivingStream, "failed", _planted.as_completed, "small elements by batch", LATE, "a silent gap"),
-        (ReceivingStream, "failed", _planted.in_part, "large elements in parts", IN_AN_ELEMENT, "delivered"),
-        (ReceivingStream, "failed", _planted.bare, "small elements by batch", LATE, "the client raised KeyError"),
+        (SendingStream, "receive_cancel", _planted.nothing, "keepalive", LATE, "the server still holds a connection"),
+        (ReceivingStream, "receive_error", _planted.nothing, "small elements by batch", LATE, "the run did not end"),
+        (ReceivingStream, "receive_error", _planted.twice, "small elements by batch", LATE, "2 ends"),
+        (ReceivingStream, "receive_error", _planted.as_completed, "small elements by batch", LATE, "a silent gap"),
+        (ReceivingStream, "receive_error", _planted.in_part, "large elements in parts", IN_AN_ELEMENT, "delivered"),
+        (ReceivingStream, "receive_error", _planted.bare, "small elements by batch", LATE, "the client raised KeyError"),
         (ConnectionTask, "run", _planted.keeps_itself, "handshake only", None, "ConnectionTask left"),
         (ConnectionTask, "run", _planted.raises, "handshake only", None, "ExceptionGroup"),
         (ConnectionTask, "_part", _planted.parts_late, "handshake only", LATE, "s is the most"),

@@ -114,7 +114,7 @@ async def test_a_tls_connection_may_be_cut_anywhere(tls: Tls) -> None:
 
 async def test_a_gap_over_sockets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep over sockets can fail, too: a lost connection that looks like the end of the stream is seen."""
-    monkeypatch.setattr(ReceivingStream, "failed", _planted.as_completed)
+    monkeypatch.setattr(ReceivingStream, "receive_error", _planted.as_completed)
     with pytest.RaisesGroup(pytest.RaisesExc(AssertionError, match="a silent gap"), flatten_subgroups=True):
         await _sweep("tcp", TransportOptions(), most=20)
 
