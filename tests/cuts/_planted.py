@@ -8,6 +8,7 @@ from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.server._serve import Server
 from penstock.session import Session
 from penstock.session._receiving_stream import ReceivingStream
+from penstock.session._states import ReceivingEvent
 
 KEPT: list[Any] = []
 
@@ -18,7 +19,7 @@ def nothing(*_: Any) -> None:
 
 def twice(self: ReceivingStream, error: Exception) -> None:
     """A planted fault: an end that is told twice."""
-    subscriber = self._forget()
+    subscriber = self._end(ReceivingEvent.FAILED)
     if subscriber is not None:
         subscriber.on_error(error)
         subscriber.on_error(error)
@@ -26,22 +27,22 @@ def twice(self: ReceivingStream, error: Exception) -> None:
 
 def as_completed(self: ReceivingStream, error: Exception) -> None:
     """A planted fault: a lost connection that looks like the end of the stream."""
-    self._partials = None
-    self.completed()
+    self._parts = None
+    self.receive_complete()
 
 
 def in_part(self: ReceivingStream, error: Exception) -> None:
     """A planted fault: what there is of an unfinished element is delivered."""
-    for partial in (self._partials or {}).values():
+    for partial in self._parts._elements.values() if self._parts is not None else ():
         self._subscriber.on_next(b"".join(partial.pieces))
-    subscriber = self._forget()
+    subscriber = self._end(ReceivingEvent.FAILED)
     if subscriber is not None:
         subscriber.on_error(error)
 
 
 def bare(self: ReceivingStream, error: Exception) -> None:
     """A planted fault: an exception that nobody documents."""
-    subscriber = self._forget()
+    subscriber = self._end(ReceivingEvent.FAILED)
     if subscriber is not None:
         subscriber.on_error(KeyError("streams"))
 
@@ -73,7 +74,7 @@ async def raises(self: ConnectionTask) -> None:
 
 def mute(self: Session, reason: str, error: Exception | None = None) -> None:
     """A planted fault: leaves without a goodbye."""
-    _LEAVE(self, reason, error)
+    _CLOSE(self, reason, error)
     self.outbox.clear()
     self.end_of_input()
 
@@ -81,4 +82,4 @@ def mute(self: Session, reason: str, error: Exception | None = None) -> None:
 _RUN = ConnectionTask.run
 _PART = ConnectionTask._part
 _SERVE_ONE = Server._serve_one
-_LEAVE = Session.leave
+_CLOSE = Session.close

@@ -383,7 +383,7 @@ _SHARED: Final = [
 """Scenarios that say something of the other protocol, too."""
 
 _REQUESTS: Final = {name: SCENARIOS[name] for name in _SHARED} | {
-    "requests for one value": Scenario(client=ask_for_values, ends=("Rejected", COMPLETED, COMPLETED)),
+    "requests for one value": Scenario(client=ask_for_values, ends=("PublisherFailed", COMPLETED, COMPLETED)),
     "requests for streams": Scenario(client=ask_for_streams, ends=(COMPLETED, "PublisherFailed")),
     "a client that is refused": Scenario(client=be_refused, ends=("Rejected",)),
 }

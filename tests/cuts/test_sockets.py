@@ -41,10 +41,10 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
 def _cuts(carried: dict[Way, int], *, most: int | None = None) -> Iterator[Cut]:
     """Each byte of each way, or `most` of them, spread; in each manner that a socket can show."""
     for way, count in carried.items():
-        max_open_connections = list(range(count + 1))
-        if most is not None and len(max_open_connections) > most:
-            max_open_connections = sorted(Random(str(way)).sample(max_open_connections, most))
-        yield from (Cut(way=way, after=after, how=how) for after in max_open_connections for how in ENDINGS)
+        places = list(range(count + 1))
+        if most is not None and len(places) > most:
+            places = sorted(Random(str(way)).sample(places, most))
+        yield from (Cut(way=way, after=after, how=how) for after in places for how in ENDINGS)
 
 
 async def _read_small(stage: Stage, url: str, options: TransportOptions) -> None:
@@ -114,7 +114,7 @@ async def test_a_tls_connection_may_be_cut_anywhere(tls: Tls) -> None:
 
 async def test_a_gap_over_sockets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep over sockets can fail, too: a lost connection that looks like the end of the stream is seen."""
-    monkeypatch.setattr(ReceivingStream, "failed", _planted.as_completed)
+    monkeypatch.setattr(ReceivingStream, "receive_error", _planted.as_completed)
     with pytest.RaisesGroup(pytest.RaisesExc(AssertionError, match="a silent gap"), flatten_subgroups=True):
         await _sweep("tcp", TransportOptions(), most=20)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tests.hostile._row import SILENCE, PendingAnswer, Row, To
+from tests.hostile._row import SILENCE, Answer, Row, To
 from tests.hostile._tongue import RSIO
 
 HEAD = ["| what a peer does | answer | what it is told | by when |", "|---|---|---|---|"]
@@ -19,12 +19,12 @@ def line(row: Row) -> str:
 
 
 def told(row: Row) -> str:
-    if row.answer is PendingAnswer.TOLERATED:
+    if row.answer is Answer.TOLERATED:
         return "nothing"
-    if row.answer is PendingAnswer.STREAM and row.to is To.CLIENT:
+    if row.answer is Answer.STREAM and row.to is To.CLIENT:
         return f"{_cancel(row) if row.cancels else 'nothing'}; the program gets the error"
     error, goodbye = ("onError", "goodbye") if row.tongue is RSIO else ("ERROR", "ERROR on stream 0")
-    if row.answer is PendingAnswer.STREAM:
+    if row.answer is Answer.STREAM:
         return f'{error} "{row.says}"'
     if row.says == SILENCE:
         return "nothing: closed"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.hostile._arena import GAP, Certificates
 from tests.hostile._client_arena import ClientOutcome, attack_client
-from tests.hostile._row import SILENCE, PendingAnswer, Row
+from tests.hostile._row import SILENCE, Answer, Row
 from tests.hostile._table import AGAINST_CLIENTS
 
 SOON = 0.5
@@ -15,7 +15,7 @@ SOON = 0.5
 async def test_a_hostile_server_gets_its_one_answer_and_nobody_else_notices(row: Row, scheme: str, files: Certificates) -> None:
     """The answer of the table, within its deadline; each stream has exactly one end; no gap elsewhere; nothing told; nothing left."""
     outcome = await attack_client(row, scheme, files)
-    if row.answer is PendingAnswer.FATAL:
+    if row.answer is Answer.FATAL:
         _check_fatal(row, outcome)
     else:
         _check_stream(row, outcome)

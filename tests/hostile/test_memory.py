@@ -15,15 +15,15 @@ from penstock.runtime import Server
 from tests.hostile._arena import Certificates, beside_a_canary, wait_alone, wait_until
 from tests.hostile._attacker import Attacker, open_stream
 from tests.hostile._own_time import OwnTime
-from tests.hostile._row import KIB, SCALED, PendingAnswer, To
+from tests.hostile._row import KIB, SCALED, Answer, To
 from tests.hostile._table import ROWS
 from tests.hostile._tongue import REACTIVESOCKET, RSIO, TONGUES, Tongue
 from tests.hostile._wire import UNBOUNDED
 
-MAX_INLINE_SEND = [
+AT_ONCE = [
     row
     for row in ROWS
-    if (row.to, row.answer) == (To.SERVER, PendingAnswer.FATAL) and isinstance(row.act, bytes)
+    if (row.to, row.answer) == (To.SERVER, Answer.FATAL) and isinstance(row.act, bytes)
     if "tcp" in row.over and not row.within
 ]
 PATIENT = replace(SCALED, keepalive=60.0, keepalive_timeout=60.0)
@@ -93,7 +93,7 @@ async def test_peers_that_ask_for_everything_and_read_nothing_cost_a_fixed_numbe
 async def test_a_hundred_attacks_leave_as_much_as_none(tongue: Tongue, least: int, files: Certificates) -> None:
     """Each row that is answered at once, three times over: what the third round leaves is nothing."""
     after: list[int] = []
-    rows = [row for row in MAX_INLINE_SEND if row.tongue is tongue]
+    rows = [row for row in AT_ONCE if row.tongue is tongue]
 
     async def act(server: Server, clock: OwnTime) -> None:
         for _ in range(3):

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.api import Limits
 from tests.hostile._page import HEAD, render
-from tests.hostile._row import SCALED, SILENCE, PendingAnswer, Row
+from tests.hostile._row import SCALED, SILENCE, Answer, Row
 from tests.hostile._table import CHAPTERS, ROWS, RS_CHAPTERS
 
 REFUSAL = "not you"
@@ -32,7 +32,7 @@ def test_each_reason_is_one_that_the_page_of_the_wire_explains(_: str, wire: str
     text = (REFERENCE / wire).read_text(encoding="utf-8").replace(render(chapters), "")
     explained = set(re.findall(r"`([a-z-]+(?::[a-z]+)?)[^`]*`", text))
     rows = [row for rows in chapters.values() for row in rows]
-    given = {row.says.split()[0] for row in rows if row.answer is PendingAnswer.FATAL and row.says not in ("", SILENCE, REFUSAL)}
+    given = {row.says.split()[0] for row in rows if row.answer is Answer.FATAL and row.says not in ("", SILENCE, REFUSAL)}
     assert given - explained == set()
 
 

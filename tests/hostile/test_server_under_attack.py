@@ -4,7 +4,7 @@ import pytest
 
 from tests.hostile._arena import GAP, Certificates, Outcome, attack_server
 from tests.hostile._attacker import PROBE, VICTIM
-from tests.hostile._row import SILENCE, PendingAnswer, Row
+from tests.hostile._row import SILENCE, Answer, Row
 from tests.hostile._table import AGAINST_SERVERS
 
 SOON = 0.5
@@ -27,13 +27,13 @@ async def test_an_attack_gets_its_one_answer_and_nobody_else_notices(row: Row, s
 
 def _check_answer(row: Row, outcome: Outcome) -> None:
     attacker = outcome.attacker
-    if row.answer is PendingAnswer.FATAL:
+    if row.answer is Answer.FATAL:
         assert attacker.goodbyes == ([] if row.says == SILENCE else [row.says])
         assert not attacker.heard or row.says == SILENCE or attacker.heard[-1][0] == "goodbye"
         return
     assert attacker.goodbyes == []
     errors = [message[1:] for message in attacker.heard if message[0] == "onError"]
-    if row.answer is PendingAnswer.STREAM:
+    if row.answer is Answer.STREAM:
         assert errors == [(VICTIM, row.says)]
     else:
         assert errors == []

@@ -1,148 +1,196 @@
-"""The contracts about imports bite: each is broken on purpose in a copy of the code, and import-linter must name it.
+"""Each contract about imports catches a fault: faults are planted in a copy of the code, and import-linter must report each of them.
+
+All imports are planted at once, each in a separate file, so that one run of import-linter judges them all: the report of the contract
+must name that file. Faults that change what other contracts see (a new folder, circles) are planted in a second copy.
 
 Run by `nox -s imports`, which installs import-linter.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("src/penstock", "tck/src/penstock_tck")
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+CONTRACTS: list[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
 
 
 class Fault(NamedTuple):
-    """One line in one new file, and the contract that it breaks."""
+    """An import that must not stand in a package, and the contract that forbids it."""
 
-    file: str
+    folder: str
     line: str
     contract: str
 
+    def __str__(self) -> str:
+        return f"{self.folder}: {self.line}"
+
+
+API = "api imports the standard library only"
+CIRCLES = "No circles of imports"
+IN_PROCESS = "In-process streams know nothing of the wire"
+LAYERS = "Layers point one way"
+OUTSIDER = "Dialects are offered with what an outsider has"
+PLUGIN_AUTHORS = "What plugin authors import rests on api, pluggy and trio"
+PURE = "Codecs and session do no I/O, read no clock, roll no dice"
+ROOT_PACKAGE = "Layers do not import the root package"
+SERVICE = "service knows no session"
+SESSION = "session knows no protocol"
+SHIPPED = "What we ship uses the plugin surface only"
+TCK = "The test kit judges from outside"
+TCK_ROOT = "The test kit does not come in through the root package"
+TESTING = "testing imports no pytest"
+WIRE_CHECK = "The wire check uses none of the code that it checks"
 
 FAULTS = [
-    Fault("src/penstock/api/_new.py", "import trio", "api imports the standard library only"),
-    Fault("src/penstock/api/_new.py", "import attrs", "api imports the standard library only"),
-    Fault("src/penstock/api/_new.py", "import time", "Codecs and session do no I/O, read no clock, roll no dice"),
-    Fault("src/penstock/api/_new.py", "import random", "Codecs and session do no I/O, read no clock, roll no dice"),
-    Fault("src/penstock/api/_new.py", "from penstock.core import subscribe", "Layers point one way"),
-    Fault("src/penstock/core/_new.py", "from penstock.operators import pipe", "Layers point one way"),
-    Fault("src/penstock/operators/_new.py", "import penstock.testing", "Layers point one way"),
-    Fault("src/penstock/wire/_new.py", "from penstock.session import Session", "Layers point one way"),
-    Fault("src/penstock/session/_new.py", "from penstock.core import subscribe", "Layers point one way"),
-    Fault("src/penstock/session/_new.py", "from penstock.runtime import serve", "Layers point one way"),
-    Fault("src/penstock/runtime/_new.py", "from penstock.builtin import Keepalive", "Layers point one way"),
-    Fault("src/penstock/runtime/_new.py", "import penstock.cli", "Layers point one way"),
-    Fault("src/penstock/testing/_new.py", "from penstock.cli import main", "Layers point one way"),
-    Fault("src/penstock/protocols/rsio/_new.py", "import trio", "Codecs and session do no I/O, read no clock, roll no dice"),
-    Fault("src/penstock/protocols/rsio/_new.py", "import random", "Codecs and session do no I/O, read no clock, roll no dice"),
-    Fault("src/penstock/session/_new.py", "from time import monotonic", "Codecs and session do no I/O, read no clock, roll no dice"),
-    Fault("src/penstock/session/_new.py", "import trio", "Codecs and session do no I/O, read no clock, roll no dice"),
-    Fault("src/penstock/session/_new.py", "import pluggy", "Codecs and session do no I/O, read no clock, roll no dice"),
-    Fault("src/penstock/utils/__init__.py", "import enum", "Layers point one way"),
-    Fault("src/penstock/core/_new.py", "from penstock import pipe", "Layers do not import the root package"),
-    Fault("src/penstock/operators/_new.py", "import penstock", "Layers do not import the root package"),
-    Fault("src/penstock/core/_new.py", "import socket", "In-process streams know nothing of the wire"),
-    Fault("src/penstock/core/_new.py", "import pluggy", "In-process streams know nothing of the wire"),
-    Fault("src/penstock/operators/_new.py", "from penstock.plugins import Transport", "In-process streams know nothing of the wire"),
-    Fault("src/penstock/core/_new.py", "from penstock.protocols import rsio", "In-process streams know nothing of the wire"),
-    Fault("src/penstock/operators/_new.py", "from penstock.session import Session", "In-process streams know nothing of the wire"),
-    Fault(
-        "src/penstock/plugins/_new.py", "from penstock.protocols import rsio", "What plugin authors import rests on api, pluggy and trio"
-    ),
-    Fault("src/penstock/builtin/_new.py", "from penstock.protocols import rsio", "What we ship uses the plugin surface only"),
-    Fault("src/penstock/session/_new.py", "from penstock.wire._element_runs import run_length", "wire.pieces is entered by its front door"),
-    Fault(
-        "src/penstock/session/_new.py",
-        "from penstock.protocols.rsio._varint import encode_varint",
-        "wire.rsio is entered by its front door",
-    ),
-    Fault("src/penstock/protocols/reactivesocket/_new.py", "import trio", "Codecs and session do no I/O, read no clock, roll no dice"),
-    Fault(
-        "src/penstock/protocols/reactivesocket/_new.py",
-        "from penstock.protocols.rsio._varint import encode_varint",
-        "wire.rsio is entered by its front door",
-    ),
-    Fault(
-        "src/penstock/session/_new.py",
-        "from penstock.protocols.reactivesocket._layout import HEADER",
-        "wire.reactivesocket is entered by its front door",
-    ),
-    Fault("src/penstock/runtime/_new.py", "from penstock.session._demand_ledger import Ledger", "session is entered by its front door"),
-    Fault("src/penstock/cli/_new.py", "from penstock.runtime.service._router import Router", "runtime is entered by its front door"),
-    Fault("src/penstock/_new.py", "from penstock.cli._cat import run", "cli is entered by its front door"),
-    Fault("tck/src/penstock_tck/_new.py", "from penstock.session import Session", "The test kit judges from outside"),
-    Fault("src/penstock/plugins/_new.py", "from penstock.core import subscribe", "Layers point one way"),
-    Fault("src/penstock/plugins/_new.py", "import attrs", "What plugin authors import rests on api, pluggy and trio"),
-    Fault("src/penstock/plugins/_new.py", "from penstock.builtin import TcpTransport", "Layers point one way"),
-    Fault("src/penstock/builtin/_new.py", "import pluggy", "What we ship uses the plugin surface only"),
-    Fault("src/penstock/builtin/_new.py", "from penstock.core import subscribe", "What we ship uses the plugin surface only"),
-    Fault("src/penstock/builtin/_new.py", "from penstock.plugins._url import Url", "plugins is entered by its front door"),
-    Fault("src/penstock/dialects/_new.py", "from penstock.runtime import Service", "Layers point one way"),
-    Fault("src/penstock/dialects/_new.py", "from penstock.protocols import rsio", "Dialects are offered with what an outsider has"),
-    Fault(
-        "src/penstock/testing/_new.py", "from penstock.protocols._hooks import penstock_dialects", "dialects is entered by its front door"
-    ),
-    Fault("src/penstock/testing/_new.py", "from penstock.builtin._tcp import TcpTransport", "builtin is entered by its front door"),
-    Fault("src/penstock/core/_new.py", "from penstock.api._demand import add_demand", "api is entered by its front door"),
-    Fault("src/penstock/operators/_new.py", "from penstock.core._source import Source", "core is entered by its front door"),
-    Fault("src/penstock/testing/_new.py", "from penstock.operators._pipe import pipe", "operators is entered by its front door"),
-    Fault("tck/src/penstock_tck/_new.py", "import penstock.testing._transcript", "testing is entered by its front door"),
-    Fault("src/penstock/cli/_new.py", "from penstock_tck.wire._line import Line", "wirecheck is entered by its front door"),
-    Fault("src/penstock/wirecheck/_new.py", "from penstock.protocols import rsio", "The wire check uses none of the code that it checks"),
-    Fault("src/penstock/testing/_new.py", "import pytest", "testing imports no pytest"),
-    Fault("tck/src/penstock_tck/_new.py", "from penstock.core import subscribe", "The test kit judges from outside"),
-    Fault("tck/src/penstock_tck/_new.py", "import penstock.operators", "The test kit judges from outside"),
-    Fault("tck/src/penstock_tck/_new.py", "from penstock import subscribe", "The test kit does not come in through the root package"),
+    Fault("penstock/api", "import trio", API),
+    Fault("penstock/api", "import attrs", API),
+    Fault("penstock/api", "import time", PURE),
+    Fault("penstock/api", "import random", PURE),
+    Fault("penstock/api", "from penstock.core import subscribe", LAYERS),
+    Fault("penstock/builtin", "import pluggy", SHIPPED),
+    Fault("penstock/builtin", "from penstock.core import subscribe", SHIPPED),
+    Fault("penstock/builtin", "from penstock.protocols import rsio", SHIPPED),
+    Fault("penstock/core", "from penstock.operators import pipe", LAYERS),
+    Fault("penstock/core", "from penstock import pipe", ROOT_PACKAGE),
+    Fault("penstock/core", "import socket", IN_PROCESS),
+    Fault("penstock/core", "import pluggy", IN_PROCESS),
+    Fault("penstock/core", "from penstock.protocols import rsio", IN_PROCESS),
+    Fault("penstock/operators", "import penstock", ROOT_PACKAGE),
+    Fault("penstock/operators", "import penstock.testing", LAYERS),
+    Fault("penstock/operators", "from penstock.plugins import Transport", IN_PROCESS),
+    Fault("penstock/operators", "from penstock.session import Session", IN_PROCESS),
+    Fault("penstock/plugins", "from penstock.core import subscribe", LAYERS),
+    Fault("penstock/plugins", "from penstock.builtin import TcpTransport", LAYERS),
+    Fault("penstock/plugins", "import attrs", PLUGIN_AUTHORS),
+    Fault("penstock/plugins", "from penstock.protocols import rsio", PLUGIN_AUTHORS),
+    Fault("penstock/protocols", "from penstock.runtime import Service", LAYERS),
+    Fault("penstock/protocols", "from penstock.core import subscribe", OUTSIDER),
+    Fault("penstock/protocols", "import trio", OUTSIDER),
+    Fault("penstock/protocols/reactivesocket", "import trio", PURE),
+    Fault("penstock/protocols/rsio", "import trio", PURE),
+    Fault("penstock/protocols/rsio", "import random", PURE),
+    Fault("penstock/runtime", "from penstock.builtin import Keepalive", LAYERS),
+    Fault("penstock/runtime", "import penstock.cli", LAYERS),
+    Fault("penstock/runtime/service", "from penstock.session import Session", SERVICE),
+    Fault("penstock/runtime/service", "from penstock.protocols import rsio", SERVICE),
+    Fault("penstock/runtime/service", "from penstock.runtime.connection._peer import Peer", SERVICE),
+    Fault("penstock/runtime/service", "from penstock.runtime.client._connect import connect", SERVICE),
+    Fault("penstock/runtime/service", "from penstock.runtime.server._serve import serve", SERVICE),
+    Fault("penstock/session", "from penstock.core import subscribe", LAYERS),
+    Fault("penstock/session", "from penstock.runtime import serve", LAYERS),
+    Fault("penstock/session", "from penstock.protocols.rsio import RsioDialect", SESSION),
+    Fault("penstock/session", "from penstock.protocols.reactivesocket import ReactiveSocketDialect", SESSION),
+    Fault("penstock/session", "from time import monotonic", PURE),
+    Fault("penstock/session", "import trio", PURE),
+    Fault("penstock/session", "import pluggy", PURE),
+    Fault("penstock/testing", "from penstock.cli import main", LAYERS),
+    Fault("penstock/testing", "import pytest", TESTING),
+    Fault("penstock/wire", "from penstock.session import Session", LAYERS),
+    Fault("penstock/wire", "from penstock.protocols.rsio import RsioDialect", LAYERS),
+    Fault("penstock_tck", "from penstock.session import Session", TCK),
+    Fault("penstock_tck", "from penstock.core import subscribe", TCK),
+    Fault("penstock_tck", "import penstock.operators", TCK),
+    Fault("penstock_tck", "from penstock import subscribe", TCK_ROOT),
+    Fault("penstock_tck/wire", "from penstock.protocols import rsio", WIRE_CHECK),
+    Fault("penstock_tck/wire", "from penstock.session import Session", WIRE_CHECK),
 ]
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the code and of the contracts, to break."""
-    folder = tmp_path_factory.mktemp("copy")
+def _source(folder: str) -> str:
+    return f"tck/src/{folder}" if folder.startswith("penstock_tck") else f"src/{folder}"
+
+
+def _front_door_fault(contract: Mapping[str, Any]) -> Fault:
+    """A module outside all layers that imports the first private file of a protected package."""
+    package = str(contract["protected_modules"][0]).removesuffix(".*")
+    files = sorted((ROOT / _source(package.replace(".", "/"))).rglob("_[!_]*.py"))
+    private = files[0].relative_to((ROOT / _source(package.replace(".", "/"))).parents[package.count(".")])
+    return Fault("penstock", f"import {'.'.join(private.with_suffix('').parts)}", contract["name"])
+
+
+IMPORTS = [*FAULTS, *(_front_door_fault(contract) for contract in CONTRACTS if contract["type"] == "protected")]
+PLANTED = {fault: f"_planted_{number:02}" for number, fault in enumerate(IMPORTS)}
+
+UNDER_TYPE_CHECKING = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
+CIRCLE = {
+    "src/penstock/core/_circle_one.py": "from penstock.core import _circle_two",
+    "src/penstock/core/_circle_two.py": "from penstock.core import _circle_one",
+    "src/penstock/operators/_typed_one.py": "from penstock.operators import _typed_two",
+    "src/penstock/operators/_typed_two.py": f"{UNDER_TYPE_CHECKING}    from penstock.operators import _typed_one",
+    "tck/src/penstock_tck/_draft_checks/_circle_three.py": "from penstock_tck._draft_checks import _circle_four",
+    "tck/src/penstock_tck/_draft_checks/_circle_four.py": "from penstock_tck._draft_checks import _circle_three",
+}
+NEW_FOLDER = {"src/penstock/utils/__init__.py": "import enum"}
+
+
+def _reports(folder: Path, planted: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Plant files in a copy of the code, run import-linter there, and return the report of each broken contract by its name."""
     for place in PLACES:
         shutil.copytree(ROOT / place, folder / place, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
-    return folder
-
-
-def _broken_contracts(copy: Path) -> set[str]:
-    """What import-linter says about the copy: the names of the contracts that are broken."""
-    paths = os.pathsep.join(str((copy / place).parent) for place in PLACES)
-    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUTF8": "1"}
+    for name, line in planted:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(f'"""A planted fault."""\n\n{line}\n', encoding="utf-8")
+    paths = os.pathsep.join(str((folder / place).parent) for place in PLACES)
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUTF8": "1", "COLUMNS": "500"}  # wide, so that no name is broken over two lines
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
-    broken = {line.removesuffix(" BROKEN") for line in done.stdout.splitlines() if line.endswith(" BROKEN")}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
+    broken = set(re.findall(r"^(.+) BROKEN\b", done.stdout, re.MULTILINE))
     assert (done.returncode != 0) is bool(broken), done.stdout + done.stderr
-    return broken
+    sections = re.split(r"^(.+)\n-{3,}\n", done.stdout, flags=re.MULTILINE)
+    reports = dict(zip(sections[1::2], sections[2::2], strict=True))
+    return {name: reports[name] for name in broken}
 
 
-def test_the_copy_is_whole(copy: Path) -> None:
-    """Without a fault no contract is broken: what the other tests see comes from their fault alone."""
-    assert _broken_contracts(copy) == set()
+@pytest.fixture(scope="module")
+def reports_of_imports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The reports about a copy with one file for each forbidden import."""
+    planted = [(f"{_source(fault.folder)}/{name}.py", fault.line) for fault, name in PLANTED.items()]
+    return _reports(tmp_path_factory.mktemp("imports"), planted)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.file}: {fault.line}")
-def test_a_planted_fault_is_caught_by_name(copy: Path, fault: Fault) -> None:
-    """The contract that guards against this fault is broken by it."""
-    planted = copy / fault.file
-    made = not planted.parent.exists()
-    planted.parent.mkdir(parents=True, exist_ok=True)
-    planted.write_text(f'"""A fault, planted."""\n\n{fault.line}\n', encoding="utf-8")
-    try:
-        assert fault.contract in _broken_contracts(copy)
-    finally:
-        shutil.rmtree(planted.parent) if made else planted.unlink()
+@pytest.fixture(scope="module")
+def reports_of_structure(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The reports about a copy with circles and with a folder that no contract declares."""
+    return _reports(tmp_path_factory.mktemp("structure"), {**CIRCLE, **NEW_FOLDER}.items())
 
 
-@pytest.mark.parametrize("name", [contract["name"] for contract in CONTRACTS])
-def test_each_contract_has_a_fault_that_it_catches(name: str) -> None:
-    """A contract that nothing can break guards nothing."""
-    assert name in {fault.contract for fault in FAULTS}
+def test_the_code_itself_breaks_no_contract(tmp_path: Path) -> None:
+    """Without a planted fault no contract is broken: the reports in the other tests come from their faults."""
+    assert _reports(tmp_path, []) == {}
+
+
+@pytest.mark.parametrize("fault", IMPORTS, ids=str)
+def test_a_forbidden_import_is_reported_by_its_contract(reports_of_imports: dict[str, str], fault: Fault) -> None:
+    """The report of the contract names the planted file."""
+    assert PLANTED[fault] in reports_of_imports.get(fault.contract, "")
+
+
+def test_a_folder_that_no_contract_declares_is_reported(reports_of_structure: dict[str, str]) -> None:
+    """A new layer has to be given its place among the layers."""
+    assert "utils" in reports_of_structure[LAYERS]
+
+
+@pytest.mark.parametrize("package", ["penstock.core", "penstock_tck._draft_checks"])
+def test_a_circle_is_reported(reports_of_structure: dict[str, str], package: str) -> None:
+    """Two files of a package that import one another are reported, in every package of both distributions."""
+    assert f"No cycles are allowed in {package}." in reports_of_structure[CIRCLES]
+
+
+def test_a_circle_under_type_checking_is_reported(reports_of_structure: dict[str, str]) -> None:
+    """An import that only type checkers follow counts: the two files still cannot be understood one after the other."""
+    assert "No cycles are allowed in penstock.operators." in reports_of_structure[CIRCLES]
+
+
+def test_each_contract_has_a_fault_that_it_catches() -> None:
+    """A contract that no planted fault breaks might guard nothing."""
+    assert sorted({contract["name"] for contract in CONTRACTS} - {fault.contract for fault in IMPORTS}) == [CIRCLES]

@@ -1,12 +1,12 @@
-"""What the tests of the repository look at: its files, its packages, and the syntax trees of both.
+"""The repository as data for its tests: files, packages and syntax trees.
 
-Nothing here asks git: the tests say the same in a clone, in an unpacked archive and in a half-made change.
+Nothing in this file asks git, so the tests give the same result in a clone, in an unpacked archive and in an uncommitted change.
 """
 
 import ast
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -14,18 +14,27 @@ from types import ModuleType
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src/penstock"
 TCK = ROOT / "tck/src/penstock_tck"
+PRODUCT = ("src", "tck/src", "plugins")
 
 # Made by tools, never committed (.gitignore says the same).
-MADE = {"__pycache__", "build", "dist", "htmlcov", "_build", "node_modules"}
-MADE_SUFFIXES = {".pyc", ".egg-info"}
+GENERATED = {"__pycache__", "build", "dist", "htmlcov", "_build", "node_modules"}
+GENERATED_SUFFIXES = {".pyc", ".egg-info"}
 
-# The front doors: what users import.
 PACKAGE_ROOTS = {"penstock": SRC, "penstock_tck": TCK}
+# Each folder of a shelf is a package with a front door of its own. The folders of every other layer are internal to that layer.
+SHELVES = {"protocols"}
+
+
+def refuse(offenders: Iterable[object], rule: str) -> None:
+    """Fail and list every offender, one a line, below the rule that they break."""
+    __tracebackhide__ = True  # pytest shows the line of the test that found them
+    lines = [f"  {each}" for each in offenders]
+    assert not lines, "\n".join([rule, *lines])
 
 
 @cache
 def all_files() -> tuple[Path, ...]:
-    """Every file of ours, with its path from the root; dot-folders of tools are left out, `.ci` and `.gitignore` are not."""
+    """Every file of the repository, as a path from the root. Dot-folders of tools are left out; `.ci` and `.gitignore` are included."""
     return tuple(sorted(path.relative_to(ROOT) for path in _walk(ROOT)))
 
 
@@ -33,30 +42,40 @@ def _walk(folder: Path) -> Iterator[Path]:
     for entry in os.scandir(folder):
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
-            if not is_made(path) and (not path.name.startswith(".") or path.name in {".ci", ".github"}):
+            if not is_generated(path) and (not path.name.startswith(".") or path.name in {".ci", ".github"}):
                 yield from _walk(path)
-        elif not is_made(path) and (not path.name.startswith(".") or path.name == ".gitignore"):
+        elif not is_generated(path) and (not path.name.startswith(".") or path.name == ".gitignore"):
             yield path
 
 
-def is_made(path: Path) -> bool:
-    """Whether a tool made this, and no hand."""
-    return path.name in MADE or path.suffix in MADE_SUFFIXES
+def is_generated(path: Path) -> bool:
+    """Whether a tool makes this file or folder."""
+    return path.name in GENERATED or path.suffix in GENERATED_SUFFIXES
 
 
-def files(*patterns: str) -> list[Path]:
-    """Files of ours below or at any of these paths (folders or names), with their paths from the root, in order."""
-    return [path for path in all_files() if any(path.is_relative_to(pattern) for pattern in patterns)]
+def files(*places: str) -> list[Path]:
+    """The files at or below any of `places`, as sorted paths from the root."""
+    return [path for path in all_files() if any(path.is_relative_to(place) for place in places)]
 
 
-def python_files(*patterns: str) -> list[Path]:
-    """The Python files among `files`."""
-    return [path for path in files(*patterns) if path.suffix == ".py"]
+def python_files(*places: str) -> list[Path]:
+    """The Python files among `files(*places)`."""
+    return [path for path in files(*places) if path.suffix == ".py"]
+
+
+def product_files() -> list[Path]:
+    """The Python files that a wheel ships: neither tests nor their helpers."""
+    return [path for path in python_files(*PRODUCT) if "tests" not in path.parts]
+
+
+def helpers_and_tests() -> list[Path]:
+    """The Python files of every folder of tests, helpers included."""
+    return [path for path in python_files("tests", "tck/tests", "plugins") if "tests" in path.parts]
 
 
 def files_with_tests() -> list[Path]:
-    """Every file that pytest collects tests from."""
-    return [path for path in python_files("tests", "tck/tests") if path.name.startswith("test_") or path.name == "conftest.py"]
+    """The files that pytest collects tests or fixtures from."""
+    return [path for path in helpers_and_tests() if path.name.startswith("test_") or path.name == "conftest.py"]
 
 
 @cache
@@ -72,30 +91,44 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Each function of a file, methods and inner functions too."""
+    """Each function of a file, methods and inner functions included."""
     return (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
+def functions_that_test(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Each test function of a file."""
+    return (node for node in functions_of(path) if node.name.startswith("test_"))
+
+
+def imports_of(path: Path) -> set[str]:
+    """The full name of each module that a file imports or imports from."""
+    nodes = list(ast.walk(tree_of(path)))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
 def layers() -> list[str]:
-    """The layers that exist: the folders of the package that hold code (an old checkout may have left an empty one)."""
+    """The folders of the package that hold code. An old checkout may contain an empty folder: it is not a layer."""
     return sorted({path.parent.name for path in SRC.glob("*/*.py")})
 
 
+def packages_in(layer: str) -> list[str]:
+    """The packages directly inside a layer, by their short names."""
+    return sorted(path.parent.name for path in (SRC / layer).glob("[!_]*/__init__.py"))
+
+
 def front_doors() -> list[str]:
-    """What is entered by an __init__ of its own: each layer, or where a layer is a shelf of packages (wire), each of these."""
-    inside = {layer: sorted(path.parent.name for path in (SRC / layer).glob("[!_]*/__init__.py")) for layer in layers()}
-    return sorted(f"{layer}.{package}" if package else layer for layer, packages in inside.items() for package in packages or [""])
+    """The packages of penstock that other layers import from: each layer, and each folder of a shelf. Dotted, below `penstock`."""
+    return sorted(
+        door for layer in layers() for door in ([f"{layer}.{each}" for each in packages_in(layer)] if layer in SHELVES else [layer])
+    )
 
 
 def public_packages() -> list[str]:
-    """Every package that a user may import from: the roots, and each folder below them that is not private."""
-    found = []
-    for name, root in PACKAGE_ROOTS.items():
-        for init in sorted(root.rglob("__init__.py")):
-            parts = init.parent.relative_to(root).parts
-            if not any(part.startswith("_") for part in parts):
-                found.append(".".join((name, *parts)))
-    return found
+    """The packages that a user may import from: the two roots, the layers, the folders of a shelf, the public folders of the test kit."""
+    inside_tck = [f"penstock_tck.{path.parent.name}" for path in sorted(TCK.glob("[!_]*/__init__.py"))]
+    inside_penstock = sorted({f"penstock.{name}" for name in (*layers(), *front_doors())})
+    return ["penstock", *inside_penstock, "penstock_tck", *inside_tck]
 
 
 def import_package(name: str) -> ModuleType:

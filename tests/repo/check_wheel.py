@@ -1,4 +1,4 @@
-"""Run by `nox -s build` before the tests: what they import must come from the installed wheels, and the wheels must be whole.
+"""Check the installed wheels: penstock is imported from them, and they are complete. `nox -s build` runs this before the tests.
 
 Called with the path of the repository, from which nothing may be imported.
 """
@@ -12,7 +12,7 @@ WHEELS = {"penstock": "penstock", "penstock-tck": "penstock_tck"}
 
 
 def check(name: str, package: str, repository: Path) -> str:
-    """Return where `package` was found, or exit with what is wrong with its wheel."""
+    """Return where `package` is imported from, or exit with what is wrong with its wheel."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         sys.exit(f"{package} is not installed: the wheel of {name} lacks its package")
@@ -26,5 +26,5 @@ def check(name: str, package: str, repository: Path) -> str:
 
 
 if __name__ == "__main__":
-    for each, its_package in WHEELS.items():
-        print(f"{each}: {check(each, its_package, Path(sys.argv[1]).resolve())}")
+    for distribution_name, package_name in WHEELS.items():
+        print(f"{distribution_name}: {check(distribution_name, package_name, Path(sys.argv[1]).resolve())}")

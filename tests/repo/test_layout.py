@@ -1,13 +1,28 @@
-"""The shape of the repository: what stands at the top, what a layer looks like, how long a file may be."""
+"""The shape of the repository: the top level, the front doors of the layers, docstrings of files, length of functions."""
 
 import ast
 import os
 import sys
 import tomllib
 
-import pytest
-
-from tests.repo._tree import ROOT, SRC, files, front_doors, functions_of, import_package, is_made, layers, python_files, text_of, tree_of
+from tests.repo._tree import (
+    ROOT,
+    SHELVES,
+    SRC,
+    TCK,
+    front_doors,
+    functions_of,
+    import_package,
+    imports_of,
+    is_generated,
+    layers,
+    packages_in,
+    product_files,
+    python_files,
+    refuse,
+    text_of,
+    tree_of,
+)
 
 TOP = {
     "pyproject.toml",
@@ -23,17 +38,17 @@ TOP = {
     "examples",
     "docs",
 }
-PRODUCT = ("src", "tck/src", "plugins")
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+LONGEST_FUNCTION = 60  # lines: it fits on a screen
 
 
 def test_the_top_level_holds_exactly_what_it_should() -> None:
-    """Nothing is added to the first thing that a visitor sees, and nothing missing from it; dot-folders are free."""
-    assert {path.name for path in ROOT.iterdir() if not path.name.startswith(".") and not is_made(path)} == TOP
+    """A visitor sees the files and folders of TOP and nothing else; dot-folders are free."""
+    assert {path.name for path in ROOT.iterdir() if not path.name.startswith(".") and not is_generated(path)} == TOP
 
 
 def test_ci_runs_the_command_of_the_readme() -> None:
-    """`.ci/run` can be run, stops at the first failure, and does what the README says."""
+    """`.ci/run` is executable, stops at the first failure, and runs the two commands of the README in their order."""
     script = ROOT / ".ci/run"
     text = script.read_text(encoding="utf-8")
     assert os.access(script, os.X_OK)
@@ -41,72 +56,70 @@ def test_ci_runs_the_command_of_the_readme() -> None:
     assert text.index("python3 -m pip install") < text.index("python3 -m nox")
 
 
-@pytest.mark.parametrize("layer", sorted({*layers(), *front_doors()}))
-def test_a_layer_has_one_front_door(layer: str) -> None:
-    """Each file of a layer but its __init__ is private, and the __init__ says what the layer is for and what it offers."""
-    folder = SRC / layer.replace(".", "/")
-    open_doors = [
-        str(path.relative_to(SRC)) for path in folder.rglob("*.py") if not path.name.startswith("_") and path.name != "__init__.py"
+def test_each_file_behind_a_front_door_is_private() -> None:
+    """The name of each file of a package, except `__init__.py`, begins with an underscore."""
+    named = [path for root in (SRC, TCK) for path in root.rglob("*.py")]
+    refuse((path.relative_to(ROOT) for path in named if not path.name.startswith("_")), "rename these files to begin with an underscore:")
+
+
+def test_each_package_has_a_docstring_and_each_front_door_lists_its_names() -> None:
+    """Each `__init__.py` says what its package is for. The `__init__.py` of a front door has `__all__`, too."""
+    inits = [path.relative_to(ROOT) for root in (SRC, TCK) for path in root.rglob("__init__.py")]
+    refuse((path for path in inits if not ast.get_docstring(tree_of(path))), "these packages lack a docstring:")
+    doors = [(SRC / name.replace(".", "/") / "__init__.py").relative_to(ROOT) for name in front_doors()]
+    refuse((path for path in doors if "__all__" not in text_of(path)), "these front doors lack __all__:")
+
+
+def test_each_package_holds_a_file_besides_its_front_door() -> None:
+    """A package with nothing behind its `__init__.py` is left over from a move."""
+    packages = [path.parent for root in (SRC, TCK) for path in root.rglob("__init__.py")]
+    empty = [folder.relative_to(ROOT) for folder in packages if len([*folder.rglob("*.py")]) == 1]
+    refuse(empty, "delete these packages, or put code into them:")
+
+
+def test_a_shelf_lists_its_packages() -> None:
+    """`__all__` of a shelf (protocols) has the name of each package that stands in it."""
+    for layer in sorted(SHELVES):
+        listed = set(import_package(f"penstock.{layer}").__all__)
+        refuse(sorted(set(packages_in(layer)) - listed), f"penstock.{layer}.__all__ lacks:")
+
+
+def test_a_contract_guards_each_front_door() -> None:
+    """import-linter refuses an import of a layer's private files from outside the layer, for every front door."""
+    wanted = [
+        {
+            "name": f"{door} is entered by its front door",
+            "type": "protected",
+            "protected_modules": [f"penstock.{door}.*"],
+            "allowed_importers": [f"penstock.{door}"],
+        }
+        for door in front_doors()
     ]
-    front_door = tree_of((folder / "__init__.py").relative_to(ROOT))
-    assert open_doors == []
-    assert ast.get_docstring(front_door)
-    assert "__all__" in text_of((folder / "__init__.py").relative_to(ROOT))
+    refuse((each for each in wanted if each not in CONTRACTS), "[tool.importlinter] in pyproject.toml lacks these contracts:")
 
 
-@pytest.mark.parametrize("layer", [layer for layer in layers() if layer not in front_doors()])
-def test_a_shelf_of_packages_holds_nothing_but_these(layer: str) -> None:
-    """A layer that is entered by the doors of its packages lists them, and keeps no file that would stand behind no door."""
-    listed = {name.removeprefix(f"{layer}.") for name in front_doors() if name.startswith(f"{layer}.")}
-    assert {path.name for path in (SRC / layer).glob("*.py")} == {"__init__.py"}
-    assert set(import_package(f"penstock.{layer}").__all__) == listed
-
-
-@pytest.mark.parametrize("layer", front_doors())
-def test_a_contract_guards_the_front_door_of_each_layer(layer: str) -> None:
-    """import-linter refuses an import of a layer's private files from outside; no layer is forgotten."""
-    wanted = {
-        "name": f"{layer} is entered by its front door",
-        "type": "protected",
-        "protected_modules": [f"penstock.{layer}.*"],
-        "allowed_importers": [f"penstock.{layer}"],
-    }
-    assert wanted in CONTRACTS
-
-
-def test_each_layer_that_exists_is_no_longer_optional() -> None:
-    """Brackets in the layers contract mean "not yet": they go when the layer comes."""
+def test_the_layers_contract_names_each_layer_that_exists() -> None:
+    """The layers contract has each folder of penstock once, none of them in the brackets that mean "optional"."""
     rows = next(contract["layers"] for contract in CONTRACTS if contract["type"] == "layers")
-    names = [name.strip() for row in rows for name in row.split("|")]
-    assert sorted(name for name in names if not name.startswith("(")) == layers()
+    assert sorted(name.strip() for row in rows for name in row.split("|")) == layers()
 
 
-@pytest.mark.parametrize("path", python_files(*PRODUCT), ids=str)
-def test_a_file_is_one_idea(path: os.PathLike[str]) -> None:
-    """A file of the product has at most 450 lines, and says in its docstring what its idea is."""
-    assert text_of(path).count("\n") <= 450
-    assert ast.get_docstring(tree_of(path))
+def test_each_file_says_its_idea_in_a_docstring() -> None:
+    """Each Python file that a wheel ships begins with a docstring."""
+    refuse((path for path in product_files() if not ast.get_docstring(tree_of(path))), "these files lack a docstring:")
 
 
-@pytest.mark.parametrize("path", python_files(*PRODUCT), ids=str)
-def test_a_function_fits_on_a_screen(path: os.PathLike[str]) -> None:
-    """A function of the product has at most 60 lines."""
-    too_long = {node.name: node.end_lineno - node.lineno for node in functions_of(path) if node.end_lineno - node.lineno > 60}
-    assert too_long == {}
+def test_a_function_fits_on_a_screen() -> None:
+    """No function that a wheel ships is longer than LONGEST_FUNCTION lines."""
+    lengths = [(path, node.name, node.end_lineno - node.lineno + 1) for path in product_files() for node in functions_of(path)]
+    too_long = [f"{path}: {name} has {lines} lines" for path, name, lines in lengths if lines > LONGEST_FUNCTION]
+    refuse(too_long, f"split these functions, {LONGEST_FUNCTION} lines are allowed:")
 
 
 def test_api_imports_the_standard_library_only() -> None:
-    """The words that all others share rest on nothing that has to be installed (import-linter knows only a list of what not)."""
-    imported = set()
-    for path in python_files("src/penstock/api"):
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.Import):
-                imported |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                imported.add((node.module or "").split(".")[0])
-    assert imported - sys.stdlib_module_names == {"penstock"}
-
-
-def test_benchmarks_live_with_the_tests() -> None:
-    """The benchmarks are in tests/bench, where `nox -s bench` starts them."""
-    assert "tests/bench/__main__.py" in {str(path) for path in files("tests/bench")}
+    """`penstock.api` rests on nothing that has to be installed. The contract of import-linter only lists packages that are forbidden."""
+    allowed = {*sys.stdlib_module_names, "penstock"}
+    foreign = [
+        f"{path}: {name}" for path in python_files("src/penstock/api") for name in imports_of(path) if name.split(".")[0] not in allowed
+    ]
+    refuse(foreign, "penstock.api may import the standard library only:")

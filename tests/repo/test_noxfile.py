@@ -1,56 +1,51 @@
-"""The sessions: each explains itself in one line, all that the README promises exist, and a plain `nox` runs what CI needs."""
+"""The sessions of nox: each explains itself in one line, the documented ones exist, and a plain `nox` runs all that CI needs."""
 
 import ast
 from pathlib import Path
 
-import pytest
-
-from tests.repo._tree import functions_of, text_of
+from tests.repo._tree import functions_of, refuse, text_of
 
 NOXFILE = Path("noxfile.py")
-PROMISED = {"tests", "tck", "types", "lint", "imports", "examples", "docs", "bench", "demo", "build", "minimums", "plugins"}
+DOCUMENTED = {"tests", "tck", "types", "lint", "imports", "examples", "docs", "bench", "demo", "build", "minimums", "plugins"}
+SESSIONS = {
+    node.name: node
+    for node in functions_of(NOXFILE)
+    if any(ast.unparse(decorator).startswith("nox.session") for decorator in node.decorator_list)
+}
+LONGEST_LINE = 130  # `nox -l` prints it beside the name of the session
 
 
-def _sessions() -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
-    return {
-        node.name: node
-        for node in functions_of(NOXFILE)
-        if any(ast.unparse(decorator).startswith("nox.session") for decorator in node.decorator_list)
-    }
+def _is_left_out(name: str) -> bool:
+    return any("default=False" in ast.unparse(decorator) for decorator in SESSIONS[name].decorator_list)
 
 
-def test_each_promised_session_exists() -> None:
-    """`nox -l` shows each session that the documentation speaks of."""
-    assert set(_sessions()) >= PROMISED
+def _default_sessions() -> str:
+    return ast.unparse(next(node for node in functions_of(NOXFILE) if node.name == "_default_sessions"))
 
 
-@pytest.mark.parametrize("name", _sessions())
-def test_a_session_explains_itself_in_one_line(name: str) -> None:
-    """The docstring is what `nox -l` prints."""
-    says = ast.get_docstring(_sessions()[name])
-    assert says
-    assert "\n" not in says
-    assert len(says) <= 130
+def test_each_documented_session_exists() -> None:
+    """noxfile.py has each session that the documentation mentions."""
+    refuse(sorted(DOCUMENTED - set(SESSIONS)), "noxfile.py lacks:")
 
 
-def test_a_plain_nox_leaves_out_only_what_says_so() -> None:
+def test_a_session_explains_itself_in_one_line() -> None:
+    """`nox -l` prints the docstring of each session: one line of at most LONGEST_LINE characters."""
+    says = {name: ast.get_docstring(node) or "" for name, node in SESSIONS.items()}
+    refuse((name for name, text in says.items() if not 0 < len(text) <= LONGEST_LINE or "\n" in text), "shorten the docstrings of:")
+
+
+def test_a_plain_nox_leaves_out_only_sessions_that_say_so() -> None:
     """A session is part of the default run, or it says `default=False`."""
-    listed = ast.unparse(next(node for node in functions_of(NOXFILE) if node.name == "_default_sessions"))
-    for name, node in _sessions().items():
-        opted_out = any("default=False" in ast.unparse(decorator) for decorator in node.decorator_list)
-        assert (f"'{name}'" in listed) is not opted_out, name
+    listed = _default_sessions()
+    refuse(
+        (name for name in SESSIONS if (f"'{name}'" in listed) is _is_left_out(name)), "list these in _default_sessions, or leave them out:"
+    )
 
 
-def test_sessions_install_what_is_declared_and_nothing_else() -> None:
-    """No session names a package: dependencies stand in pyproject.toml, where people look for them."""
-    calls = [
-        node for node in ast.walk(ast.parse(text_of(NOXFILE))) if isinstance(node, ast.Call) and ast.unparse(node.func) == "session.install"
-    ]
-    named = [
-        argument.value
-        for call in calls
-        for argument in call.args
-        if isinstance(argument, ast.Constant) and not str(argument.value).startswith("-")
-    ]
+def test_sessions_install_declared_dependencies_only() -> None:
+    """No session names a package to install: dependencies are declared in pyproject.toml."""
+    nodes = [node for node in ast.walk(ast.parse(text_of(NOXFILE))) if isinstance(node, ast.Call)]
+    calls = [node for node in nodes if ast.unparse(node.func) == "session.install"]
     assert calls
-    assert named == []
+    literals = [argument.value for call in calls for argument in call.args if isinstance(argument, ast.Constant)]
+    refuse((value for value in literals if not str(value).startswith("-")), "declare these in pyproject.toml:")

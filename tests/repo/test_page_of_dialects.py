@@ -1,56 +1,69 @@
-"""The page on dialects says what is so: it has every member of the seam, and a third protocol would change no file of the core."""
+"""The page on dialects agrees with the code: it names each member of a dialect, each call of the session, and files that exist."""
 
+import ast
 import inspect
 import re
-
-import pytest
+from pathlib import Path
 
 from penstock.session import Dialect, DialectFactory, Session
-from tests.repo._tree import ROOT
-from tests.session.test_dialect import CORE, OFFERED
+from tests.repo._tree import ROOT, python_files, refuse, text_of, tree_of
 
-PAGE = (ROOT / "docs/explanation/dialects.md").read_text(encoding="utf-8")
+PAGE = text_of(Path("docs/explanation/dialects.md"))
+ROWS = set(re.findall(r"^\| `([a-z_]+)`", PAGE, re.MULTILINE))  # a row may name several members: the first one counts here
 PLAN = re.findall(r"^\| `([\w./]+)` \| (new|changed) \|", PAGE, re.MULTILINE)
-KIND = {name for name in [*vars(DialectFactory), *DialectFactory.__annotations__] if not name.startswith("_")}
-TOLD = {name for name in vars(Session) if name.startswith("peer_") or name in {"greeted", "introduced", "welcomed"}}
+SHARED_BY_ALL_PROTOCOLS = ("src/penstock/session", "src/penstock/wire")
 
 
-@pytest.mark.parametrize("name", sorted(OFFERED | KIND))
-def test_each_member_of_a_dialect_has_a_row_or_a_sentence(name: str) -> None:
-    """Who calls it, and when."""
-    assert f"| `{name}` |" in PAGE or name in KIND - OFFERED
-    assert f"`{name}`" in PAGE
+def _members(cls: type) -> set[str]:
+    return {name for name in [*vars(cls), *getattr(cls, "__annotations__", {})] if not name.startswith("_")}
 
 
-def test_no_row_is_about_what_is_not_there() -> None:
-    """A member that went away went from the page, too."""
-    rows = set(re.findall(r"^\| `([a-z_]+)` \|", PAGE, re.MULTILINE))
-    assert rows - TOLD == OFFERED | (KIND & rows)
-    assert len(rows) > 30
+DIALECT, FACTORY = _members(Dialect), _members(DialectFactory)
+SESSION = {name for name, value in vars(Session).items() if inspect.isfunction(value) and not name.startswith("_")}
 
 
-@pytest.mark.parametrize("name", sorted(TOLD))
-def test_each_call_of_the_core_that_is_a_dialects_is_on_it(name: str) -> None:
-    """What the peer said, and the three of the handshake."""
-    assert f"`{name}`" in PAGE
+def _calls_of_the_session() -> set[str]:
+    """The methods of the session that the dialects of penstock call."""
+    nodes = [node for path in python_files("src/penstock/protocols") for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)]
+    return {node.attr for node in nodes if ast.unparse(node.value).endswith("session")} & SESSION
 
 
-@pytest.mark.parametrize("path", re.findall(r"\(`(_\w+\.py)`\)", PAGE))
-def test_each_file_of_the_core_that_is_named_is_there(path: str) -> None:
-    """In the folder of the session."""
-    assert (ROOT / "src/penstock/session" / path).is_file()
+def test_each_member_of_a_dialect_has_a_row() -> None:
+    """The tables of the page have a row for each member of `Dialect`. The text names each member of `DialectFactory`."""
+    refuse(sorted(name for name in DIALECT if f"| `{name}` |" not in PAGE), "the tables of the page lack:")
+    refuse(sorted(name for name in FACTORY if f"`{name}`" not in PAGE), "the page lacks:")
 
 
-def test_a_third_protocol_would_touch_nothing_of_the_core() -> None:
-    """What would be new is not there yet, what would change is, and none of it is a file that every protocol shares."""
+def test_each_row_is_about_a_member_that_exists() -> None:
+    """A row names a member of a dialect, of its factory or of the session."""
+    assert len(ROWS) > 30
+    refuse(sorted(ROWS - DIALECT - FACTORY - SESSION), "these rows are about nothing that exists:")
+
+
+def test_each_call_of_the_session_by_a_dialect_is_on_the_page() -> None:
+    """The page names every method of the session that the two protocols of penstock call."""
+    calls = _calls_of_the_session()
+    assert len(calls) > 10  # the calls are found
+    refuse(sorted(name for name in calls if f"`{name}`" not in PAGE and f".{name}`" not in PAGE), "the page lacks these calls:")
+
+
+def test_each_file_of_the_session_that_is_named_exists() -> None:
+    """A file name in brackets is a file in the folder `session`."""
+    named = re.findall(r"\(`(_\w+\.py)`\)", PAGE)
+    assert named
+    refuse((name for name in named if not (ROOT / "src/penstock/session" / name).is_file()), "src/penstock/session lacks:")
+
+
+def test_the_plan_of_a_third_protocol_leaves_shared_files_alone() -> None:
+    """A file that would change exists, a new one does not, and none is a file of the session or of the shared decoding."""
     assert len(PLAN) > 15
-    for path, how in PLAN:
-        assert (ROOT / path).is_file() is (how == "changed"), path
-        assert path.removeprefix("src/penstock/session/") not in {*CORE, "_dialect.py", "_settings.py", "_choosing.py"}
+    refuse((path for path, how in PLAN if (ROOT / path).is_file() is not (how == "changed")), "these rows of the plan are wrong:")
+    shared = [path for path, _ in PLAN if path.startswith(SHARED_BY_ALL_PROTOCOLS)]
+    refuse(shared, "a protocol belongs into a folder of src/penstock/protocols, the plan must not need:")
 
 
-def test_what_the_page_calls_properties_and_methods_are_such() -> None:
-    """Facts are looked at, the rest is called."""
-    facts = PAGE[PAGE.index("### Facts") : PAGE.index("### Saying")]
-    called = {name for name, value in vars(Dialect).items() if inspect.isfunction(value)}
-    assert set(re.findall(r"^\| `([a-z_]+)` \|", facts, re.MULTILINE)) == OFFERED - called
+def test_the_facts_of_the_page_are_the_properties_of_a_dialect() -> None:
+    """The table of facts has the properties of `Dialect`; the other tables have its methods."""
+    facts = PAGE.split("### Facts\n")[1].split("\n### ")[0]
+    methods = {name for name, value in vars(Dialect).items() if inspect.isfunction(value)}
+    assert set(re.findall(r"^\| `([a-z_]+)` \|", facts, re.MULTILINE)) == DIALECT - methods

@@ -1,14 +1,11 @@
-"""The distributions in plugins/: all of one shape, each with the surface that plugins have, none with more."""
+"""The distributions in plugins/: all of the same shape, and all import the plugin surface only."""
 
-import ast
 import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.repo._tree import ROOT, python_files, text_of, tree_of
+from tests.repo._tree import ROOT, imports_of, python_files, refuse, text_of
 
 FOLDERS = sorted(path.parent.relative_to(ROOT) for path in ROOT.glob("plugins/*/pyproject.toml"))
 MAY_IMPORT = {"penstock.plugins", "penstock.api"}
@@ -16,7 +13,8 @@ GUIDE = Path("docs/how-to/write-a-plugin.md")
 
 
 def _project(folder: Path) -> dict[str, Any]:
-    return tomllib.loads(text_of(folder / "pyproject.toml"))
+    project: dict[str, Any] = tomllib.loads(text_of(folder / "pyproject.toml"))["project"]
+    return project
 
 
 def _package(folder: Path) -> Path:
@@ -24,44 +22,42 @@ def _package(folder: Path) -> Path:
     return package.relative_to(ROOT)
 
 
-def test_there_are_plugins() -> None:
-    """The template at least."""
+def test_a_plugin_has_the_shape_that_all_plugins_have() -> None:
+    """Each plugin has a README, a front door, hooks, types and tests, in the same places."""
     assert Path("plugins/template") in FOLDERS
+    wanted = [
+        path
+        for folder in FOLDERS
+        for package in [_package(folder)]
+        for path in (folder / "README.md", package / "__init__.py", package / "_hooks.py", package / "py.typed", folder / "tests")
+    ]
+    refuse((path for path in wanted if not (ROOT / path).exists()), "these files are missing:")
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=str)
-def test_a_plugin_has_the_shape_that_all_have(folder: Path) -> None:
-    """A README, a front door, hooks, types, tests: whoever knows one knows all."""
-    package = _package(folder)
-    wanted = [folder / "README.md", package / "__init__.py", package / "_hooks.py", package / "py.typed", folder / "tests"]
-    assert [str(path) for path in wanted if not (ROOT / path).exists()] == []
+def test_a_plugin_is_found_by_its_entry_point() -> None:
+    """Its name begins with `penstock-`, and it has one entry point in the group `penstock`, which leads to its package."""
+    projects = {folder: _project(folder) for folder in FOLDERS}
+    refuse((folder for folder, project in projects.items() if not project["name"].startswith("penstock-")), "rename to penstock-...:")
+    entries = {folder: list(project["entry-points"]["penstock"].values()) for folder, project in projects.items()}
+    refuse((folder for folder, values in entries.items() if values != [_package(folder).name]), "correct the entry point of:")
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=str)
-def test_a_plugin_says_what_it_is_and_rests_on(folder: Path) -> None:
-    """An entry point in our group that leads to its package, and a lower bound for each dependency."""
-    project = _project(folder)["project"]
-    assert list(project["entry-points"]["penstock"].values()) == [_package(folder).name]
-    assert project["name"].startswith("penstock-")
-    assert any(entry.startswith("penstock>=") for entry in project["dependencies"])
-    assert [entry for entry in project["dependencies"] if not re.fullmatch(r"[\w.-]+>=[\d.]+(,<[\d.]+)?", entry)] == []
+def test_each_dependency_of_a_plugin_has_a_lower_bound() -> None:
+    """`penstock` is among the dependencies, and each has a lower bound."""
+    dependencies = {folder: _project(folder)["dependencies"] for folder in FOLDERS}
+    refuse((folder for folder, rows in dependencies.items() if not any(row.startswith("penstock>=") for row in rows)), "not on penstock:")
+    rows = [(folder, row) for folder, entries in dependencies.items() for row in entries]
+    refuse((f"{folder}: {row}" for folder, row in rows if not re.fullmatch(r"[\w.-]+>=[\d.]+(,<[\d.]+)?", row)), "no lower bound:")
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=str)
-def test_a_plugin_imports_the_plugin_surface_only(folder: Path) -> None:
-    """Of penstock, the two layers that are made for it."""
-    imported = set()
-    for path in python_files(str(_package(folder))):
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.Import):
-                imported |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                imported.add(node.module or "")
-    assert {name for name in imported if name.split(".")[0] == "penstock"} <= MAY_IMPORT
+def test_a_plugin_imports_the_plugin_surface_only() -> None:
+    """Of penstock, a plugin imports `penstock.plugins` and `penstock.api`."""
+    imports = [(path, name) for folder in FOLDERS for path in python_files(str(_package(folder))) for name in imports_of(path)]
+    deep = [f"{path}: {name}" for path, name in imports if name.split(".")[0] == "penstock" and name not in MAY_IMPORT]
+    refuse(deep, f"a plugin may import {sorted(MAY_IMPORT)} of penstock:")
 
 
 def test_the_guide_shows_every_file_of_the_template() -> None:
-    """What the page builds is what the test installs: it quotes the files themselves, and leaves none out."""
+    """The guide includes each Python and TOML file of the template, so it describes the files that the tests install."""
     shown = set(re.findall(r"\{literalinclude\} \.\./\.\./(plugins/template/\S+)", text_of(GUIDE)))
-    there = {str(path.relative_to(ROOT)) for path in (ROOT / "plugins/template").rglob("*") if path.suffix in {".py", ".toml"}}
-    assert shown == there
+    assert shown == {str(path.relative_to(ROOT)) for path in (ROOT / "plugins/template").rglob("*") if path.suffix in {".py", ".toml"}}
