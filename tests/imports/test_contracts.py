@@ -54,7 +54,9 @@ FAULTS = [
     Fault("src/penstock/core/_new.py", "from penstock.protocols import rsio", "In-process streams know nothing of the wire"),
     Fault("src/penstock/operators/_new.py", "from penstock.session import Session", "In-process streams know nothing of the wire"),
     Fault(
-        "src/penstock/plugins/_new.py", "from penstock.protocols import rsio", "What plugin authors import rests on api, pluggy and trio"
+        "src/penstock/plugins/_new.py",
+        "from penstock.protocols import rsio",
+        "What plugin authors import rests on api, attrs, pluggy and trio",
     ),
     Fault("src/penstock/builtin/_new.py", "from penstock.protocols import rsio", "What we ship uses the plugin surface only"),
     Fault("src/penstock/session/_new.py", "from penstock.wire._element_runs import run_length", "wire.pieces is entered by its front door"),
@@ -79,7 +81,7 @@ FAULTS = [
     Fault("src/penstock/_new.py", "from penstock.cli._cat import run", "cli is entered by its front door"),
     Fault("tck/src/penstock_tck/_new.py", "from penstock.session import Session", "The test kit judges from outside"),
     Fault("src/penstock/plugins/_new.py", "from penstock.core import subscribe", "Layers point one way"),
-    Fault("src/penstock/plugins/_new.py", "import attrs", "What plugin authors import rests on api, pluggy and trio"),
+    Fault("src/penstock/plugins/_new.py", "import pytest", "What plugin authors import rests on api, attrs, pluggy and trio"),
     Fault("src/penstock/plugins/_new.py", "from penstock.builtin import TcpTransport", "Layers point one way"),
     Fault("src/penstock/builtin/_new.py", "import pluggy", "What we ship uses the plugin surface only"),
     Fault("src/penstock/builtin/_new.py", "from penstock.core import subscribe", "What we ship uses the plugin surface only"),

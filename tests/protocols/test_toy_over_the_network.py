@@ -289,7 +289,7 @@ async def test_tls_carries_each_of_the_protocols_on_one_port(registry: Registry,
         url = f"{protocol}+{server.addresses[0]}"
         async with connect(url, registry=registry, options=certified) as peer, peer.subscribe("words", serializer="text") as stream:
             assert [word async for word in stream] == WORDS
-            assert peer._conversation.connection.facts.protocol == NAMES[protocol]
+            assert peer._conversation.connection.stream.selected_alpn_protocol() == NAMES[protocol]
 
 
 async def test_a_protocol_without_a_name_for_tls_is_spoken_without(
