@@ -352,7 +352,7 @@ async def test_how_a_child_ended_is_told_to_its_streams() -> None:
     assert str(caught.value) == (
         "the connection ended before the peer said hello: is it a server of this protocol that listens there, "
         "and in the clear (tls:// if not)? "
-        f"The child {sys.executable!r} ended with status 3, its last words on stderr were:\n  no such table: ticks"
+        f"The child {sys.executable!r} ended with status 3; the end of its stderr:\n  no such table: ticks"
     )
 
 
