@@ -17,7 +17,7 @@ from penstock.plugins import Bytes, Connection, ConnectionFacts
 from tests.builtin._helpers import close, connect, exchange, listen, stream_of
 
 
-class Crossed:
+class PipePair:
     """Two pipes between the transports a and b: b reads the bytes that a writes, and a those of b."""
 
     def __init__(self) -> None:
@@ -36,14 +36,14 @@ class Crossed:
 
 
 @pytest.fixture
-def pipes() -> Iterator[Crossed]:
-    made = Crossed()
+def pipes() -> Iterator[PipePair]:
+    made = PipePair()
     yield made
     made.close()
 
 
-class Whole(trio.abc.HalfCloseableStream):
-    """A connection as a stream: its own `send_eof` and `aclose` are part of the check."""
+class ConnectionStream(trio.abc.HalfCloseableStream):
+    """A connection as a stream of trio: its own `send_eof` and `aclose` are part of the check."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -65,7 +65,7 @@ class Whole(trio.abc.HalfCloseableStream):
         await self._connection.aclose()
 
 
-async def _both(pipes: Crossed, nursery: trio.Nursery) -> tuple[Connection, Connection]:
+async def _both(pipes: PipePair, nursery: trio.Nursery) -> tuple[Connection, Connection]:
     a = await connect(pipes.a, "pipe:", nursery)
     listener = await listen(pipes.b, "pipe:#ignored", nursery)
     b = await listener.accept()
@@ -83,7 +83,7 @@ def _close(*descriptors: int) -> None:
         os.close(descriptor)
 
 
-async def test_bytes_arrive_in_both_directions(pipes: Crossed, nursery: trio.Nursery) -> None:
+async def test_bytes_arrive_in_both_directions(pipes: PipePair, nursery: trio.Nursery) -> None:
     """After `send_eof` in one direction the other direction still works."""
     a, b = await _both(pipes, nursery)
     await a.handshake(nursery)
@@ -99,19 +99,19 @@ async def test_bytes_arrive_in_both_directions(pipes: Crossed, nursery: trio.Nur
 async def test_its_stream_keeps_the_promises_of_trio_s_streams() -> None:
     """Closing, half-closing, conflicts, cancellation: trio's own check."""
 
-    async def maker() -> tuple[Whole, Whole]:
-        pipes = Crossed()
+    async def maker() -> tuple[ConnectionStream, ConnectionStream]:
+        pipes = PipePair()
         async with trio.open_nursery() as nursery:
             a, b = await _both(pipes, nursery)
         pipes.close()
-        return Whole(a), Whole(b)
+        return ConnectionStream(a), ConnectionStream(b)
 
     await check_half_closeable_stream(maker, None)
 
 
 @pytest.mark.parametrize("way", ["aclose", "abort"])
 @pytest.mark.parametrize("before", [[True, True], [False, True], [True, False]])
-async def test_closing_restores_the_flags_of_shared_files(pipes: Crossed, nursery: trio.Nursery, way: str, before: list[bool]) -> None:
+async def test_closing_restores_the_flags_of_shared_files(pipes: PipePair, nursery: trio.Nursery, way: str, before: list[bool]) -> None:
     """The parent process may share the open files: they are non-blocking only while the connection is open."""
     shared = pipes.shared_files()
     for shared_file, flag in zip(shared, before, strict=True):
@@ -125,7 +125,7 @@ async def test_closing_restores_the_flags_of_shared_files(pipes: Crossed, nurser
     _close(*shared)
 
 
-async def test_send_eof_closes_every_descriptor_of_the_output(pipes: Crossed, nursery: trio.Nursery) -> None:
+async def test_send_eof_closes_every_descriptor_of_the_output(pipes: PipePair, nursery: trio.Nursery) -> None:
     """So the peer sees the end. The flag of the output is restored at once, the flag of the input when the connection is closed."""
     shared = pipes.shared_files()
     a, b = await _both(pipes, nursery)
@@ -137,7 +137,9 @@ async def test_send_eof_closes_every_descriptor_of_the_output(pipes: Crossed, nu
     os.close(shared[0])
 
 
-async def test_other_output_of_the_process_goes_to_stderr(pipes: Crossed, nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_other_output_of_the_process_goes_to_stderr(
+    pipes: PipePair, nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]
+) -> None:
     """A stray print would corrupt the stream. Other code that reads standard input finds it empty."""
     a, b = await _both(pipes, nursery)
     os.write(pipes.write_a, b"stray\n")
@@ -147,7 +149,7 @@ async def test_other_output_of_the_process_goes_to_stderr(pipes: Crossed, nurser
     await close(a, b)
 
 
-async def test_without_stderr_other_output_is_dropped(pipes: Crossed, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_stderr_other_output_is_dropped(pipes: PipePair, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process may have been started without stderr."""
     monkeypatch.setattr(_pipe, "_STDERR", 9999)
     a, b = await _both(pipes, nursery)
@@ -198,7 +200,7 @@ async def test_two_sockets_are_used_as_two_files(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("which", ["input", "output"])
-async def test_a_terminal_is_refused(pipes: Crossed, nursery: trio.Nursery, which: str) -> None:
+async def test_a_terminal_is_refused(pipes: PipePair, nursery: trio.Nursery, which: str) -> None:
     """A non-blocking terminal would break the shell that shares it."""
     leader, terminal = os.openpty()
     descriptors = (terminal, pipes.write_a) if which == "input" else (pipes.read_a, terminal)
@@ -210,7 +212,7 @@ async def test_a_terminal_is_refused(pipes: Crossed, nursery: trio.Nursery, whic
 
 @pytest.mark.parametrize("which", [0, 1])
 async def test_a_second_connection_over_the_same_files_is_refused(
-    pipes: Crossed, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, which: int
+    pipes: PipePair, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, which: int
 ) -> None:
     """If input or output is in use."""
     monkeypatch.setattr(_pipe, "_taken", {(pipes.read_a, pipes.write_a)[which]})
@@ -219,7 +221,7 @@ async def test_a_second_connection_over_the_same_files_is_refused(
 
 
 @pytest.mark.parametrize("which", [0, 1])
-async def test_a_file_that_is_not_open_is_a_usage_error(pipes: Crossed, nursery: trio.Nursery, which: int) -> None:
+async def test_a_file_that_is_not_open_is_a_usage_error(pipes: PipePair, nursery: trio.Nursery, which: int) -> None:
     """A process may have been started without it. The flag of the other file is unchanged."""
     shared = pipes.shared_files()
     descriptors = (9999, pipes.write_a) if which == 0 else (pipes.read_a, 9999)
@@ -230,13 +232,13 @@ async def test_a_file_that_is_not_open_is_a_usage_error(pipes: Crossed, nursery:
 
 
 @pytest.mark.parametrize("url", ["pipe://", "pipe://host", "pipe:/dev/null"])
-async def test_a_url_with_an_address_is_refused(pipes: Crossed, nursery: trio.Nursery, url: str) -> None:
+async def test_a_url_with_an_address_is_refused(pipes: PipePair, nursery: trio.Nursery, url: str) -> None:
     """A process has one standard input only."""
     with pytest.raises(UsageError, match="is not of the form pipe:#name"):
         await connect(pipes.a, url, nursery)
 
 
-async def test_a_listener_returns_its_one_connection(pipes: Crossed, nursery: trio.Nursery) -> None:
+async def test_a_listener_returns_its_one_connection(pipes: PipePair, nursery: trio.Nursery) -> None:
     """After that `accept` raises EndOfChannel; after `aclose`, ClosedResourceError."""
     listener = await listen(pipes.a, "pipe:", nursery)
     with assert_checkpoints():
@@ -249,7 +251,7 @@ async def test_a_listener_returns_its_one_connection(pipes: Crossed, nursery: tr
     await connection.aclose()
 
 
-async def test_closing_a_listener_closes_a_connection_that_was_not_accepted(pipes: Crossed, nursery: trio.Nursery) -> None:
+async def test_closing_a_listener_closes_a_connection_that_was_not_accepted(pipes: PipePair, nursery: trio.Nursery) -> None:
     """The peer sees the end, and the flags are restored."""
     shared = pipes.shared_files()
     listener = await listen(pipes.a, "pipe:", nursery)
