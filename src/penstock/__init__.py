@@ -1,16 +1,17 @@
-"""Reactive Streams for trio: data flows at the pace of the one who consumes it.
+"""Reactive Streams for trio: data flows at the pace of its consumer.
 
-The map, from the ground up; each folder is a layer, entered by its ``__init__``:
+The layers, from the lowest up; each folder is a layer and is imported through its ``__init__``:
 
-* `penstock.api`: what the words mean: the four interfaces, demand, every exception.
+* `penstock.api`: the vocabulary: the four interfaces, demand, every exception.
 * `penstock.core`: streams inside one process: sources, `subscribe`, sinks, topics.
-* `penstock.operators`: verbs over publishers, composed with `pipe`.
-* `penstock.plugins`: what a plugin author imports; `penstock.builtin` and `penstock.protocols`: what is here already.
-* `penstock.wire`, `penstock.session`: bytes and conversation, without I/O; `penstock.runtime`: both on trio, `connect` and `serve`.
+* `penstock.operators`: functions over publishers, composed with `pipe`.
+* `penstock.plugins`: everything that a plugin imports. `penstock.builtin` and `penstock.protocols` are the plugins that penstock ships.
+* `penstock.wire`, `penstock.session`: decoding and the state of a connection, without I/O. `penstock.runtime`: `connect` and `serve` on
+  trio.
 * `penstock.cli`: the command ``penstock``.
-* `penstock.testing`: what you need to test your own publishers and subscribers.
+* `penstock.testing`: helpers for tests of your publishers and subscribers.
 
-The everyday names are here; `ops` is short for `penstock.operators`.
+The names that most programs need are here; `ops` is short for `penstock.operators`.
 """
 
 from penstock import operators as ops

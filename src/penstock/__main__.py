@@ -1,4 +1,4 @@
-"""`python -m penstock` is the command `penstock`."""
+"""`python -m penstock` runs the command `penstock`."""
 
 import sys
 

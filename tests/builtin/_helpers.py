@@ -1,4 +1,4 @@
-"""Both sides of a connection, by way of a transport and its listener."""
+"""Both sides of a connection, opened with a transport and its listener."""
 
 import trio
 
@@ -8,19 +8,19 @@ OPTIONS = TransportOptions()
 
 
 async def listen(transport: Transport, url: str, nursery: trio.Nursery, options: TransportOptions = OPTIONS) -> Listener:
-    """Listen at a URL that is given as text."""
+    """Listen at the URL."""
     return await transport.listen(parse_url(url), options=options, nursery=nursery)
 
 
 async def connect(transport: Transport, url: object, nursery: trio.Nursery, options: TransportOptions = OPTIONS) -> Connection:
-    """Connect to a URL that is given as text, or as a listener reports it."""
+    """Connect to the URL; a text, or an address of a listener."""
     return await transport.connect(parse_url(str(url)), options=options, nursery=nursery)
 
 
 async def both_sides(
     transport: Transport, url: str, nursery: trio.Nursery, options: TransportOptions = OPTIONS
 ) -> tuple[Connection, Connection]:
-    """A client's connection and a server's, their listener closed again."""
+    """Return a client's and a server's connection, after closing their listener."""
     listener = await listen(transport, url, nursery, options)
     client = await connect(transport, listener.addresses[0], nursery, options)
     server = await listener.accept()
@@ -29,27 +29,26 @@ async def both_sides(
 
 
 async def shake_hands(client: Connection, server: Connection) -> None:
-    """Both handshakes, at the same time."""
+    """Run both handshakes at the same time."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.handshake, nursery)
         nursery.start_soon(server.handshake, nursery)
 
 
 def stream_of(connection: Connection) -> trio.abc.Stream:
-    """The stream below a byte connection."""
+    """Return the trio stream of a byte connection."""
     assert isinstance(connection, ByteConnection)
     return connection.stream
 
 
 async def exchange(client: Connection, server: Connection) -> None:
-    """A word each way arrives."""
-    await client.send(b"there")
-    assert await server.receive() == b"there"
-    await server.send(b"back")
-    assert await client.receive() == b"back"
+    """Send some bytes in each direction, and check that they arrive."""
+    await client.send(b"request")
+    assert await server.receive() == b"request"
+    await server.send(b"answer")
+    assert await client.receive() == b"answer"
 
 
 async def close(*connections: Connection) -> None:
-    """Close them all."""
     for connection in connections:
         await connection.aclose()

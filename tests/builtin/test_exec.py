@@ -25,8 +25,8 @@ async def _start(code: str, nursery: trio.Nursery, *arguments: str, options: obj
     return await connect(EXEC, f"exec:{command}", nursery, options)  # type: ignore[arg-type]  # one of the records above
 
 
-async def test_a_word_goes_to_a_child_and_comes_back(nursery: trio.Nursery) -> None:
-    """Its input and output are the connection; the end of ours ends it."""
+async def test_bytes_go_to_the_child_and_return(nursery: trio.Nursery) -> None:
+    """Its standard input and output are the connection. It sees the end of its input after `send_eof`."""
     connection = await _start(ECHO, nursery)
     await connection.handshake(nursery)
     await connection.send(b"there and back")
@@ -40,23 +40,23 @@ async def test_a_word_goes_to_a_child_and_comes_back(nursery: trio.Nursery) -> N
     assert connection.peer.address.startswith(f"exec:{sys.executable} (pid ")
 
 
-async def test_words_reach_the_child_as_they_are(nursery: trio.Nursery) -> None:
-    """No shell: nothing is expanded, nothing is split further."""
+async def test_the_words_of_the_command_are_not_expanded(nursery: trio.Nursery) -> None:
+    """No shell is involved."""
     connection = await _start("import sys; print(sys.argv[1:])", nursery, "$HOME", "*", "two words", "#")
     assert await connection.receive() == b"['$HOME', '*', 'two words', '#']\n"
     await connection.aclose()
 
 
-async def test_what_the_child_writes_to_stderr_goes_where_ours_goes(nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
-    """Its complaints are seen."""
-    connection = await _start("import sys; print('complaint', file=sys.stderr)", nursery)
+async def test_the_child_s_stderr_is_copied_to_stderr(nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its error messages stay visible."""
+    connection = await _start("import sys; print('warning', file=sys.stderr)", nursery)
     assert await connection.receive() is None
     await connection.aclose()
-    assert capfd.readouterr().err == "complaint\n"
+    assert capfd.readouterr().err == "warning\n"
 
 
-async def test_the_exit_status_is_told(nursery: trio.Nursery) -> None:
-    """And so is the signal that ended a child."""
+async def test_farewell_returns_the_exit_status(nursery: trio.Nursery) -> None:
+    """Or the name of the signal that ended the child."""
     connection = await _start("raise SystemExit(3)", nursery)
     assert await connection.receive() is None
     await connection.aclose()
@@ -67,16 +67,16 @@ async def test_the_exit_status_is_told(nursery: trio.Nursery) -> None:
     assert connection.farewell() == f"the child {sys.executable!r} was ended by SIGKILL"
 
 
-async def test_a_child_that_ends_by_itself_is_given_its_time(nursery: trio.Nursery) -> None:
-    """It sees the end of its input and cleans up: nothing is sent to it."""
+async def test_a_child_that_ends_within_close_timeout_gets_no_signal(nursery: trio.Nursery) -> None:
+    """It sees the end of its input, and can clean up."""
     connection = await _start(f"import os, sys\n{READY}os.read(0, 1)\nsys.exit(7)", nursery)
     assert await connection.receive() == b"ready"
     await connection.aclose()
     assert connection.farewell() == f"the child {sys.executable!r} ended with status 7"
 
 
-async def test_a_child_that_does_not_end_is_terminated(nursery: trio.Nursery) -> None:
-    """After `close_timeout`; it may still clean up."""
+async def test_a_child_that_still_runs_after_close_timeout_is_terminated(nursery: trio.Nursery) -> None:
+    """With SIGTERM, so it can still clean up."""
     code = f"import os, signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n{READY}time.sleep(60)"
     connection = await _start(code, nursery, options=replace(NEVER, close_timeout=0.1))
     assert await connection.receive() == b"ready"
@@ -84,8 +84,8 @@ async def test_a_child_that_does_not_end_is_terminated(nursery: trio.Nursery) ->
     assert connection.farewell() == f"the child {sys.executable!r} ended with status 9"
 
 
-async def test_a_child_that_will_not_end_is_killed(nursery: trio.Nursery) -> None:
-    """After `kill_timeout`; no child outlives its connection."""
+async def test_a_child_that_ignores_sigterm_is_killed(nursery: trio.Nursery) -> None:
+    """After `kill_timeout`. No child outlives its connection."""
     code = f"import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{READY}time.sleep(60)"
     connection = await _start(code, nursery, options=SOON)
     assert await connection.receive() == b"ready"
@@ -93,8 +93,8 @@ async def test_a_child_that_will_not_end_is_killed(nursery: trio.Nursery) -> Non
     assert connection.farewell() == f"the child {sys.executable!r} was ended by SIGKILL"
 
 
-async def test_aborting_kills_at_once(nursery: trio.Nursery) -> None:
-    """Without asking, and without a deadline to wait for."""
+async def test_abort_kills_at_once(nursery: trio.Nursery) -> None:
+    """Without SIGTERM, and without waiting for a deadline."""
     code = f"import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{READY}time.sleep(60)"
     connection = await _start(code, nursery)
     assert await connection.receive() == b"ready"
@@ -105,8 +105,8 @@ async def test_aborting_kills_at_once(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("way", ["aclose", "abort"])
-async def test_no_child_is_left_when_closing_is_cancelled(nursery: trio.Nursery, way: str) -> None:
-    """It is terminated or killed at once, and waited for."""
+async def test_a_cancelled_close_leaves_no_child(nursery: trio.Nursery, way: str) -> None:
+    """The child is terminated or killed at once, and waited for."""
     connection = await _start(f"import os, time\n{READY}time.sleep(60)", nursery)
     assert await connection.receive() == b"ready"
     with trio.CancelScope() as scope:
@@ -115,8 +115,8 @@ async def test_no_child_is_left_when_closing_is_cancelled(nursery: trio.Nursery,
     assert connection.farewell() == f"the child {sys.executable!r} was ended by SIG{'TERM' if way == 'aclose' else 'KILL'}"
 
 
-async def test_a_child_that_is_stopped_is_killed_all_the_same(nursery: trio.Nursery) -> None:
-    """It does not even notice that it is to end."""
+async def test_a_stopped_child_is_killed(nursery: trio.Nursery) -> None:
+    """SIGSTOP delays the delivery of SIGTERM, but not of SIGKILL."""
     connection = await _start(
         f"import os, signal, time\n{READY}os.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(60)", nursery, options=SOON
     )
@@ -125,27 +125,27 @@ async def test_a_child_that_is_stopped_is_killed_all_the_same(nursery: trio.Nurs
     assert connection.farewell() == f"the child {sys.executable!r} was ended by SIGKILL"
 
 
-async def test_a_command_that_cannot_be_started_is_told(nursery: trio.Nursery) -> None:
-    """With the reason of the system; no process and no pipe is left."""
+async def test_a_command_that_cannot_be_started_is_a_usage_error(nursery: trio.Nursery) -> None:
+    """With the system's reason. Neither a process nor a pipe is left."""
     with pytest.raises(UsageError, match=r"cannot start '/no/such/program': .*No such file.*No shell is involved"):
         await connect(EXEC, "exec:/no/such/program x", nursery)
 
 
 @pytest.mark.parametrize("url", ["exec:", "exec:'x", "exec://host/x"])
-async def test_what_is_no_command_is_refused(url: str, nursery: trio.Nursery) -> None:
-    """Before anything is started."""
+async def test_a_url_without_a_command_is_refused(url: str, nursery: trio.Nursery) -> None:
+    """No process is started."""
     with pytest.raises(UsageError):
         await connect(EXEC, url, nursery)
 
 
-async def test_nobody_can_listen_with_it(nursery: trio.Nursery) -> None:
-    """A child is started by connecting; what is served on that connection is another matter."""
+async def test_it_cannot_listen(nursery: trio.Nursery) -> None:
+    """A child is started by connecting."""
     with pytest.raises(UsageError, match="'exec' can be connected to, but not listened at"):
         await listen(EXEC, "exec:x", nursery)
 
 
 async def test_sending_waits_for_a_child_that_does_not_read(nursery: trio.Nursery) -> None:
-    """What the pipe does not hold is not taken."""
+    """It waits when the pipe is full."""
     connection = await _start("import time; time.sleep(60)", nursery)
     async with trio.open_nursery() as sending:
         sending.start_soon(connection.send, bytes(1 << 20))
@@ -155,20 +155,20 @@ async def test_sending_waits_for_a_child_that_does_not_read(nursery: trio.Nurser
     await connection.abort()
 
 
-async def test_the_last_lines_of_stderr_are_told_with_the_status(nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
-    """A bounded number of them, without what a terminal would obey; all of it goes where ours goes."""
+async def test_farewell_repeats_the_last_lines_of_stderr(nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
+    """Five lines, with control characters escaped. The copy on stderr is complete and unchanged."""
     code = "import sys; sys.stderr.write('\\n'.join(map(str, range(9))) + '\\n\\x1b[31mred\\n'); sys.exit(3)"
     connection = await _start(code, nursery)
     assert await connection.receive() is None
     await connection.aclose()
     assert connection.farewell() == (
-        f"the child {sys.executable!r} ended with status 3, its last words on stderr were:\n  5\n  6\n  7\n  8\n  \\x1b[31mred"
+        f"the child {sys.executable!r} ended with status 3; the end of its stderr:\n  5\n  6\n  7\n  8\n  \\x1b[31mred"
     )
     assert capfd.readouterr().err == "0\n1\n2\n3\n4\n5\n6\n7\n8\n\x1b[31mred\n"
 
 
-async def test_a_child_of_the_child_that_holds_stderr_open_is_not_waited_for(nursery: trio.Nursery) -> None:
-    """What was heard until then is told."""
+async def test_closing_does_not_wait_for_a_grandchild_that_holds_stderr_open(nursery: trio.Nursery) -> None:
+    """`farewell` repeats the lines that have arrived."""
     code = (
         "import subprocess, sys\nsubprocess.Popen(['sleep', '6'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)\n"
         "print('gone', file=sys.stderr)"
@@ -178,17 +178,17 @@ async def test_a_child_of_the_child_that_holds_stderr_open_is_not_waited_for(nur
     assert await connection.receive() is None
     await connection.aclose()
     assert trio.current_time() - began < 4
-    assert connection.farewell() == f"the child {sys.executable!r} ended with status 0, its last words on stderr were:\n  gone"
+    assert connection.farewell() == f"the child {sys.executable!r} ended with status 0; the end of its stderr:\n  gone"
 
 
-@pytest.mark.parametrize("ours", ["closed", "absent"])
-async def test_a_stderr_of_ours_that_takes_nothing_keeps_no_child_waiting(
-    ours: str, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stderr", ["closed", "absent"])
+async def test_without_a_usable_stderr_the_child_s_stderr_is_read_nevertheless(
+    stderr: str, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the child says is read all the same, and kept."""
+    """The child does not block, and `farewell` repeats its last lines."""
     closed = io.StringIO()
     closed.close()
-    monkeypatch.setattr(sys, "stderr", closed if ours == "closed" else None)
+    monkeypatch.setattr(sys, "stderr", closed if stderr == "closed" else None)
     connection = await _start("import sys; sys.stderr.write('x' * 200_000 + '\\nend')", nursery)
     assert await connection.receive() is None
     await connection.aclose()

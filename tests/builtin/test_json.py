@@ -17,17 +17,17 @@ INSIDE = st.recursive(
 
 
 @given(INSIDE.filter(lambda element: element is not None))
-def test_what_json_can_say_comes_back(element: object) -> None:
-    """Equal, whatever the nesting, None inside included."""
+def test_a_json_value_is_restored(element: object) -> None:
+    """Equal, at any nesting, including None inside of lists and dicts."""
     assert SERIALIZER.loads(SERIALIZER.dumps(element)) == element
 
 
-def test_json_is_written_without_waste() -> None:
-    """No spaces, no escapes that UTF-8 makes needless."""
+def test_json_is_written_compactly() -> None:
+    """Without spaces, and without escapes for characters that UTF-8 can encode."""
     assert SERIALIZER.dumps({"ä": [1, 2]}) == '{"ä":[1,2]}'.encode()
 
 
-def test_tuples_and_keys_become_what_json_has() -> None:
+def test_tuples_become_lists_and_keys_become_strings() -> None:
     """As the docstring of the class says."""
     assert SERIALIZER.loads(SERIALIZER.dumps({1: (2, 3)})) == {"1": [2, 3]}
 
@@ -39,7 +39,7 @@ def _deep() -> list[object]:
     return element
 
 
-def _own() -> list[object]:
+def _containing_itself() -> list[object]:
     element: list[object] = []
     element.append(element)
     return element
@@ -55,22 +55,22 @@ def _own() -> list[object]:
         ([float("inf")], "list"),
         ("\ud800", "str"),
         ({(1, 2): 3}, "dict"),
-        (_own(), "list"),
+        (_containing_itself(), "list"),
     ],
     ids=["bytes", "set", "object inside", "nan", "infinity inside", "surrogate", "tuple as key", "itself inside"],
 )
-def test_what_json_cannot_say_is_refused_by_its_type(element: object, kind: str) -> None:
-    """The message says what came, why it cannot be taken, and what was due."""
-    with pytest.raises(UsageError, match=f"cannot take this {kind}: .*; due are dict, list, str, int, float, bool, and None inside them"):
+def test_a_value_that_json_lacks_is_refused_by_its_type(element: object, kind: str) -> None:
+    """The message names the type, the reason, and the supported types."""
+    with pytest.raises(UsageError, match=f"does not support this {kind}: .*; it supports dict, list, str, int, float, bool, and None in"):
         SERIALIZER.dumps(element)
 
 
-def test_nesting_without_end_is_refused_and_ends_nothing_else() -> None:
-    """Both ways: an element that is too deep is one failed element."""
+def test_an_element_nested_too_deeply_is_refused() -> None:
+    """When it is sent and when it is received, with an exception of this element only."""
     deep = _deep()
-    with pytest.raises(UsageError, match="cannot take this list"):
+    with pytest.raises(UsageError, match="does not support this list"):
         SERIALIZER.dumps(deep)
-    while deep:  # taken apart by hand: Python would do it recursively
+    while deep:  # unnested step by step: Python's own deallocation is recursive
         deep = deep[0]  # type: ignore[assignment]  # each holds one list
     with pytest.raises(ProtocolError, match=r"not JSON \(RecursionError"):
         SERIALIZER.loads(b"[" * 100_000)
@@ -79,15 +79,15 @@ def test_nesting_without_end_is_refused_and_ends_nothing_else() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"nul", b"'a'", b"[1,]", b"\xff", b"NaN", b"-Infinity", b"1 2", b"9" * 5000, b'"\xed\xa0\x80"'], ids=repr
 )
-def test_what_is_not_json_is_the_peer_s_fault(data: bytes) -> None:
-    """Refused, without repeating what the peer wrote."""
+def test_bytes_that_are_not_json_are_a_protocol_error(data: bytes) -> None:
+    """The message does not repeat the peer's bytes."""
     with pytest.raises(ProtocolError, match="the element is not JSON") as caught:
         SERIALIZER.loads(data)
     assert len(str(caught.value)) < 100
 
 
-def test_none_is_no_element_and_the_way_out_is_told() -> None:
-    """Neither on the way out nor on the way in."""
+def test_none_is_refused_with_a_remedy() -> None:
+    """When it is sent and when it is received."""
     with pytest.raises(UsageError, match=r"None is never an element \(rule 2.13\).*JsonSerializer\(null=…\)"):
         SERIALIZER.dumps(None)
     with pytest.raises(UsageError, match=r"null arrived.*JsonSerializer\(null=…\)"):
@@ -95,8 +95,8 @@ def test_none_is_no_element_and_the_way_out_is_told() -> None:
 
 
 @pytest.mark.parametrize("null", ["", "nothing", 0, False, ()])
-def test_what_stands_for_null_is_sent_and_arrives_as_null(null: object) -> None:
-    """Only the element that equals it and has its type: 0 is not False."""
+def test_the_element_for_null_is_sent_as_null_and_restored(null: object) -> None:
+    """Only an element that equals it and has its type: 0 is not False."""
     serializer = JsonSerializer(null=null)
     assert serializer.dumps(null) == b"null"
     assert serializer.loads(b"null") == null

@@ -16,34 +16,34 @@ BOTH = [(BYTES, "memory://here"), (MESSAGES, "memory-framed://here")]
 
 
 @pytest.mark.parametrize(("transport", "url"), BOTH)
-async def test_a_word_each_way_arrives(transport: MemoryTransport, url: str, nursery: trio.Nursery) -> None:
-    """And the end of one half is not the end of the other."""
+async def test_bytes_arrive_in_both_directions(transport: MemoryTransport, url: str, nursery: trio.Nursery) -> None:
+    """After `send_eof` in one direction the other direction still works."""
     client, server = await both_sides(transport, url, nursery)
     assert client.framed is server.framed is transport.framed
     await shake_hands(client, server)
     await exchange(client, server)
     await client.send_eof()
     assert await server.receive() is None
-    await server.send(b"still here")
-    assert await client.receive() == b"still here"
+    await server.send(b"more")
+    assert await client.receive() == b"more"
     await close(client, server)
     assert client.facts == ConnectionFacts(half_close=True, local=True)
     assert client.peer.address == url
 
 
-async def test_its_stream_keeps_every_promise_of_trio_s_streams() -> None:
-    """By way of a listener, too."""
+async def test_its_stream_keeps_the_promises_of_trio_s_streams() -> None:
+    """Closing, half-closing, conflicts, cancellation: trio's own check."""
 
     async def maker() -> tuple[trio.abc.HalfCloseableStream, trio.abc.HalfCloseableStream]:
         async with trio.open_nursery() as nursery:
             client, server = await both_sides(BYTES, "memory://here", nursery)
-        return stream_of(client), stream_of(server)  # type: ignore[return-value]  # a MemoryStream can
+        return stream_of(client), stream_of(server)  # type: ignore[return-value]  # a MemoryStream can be half-closed
 
     await check_half_closeable_stream(maker, None)
 
 
 async def test_messages_stay_whole(nursery: trio.Nursery) -> None:
-    """Two are not joined, and an empty one is not the end."""
+    """Two messages are not joined, and an empty message is not the end."""
     client, server = await both_sides(MESSAGES, "memory-framed://here", nursery)
     for message in (b"one", b"", b"two"):
         await client.send(message)
@@ -55,8 +55,8 @@ async def test_messages_stay_whole(nursery: trio.Nursery) -> None:
     await server.abort()
 
 
-async def test_a_message_above_the_bound_is_refused(nursery: trio.Nursery) -> None:
-    """By the side that receives, whose bound it is."""
+async def test_a_message_above_max_message_is_refused(nursery: trio.Nursery) -> None:
+    """The option of the receiving side counts."""
     listener = await listen(MESSAGES, "memory-framed://here", nursery, replace(OPTIONS, max_message=3))
     client = await connect(MESSAGES, "memory-framed://here", nursery)
     server = await listener.accept()
@@ -72,7 +72,7 @@ async def test_a_message_above_the_bound_is_refused(nursery: trio.Nursery) -> No
 
 @pytest.mark.parametrize(("transport", "url"), BOTH)
 async def test_sending_waits_for_a_peer_that_does_not_read(transport: MemoryTransport, url: str, nursery: trio.Nursery) -> None:
-    """64 KiB are held, and no more: as with a socket, and unlike the memory streams of trio.testing."""
+    """A pipe holds 64 KiB. The memory streams of trio.testing have no bound."""
     client, server = await both_sides(transport, url, nursery)
     async with trio.open_nursery() as sending:
         for _ in range(4):
@@ -85,11 +85,11 @@ async def test_sending_waits_for_a_peer_that_does_not_read(transport: MemoryTran
 
 
 @pytest.mark.parametrize(("transport", "url"), BOTH)
-async def test_a_name_is_free_again_when_its_listener_is_closed(transport: MemoryTransport, url: str, nursery: trio.Nursery) -> None:
-    """While it is open nobody else gets it; closing twice does not take it from the next one."""
+async def test_a_name_belongs_to_its_listener_until_this_is_closed(transport: MemoryTransport, url: str, nursery: trio.Nursery) -> None:
+    """A second listener gets a UsageError. Closing the first one twice does not take the name from its successor."""
     first = await listen(transport, f"{url}/ignored", nursery)
     assert [str(address) for address in first.addresses] == [url]
-    with pytest.raises(UsageError, match=f"somebody listens at {url} in this run loop already"):
+    with pytest.raises(UsageError, match=f"another listener has {url} in this run loop already"):
         await listen(transport, url, nursery)
     await first.aclose()
     second = await listen(transport, url, nursery)
@@ -99,16 +99,16 @@ async def test_a_name_is_free_again_when_its_listener_is_closed(transport: Memor
     await second.aclose()
 
 
-async def test_bytes_and_messages_have_names_of_their_own(nursery: trio.Nursery) -> None:
-    """Nobody speaks the one to a listener of the other."""
+async def test_memory_and_memory_framed_have_separate_names(nursery: trio.Nursery) -> None:
+    """A client of one transport never reaches a listener of the other."""
     listener = await listen(BYTES, "memory://here", nursery)
-    with pytest.raises(ConnectionLost, match="nobody listens at memory-framed://here in this run loop"):
+    with pytest.raises(ConnectionLost, match="no listener at memory-framed://here in this run loop"):
         await connect(MESSAGES, "memory-framed://here", nursery)
     await listener.aclose()
 
 
-def test_a_name_belongs_to_its_run_loop() -> None:
-    """A listener that one run left open does not exist for the next."""
+def test_a_name_belongs_to_its_run() -> None:
+    """A listener that one trio run has left open does not exist in the next run."""
 
     async def leave_open() -> None:
         async with trio.open_nursery() as nursery:
@@ -118,19 +118,19 @@ def test_a_name_belongs_to_its_run_loop() -> None:
     trio.run(leave_open)
 
 
-async def test_closing_turns_away_who_waits(nursery: trio.Nursery) -> None:
-    """Who was in the queue finds the connection ended, who waited for a place in it hears that it is closed; accept says so, too."""
+async def test_closing_ends_the_waiting_connections(nursery: trio.Nursery) -> None:
+    """A queued client receives the end, a client that waits for room gets ConnectionLost, and `accept` raises ClosedResourceError."""
     listener = await listen(BYTES, "memory://here", nursery, replace(OPTIONS, backlog=1))
     queued = await connect(BYTES, "memory://here", nursery)
     refused = []
 
-    async def knock() -> None:
+    async def connect_second() -> None:
         with pytest.raises(ConnectionLost, match="closed before it accepted"):
             await connect(BYTES, "memory://here", nursery)
         refused.append(True)
 
-    async with trio.open_nursery() as knocking:
-        knocking.start_soon(knock)
+    async with trio.open_nursery() as connecting:
+        connecting.start_soon(connect_second)
         await wait_all_tasks_blocked()
         assert refused == []
         await listener.aclose()
@@ -140,8 +140,8 @@ async def test_closing_turns_away_who_waits(nursery: trio.Nursery) -> None:
         await listener.accept()
 
 
-async def test_closing_in_a_hurry_forgets_nobody(nursery: trio.Nursery) -> None:
-    """Also in a cancelled task each waiting connection is ended."""
+async def test_a_cancelled_aclose_ends_every_waiting_connection(nursery: trio.Nursery) -> None:
+    """The part that closes them is shielded."""
     listener = await listen(BYTES, "memory://here", nursery)
     queued = [await connect(BYTES, "memory://here", nursery) for _ in range(3)]
     with trio.CancelScope() as scope:
@@ -151,8 +151,8 @@ async def test_closing_in_a_hurry_forgets_nobody(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("url", ["memory:", "memory://", "memory://here:7", "memory:///here", "memory://here/path#name"])
-async def test_what_is_no_name_is_refused(nursery: trio.Nursery, url: str) -> None:
-    """The message shows what is."""
+async def test_a_url_without_a_plain_name_is_refused(nursery: trio.Nursery, url: str) -> None:
+    """The message shows the form."""
     for attempt in (listen, connect):
         with pytest.raises(UsageError, match="is not of the form memory://name/publisher"):
             await attempt(BYTES, url, nursery)

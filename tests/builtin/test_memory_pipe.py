@@ -1,4 +1,4 @@
-"""Pipes inside the process: bounded, and with every promise of trio's streams."""
+"""Pipes inside the process: they are bounded, and keep the promises of trio's streams."""
 
 import pytest
 import trio
@@ -8,7 +8,7 @@ from penstock.builtin import memory_stream_pair
 from penstock.builtin._memory_pipe import MemoryStream, MessagePipe
 
 
-async def test_a_stream_keeps_every_promise_of_trio_s_streams() -> None:
+async def test_a_stream_keeps_the_promises_of_trio_s_streams() -> None:
     """Closing, half-closing, conflicts, cancellation, and waiting for room: trio's own check."""
 
     async def maker() -> tuple[MemoryStream, MemoryStream]:
@@ -24,8 +24,8 @@ async def test_a_stream_keeps_every_promise_of_trio_s_streams() -> None:
     await check_half_closeable_stream(maker, clogged_maker)
 
 
-async def test_sending_waits_when_the_pipe_is_full(nursery: trio.Nursery) -> None:
-    """What fits is taken, the rest waits until it has been read: nothing is held beyond the bound."""
+async def test_sending_waits_while_the_pipe_is_full(nursery: trio.Nursery) -> None:
+    """The pipe accepts the part that fits, and never holds more than its capacity."""
     here, there = memory_stream_pair(10)
     sent = []
 
@@ -44,8 +44,8 @@ async def test_sending_waits_when_the_pipe_is_full(nursery: trio.Nursery) -> Non
     assert arrived == bytes(range(25))
 
 
-async def test_a_reader_takes_no_more_than_it_asks_for() -> None:
-    """The rest stays for the next time."""
+async def test_receive_some_returns_at_most_max_bytes() -> None:
+    """The rest stays in the pipe."""
     here, there = memory_stream_pair()
     await here.send_all(b"abcdef")
     assert await there.receive_some(4) == b"abcd"
@@ -53,14 +53,14 @@ async def test_a_reader_takes_no_more_than_it_asks_for() -> None:
 
 
 async def test_any_buffer_can_be_sent() -> None:
-    """Of items of any size: it is the bytes that go."""
+    """The items of a memoryview may have several bytes."""
     here, there = memory_stream_pair()
     await here.send_all(memoryview(b"abcdefgh").cast("I"))
     assert await there.receive_some() == b"abcdefgh"
 
 
-async def test_a_reader_that_leaves_breaks_a_waiting_sender() -> None:
-    """It does not wait for ever."""
+async def test_closing_the_reading_end_wakes_a_waiting_sender() -> None:
+    """`send_all` raises BrokenResourceError."""
     here, there = memory_stream_pair(10)
 
     async def send() -> None:
@@ -73,8 +73,8 @@ async def test_a_reader_that_leaves_breaks_a_waiting_sender() -> None:
         await there.aclose()
 
 
-async def test_a_stream_closed_by_its_own_side_wakes_who_sends() -> None:
-    """With ClosedResourceError: it was ours to close."""
+async def test_closing_a_stream_wakes_its_own_sender() -> None:
+    """`send_all` raises ClosedResourceError."""
     here, _ = memory_stream_pair(10)
 
     async def send() -> None:
@@ -87,8 +87,8 @@ async def test_a_stream_closed_by_its_own_side_wakes_who_sends() -> None:
         await here.aclose()
 
 
-async def test_waiting_for_room_ends_when_the_reader_leaves() -> None:
-    """Then sending would fail, which is no reason to wait."""
+async def test_waiting_for_room_ends_if_the_reading_end_is_closed() -> None:
+    """Sending would raise, so the wait is over."""
     here, there = memory_stream_pair(10)
     await here.send_all(bytes(10))
     async with trio.open_nursery() as nursery:
@@ -97,20 +97,20 @@ async def test_waiting_for_room_ends_when_the_reader_leaves() -> None:
         await there.aclose()
 
 
-async def _took(pipe: MessagePipe, *messages: bytes) -> None:
+async def _receive(pipe: MessagePipe, *messages: bytes) -> None:
     for message in messages:
         assert await pipe.receive() == message
 
 
 async def test_messages_arrive_whole_and_in_order() -> None:
-    """Empty ones, too; and after the last one comes the end, again and again."""
+    """Empty messages as well. After the last one, each `receive` returns None."""
     pipe = MessagePipe(100)
     for message in (b"one", bytearray(b"two"), memoryview(b"three"), b""):
         with assert_checkpoints():
             await pipe.send(message)
-    pipe.end()
+    pipe.close_sender()
     with assert_checkpoints():
-        await _took(pipe, b"one", b"two", b"three", b"")
+        await _receive(pipe, b"one", b"two", b"three", b"")
     assert await pipe.receive() is None
     assert await pipe.receive() is None
 
@@ -119,7 +119,7 @@ async def test_messages_arrive_whole_and_in_order() -> None:
     ("held", "next_one"), [([b"x" * 60], b"x" * 41), ([b"x" * 200], b""), ([b""] * 64, b"")], ids=["bytes", "one above the bound", "number"]
 )
 async def test_a_message_that_does_not_fit_waits(nursery: trio.Nursery, held: list[bytes], next_one: bytes) -> None:
-    """The bound is on bytes and on their number; one that is larger than all goes alone."""
+    """Both the bytes and the number are bounded. A message above the capacity is accepted by an empty pipe."""
     pipe = MessagePipe(100)
     for message in held:
         await pipe.send(message)
@@ -132,27 +132,27 @@ async def test_a_message_that_does_not_fit_waits(nursery: trio.Nursery, held: li
     nursery.start_soon(send)
     await wait_all_tasks_blocked()
     assert sent == []
-    await _took(pipe, held[0])
+    await _receive(pipe, held[0])
     await wait_all_tasks_blocked()
     assert sent == [True]
-    await _took(pipe, *held[1:], next_one)
+    await _receive(pipe, *held[1:], next_one)
 
 
-async def test_a_cancelled_message_has_not_been_sent() -> None:
-    """Not even in part."""
+async def test_a_cancelled_send_sends_no_part_of_the_message() -> None:
+    """The reader does not receive it."""
     pipe = MessagePipe(10)
     await pipe.send(b"x" * 10)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pipe.send, b"never")
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    pipe.end()
-    await _took(pipe, b"x" * 10)
+    pipe.close_sender()
+    await _receive(pipe, b"x" * 10)
     assert await pipe.receive() is None
 
 
-async def test_a_message_nobody_will_read_is_refused() -> None:
-    """Whether the reader left before or while it waited; and it is held no longer."""
+async def test_a_message_cannot_be_sent_after_the_reading_end_is_closed() -> None:
+    """`send` raises BrokenResourceError before and during a wait, and the pipe drops its messages."""
     pipe = MessagePipe(10)
     await pipe.send(b"x" * 10)
 
@@ -163,34 +163,34 @@ async def test_a_message_nobody_will_read_is_refused() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(send)
         await wait_all_tasks_blocked()
-        pipe.abandon()
+        pipe.close_reader()
     await send()
     assert not pipe._messages
     with pytest.raises(trio.ClosedResourceError, match="was closed, so it cannot receive"):
         await pipe.receive()
 
 
-@pytest.mark.parametrize("how", ["end", "abandon"])
-async def test_closing_an_end_wakes_who_waits_at_it(how: str) -> None:
-    """The sender at its own end, the receiver at its own."""
+@pytest.mark.parametrize("how", ["close_sender", "close_reader"])
+async def test_closing_an_end_wakes_the_task_that_waits_at_it(how: str) -> None:
+    """The sender or the reader raises ClosedResourceError."""
     pipe = MessagePipe(10)
     await pipe.send(b"x" * 10)
-    if how == "abandon":
-        await _took(pipe, b"x" * 10)
+    if how == "close_reader":
+        await _receive(pipe, b"x" * 10)
 
     async def wait() -> None:
         with pytest.raises(trio.ClosedResourceError):
-            await (pipe.send(b"y") if how == "end" else pipe.receive())
+            await (pipe.send(b"y") if how == "close_sender" else pipe.receive())
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
         await wait_all_tasks_blocked()
         getattr(pipe, how)()
-        getattr(pipe, how)()  # twice is once
+        getattr(pipe, how)()  # a second call does nothing
 
 
-async def test_an_end_has_one_user_at_a_time() -> None:
-    """A second one is told."""
+async def test_an_end_can_be_used_by_one_task_at_a_time() -> None:
+    """A second task gets BusyResourceError."""
     pipe = MessagePipe(10)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pipe.receive)

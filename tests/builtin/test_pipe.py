@@ -1,4 +1,4 @@
-"""The transport ``pipe:``: over pipes and sockets of the test's own, and in real processes."""
+"""The transport ``pipe:``, over pipes and sockets of the test, and in real processes."""
 
 import os
 import shlex
@@ -17,8 +17,8 @@ from penstock.plugins import Bytes, Connection, ConnectionFacts
 from tests.builtin._helpers import close, connect, exchange, listen, stream_of
 
 
-class Crossed:
-    """Two pipes, as two processes would have them: what one writes the other reads. `spies` share the open files."""
+class PipePair:
+    """Two pipes between the transports a and b: b reads the bytes that a writes, and a those of b."""
 
     def __init__(self) -> None:
         self.read_a, self.write_b = os.pipe()
@@ -26,8 +26,8 @@ class Crossed:
         self.a = PipeTransport(stdin=self.read_a, stdout=self.write_a)
         self.b = PipeTransport(stdin=self.read_b, stdout=self.write_b)
 
-    def spies(self) -> tuple[int, int]:
-        """Other numbers for the two files of side a, as a process that shares them would have."""
+    def shared_files(self) -> tuple[int, int]:
+        """Further descriptors for the two open files of a, as a process that shares them would have."""
         return os.dup(self.read_a), os.dup(self.write_a)
 
     def close(self) -> None:
@@ -36,15 +36,14 @@ class Crossed:
 
 
 @pytest.fixture
-def pipes() -> Iterator[Crossed]:
-    """Two pipes."""
-    made = Crossed()
+def pipes() -> Iterator[PipePair]:
+    made = PipePair()
     yield made
     made.close()
 
 
-class Whole(trio.abc.HalfCloseableStream):
-    """The stream of a connection, ended and closed by way of the connection: its own part in that is to be checked, too."""
+class ConnectionStream(trio.abc.HalfCloseableStream):
+    """A connection as a stream of trio: its own `send_eof` and `aclose` are part of the check."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -66,7 +65,7 @@ class Whole(trio.abc.HalfCloseableStream):
         await self._connection.aclose()
 
 
-async def _both(pipes: Crossed, nursery: trio.Nursery) -> tuple[Connection, Connection]:
+async def _both(pipes: PipePair, nursery: trio.Nursery) -> tuple[Connection, Connection]:
     a = await connect(pipes.a, "pipe:", nursery)
     listener = await listen(pipes.b, "pipe:#ignored", nursery)
     b = await listener.accept()
@@ -75,73 +74,73 @@ async def _both(pipes: Crossed, nursery: trio.Nursery) -> tuple[Connection, Conn
     return a, b
 
 
-def _flags(numbers: tuple[int, ...]) -> list[bool]:
-    return [os.get_blocking(number) for number in numbers]
+def _blocking(descriptors: tuple[int, ...]) -> list[bool]:
+    return [os.get_blocking(descriptor) for descriptor in descriptors]
 
 
-def _close(*numbers: int) -> None:
-    for number in numbers:
-        os.close(number)
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
-async def test_a_word_each_way_arrives(pipes: Crossed, nursery: trio.Nursery) -> None:
-    """And the end of one half is not the end of the other."""
+async def test_bytes_arrive_in_both_directions(pipes: PipePair, nursery: trio.Nursery) -> None:
+    """After `send_eof` in one direction the other direction still works."""
     a, b = await _both(pipes, nursery)
     await a.handshake(nursery)
     await exchange(a, b)
     await a.send_eof()
     assert await b.receive() is None
-    await b.send(b"still here")
-    assert await a.receive() == b"still here"
+    await b.send(b"more")
+    assert await a.receive() == b"more"
     await close(a, b)
     assert (a.facts, a.peer.address) == (ConnectionFacts(half_close=True, local=True), "pipe:")
 
 
-async def test_its_stream_keeps_every_promise_of_trio_s_streams() -> None:
+async def test_its_stream_keeps_the_promises_of_trio_s_streams() -> None:
     """Closing, half-closing, conflicts, cancellation: trio's own check."""
 
-    async def maker() -> tuple[Whole, Whole]:
-        pipes = Crossed()
+    async def maker() -> tuple[ConnectionStream, ConnectionStream]:
+        pipes = PipePair()
         async with trio.open_nursery() as nursery:
             a, b = await _both(pipes, nursery)
         pipes.close()
-        return Whole(a), Whole(b)
+        return ConnectionStream(a), ConnectionStream(b)
 
     await check_half_closeable_stream(maker, None)
 
 
 @pytest.mark.parametrize("way", ["aclose", "abort"])
 @pytest.mark.parametrize("before", [[True, True], [False, True], [True, False]])
-async def test_the_flags_of_shared_files_go_back_to_what_they_were(
-    pipes: Crossed, nursery: trio.Nursery, way: str, before: list[bool]
-) -> None:
-    """The process that started us may share them: while we use them they do not block, and afterwards all is as before."""
-    spies = pipes.spies()
-    for spy, flag in zip(spies, before, strict=True):
-        os.set_blocking(spy, flag)
+async def test_closing_restores_the_flags_of_shared_files(pipes: PipePair, nursery: trio.Nursery, way: str, before: list[bool]) -> None:
+    """The parent process may share the open files: they are non-blocking only while the connection is open."""
+    shared = pipes.shared_files()
+    for shared_file, flag in zip(shared, before, strict=True):
+        os.set_blocking(shared_file, flag)
     a, b = await _both(pipes, nursery)
-    assert _flags(spies) == [False, False]
+    assert _blocking(shared) == [False, False]
     await getattr(a, way)()
-    assert _flags(spies) == before
+    assert _blocking(shared) == before
     await getattr(a, way)()
     await b.aclose()
-    _close(*spies)
+    _close(*shared)
 
 
-async def test_the_end_of_our_half_reaches_the_peer_though_we_keep_the_other(pipes: Crossed, nursery: trio.Nursery) -> None:
-    """Nothing of ours keeps the file open; its flag is back already, the other one's not yet."""
-    spies = pipes.spies()
+async def test_send_eof_closes_every_descriptor_of_the_output(pipes: PipePair, nursery: trio.Nursery) -> None:
+    """So the peer sees the end. The flag of the output is restored at once, the flag of the input when the connection is closed."""
+    shared = pipes.shared_files()
     a, b = await _both(pipes, nursery)
     await a.send_eof()
-    assert _flags(spies) == [False, True]
-    os.close(spies[1])
+    assert _blocking(shared) == [False, True]
+    os.close(shared[1])
     assert await b.receive() is None
     await close(a, b)
-    os.close(spies[0])
+    os.close(shared[0])
 
 
-async def test_what_else_is_printed_goes_to_stderr(pipes: Crossed, nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
-    """A stray print would corrupt the conversation; and what else reads finds nothing to steal."""
+async def test_other_output_of_the_process_goes_to_stderr(
+    pipes: PipePair, nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A stray print would corrupt the stream. Other code that reads standard input finds it empty."""
     a, b = await _both(pipes, nursery)
     os.write(pipes.write_a, b"stray\n")
     assert os.read(pipes.read_a, 10) == b""
@@ -150,8 +149,8 @@ async def test_what_else_is_printed_goes_to_stderr(pipes: Crossed, nursery: trio
     await close(a, b)
 
 
-async def test_without_stderr_what_else_is_printed_is_lost(pipes: Crossed, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process may have been started without one."""
+async def test_without_stderr_other_output_is_dropped(pipes: PipePair, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may have been started without stderr."""
     monkeypatch.setattr(_pipe, "_STDERR", 9999)
     a, b = await _both(pipes, nursery)
     os.write(pipes.write_a, b"stray\n")
@@ -161,35 +160,35 @@ async def test_without_stderr_what_else_is_printed_is_lost(pipes: Crossed, nurse
 
 @pytest.mark.parametrize("way", ["aclose", "abort"])
 @pytest.mark.parametrize("before", [True, False])
-async def test_one_socket_that_is_both_is_used_as_one(nursery: trio.Nursery, way: str, before: bool) -> None:
-    """As ssh and inetd start a process: half a connection ends, the other goes on, and the flag comes back."""
+async def test_one_socket_for_input_and_output_is_used_as_one_stream(nursery: trio.Nursery, way: str, before: bool) -> None:
+    """As ssh and inetd start a process. It can be half-closed, and closing restores the flag."""
     ours, theirs = socket.socketpair()
-    spy = os.dup(ours.fileno())
-    os.set_blocking(spy, before)
-    numbers = os.dup(ours.fileno()), os.dup(ours.fileno())
+    shared_file = os.dup(ours.fileno())
+    os.set_blocking(shared_file, before)
+    descriptors = os.dup(ours.fileno()), os.dup(ours.fileno())
     ours.close()
-    connection = await connect(PipeTransport(stdin=numbers[0], stdout=numbers[1]), "pipe:", nursery)
+    connection = await connect(PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery)
     await connection.send(b"there")
     assert theirs.recv(10) == b"there"
     await connection.send_eof()
     assert theirs.recv(10) == b""
-    assert not os.get_blocking(spy)
+    assert not os.get_blocking(shared_file)
     theirs.send(b"back")
     assert await connection.receive() == b"back"
     await getattr(connection, way)()
-    assert os.get_blocking(spy) is before
+    assert os.get_blocking(shared_file) is before
     theirs.close()
-    _close(spy, *numbers)
+    _close(shared_file, *descriptors)
 
 
-async def test_two_sockets_are_used_as_two(nursery: trio.Nursery) -> None:
-    """One to read from, another to write to."""
+async def test_two_sockets_are_used_as_two_files(nursery: trio.Nursery) -> None:
+    """One for input, the other for output."""
     pairs = [socket.socketpair() for _ in range(2)]
-    numbers = [os.dup(ours.fileno()) for ours, _ in pairs]
+    descriptors = [os.dup(ours.fileno()) for ours, _ in pairs]
     for ours, _ in pairs:
         ours.close()
     (_, source), (_, sink) = pairs
-    connection = await connect(PipeTransport(stdin=numbers[0], stdout=numbers[1]), "pipe:", nursery)
+    connection = await connect(PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery)
     source.send(b"in")
     assert await connection.receive() == b"in"
     await connection.send(b"out")
@@ -197,54 +196,54 @@ async def test_two_sockets_are_used_as_two(nursery: trio.Nursery) -> None:
     await connection.aclose()
     source.close()
     sink.close()
-    _close(*numbers)
+    _close(*descriptors)
 
 
 @pytest.mark.parametrize("which", ["input", "output"])
-async def test_a_terminal_is_refused(pipes: Crossed, nursery: trio.Nursery, which: str) -> None:
-    """People do not speak the protocol; and making a terminal non-blocking would break the shell."""
+async def test_a_terminal_is_refused(pipes: PipePair, nursery: trio.Nursery, which: str) -> None:
+    """A non-blocking terminal would break the shell that shares it."""
     leader, terminal = os.openpty()
-    numbers = (terminal, pipes.write_a) if which == "input" else (pipes.read_a, terminal)
-    with pytest.raises(UsageError, match=f"file {terminal} is a terminal; pipe: is for a process that another one starts"):
-        await connect(PipeTransport(stdin=numbers[0], stdout=numbers[1]), "pipe:", nursery)
+    descriptors = (terminal, pipes.write_a) if which == "input" else (pipes.read_a, terminal)
+    with pytest.raises(UsageError, match=f"file {terminal} is a terminal; pipe: is for a process that another process starts"):
+        await connect(PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery)
     assert os.get_blocking(terminal)
     _close(leader, terminal)
 
 
 @pytest.mark.parametrize("which", [0, 1])
-async def test_what_a_connection_has_taken_is_refused_to_the_next(
-    pipes: Crossed, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, which: int
+async def test_a_second_connection_over_the_same_files_is_refused(
+    pipes: PipePair, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, which: int
 ) -> None:
-    """Whichever of the two it is."""
+    """If input or output is in use."""
     monkeypatch.setattr(_pipe, "_taken", {(pipes.read_a, pipes.write_a)[which]})
-    with pytest.raises(UsageError, match="have been taken by a connection already; a process has them once"):
+    with pytest.raises(UsageError, match="a connection uses standard input and output already; a process can use them once only"):
         await connect(pipes.a, "pipe:", nursery)
 
 
 @pytest.mark.parametrize("which", [0, 1])
-async def test_a_file_that_is_not_open_is_told(pipes: Crossed, nursery: trio.Nursery, which: int) -> None:
-    """A process may have been started without them; the other one is as it was."""
-    spies = pipes.spies()
-    numbers = (9999, pipes.write_a) if which == 0 else (pipes.read_a, 9999)
+async def test_a_file_that_is_not_open_is_a_usage_error(pipes: PipePair, nursery: trio.Nursery, which: int) -> None:
+    """A process may have been started without it. The flag of the other file is unchanged."""
+    shared = pipes.shared_files()
+    descriptors = (9999, pipes.write_a) if which == 0 else (pipes.read_a, 9999)
     with pytest.raises(UsageError, match=r"cannot be used as a connection: .*Bad file descriptor"):
-        await connect(PipeTransport(stdin=numbers[0], stdout=numbers[1]), "pipe:", nursery)
-    assert _flags(spies) == [True, True]
-    _close(*spies)
+        await connect(PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery)
+    assert _blocking(shared) == [True, True]
+    _close(*shared)
 
 
 @pytest.mark.parametrize("url", ["pipe://", "pipe://host", "pipe:/dev/null"])
-async def test_what_has_an_address_is_no_pipe(pipes: Crossed, nursery: trio.Nursery, url: str) -> None:
-    """There is one standard input."""
+async def test_a_url_with_an_address_is_refused(pipes: PipePair, nursery: trio.Nursery, url: str) -> None:
+    """A process has one standard input only."""
     with pytest.raises(UsageError, match="is not of the form pipe:#name"):
         await connect(pipes.a, url, nursery)
 
 
-async def test_a_listener_gives_its_one_connection(pipes: Crossed, nursery: trio.Nursery) -> None:
-    """Then it says that there cannot be another; closed, it says that it is closed."""
+async def test_a_listener_returns_its_one_connection(pipes: PipePair, nursery: trio.Nursery) -> None:
+    """After that `accept` raises EndOfChannel; after `aclose`, ClosedResourceError."""
     listener = await listen(pipes.a, "pipe:", nursery)
     with assert_checkpoints():
         connection = await listener.accept()
-    with pytest.raises(trio.EndOfChannel, match="there cannot be another"):
+    with pytest.raises(trio.EndOfChannel, match="a second one is impossible"):
         await listener.accept()
     await listener.aclose()
     with pytest.raises(trio.ClosedResourceError):
@@ -252,14 +251,14 @@ async def test_a_listener_gives_its_one_connection(pipes: Crossed, nursery: trio
     await connection.aclose()
 
 
-async def test_a_listener_that_nobody_accepted_from_lets_go(pipes: Crossed, nursery: trio.Nursery) -> None:
-    """The peer sees the end, and the flags are back."""
-    spies = pipes.spies()
+async def test_closing_a_listener_closes_a_connection_that_was_not_accepted(pipes: PipePair, nursery: trio.Nursery) -> None:
+    """The peer sees the end, and the flags are restored."""
+    shared = pipes.shared_files()
     listener = await listen(pipes.a, "pipe:", nursery)
     b = await connect(pipes.b, "pipe:", nursery)
     await listener.aclose()
-    assert _flags(spies) == [True, True]
-    _close(*spies)
+    assert _blocking(shared) == [True, True]
+    _close(*shared)
     assert await b.receive() is None
     await b.aclose()
 
@@ -286,8 +285,8 @@ def _child(body: str) -> list[str]:
     return [sys.executable, "-c", CHILD.format(body=body.replace("\n", "\n        "))]
 
 
-async def test_a_process_serves_the_one_that_started_it(nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
-    """`exec:` on one side, `pipe:` on the other; what the child prints beside it does not disturb."""
+async def test_a_child_with_pipe_serves_a_parent_with_exec(nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
+    """The child's print goes to stderr and does not corrupt the stream."""
     body = "print('stray')\nwhile data := await connection.receive(): await connection.send(data.upper())\nawait connection.aclose()"
     connection = await connect(ExecTransport(), f"exec:{shlex.join(_child(body))}", nursery)
     for word in (b"one", b"two"):
@@ -301,13 +300,13 @@ async def test_a_process_serves_the_one_that_started_it(nursery: trio.Nursery, c
 
 
 @pytest.mark.parametrize("end", ["sys.exit(3)", "raise RuntimeError('mine')", "connection = None; raise KeyboardInterrupt"])
-def test_a_process_that_just_ends_leaves_the_flags_as_they_were(end: str) -> None:
-    """Nobody closed the connection: the process that shares the files still finds them as they were."""
+def test_the_end_of_the_process_restores_the_blocking(end: str) -> None:
+    """Even if the connection was never closed. Other processes may share the open files."""
     ours, theirs = socket.socketpair()
     read, write = os.pipe()
     done = subprocess.run(_child(end), stdin=read, stdout=theirs, stderr=subprocess.PIPE, check=False)
     assert done.returncode != 0
-    assert _flags((read, theirs.fileno())) == [True, True]
+    assert _blocking((read, theirs.fileno())) == [True, True]
     both = subprocess.run(_child(end), stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, check=False)
     assert both.returncode != 0
     assert os.get_blocking(theirs.fileno())
@@ -324,7 +323,7 @@ except UsageError as error:
 """
 
 
-def test_a_process_has_its_standard_files_once() -> None:
-    """A second connection over them would speak to nobody, in silence; also by way of another registry."""
+def test_a_process_can_use_its_standard_files_once() -> None:
+    """A second connection would be connected to /dev/null. A second transport object is refused as well."""
     done = subprocess.run(_child(TWICE), stdin=subprocess.PIPE, capture_output=True, text=True, check=True)
-    assert done.stderr == "standard input and output have been taken by a connection already; a process has them once\n"
+    assert done.stderr == "a connection uses standard input and output already; a process can use them once only\n"

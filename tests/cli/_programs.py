@@ -1,4 +1,4 @@
-"""Programs that are started for a test, and what they say; none outlives it."""
+"""Programs that a test starts. They are killed at the end of the test."""
 
 import signal
 import subprocess
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def penstock(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """The command as a process of its own."""
+    """Run the command in its own process."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with _interruptible():
         program = subprocess.Popen([sys.executable, "-m", "penstock", *arguments], cwd=ROOT, bufsize=0, **pipes)
@@ -25,8 +25,12 @@ def penstock(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """What a shell starts in its background ignores Ctrl-C, and so would all that is started in turn: tests that run there say no."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a handler does not outlive exec: what starts has the default
+    """Start programs with the default reaction to SIGINT.
+
+    A shell starts background processes with SIGINT ignored, and their child processes inherit that. A handler is not inherited: `exec`
+    resets it to the default.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
@@ -34,13 +38,13 @@ def _interruptible() -> Iterator[None]:
 
 
 def line_of(program: "subprocess.Popen[bytes]") -> str:
-    """The next line on standard error."""
+    """Return the next line of standard error."""
     assert program.stderr is not None
     return program.stderr.readline().decode()
 
 
 @contextmanager
 def served() -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """The service of these tests on TCP, and its address."""
+    """Serve the service of these tests on TCP; yield the program and its address."""
     with penstock("serve", "tests.cli._service:service", "tcp://127.0.0.1:0") as program:
         yield program, line_of(program).split()[-1]

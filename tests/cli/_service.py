@@ -27,7 +27,7 @@ def make() -> Service:
     return service
 
 
-def needy(database: str) -> Service:
+def with_argument(database: str) -> Service:
     return service
 
 

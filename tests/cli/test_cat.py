@@ -1,9 +1,9 @@
-"""`penstock cat`: a publisher's elements on standard output, at the pace of whoever reads that."""
+"""`penstock cat` writes a publisher's elements to standard output, at the pace of the reading program."""
 
 import pytest
 
 from penstock.api import UsageError
-from penstock.cli._cat import shown
+from penstock.cli._cat import formatted
 from tests.cli._programs import line_of, penstock, served
 
 
@@ -17,35 +17,35 @@ from tests.cli._programs import line_of, penstock, served
         (memoryview(b"a"), "raw", b"a"),
     ],
 )
-def test_an_element_is_shown_in_the_style_that_was_asked_for(element: object, style: str, written: bytes) -> None:
-    """Text and JSON a line each; raw is its bytes and nothing else."""
-    assert shown(element, style) == written
+def test_an_element_is_written_in_the_given_format(element: object, style: str, written: bytes) -> None:
+    """As a line of text, as a line of JSON, or as its bytes only."""
+    assert formatted(element, style) == written
 
 
 @pytest.mark.parametrize(("element", "style"), [(5, "raw"), (b"5", "json")])
-def test_a_style_that_does_not_fit_the_serializer_is_a_mistake(element: object, style: str) -> None:
-    """Five is not five zero bytes, and bytes are no JSON."""
+def test_a_format_that_does_not_fit_the_serializer_is_a_usage_error(element: object, style: str) -> None:
+    """The number 5 is not written as five zero bytes, and bytes are not JSON."""
     with pytest.raises(UsageError, match="--serializer"):
-        shown(element, style)
+        formatted(element, style)
 
 
-def test_the_elements_of_a_publisher_come_out() -> None:
-    """All of them; what is meant for people is elsewhere."""
+def test_every_element_is_written_to_standard_output() -> None:
+    """The summary goes to standard error."""
     with served() as (_, address), penstock("cat", f"{address}/numbers/3", "--format", "json") as program:
         out, err = program.communicate(timeout=20)
     assert (program.returncode, out) == (0, b"0\n1\n2\n")
     assert b"3 elements" in err
 
 
-def test_it_stops_after_so_many_as_were_asked_for() -> None:
-    """Of a stream without end, in the middle of what had arrived."""
+def test_count_ends_the_command_after_that_many_elements() -> None:
+    """Of an endless stream, and within a batch."""
     with served() as (_, address), penstock("cat", f"{address}/endless", "--count", "3", "--quiet") as program:
         out, err = program.communicate(timeout=20)
     assert (program.returncode, out, err) == (0, b"again\n" * 3, b"")
 
 
-def test_a_reader_that_goes_away_is_no_failure() -> None:
-    """`penstock cat … | head`."""
+def test_the_end_of_the_reading_program_is_not_a_failure() -> None:
+    """As in `penstock cat … | head`: the status is 0 and nothing is written to standard error."""
     with served() as (_, address), penstock("cat", f"{address}/endless", "--quiet") as program:
         assert program.stdout is not None
         assert program.stdout.read(6) == b"again\n"
@@ -55,8 +55,8 @@ def test_a_reader_that_goes_away_is_no_failure() -> None:
         assert program.stderr.read() == b""
 
 
-def test_a_refusal_is_a_line_and_status_1() -> None:
-    """No traceback."""
+def test_a_refusal_is_an_error_of_one_line() -> None:
+    """With status 1 and without a traceback."""
     with served() as (_, address), penstock("cat", f"{address}/nobody", "--quiet") as program:
         out, err = program.communicate(timeout=20)
     assert (program.returncode, out) == (1, b"")
@@ -64,31 +64,32 @@ def test_a_refusal_is_a_line_and_status_1() -> None:
     assert err.count(b"\n") == 1
 
 
-def test_it_speaks_reactivesocket_and_introduces_itself() -> None:
-    """To the same port; who is not welcome gets a line and status 1."""
+def test_it_speaks_reactivesocket_and_sends_the_setup() -> None:
+    """If the server refuses the setup, the error has one line and the status is 1."""
+    refused = b"penstock: the server refused this client's setup"
     with penstock("serve", "tests.cli._service:guarded", "reactivesocket+tcp://127.0.0.1:0") as server:
         url = f"{line_of(server).split()[-1]}/numbers/2"
-        for setup, status, out, says in (("ticket", 0, b"0\n1\n", b""), ("", 1, b"", b"penstock: the server refused this client's setup")):
+        for setup, status, expected, message in (("ticket", 0, b"0\n1\n", b""), ("", 1, b"", refused)):
             with penstock("cat", url, "--format", "json", "--quiet", "--setup", setup) as program:
-                said, err = program.communicate(timeout=20)
-            assert (program.returncode, said) == (status, out)
-            assert err.startswith(says)
+                out, err = program.communicate(timeout=20)
+            assert (program.returncode, out) == (status, expected)
+            assert err.startswith(message)
             assert err.count(b"\n") == status
 
 
-@pytest.mark.parametrize(("here", "there"), [("rsio+", "reactivesocket+"), ("reactivesocket+", "")])
-def test_a_port_that_speaks_another_protocol_says_which_url_to_write(here: str, there: str) -> None:
-    """One of the two is served, and the other one asked for."""
-    with penstock("serve", "tests.cli._service:service", f"{here}tcp://127.0.0.1:0") as server:
-        address = line_of(server).split()[-1].removeprefix(here)
-        with penstock("cat", f"{there}{address}/endless", "--quiet") as program:
+@pytest.mark.parametrize(("served_as", "requested_as"), [("rsio+", "reactivesocket+"), ("reactivesocket+", "")])
+def test_the_error_for_another_protocol_says_which_url_to_write(served_as: str, requested_as: str) -> None:
+    """One of the two protocols is served, and the URL asks for the other one."""
+    with penstock("serve", "tests.cli._service:service", f"{served_as}tcp://127.0.0.1:0") as server:
+        address = line_of(server).split()[-1].removeprefix(served_as)
+        with penstock("cat", f"{requested_as}{address}/endless", "--quiet") as program:
             out, err = program.communicate(timeout=20)
     assert (program.returncode, out) == (1, b"")
     assert b"another protocol is served there: a URL with tcp:// speaks RS.io" in err
 
 
-def test_an_introduction_over_rs_io_is_a_mistake() -> None:
-    """It would not be sent, and somebody would wonder."""
+def test_setup_over_rs_io_is_a_usage_error() -> None:
+    """RS.io cannot send it, and ignoring the option silently would be misleading."""
     with penstock("cat", "tcp://127.0.0.1:1/name", "--setup", "x") as program:
         out, err = program.communicate(timeout=20)
     assert (program.returncode, out) == (1, b"")

@@ -1,4 +1,4 @@
-"""`penstock pub`: the lines of standard input, for whoever subscribes."""
+"""`penstock pub` publishes the lines of standard input."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests.cli._programs import line_of, penstock
 
 
 @pytest.mark.parametrize("protocol", ["", "reactivesocket+"])
-def test_lines_reach_a_subscriber_and_the_end_does_too(protocol: str) -> None:
-    """The last one as well, though nothing ends it; in the protocol that the URL names."""
+def test_a_subscriber_receives_every_line_and_the_end(protocol: str) -> None:
+    """Also the last line, which has no line break. The URL selects the protocol."""
     with penstock("pub", f"{protocol}tcp://127.0.0.1:0/lines") as publisher:
         address = line_of(publisher).split(";", maxsplit=1)[0].split()[-1]
         with penstock("cat", f"{address}/lines", "--quiet") as reader:
@@ -21,13 +21,13 @@ def test_lines_reach_a_subscriber_and_the_end_does_too(protocol: str) -> None:
             assert reader.communicate(timeout=20)[0] == b"one\n\nthree\n"
 
 
-def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """No more of it is held than an element may have."""
+def test_a_line_above_the_size_of_an_element_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Even if it has no end: the bytes that are kept are bounded."""
 
-    async def somebody(self: object) -> None: ...
+    async def return_at_once(self: object) -> None: ...
 
-    monkeypatch.setattr(_pub, "LONGEST", 10)
+    monkeypatch.setattr(_pub, "MAX_LINE", 10)
     monkeypatch.setattr(_pub, "_read", lambda size: b"x" * 6)
-    monkeypatch.setattr(_pub.Topic, "wait_subscribers", somebody)
+    monkeypatch.setattr(_pub.Topic, "wait_subscribers", return_at_once)
     assert main(["pub", "memory://lines/lines", "--quiet"]) == 1
-    assert "a line of more than 10 bytes" in capsys.readouterr().err
+    assert "a line has more than 10 bytes" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, and standard files that are closed: each command ends in good order, in a line."""
+"""Ctrl-C, SIGTERM, closed standard files and ports in use: each command cleans up, without a traceback."""
 
 import os
 import signal
@@ -12,20 +12,20 @@ from tests.cli._programs import ROOT, line_of, penstock, served
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
-def test_who_only_reads_ends_at_once(number: signal.Signals, status: int) -> None:
-    """With the status that a shell gives to a program that was stopped so, and no traceback."""
+def test_a_signal_ends_cat_at_once(number: signal.Signals, status: int) -> None:
+    """With the status that a shell uses for this signal, and without a traceback."""
     with served() as (_, address), penstock("cat", f"{address}/endless", "--quiet") as program:
         assert program.stdout is not None
         assert program.stdout.read(6) == b"again\n"
         program.send_signal(number)
-        assert program.wait(20) == status  # though nobody reads what it has written
+        assert program.wait(20) == status  # although its output is not read
         assert program.stderr is not None
         assert program.stderr.read() == b""
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
-def test_who_publishes_clears_away(number: signal.Signals, status: int, tmp_path: Path) -> None:
-    """Its socket is gone, and nothing is said but where it was."""
+def test_a_signal_ends_pub_and_removes_its_socket(number: signal.Signals, status: int, tmp_path: Path) -> None:
+    """Without a further message."""
     path = tmp_path / "lines.sock"
     with penstock("pub", f"unix:{path}#lines") as program:
         assert "waiting for a subscriber" in line_of(program)
@@ -38,22 +38,22 @@ def test_who_publishes_clears_away(number: signal.Signals, status: int, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("words", "closed", "says"),
+    ("arguments", "closed", "message"),
     [(("pub", "memory://a/lines"), 0, "standard input is closed"), (("cat", "memory://a/x"), 1, "standard output is closed")],
     ids=["pub", "cat"],
 )
-def test_a_closed_file_is_told(words: tuple[str, ...], closed: int, says: str) -> None:
-    """As a shell does it: `penstock pub URL <&-`."""
+def test_a_closed_standard_file_is_an_error_of_one_line(arguments: tuple[str, ...], closed: int, message: str) -> None:
+    """A shell closes it with `penstock pub URL <&-`."""
     program = f"import os, sys; os.close({closed}); os.execv(sys.executable, [sys.executable, '-m', 'penstock', *sys.argv[1:]])"
     done = subprocess.run(
-        [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=30, check=False, cwd=ROOT, env=dict(os.environ)
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=30, check=False, cwd=ROOT, env=dict(os.environ)
     )
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert says in done.stderr
+    assert message in done.stderr
 
 
-def test_a_port_that_is_taken_is_told() -> None:
-    """With the address, in a line."""
+def test_a_port_in_use_is_an_error_of_one_line() -> None:
+    """It contains the address."""
     with served() as (_, address), penstock("serve", "tests.cli._service:service", address) as program:
         _, err = program.communicate(timeout=20)
         assert program.returncode == 1

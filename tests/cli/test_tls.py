@@ -1,4 +1,4 @@
-"""Certificates on the command line: a server's, a client's, and whom to trust."""
+"""The options for certificates: a server's, a client's, and the authorities."""
 
 import argparse
 
@@ -28,17 +28,17 @@ def _parsed(*words: str, listens: bool) -> Tls | None:
     return transport_options(parser.parse_args(words)).tls
 
 
-def test_without_a_word_about_it_there_is_nothing_to_say() -> None:
-    """A client trusts whom the system trusts; a listener is told that it needs a certificate."""
+def test_without_options_there_is_no_tls_record() -> None:
+    """A client then trusts the authorities of the system; a listener at tls:// is refused."""
     assert _parsed(listens=False) is None
     assert _parsed(listens=True) is None
 
 
-def test_each_word_arrives() -> None:
-    """Where it belongs; a listener has no server's name to look for."""
-    words = ("--tls-cert", "a", "--tls-key", "b", "--tls-ca", "c")
-    assert _parsed(*words, listens=True) == Tls(certificate="a", key="b", authorities="c")
-    assert _parsed(*words, "--tls-name", "d", listens=False) == Tls(certificate="a", key="b", authorities="c", server_name="d")
+def test_each_option_sets_its_field() -> None:
+    """A listener has no --tls-name."""
+    options = ("--tls-cert", "a", "--tls-key", "b", "--tls-ca", "c")
+    assert _parsed(*options, listens=True) == Tls(certificate="a", key="b", authorities="c")
+    assert _parsed(*options, "--tls-name", "d", listens=False) == Tls(certificate="a", key="b", authorities="c", server_name="d")
     with pytest.raises(SystemExit):
         _parsed("--tls-name", "d", listens=True)
 
@@ -49,29 +49,29 @@ def _cat(url: str, *arguments: str) -> tuple[int, bytes, bytes]:
     return program.returncode, out, err
 
 
-def test_who_is_trusted_and_who_is_asked_for_a_certificate(files: tuple[str, str, str]) -> None:
-    """Both sides show theirs, and elements arrive; one that is not trusted, or that is missing, is told in a line."""
+def test_both_sides_verify_the_certificate_of_the_other(files: tuple[str, str, str]) -> None:
+    """Elements arrive if both certificates are trusted. A missing or an untrusted one is an error of one line."""
     ca, server, client = files
     with penstock("serve", "tests.cli._service:service", "tls://127.0.0.1:0", "--tls-cert", server, "--tls-ca", ca) as program:
         url = line_of(program).split()[-1]
         trusting = ("--tls-ca", ca, "--tls-name", "server.example")
         assert _cat(url, *trusting, "--tls-cert", client) == (0, b"0\n1\n", b"")
-        for arguments, says in (
-            (("--tls-cert", client), b"its certificate does not hold"),
-            (("--tls-ca", ca, "--tls-cert", client), b"its certificate does not hold"),  # it is not for 127.0.0.1
+        for arguments, message in (
+            (("--tls-cert", client), b"its certificate cannot be verified"),
+            (("--tls-ca", ca, "--tls-cert", client), b"its certificate cannot be verified"),  # it is not for 127.0.0.1
             (trusting, b"asks its clients for a certificate"),
             ((*trusting, "--tls-cert", "nowhere.pem"), b"nowhere.pem"),
         ):
             status, out, err = _cat(url, *arguments)
             assert (status, out, err.count(b"\n")) == (1, b"", 1), err
             assert err.startswith(b"penstock: ")
-            assert says in err
+            assert message in err
 
 
-@pytest.mark.parametrize("words", [PUB, SERVE], ids=lambda words: words[0])
-def test_a_listener_without_a_certificate_is_told_which_words_are_missing(words: tuple[str, ...]) -> None:
-    """In the words of the command line, not of Python."""
-    with penstock(*words) as program:
+@pytest.mark.parametrize("arguments", [PUB, SERVE], ids=lambda arguments: arguments[0])
+def test_a_listener_without_a_certificate_is_an_error_that_names_the_option(arguments: tuple[str, ...]) -> None:
+    """The option of the command line, not the Python argument."""
+    with penstock(*arguments) as program:
         _, err = program.communicate(timeout=20)
     assert program.returncode == 1
     assert b"give a certificate: --tls-cert" in err

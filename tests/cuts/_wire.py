@@ -108,9 +108,9 @@ class Cable:
         if self.state is How.SILENCE:
             return
         for pipe in self.pipes:
-            pipe.end()
+            pipe.close_sender()
             if self.state is How.RST:
-                pipe.abandon()
+                pipe.close_reader()
 
 
 class CableEnd(trio.abc.HalfCloseableStream):
@@ -161,8 +161,8 @@ class CableEnd(trio.abc.HalfCloseableStream):
 
     async def aclose(self) -> None:
         self._closed.set()
-        self._outgoing.end()
-        self._incoming.abandon()
+        self._outgoing.close_sender()
+        self._incoming.close_reader()
         await trio.lowlevel.checkpoint()
 
     def _room(self, most: int) -> int:

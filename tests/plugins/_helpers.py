@@ -1,4 +1,4 @@
-"""Distributions that are made for one test: real metadata in a folder of its own, found as installed ones are."""
+"""Distributions for one test: real metadata in a folder on the import path, found as if they were installed."""
 
 import importlib
 import sys
@@ -11,7 +11,7 @@ from penstock.plugins import _finding
 
 
 class Shelf:
-    """A folder on the path of imports, to put distributions into. Beside them only penstock is seen, whatever else is installed here."""
+    """A folder of distributions on the import path. The search finds these and penstock only, so other installed plugins do not disturb."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -24,7 +24,7 @@ class Shelf:
         return [each for each in distributions() if each.metadata["Name"] in self._seen]
 
     def install(self, distribution: str, code: str, *, entry: str | None = None, module: str | None = None, version: str = "1.0") -> None:
-        """Install a distribution with one module; its entry point is called `entry`."""
+        """Install a distribution with one module and an entry point called `entry`."""
         self._seen.add(distribution)
         module = module or distribution.replace("-", "_")
         (self.folder / f"{module}.py").write_text(code, encoding="utf-8")
@@ -33,7 +33,7 @@ class Shelf:
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8")
         (info / "entry_points.txt").write_text(f"[penstock]\n{entry or distribution} = {module}\n", encoding="utf-8")
         importlib.invalidate_caches()
-        self.monkeypatch.delitem(sys.modules, module, raising=False)  # and whatever the test imports is forgotten after it
+        self.monkeypatch.delitem(sys.modules, module, raising=False)  # after the test, monkeypatch restores sys.modules
 
 
 SERIALIZER = """

@@ -1,55 +1,55 @@
-"""Who gets what several plugins claim."""
+"""The decision about names and numbers that several plugins claim."""
 
-from penstock.plugins._claims import Claim, Settlement, named, settle
-
-
-def _claim(plugin: str, key: str | int = "x", *, thing: object = None, kind: str = "transport", ours: bool = False) -> Claim:
-    return Claim(plugin=plugin, ours=ours, kind=kind, key=key, thing=thing or f"{plugin}'s {key}")
+from penstock.plugins._claims import Claim, Settlement, quoted, settle
 
 
-def test_what_one_claims_it_gets() -> None:
-    """The same name for things of two kinds is no conflict."""
+def _claim(plugin: str, name: str | int = "x", *, offer: object = None, kind: str = "transport", is_own: bool = False) -> Claim:
+    return Claim(plugin=plugin, is_own=is_own, kind=kind, name=name, offer=offer or f"{plugin}'s {name}")
+
+
+def test_a_name_that_one_plugin_claims_is_granted() -> None:
+    """The same name for two kinds of offers is no conflict."""
     result = settle([_claim("a"), _claim("b", kind="serializer")])
-    assert result == Settlement(held={("transport", "x"): "a's x", ("serializer", "x"): "b's x"})
+    assert result == Settlement(granted={("transport", "x"): "a's x", ("serializer", "x"): "b's x"})
 
 
-def test_what_is_ours_stays_ours() -> None:
-    """Also when others claim it twice, and whoever is first; each of them is told of."""
-    result = settle([_claim("a"), _claim("builtin", ours=True), _claim("b")])
-    assert result.held == {("transport", "x"): "builtin's x"}
+def test_penstock_s_own_claim_wins() -> None:
+    """In any order, and against any number of plugins; each of these gets a message."""
+    result = settle([_claim("a"), _claim("builtin", is_own=True), _claim("b")])
+    assert result.granted == {("transport", "x"): "builtin's x"}
     assert result.contested == {}
-    assert result.problems == [(name, "claims the transport 'x', which is penstock's own and stays so") for name in "ab"]
+    assert result.problems == [(name, "claims the transport 'x', which is penstock's own; penstock keeps it") for name in "ab"]
 
 
-def test_what_two_others_claim_goes_to_neither() -> None:
-    """No order of names or of installing decides; all that they claim besides is theirs."""
+def test_a_name_that_several_plugins_claim_is_granted_to_none() -> None:
+    """Neither the order of names nor the order of installation decides. Their other claims are granted."""
     result = settle([_claim("a"), _claim("b"), _claim("c"), _claim("a", "y")])
-    assert result.held == {("transport", "y"): "a's y"}
+    assert result.granted == {("transport", "y"): "a's y"}
     assert result.contested == {("transport", "x"): ("a", "b", "c")}
-    assert result.problems[0] == ("a", "claims the transport 'x', like 'b' and 'c': nobody has it")
+    assert result.problems[0] == ("a", "claims the transport 'x', which is also claimed by 'b' and 'c'; no plugin gets it")
 
 
-def test_an_offer_that_loses_its_number_loses_its_name() -> None:
-    """By its name alone nobody could negotiate it."""
-    ours, theirs, third = object(), object(), object()
+def test_a_factory_that_loses_its_number_loses_its_name() -> None:
+    """Peers negotiate by number, so the name alone is of no use."""
+    own, loser, third = object(), object(), object()
     claims = [
-        _claim("builtin", "keepalive", kind="extension", thing=ours, ours=True),
-        _claim("builtin", 200, kind="extension id", thing=ours, ours=True),
-        _claim("b", "mine", kind="extension", thing=theirs),
-        _claim("b", 200, kind="extension id", thing=theirs),
-        _claim("c", "other", kind="extension", thing=third),
-        _claim("c", 201, kind="extension id", thing=third),
+        _claim("builtin", "keepalive", kind="extension", offer=own, is_own=True),
+        _claim("builtin", 200, kind="extension id", offer=own, is_own=True),
+        _claim("b", "mine", kind="extension", offer=loser),
+        _claim("b", 200, kind="extension id", offer=loser),
+        _claim("c", "other", kind="extension", offer=third),
+        _claim("c", 201, kind="extension id", offer=third),
     ]
     result = settle(claims)
-    assert result.held == {
-        ("extension", "keepalive"): ours,
-        ("extension id", 200): ours,
+    assert result.granted == {
+        ("extension", "keepalive"): own,
+        ("extension id", 200): own,
         ("extension", "other"): third,
         ("extension id", 201): third,
     }
-    assert result.problems == [("b", "claims the extension id 200, which is penstock's own and stays so")]
+    assert result.problems == [("b", "claims the extension id 200, which is penstock's own; penstock keeps it")]
 
 
-def test_names_are_told_as_a_sentence_has_them() -> None:
+def test_names_are_quoted_and_joined() -> None:
     """One, two, and more."""
-    assert [named("a"), named("ab"), named("abc")] == ["'a'", "'a' and 'b'", "'a' and 'b' and 'c'"]
+    assert [quoted("a"), quoted("ab"), quoted("abc")] == ["'a'", "'a' and 'b'", "'a' and 'b' and 'c'"]

@@ -1,4 +1,4 @@
-"""Observers are told what happens, and disturb nobody."""
+"""Events reach their observers, and an observer's failure affects nothing else."""
 
 import logging
 
@@ -19,7 +19,7 @@ ALL = [
 
 
 @pytest.mark.parametrize(("hook", "method", "event"), ALL)
-def test_each_event_reaches_the_observers_of_its_hook_and_no_others(hook: str, method: str, event: object) -> None:
+def test_an_event_reaches_the_observers_of_its_hook_only(hook: str, method: str, event: object) -> None:
     """In the order of the plugins, once each."""
     seen = []
     observers = [(plugin, name, lambda each, p=plugin, n=name: seen.append((p, n, each))) for plugin in "ab" for name, _, _ in ALL]
@@ -28,8 +28,8 @@ def test_each_event_reaches_the_observers_of_its_hook_and_no_others(hook: str, m
 
 
 @pytest.mark.parametrize(("hook", "method", "event"), ALL)
-def test_an_observer_that_raises_keeps_nothing_from_the_others(hook: str, method: str, event: object) -> None:
-    """Neither the caller nor the next observer notices."""
+def test_an_observer_that_raises_affects_no_other_observer(hook: str, method: str, event: object) -> None:
+    """The next observer is called, and the caller gets no exception."""
     seen = []
 
     def broken(event: object) -> None:
@@ -39,8 +39,8 @@ def test_an_observer_that_raises_keeps_nothing_from_the_others(hook: str, method
     assert seen == [event]
 
 
-def test_a_failing_observer_is_told_of_loudly_once(caplog: pytest.LogCaptureFixture) -> None:
-    """The first failure is an error with its traceback; a thousand more would flood the log, and are debug messages."""
+def test_the_first_failure_of_an_observer_is_logged_as_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    """With its traceback. Later failures are debug messages, so that they do not fill the log."""
 
     def broken(event: object) -> None:
         raise RuntimeError("mine")
@@ -54,8 +54,8 @@ def test_a_failing_observer_is_told_of_loudly_once(caplog: pytest.LogCaptureFixt
     assert caplog.records[0].exc_info is not None
 
 
-def test_what_must_not_be_caught_is_not() -> None:
-    """Ctrl-C in an observer is Ctrl-C."""
+def test_ctrl_c_in_an_observer_is_not_caught() -> None:
+    """KeyboardInterrupt reaches the caller."""
 
     def interrupted(event: object) -> None:
         raise KeyboardInterrupt
@@ -74,7 +74,7 @@ def test_what_must_not_be_caught_is_not() -> None:
         (["penstock_stream_ended"], False, True),
     ],
 )
-def test_nobody_makes_records_that_nobody_wants(hooks: list[str], connections: bool, streams: bool) -> None:
-    """Whether anybody listens can be asked before a record is made."""
+def test_wants_says_whether_a_record_is_needed(hooks: list[str], connections: bool, streams: bool) -> None:
+    """The runtime checks it before it makes a record."""
     events = Events.of([("a", hook, print) for hook in hooks])
     assert (events.wants_connections, events.wants_streams) == (connections, streams)

@@ -1,12 +1,12 @@
-"""A name, and what makes the thing."""
+"""The record that offers a dialect, an encoding or an extension."""
 
 from penstock.plugins import Factory
 
 
-def test_an_offer_carries_its_factory() -> None:
-    """Nothing is made before it is wanted."""
+def test_a_factory_makes_nothing_before_it_is_called() -> None:
+    """Id and summary are optional."""
     made = []
-    offer = Factory(name="x", make=lambda: made.append(1) or "thing")
+    factory = Factory(name="x", make=lambda: made.append(1) or "extension")
     assert made == []
-    assert offer.make() == "thing"
-    assert (offer.id, offer.summary) == (None, "")
+    assert factory.make() == "extension"
+    assert (factory.id, factory.summary) == (None, "")

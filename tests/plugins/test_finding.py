@@ -1,4 +1,4 @@
-"""Finding plugins, and switching them off."""
+"""The search for installed plugins, and the environment variable that disables them."""
 
 import sys
 from importlib.metadata import EntryPoint, distributions
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.plugins import _finding
-from penstock.plugins._finding import Found, SwitchedOff, find_plugins
+from penstock.plugins._finding import DisabledPlugins, Found, find_plugins
 from tests.plugins._helpers import Shelf
 
 
@@ -15,8 +15,8 @@ def _found(name: str, distribution: str) -> Found:
     return Found(name=name, distribution=distribution, version="1", point=EntryPoint(name, "x", "penstock"))
 
 
-def test_ours_comes_first_and_the_others_by_name(shelf: Shelf) -> None:
-    """The order does not depend on where or when something was installed."""
+def test_own_plugins_come_first_and_the_others_by_name(shelf: Shelf) -> None:
+    """The order does not depend on the place or the time of installation."""
     shelf.install("zzz", "", entry="aaa")
     shelf.install("aaa", "", entry="mmm", module="other")
     shelf.install("bbb", "", entry="mmm", module="another", version="2.5")
@@ -28,19 +28,19 @@ def test_ours_comes_first_and_the_others_by_name(shelf: Shelf) -> None:
         ("mmm", "aaa"),
         ("mmm", "bbb"),
     ]
-    assert [each.is_ours for each in found] == [True, True, False, False, False]
+    assert [each.is_own for each in found] == [True, True, False, False, False]
     assert found[-1].version == "2.5"
 
 
-def test_finding_imports_nothing(shelf: Shelf) -> None:
-    """A plugin that is switched off does not even get to run its imports."""
+def test_finding_imports_no_plugin(shelf: Shelf) -> None:
+    """A disabled plugin is never imported."""
     shelf.install("not-to-be-imported", "raise SystemExit")
     assert "not-to-be-imported" in {each.name for each in find_plugins().plugins}
     assert "not_to_be_imported" not in sys.modules
 
 
-def test_a_distribution_that_is_there_twice_counts_once(shelf: Shelf, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """As for imports: the first on the path hides the other one, whatever its version."""
+def test_a_distribution_that_is_installed_twice_is_found_once(shelf: Shelf, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The first on the path hides the second, as it does for imports, even if the second has a newer version."""
     shelf.install("acme", "", version="1.0")
     other = Shelf(tmp_path_factory.mktemp("other"), shelf.monkeypatch)
     other.install("acme", "", version="2.0")
@@ -52,8 +52,8 @@ def test_a_distribution_that_is_there_twice_counts_once(shelf: Shelf, tmp_path_f
     [(b"[penstock]\ngarbage\n", "TypeError"), (b"[penstock]\n\xff = x\n", "UnicodeDecodeError")],
     ids=["shape", "encoding"],
 )
-def test_entry_points_that_cannot_be_read_hide_nobody_else_s(shelf: Shelf, content: bytes, why: str) -> None:
-    """They are reported with the reason; all others are found."""
+def test_damaged_entry_points_do_not_hide_other_plugins(shelf: Shelf, content: bytes, why: str) -> None:
+    """The distribution is reported with the reason, and the plugins of other distributions are found."""
     shelf.install("acme", "")
     shelf.install("broken", "")
     (shelf.folder / "broken-1.0.dist-info/entry_points.txt").write_bytes(content)
@@ -64,8 +64,8 @@ def test_entry_points_that_cannot_be_read_hide_nobody_else_s(shelf: Shelf, conte
     assert reason.startswith(why)
 
 
-def test_a_name_that_cannot_be_read_hides_nobody_else_s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Then nobody can tell whose entry points they are."""
+def test_a_distribution_whose_name_cannot_be_read_is_reported_as_a_question_mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its plugins are not found, and no error is raised."""
     (tmp_path / "x.dist-info").mkdir()
     (tmp_path / "x.dist-info/entry_points.txt").write_text("[penstock]\nlonely = x\n", encoding="utf-8")
     (tmp_path / "x.dist-info/METADATA").write_bytes(b"Name: \xff\n")
@@ -77,8 +77,8 @@ def test_a_name_that_cannot_be_read_hides_nobody_else_s(monkeypatch: pytest.Monk
     assert reason.startswith("UnicodeDecodeError")
 
 
-def test_metadata_of_others_may_be_as_broken_as_it_likes(shelf: Shelf) -> None:
-    """A distribution that has nothing to do with us is none of our business."""
+def test_damaged_metadata_of_a_distribution_without_plugins_is_ignored(shelf: Shelf) -> None:
+    """It is not even reported."""
     shelf.install("acme", "")
     (shelf.folder / "acme-1.0.dist-info/entry_points.txt").write_text("[console_scripts]\ngarbage\n", encoding="utf-8")
     finding = find_plugins()
@@ -86,23 +86,23 @@ def test_metadata_of_others_may_be_as_broken_as_it_likes(shelf: Shelf) -> None:
     assert finding.unreadable == ()
 
 
-def test_a_distribution_without_a_name_is_found_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It gets no name and no version, and no error."""
+def test_a_plugin_of_a_distribution_without_a_name_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its distribution and its version are empty."""
     (tmp_path / "x.dist-info").mkdir()
     (tmp_path / "x.dist-info/entry_points.txt").write_text("[penstock]\nlonely = x\n", encoding="utf-8")
     (tmp_path / "x.dist-info/METADATA").write_text("Metadata-Version: 2.1\n", encoding="utf-8")
     monkeypatch.setattr(_finding, "distributions", lambda: distributions(path=[str(tmp_path)]))
     [found] = find_plugins().plugins
-    assert (found.name, found.distribution, found.version, found.is_ours) == ("lonely", "", "", False)
+    assert (found.name, found.distribution, found.version, found.is_own) == ("lonely", "", "", False)
 
 
-OURS = _found("builtin", "penstock")
+OWN = _found("builtin", "penstock")
 WEBSOCKET = _found("websocket", "penstock-websocket")
 OTHER = _found("My_Other", "acme")
 
 
 @pytest.mark.parametrize(
-    ("value", "off"),
+    ("value", "disabled"),
     [
         ("", []),
         (" , ", []),
@@ -119,19 +119,19 @@ OTHER = _found("My_Other", "acme")
         ("builtin,all", ["builtin", "websocket", "My_Other"]),
     ],
 )
-def test_the_variable_switches_off_what_it_names(value: str, off: list[str]) -> None:
-    """Names of entry points or of distributions, in any case and with any separators; `all` is everybody but us."""
-    switched = SwitchedOff.read({"PENSTOCK_DISABLE_PLUGINS": value})
-    assert off == [each.name for each in (OURS, WEBSOCKET, OTHER) if switched.covers(each)]
+def test_the_variable_disables_the_plugins_that_it_names(value: str, disabled: list[str]) -> None:
+    """Names of entry points or of distributions, in any case and with any separators. `all` means every plugin but penstock's own."""
+    variable = DisabledPlugins.read({"PENSTOCK_DISABLE_PLUGINS": value})
+    assert disabled == [each.name for each in (OWN, WEBSOCKET, OTHER) if variable.covers(each)]
 
 
-def test_without_the_variable_nothing_is_off() -> None:
-    """The default is that what is installed works."""
-    switched = SwitchedOff.read({})
-    assert not any(switched.covers(each) for each in (OURS, WEBSOCKET, OTHER))
+def test_without_the_variable_no_plugin_is_disabled() -> None:
+    """Installing a plugin is enough to have it."""
+    variable = DisabledPlugins.read({})
+    assert not any(variable.covers(each) for each in (OWN, WEBSOCKET, OTHER))
 
 
-def test_a_name_that_nothing_has_is_told() -> None:
-    """A misspelt name would otherwise leave on what somebody wanted off."""
-    switched = SwitchedOff.read({"PENSTOCK_DISABLE_PLUGINS": "websocket,websokcet,all,acme,zzz"})
-    assert switched.unknown([OURS, WEBSOCKET, OTHER]) == ["websokcet", "zzz"]
+def test_a_name_that_no_plugin_has_is_unknown() -> None:
+    """A misspelt name would otherwise leave a plugin active that was meant to be disabled."""
+    variable = DisabledPlugins.read({"PENSTOCK_DISABLE_PLUGINS": "websocket,websokcet,all,acme,zzz"})
+    assert variable.unknown([OWN, WEBSOCKET, OTHER]) == ["websokcet", "zzz"]

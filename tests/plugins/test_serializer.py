@@ -1,12 +1,12 @@
-"""What a serializer must offer."""
+"""The interface of a serializer."""
 
 import pytest
 
 from penstock.plugins import Serializer
 
 
-def test_a_serializer_that_lacks_a_half_cannot_be_made() -> None:
-    """Whoever forgets `loads` hears of it at once, and not from the first subscriber."""
+def test_a_serializer_without_loads_cannot_be_instantiated() -> None:
+    """The author finds the mistake at once, and not when the first element arrives."""
 
     class Half(Serializer):
         name = "half"
@@ -18,8 +18,8 @@ def test_a_serializer_that_lacks_a_half_cannot_be_made() -> None:
         Half()  # type: ignore[abstract]  # that it cannot be done is the point
 
 
-def test_a_serializer_tells_its_name() -> None:
-    """What a log line shows."""
+def test_the_repr_shows_the_name() -> None:
+    """It appears in log lines."""
 
     class Whole(Serializer):
         name = "whole"

@@ -1,4 +1,4 @@
-"""Contexts for TLS: safe by default, and every mistake with files told."""
+"""SSL contexts are safe by default, and mistakes with certificate files raise errors that name the file."""
 
 import hashlib
 import ssl
@@ -15,13 +15,13 @@ from penstock.plugins import Tls, certificate_of
 
 @pytest.fixture(scope="module")
 def ca() -> trustme.CA:
-    """An authority of this test's own."""
+    """A certificate authority."""
     return trustme.CA()
 
 
 @pytest.fixture
 def files(ca: trustme.CA, tmp_path: Path) -> tuple[Path, Path, Path]:
-    """Certificate with key in one file, the authority's, and the key alone."""
+    """A file with certificate and key, the authority's certificate, and the key alone."""
     leaf = ca.issue_cert("localhost", "127.0.0.1")
     whole, authority, key = tmp_path / "server.pem", tmp_path / "ca.pem", tmp_path / "server.key"
     leaf.private_key_and_cert_chain_pem.write_to_path(whole)
@@ -35,15 +35,15 @@ def _is_hardened(context: ssl.SSLContext) -> bool:
     return context.minimum_version >= ssl.TLSVersion.TLSv1_2 and context.options & wanted == wanted
 
 
-def test_a_server_context_is_hardened_and_asks_clients_for_nothing(files: tuple[Path, Path, Path]) -> None:
-    """TLS 1.2 at least, no renegotiation, no compression."""
+def test_a_server_context_is_hardened_and_requires_no_client_certificate(files: tuple[Path, Path, Path]) -> None:
+    """TLS 1.2 or newer, no renegotiation, no compression."""
     context = Tls(certificate=files[0]).server_context(["rsio/0"])
     assert _is_hardened(context)
     assert context.verify_mode is ssl.CERT_NONE
 
 
-def test_a_server_with_authorities_asks_each_client_for_a_certificate(files: tuple[Path, Path, Path]) -> None:
-    """That a client need not show one has to be said."""
+def test_a_server_with_authorities_requires_a_certificate_of_each_client(files: tuple[Path, Path, Path]) -> None:
+    """Unless `client_may_be_unknown` is set."""
     assert Tls(certificate=files[0], authorities=files[1]).server_context().verify_mode is ssl.CERT_REQUIRED
     lax = Tls(certificate=files[0], key=files[2], authorities=files[1], client_may_be_unknown=True)
     assert lax.server_context().verify_mode is ssl.CERT_OPTIONAL
@@ -51,7 +51,7 @@ def test_a_server_with_authorities_asks_each_client_for_a_certificate(files: tup
 
 @pytest.mark.parametrize("with_authorities", [False, True])
 def test_a_client_context_always_verifies_the_server(files: tuple[Path, Path, Path], with_authorities: bool) -> None:
-    """Its chain and its name, against the system's authorities or those that are given."""
+    """Its chain and its name, with the system's authorities or the given ones."""
     context = Tls(authorities=files[1] if with_authorities else None).client_context(["rsio/0"])
     assert _is_hardened(context)
     assert context.verify_mode is ssl.CERT_REQUIRED
@@ -60,8 +60,8 @@ def test_a_client_context_always_verifies_the_server(files: tuple[Path, Path, Pa
 
 
 @pytest.mark.parametrize("side", ["server_context", "client_context"])
-def test_a_context_of_the_program_is_taken_and_hardened(side: str) -> None:
-    """All else in it is the program's to decide."""
+def test_a_context_of_the_program_is_used_and_hardened(side: str) -> None:
+    """Its other settings stay."""
     mine = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if side == "server_context" else ssl.PROTOCOL_TLS_CLIENT)
     assert getattr(Tls(context=mine), side)(["rsio/0"]) is mine
     assert _is_hardened(mine)
@@ -70,7 +70,7 @@ def test_a_context_of_the_program_is_taken_and_hardened(side: str) -> None:
 @pytest.mark.parametrize("side", ["server_context", "client_context"])
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")  # allowing it is what must be refused
 def test_a_context_that_allows_old_versions_is_refused(side: str) -> None:
-    """The message says which one it allows, and what to set."""
+    """The message names the version and the setting to change."""
     mine = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     mine.minimum_version = ssl.TLSVersion.TLSv1_1
     with pytest.raises(UsageError, match=r"allows TLSv1_1; set its minimum_version to ssl.TLSVersion.TLSv1_2"):
@@ -83,8 +83,8 @@ def test_a_server_without_a_certificate_is_refused() -> None:
         Tls().server_context()
 
 
-def test_files_that_do_not_fit_are_named(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    """A missing one, one that is no certificate, a key that belongs to another, a password that is wrong."""
+def test_files_that_cannot_be_used_are_a_usage_error(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """A missing file, a file that is not a certificate, the key of another certificate, authorities that are not certificates."""
     junk = tmp_path / "junk.pem"
     junk.write_text("no certificate")
     other = tmp_path / "other.key"
@@ -100,8 +100,8 @@ def test_files_that_do_not_fit_are_named(files: tuple[Path, Path, Path], tmp_pat
             tls.server_context()
 
 
-def test_a_password_opens_the_key_and_is_not_shown(ca: trustme.CA, tmp_path: Path) -> None:
-    """The right one opens it, none or a wrong one does not, and no repr shows it."""
+def test_a_password_decrypts_the_key_and_is_not_in_the_repr(ca: trustme.CA, tmp_path: Path) -> None:
+    """Without a password, or with a wrong one, it is a UsageError."""
     from cryptography.hazmat.primitives import serialization as pem  # noqa: PLC0415 (trustme brings it; needed here alone)
 
     leaf = ca.issue_cert("localhost")
@@ -126,10 +126,8 @@ async def _handshaken(server: Tls, client: Tls) -> tuple["trio.SSLStream[trio.ab
     return ours, theirs
 
 
-async def test_a_certificate_is_told_by_its_owner_and_its_fingerprint(
-    ca: trustme.CA, files: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    """Subject, names, issuer, serial, end, and the fingerprint that tools print, too."""
+async def test_a_certificate_is_read_into_its_record(ca: trustme.CA, files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """Subject, names, issuer, serial, end of validity, and the fingerprint that other tools print."""
     alice = ca.issue_cert("alice.example", "10.0.0.1", common_name="Alice", organization_name="Example")
     alice.private_key_and_cert_chain_pem.write_to_path(tmp_path / "alice.pem")
     server, client = Tls(certificate=files[0], authorities=files[1]), Tls(certificate=tmp_path / "alice.pem", authorities=files[1])
@@ -148,7 +146,7 @@ async def test_a_certificate_is_told_by_its_owner_and_its_fingerprint(
     assert "DNS:localhost" in servers.names
 
 
-async def test_a_peer_that_shows_nothing_has_no_certificate(files: tuple[Path, Path, Path]) -> None:
-    """Where clients need not show one."""
+async def test_a_peer_without_a_certificate_has_none(files: tuple[Path, Path, Path]) -> None:
+    """If the server does not require one."""
     ours, _ = await _handshaken(Tls(certificate=files[0]), Tls(authorities=files[1]))
     assert certificate_of(ours) is None

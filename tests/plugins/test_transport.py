@@ -1,4 +1,4 @@
-"""What every transport, connection and listener has in common."""
+"""The behaviour that transports, connections and listeners inherit."""
 
 import pytest
 import trio
@@ -19,12 +19,12 @@ from penstock.plugins import (
     parse_url,
 )
 
-PEER = PeerIdentity(address="over there")
+PEER = PeerIdentity(address="peer")
 OPTIONS = TransportOptions()
 
 
 class Hanging(trio.abc.Stream):
-    """Closing it in good order never ends, as with a peer that does not read."""
+    """A stream whose orderly close never ends, as if the peer did not read."""
 
     def __init__(self) -> None:
         self.forced = False
@@ -46,11 +46,11 @@ class Hanging(trio.abc.Stream):
 class Broken(Hanging):
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
-        raise trio.BrokenResourceError("the peer was faster")
+        raise trio.BrokenResourceError("the peer has closed")
 
 
 async def test_a_byte_connection_sends_receives_and_ends() -> None:
-    """Bytes arrive, and the end of the other half is None."""
+    """After the peer's `send_eof`, `receive` returns None."""
     ours, theirs = memory_stream_pair()
     connection = ByteConnection(ours, peer=PEER, options=OPTIONS)
     await connection.send(b"ab")
@@ -64,25 +64,25 @@ async def test_a_byte_connection_sends_receives_and_ends() -> None:
     assert connection.facts.half_close
     assert not connection.framed
     assert connection.farewell() is None
-    assert repr(connection) == "<ByteConnection with over there>"
+    assert repr(connection) == "<ByteConnection with peer>"
 
 
-async def test_a_byte_connection_takes_a_chunk_at_a_time() -> None:
-    """How much is read at once is the option's to say."""
+async def test_a_byte_connection_reads_receive_chunk_bytes_at_a_time() -> None:
+    """The option sets the size of a read."""
     connection = ByteConnection(Hanging(), peer=PEER, options=TransportOptions(receive_chunk=7))
     assert await connection.receive() == b"x" * 7
 
 
-async def test_a_stream_that_cannot_half_close_says_nothing_of_it() -> None:
-    """Then the end of our half is not sent, and the facts tell so."""
+async def test_send_eof_does_nothing_if_the_stream_cannot_half_close() -> None:
+    """The facts say that it cannot."""
     connection = ByteConnection(Hanging(), peer=PEER, options=OPTIONS)
     with trio.testing.assert_checkpoints():
         await connection.send_eof()
     assert not connection.facts.half_close
 
 
-async def test_closing_has_a_deadline(autojump_clock: trio.testing.MockClock) -> None:
-    """A peer that does not read delays a close by `close_timeout`, and then it is a forceful one."""
+async def test_aclose_has_a_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    """A peer that does not read delays it by `close_timeout`; then the stream is closed forcefully."""
     stream = Hanging()
     began = trio.current_time()
     await ByteConnection(stream, peer=PEER, options=TransportOptions(close_timeout=3)).aclose()
@@ -90,8 +90,8 @@ async def test_closing_has_a_deadline(autojump_clock: trio.testing.MockClock) ->
     assert stream.forced
 
 
-async def test_aborting_waits_for_nobody(autojump_clock: trio.testing.MockClock) -> None:
-    """It takes no time at all."""
+async def test_abort_does_not_wait_for_the_peer(autojump_clock: trio.testing.MockClock) -> None:
+    """It takes no time."""
     stream = Hanging()
     began = trio.current_time()
     await ByteConnection(stream, peer=PEER, options=OPTIONS).abort()
@@ -99,8 +99,8 @@ async def test_aborting_waits_for_nobody(autojump_clock: trio.testing.MockClock)
     assert stream.forced
 
 
-async def test_a_cancelled_close_is_a_forceful_one() -> None:
-    """Whoever leaves in a hurry leaves nothing open."""
+async def test_a_cancelled_aclose_closes_forcefully() -> None:
+    """The stream does not stay open."""
     stream = Hanging()
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -108,15 +108,15 @@ async def test_a_cancelled_close_is_a_forceful_one() -> None:
     assert stream.forced
 
 
-async def test_a_peer_that_is_gone_does_not_disturb_closing() -> None:
-    """Neither way of closing raises because of it."""
+async def test_closing_never_raises_because_of_the_peer() -> None:
+    """Neither `aclose` nor `abort`."""
     connection = ByteConnection(Broken(), peer=PEER, options=OPTIONS)
     await connection.aclose()
     await connection.abort()
 
 
-async def test_closing_twice_is_closing_once() -> None:
-    """In either order."""
+async def test_a_connection_can_be_closed_again() -> None:
+    """With `aclose` and `abort`, in any order."""
     ours, _ = memory_stream_pair()
     connection = ByteConnection(ours, peer=PEER, options=OPTIONS)
     await connection.aclose()
@@ -124,15 +124,15 @@ async def test_closing_twice_is_closing_once() -> None:
     await connection.aclose()
 
 
-async def test_a_connection_without_a_handshake_is_ready(nursery: trio.Nursery) -> None:
-    """There is nothing to wait for, and waiting checkpoints all the same."""
+async def test_the_default_handshake_only_checkpoints(nursery: trio.Nursery) -> None:
+    """A byte connection needs none."""
     send, _ = memory_stream_one_way_pair()
     connection = ByteConnection(trio.StapledStream(send, _), peer=PEER, options=OPTIONS)
     with trio.testing.assert_checkpoints():
         await connection.handshake(nursery)
 
 
-class Letters(MessageConnection):
+class EmptyMessages(MessageConnection):
     async def send(self, data: Bytes, /) -> None: ...
 
     async def receive(self) -> bytes | None:
@@ -143,40 +143,40 @@ class Letters(MessageConnection):
     async def abort(self) -> None: ...
 
 
-async def test_a_message_connection_says_that_it_is_framed() -> None:
-    """And an empty message is a message."""
-    connection = Letters(peer=PEER)
+async def test_a_message_connection_is_framed() -> None:
+    """An empty message is a message, not the end."""
+    connection = EmptyMessages(peer=PEER)
     assert connection.framed
     assert connection.facts == ConnectionFacts()
-    assert Letters(peer=PEER, facts=ConnectionFacts(local=True)).facts.local
+    assert EmptyMessages(peer=PEER, facts=ConnectionFacts(local=True)).facts.local
     assert await connection.receive() == b""
     await connection.send_eof()
-    assert repr(connection) == "<Letters with over there>"
+    assert repr(connection) == "<EmptyMessages with peer>"
 
 
 class Outgoing(Transport):
     schemes = ("outgoing",)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
-        raise AssertionError("nobody connects here")
+        raise AssertionError("no test connects")
 
 
-async def test_a_transport_that_only_connects_says_so(nursery: trio.Nursery) -> None:
-    """Listening with it is a mistake of the program."""
+async def test_a_transport_without_listen_raises_usage_error(nursery: trio.Nursery) -> None:
+    """A transport need not be able to listen."""
     with pytest.raises(UsageError, match="'outgoing' can be connected to, but not listened at"):
         await Outgoing().listen(parse_url("outgoing://x"), options=OPTIONS, nursery=nursery)
 
 
-def test_a_listener_tells_where_it_is() -> None:
-    """As URLs that somebody could connect to."""
+def test_the_repr_of_a_listener_shows_its_addresses() -> None:
+    """As URLs that a client can connect to."""
 
-    class Ears(Listener):
+    class Idle(Listener):
         def __init__(self) -> None:
             self.addresses = (parse_url("tcp://a:1"), parse_url("tcp://b:2"))
 
         async def accept(self) -> Connection:
-            raise AssertionError("nobody comes here")
+            raise AssertionError("no test accepts")
 
         async def aclose(self) -> None: ...
 
-    assert repr(Ears()) == "<Ears at tcp://a:1, tcp://b:2>"
+    assert repr(Idle()) == "<Idle at tcp://a:1, tcp://b:2>"

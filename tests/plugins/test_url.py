@@ -1,4 +1,4 @@
-"""URLs: what each part is, what is refused, and that putting one together again loses nothing."""
+"""URLs: their parts, the texts that are refused, and that `str` loses nothing."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from penstock.api import UsageError
 from penstock.plugins import Url, parse_url
 
-TAKEN_APART = [
+PARSED = [
     ("tcp://127.0.0.1:7000", Url(transport="tcp", host="127.0.0.1", port=7000)),
     ("tcp://127.0.0.1:7000/", Url(transport="tcp", host="127.0.0.1", port=7000)),
     ("tcp://127.0.0.1:7000/ticks/EURUSD", Url(transport="tcp", host="127.0.0.1", port=7000, publisher="ticks/EURUSD")),
@@ -40,15 +40,15 @@ TAKEN_APART = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), TAKEN_APART, ids=[text for text, _ in TAKEN_APART])
-def test_a_url_is_taken_apart(text: str, expected: Url) -> None:
-    """Scheme, dialect, host, port, path and name are where the rules say."""
+@pytest.mark.parametrize(("text", "expected"), PARSED, ids=[text for text, _ in PARSED])
+def test_a_url_is_parsed_into_its_parts(text: str, expected: Url) -> None:
+    """Dialect, transport, host, port, path and name."""
     assert expected == parse_url(text)
 
 
-@pytest.mark.parametrize("expected", [url for _, url in TAKEN_APART], ids=str)
-def test_a_url_put_together_means_the_same(expected: Url) -> None:
-    """`str` writes what `parse_url` reads as the same URL again."""
+@pytest.mark.parametrize("expected", [url for _, url in PARSED], ids=str)
+def test_str_returns_the_text_of_an_equal_url(expected: Url) -> None:
+    """Parsing that text gives an equal record."""
     assert expected == parse_url(str(expected))
 
 
@@ -57,8 +57,8 @@ def test_a_url_put_together_means_the_same(expected: Url) -> None:
     host=st.sampled_from(["h", "::1", ""]),
     path=st.sampled_from(["", "/p"]),
 )
-def test_any_name_survives_in_a_url(name: str, host: str, path: str) -> None:
-    """Whatever a publisher is called, its URL says it, with a path before it or without."""
+def test_any_name_can_be_written_in_a_url(name: str, host: str, path: str) -> None:
+    """With a path before it or without."""
     url = Url(transport="x", host=host, port=1, path=path, publisher=name)
     assert url == parse_url(str(url))
 
@@ -84,33 +84,33 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "why"), REFUSED, ids=[repr(text) for text, _ in REFUSED])
-def test_what_is_no_url_is_refused_with_the_reason(text: str, why: str) -> None:
-    """The message says what is wrong."""
+def test_a_text_that_is_not_a_url_is_refused_with_the_reason(text: str, why: str) -> None:
+    """The message names the mistake."""
     with pytest.raises(UsageError, match=why):
         parse_url(text)
 
 
 def test_a_password_in_a_url_is_refused_and_not_repeated() -> None:
-    """URLs are logged, and so are messages of exceptions."""
+    """Messages of exceptions are logged."""
     with pytest.raises(UsageError, match="must not hold a user or a password") as caught:
         parse_url("tcp://alice:s3cret@h:1")
     assert "s3cret" not in str(caught.value)
 
 
-def test_the_scheme_is_told_whole() -> None:
-    """Dialect and transport together are what stood before the ':'."""
+def test_the_scheme_includes_the_dialect() -> None:
+    """It is the text before the ':'."""
     assert parse_url("reactivesocket+tcp://h:1").scheme == "reactivesocket+tcp"
     assert parse_url("tcp://h:1").scheme == "tcp"
 
 
 def test_the_address_is_the_url_without_the_name() -> None:
-    """What a connection goes to, whatever is subscribed to on it."""
+    """Subscriptions with the same address can share a connection."""
     assert str(parse_url("reactivesocket+tcp://h:1/a").address) == "reactivesocket+tcp://h:1"
     assert str(parse_url("unix:///p#a").address) == "unix:///p"
 
 
-def test_a_listener_can_say_where_it_really_is() -> None:
-    """Host and port change, all else stays."""
+def test_at_replaces_host_and_port() -> None:
+    """A listener reports its real port with it. The other parts stay."""
     assert str(parse_url("rsio+tcp://h:0/a").at("::1", 7)) == "rsio+tcp://[::1]:7/a"
 
 
@@ -123,7 +123,7 @@ def test_a_listener_can_say_where_it_really_is() -> None:
     ],
 )
 def test_a_command_is_split_as_a_shell_would(text: str, words: tuple[str, ...]) -> None:
-    """Quotes and backslashes hold words together, and nothing is expanded."""
+    """Quotes and backslashes join words; variables and wildcards are not expanded."""
     assert words == parse_url(text).command()
 
 
@@ -137,15 +137,15 @@ def test_a_command_is_split_as_a_shell_would(text: str, words: tuple[str, ...]) 
         ("exec://a/b", "'//' before its command"),
     ],
 )
-def test_what_is_no_command_is_refused(text: str, why: str) -> None:
-    """The message says what is wrong with it."""
+def test_a_path_that_is_not_a_command_is_refused(text: str, why: str) -> None:
+    """The message names the mistake."""
     with pytest.raises(UsageError, match=why):
         parse_url(text).command()
 
 
 @pytest.mark.parametrize(("text", "file"), [("unix:///run/a%20b.sock#x", "/run/a b.sock"), ("unix:b.sock", "b.sock")])
 def test_a_file_is_percent_decoded(text: str, file: str) -> None:
-    """A path may hold what a URL may not."""
+    """So it may contain characters that a URL may not."""
     assert file == parse_url(text).file()
 
 
@@ -159,7 +159,7 @@ def test_a_file_is_percent_decoded(text: str, file: str) -> None:
         ("unix://run/p.sock", "three slashes"),
     ],
 )
-def test_what_is_no_file_is_refused(text: str, why: str) -> None:
-    """The message says what is wrong with it."""
+def test_a_path_that_is_not_a_file_is_refused(text: str, why: str) -> None:
+    """The message names the mistake."""
     with pytest.raises(UsageError, match=why):
         parse_url(text).file()

@@ -291,7 +291,7 @@ async def test_each_protocol_can_be_selected_on_one_tls_port(registry: Registry,
         url = f"{protocol}+{server.addresses[0]}"
         async with connect(url, registry=registry, options=certified) as peer, peer.subscribe("words", serializer="text") as stream:
             assert [word async for word in stream] == WORDS
-            assert peer._conversation.connection.facts.protocol == NAMES[protocol]
+            assert peer._conversation.connection.stream.selected_alpn_protocol() == NAMES[protocol]
 
 
 async def test_a_protocol_without_an_alpn_name_works_without_alpn(

@@ -1,7 +1,7 @@
-"""What we ship, written exactly as an outsider would: transports and serializers, behind the hooks of `penstock.plugins`.
+"""penstock's own transports, serializers and extensions, offered through the hooks of `penstock.plugins` like those of any other plugin.
 
-May import `penstock.plugins`, `penstock.api`, trio and the standard library. Everything here is reached by its name in a URL
-(``tcp://…``) or in an argument (``serializer="json"``); import a class only to give it options: ``JsonSerializer(null=…)``.
+May import `penstock.plugins`, `penstock.api`, attrs, trio and the standard library. Programs select a transport by its name in a URL
+(``tcp://…``) and a serializer by an argument (``serializer="json"``). Import a class only to give it options: ``JsonSerializer(null=…)``.
 """
 
 from penstock.builtin._bytes import BytesSerializer

@@ -1,17 +1,17 @@
-"""The serializer ``bytes``: elements are bytes already."""
+"""The serializer ``bytes``: elements are bytes, and are sent unchanged."""
 
 from penstock.api import UsageError
 from penstock.plugins import Serializer
 
 
 class BytesSerializer(Serializer):
-    """Elements are bytes. A bytearray and a memoryview are copied, and arrive as bytes."""
+    """Elements are bytes. A bytearray or a memoryview is copied, and arrives as bytes."""
 
     name = "bytes"
 
     def dumps(self, element: object, /) -> bytes:
         if type(element) is bytes:
-            return element
+            return element  # immutable, so no copy is needed
         if isinstance(element, bytes | bytearray | memoryview):
             return bytes(element)
         raise UsageError(

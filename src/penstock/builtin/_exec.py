@@ -2,10 +2,10 @@
 
 Rules of this file:
 
-* There is no shell: the command is split into words as a shell would, and nothing in it is expanded.
-* A child never outlives its connection: its pipes are closed, then it is asked to end, then it is killed, each after its deadline.
-  It is waited for, also when the task that closes is cancelled.
-* What the child writes to stderr goes where ours goes; the last lines of it are kept, for whoever asks how the child ended.
+* No shell is started. The command is split into words as a shell would split it, and nothing in it is expanded.
+* A child never outlives its connection. Its pipes are closed; if it still runs after `close_timeout` it is terminated, and after
+  `kill_timeout` killed. The child is waited for, even if the closing task is cancelled.
+* The child's stderr is copied to this process's stderr, and `farewell` repeats its last lines.
 """
 
 import codecs
@@ -20,23 +20,23 @@ import trio
 from penstock.api import UsageError
 from penstock.plugins import ByteConnection, Connection, ConnectionFacts, PeerIdentity, Transport, TransportOptions, Url
 
-LAST_LINES: Final = 5
-"""Lines of its stderr that a child's farewell repeats."""
+STDERR_LINES: Final = 5
+"""Lines of the child's stderr that `farewell` repeats."""
 
-LAST_WORDS: Final = 2048
-"""Characters of them."""
+STDERR_CHARACTERS: Final = 2048
+"""Characters of the child's stderr that are kept for that."""
 
-EAR_SECONDS: Final = 0.5
-"""How long to wait for the end of a child's stderr when the child has ended: a child of its own may hold it open for ever."""
+STDERR_SECONDS: Final = 0.5
+"""Seconds to wait for the end of stderr after the child has ended. A grandchild may hold stderr open without end."""
 
 _CHUNK: Final = 4096
 _FACTS: Final = ConnectionFacts(half_close=True, local=True)
 
 
 class ExecTransport(Transport):
-    """Starts a command and speaks with it over its standard input and output. It can only connect.
+    """Starts a command and communicates over its standard input and output. It can only connect.
 
-    `Connection.farewell` tells the child's exit status, and the last lines that it wrote to stderr.
+    `Connection.farewell` returns the child's exit status and the last lines of its stderr.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("exec",)
@@ -47,9 +47,9 @@ class ExecTransport(Transport):
             pipe = subprocess.PIPE
             child = await trio.lowlevel.open_process(list(command), stdin=pipe, stdout=pipe, stderr=pipe)
         except OSError as error:
-            raise UsageError(f"cannot start {command[0]!r}: {error}. No shell is involved: write it as the system finds it") from error
+            raise UsageError(f"cannot start {command[0]!r}: {error}. No shell is involved: give the program's name or path") from error
         connection = ExecConnection(child, command[0], options)
-        nursery.start_soon(connection.listen)
+        nursery.start_soon(connection.copy_stderr)
         return connection
 
 
@@ -63,26 +63,27 @@ class ExecConnection(ByteConnection):
         self._child = child
         self._name = name
         self._kill_timeout = options.kill_timeout
-        self._ear = trio.CancelScope(shield=True)  # what a child says while it ends is worth most: closing ends this, and nothing else
-        self._heard_all = trio.Event()
-        self._last_words = ""
+        # Shielded: the last lines before a child ends are the most useful ones, so only closing the connection stops the copying.
+        self._stderr_scope = trio.CancelScope(shield=True)
+        self._stderr_ended = trio.Event()
+        self._stderr_tail = ""
 
-    async def listen(self) -> None:
-        """Pass on what the child writes to stderr, until it is closed."""
+    async def copy_stderr(self) -> None:
+        """Copy the child's stderr to this process's stderr until it ends, or until the connection is closed."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         stderr = cast("trio.abc.ReceiveStream", self._child.stderr)
-        with self._ear:
+        with self._stderr_scope:
             async with stderr:
                 while data := await stderr.receive_some(_CHUNK):
                     text = decoder.decode(data)
-                    self._last_words = (self._last_words + text)[-LAST_WORDS:]
-                    _pass_on(text)
-        self._heard_all.set()
+                    self._stderr_tail = (self._stderr_tail + text)[-STDERR_CHARACTERS:]
+                    _write_to_stderr(text)
+        self._stderr_ended.set()
 
     async def aclose(self) -> None:
         try:
             with trio.move_on_after(self._close_timeout):
-                await super().aclose()  # the end of its input is what tells a child that all is over
+                await super().aclose()  # the end of its standard input tells the child to end
                 await self._child.wait()
         finally:
             await self._stop(self._child.terminate, self._child.kill)
@@ -93,16 +94,16 @@ class ExecConnection(ByteConnection):
         finally:
             await self._stop(self._child.kill)
 
-    async def _stop(self, *ways: Callable[[], None]) -> None:
-        for stop in ways:
+    async def _stop(self, *methods: Callable[[], None]) -> None:
+        for stop in methods:
             if self._child.poll() is not None:
                 break
             stop()
             with trio.move_on_after(self._kill_timeout, shield=True):
                 await self._child.wait()
-        with trio.move_on_after(EAR_SECONDS, shield=True):
-            await self._heard_all.wait()
-        self._ear.cancel()
+        with trio.move_on_after(STDERR_SECONDS, shield=True):
+            await self._stderr_ended.wait()
+        self._stderr_scope.cancel()
 
     def farewell(self) -> str | None:
         status = self._child.poll()
@@ -112,19 +113,19 @@ class ExecConnection(ByteConnection):
             how = f"was ended by {signal.Signals(-status).name}"
         else:
             how = f"ended with status {status}"
-        lines = [_printable(line) for line in self._last_words.splitlines() if line.strip()][-LAST_LINES:]
-        said = "".join(f"\n  {line}" for line in lines)
-        return f"the child {self._name!r} {how}" + (f", its last words on stderr were:{said}" if said else "")
+        lines = [_printable(line) for line in self._stderr_tail.splitlines() if line.strip()][-STDERR_LINES:]
+        tail = "".join(f"\n  {line}" for line in lines)
+        return f"the child {self._name!r} {how}" + (f"; the end of its stderr:{tail}" if tail else "")
 
 
-def _pass_on(text: str) -> None:
+def _write_to_stderr(text: str) -> None:
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
-        pass  # ours is closed, or was never there; the child's must be read all the same, or the child would wait
+        pass  # stderr is closed, or is None (pythonw). The child's stderr must be read nevertheless, or the child would block on it
 
 
 def _printable(line: str) -> str:
-    # A terminal obeys what it is told to print.
+    # Escape control characters: a terminal executes the escape sequences that are written to it.
     return "".join(letter if letter.isprintable() or letter == "\t" else ascii(letter)[1:-1] for letter in line)

@@ -1,4 +1,4 @@
-"""What we ship, offered through the hooks that everybody uses."""
+"""The hooks of the builtin plugin."""
 
 import sys
 
@@ -17,17 +17,17 @@ from penstock.plugins import Factory, Serializer, Transport, hookimpl
 
 @hookimpl
 def penstock_transports() -> list[Transport]:
-    """``tcp``, ``tls``, ``exec``, ``memory``, ``memory-framed``; where there are Unix sockets and pipes, ``unix`` and ``pipe``."""
-    everywhere: list[Transport] = [TcpTransport(), TlsTransport(), ExecTransport(), MemoryTransport(), FramedMemoryTransport()]
-    if sys.platform == "win32":  # pragma: no cover (Windows has neither Unix sockets in Python nor pipes that can be waited for)
-        return everywhere
-    return [*everywhere, UnixTransport(), PipeTransport()]
+    """``tcp``, ``tls``, ``exec``, ``memory``, ``memory-framed``; except on Windows, also ``unix`` and ``pipe``."""
+    portable: list[Transport] = [TcpTransport(), TlsTransport(), ExecTransport(), MemoryTransport(), FramedMemoryTransport()]
+    if sys.platform == "win32":  # pragma: no cover (Python on Windows has no Unix sockets, and trio cannot wait for its pipes)
+        return portable
+    return [*portable, UnixTransport(), PipeTransport()]
 
 
 @hookimpl
 def penstock_extensions() -> list[Factory]:
     """``keepalive``."""
-    return [Factory(name=Keepalive.name, id=Keepalive.id, make=Keepalive, summary="finds peers that are gone")]
+    return [Factory(name=Keepalive.name, id=Keepalive.id, make=Keepalive, summary="detects dead peers")]
 
 
 @hookimpl

@@ -1,82 +1,86 @@
-"""The keepalive extension (id 1): a silent peer is asked for a sign of life, and one that gives none has gone.
+"""The keepalive extension (id 1): ping a silent peer, and end the connection if it does not answer.
 
-On the wire: ping is type ``40``, pong ``41``; the body of both is up to 125 bytes, and a pong repeats its ping's. Any message counts as a
-sign of life, so a busy connection is never asked. Intervals vary by 15 %, so that a thousand connections do not ask at once.
+Ping is message type ``40`` and pong is ``41`` (hexadecimal). The body of both has up to 125 bytes, and a pong repeats the body of its ping.
+Every message shows that the peer is alive, so a busy connection sends no pings. Intervals vary by 15 %, so that a thousand connections that
+were opened together do not all ping at the same time.
 """
 
 from penstock.api import ActiveExtension, ExtensionLink
 
 PING = 0x40
 PONG = 0x41
-LONGEST = 125
+MAX_BODY = 125
 JITTER = 0.15
 
 
 class Keepalive:
-    """Finds peers that are gone. Both sides must have it; a peer that has not is simply not asked."""
+    """Detects dead peers. Both sides must have the extension; a peer without it gets no pings."""
 
     id: int = 1
     name: str = "keepalive"
     codes: frozenset[int] = frozenset({PING, PONG})
 
     def open(self, link: ExtensionLink, now: float, /) -> ActiveExtension:
-        """Begin to watch a connection."""
-        return _Watch(link, now)
+        """Start on a connection."""
+        return _ActiveKeepalive(link, now)
 
 
-class _Watch:
-    """Keepalive at work on one connection."""
+class _ActiveKeepalive:
+    """Keepalive on one connection."""
 
     def __init__(self, link: ExtensionLink, now: float) -> None:
         self._link = link
-        self._heard = now
-        self._asked: float | None = None
-        self._number = 0
-        self._last_ping: float | None = None
-        self._strikes = 0
+        self._last_received = now
+        self._pinged_at: float | None = None  # the time of an unanswered ping
+        self._pings_sent = 0
+        self._last_ping_received: float | None = None
+        self._early_pings = 0
         self._interval = self._next_interval()
 
-    def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the wire's word
-        """Answer a ping; a pong was heard already, as anything is."""
-        if len(body) > LONGEST:
+    def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
+        """Answer a ping. A pong needs nothing here: `heard` is called for every message."""
+        if len(body) > MAX_BODY:
             self._link.break_off("protocol:ping")
         elif type == PING:
-            self._judge(now)
+            self._check_rate(now)
             self._link.send(PONG, body)
 
-    def _judge(self, now: float) -> None:
-        """Count pings that come too soon; a ping in good time forgives all that came before it."""
-        limits, last = self._link.limits, self._last_ping
-        self._last_ping = now
+    def _check_rate(self, now: float) -> None:
+        """Count pings that come too early; one ping in time resets the count.
+
+        The jitter is subtracted: a peer whose interval is the smallest allowed one may be early by 15 %.
+        """
+        limits, last = self._link.limits, self._last_ping_received
+        self._last_ping_received = now
         if last is None or now - last >= limits.keepalive_least * (1 - JITTER):
-            self._strikes = 0
+            self._early_pings = 0
             return
-        self._strikes += 1
-        self._link.glitch()
-        if self._strikes > limits.keepalive_strikes:
+        self._early_pings += 1
+        self._link.glitch()  # a peer that alternates early and timely pings spends its budget for oddities
+        if self._early_pings > limits.keepalive_strikes:
             self._link.break_off("limit:pings")
 
     def heard(self, now: float, /) -> None:
-        """The peer lives."""
-        self._heard = now
-        self._asked = None
+        """Restart the interval."""
+        self._last_received = now
+        self._pinged_at = None
 
     def tick(self, now: float, /) -> float | None:
-        """Ask when it has been silent for too long; break off when it does not answer."""
+        """Ping after an interval of silence; end the connection if `Limits.keepalive_timeout` passes without an answer."""
         limits = self._link.limits
-        if self._asked is not None:
-            due = self._asked + limits.keepalive_timeout
+        if self._pinged_at is not None:
+            due = self._pinged_at + limits.keepalive_timeout
             if now < due:
                 return due
             self._link.break_off("keepalive")
             return None
-        due = self._heard + self._interval
+        due = self._last_received + self._interval
         if now < due:
             return due
-        self._asked = now
+        self._pinged_at = now
         self._interval = self._next_interval()
-        self._number += 1
-        self._link.send(PING, self._number.to_bytes(8, "big"))
+        self._pings_sent += 1
+        self._link.send(PING, self._pings_sent.to_bytes(8, "big"))
         return now + limits.keepalive_timeout
 
     def _next_interval(self) -> float:

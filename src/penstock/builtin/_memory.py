@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A name belongs to the run loop: two runs in one process do not see each other's, and nothing outlives a run.
-* They behave as the network does: what is sent waits when it is not read, and a listener has a bounded queue.
+* A name belongs to the trio run: two runs in one process have separate names, and no listener outlives its run.
+* They behave like a network: `send` waits if the peer does not read, and a listener has a bounded queue.
 """
 
 from typing import ClassVar, Final
@@ -31,7 +31,7 @@ _LISTENERS: Final[trio.lowlevel.RunVar[_Table]] = trio.lowlevel.RunVar("penstock
 
 
 class MemoryTransport(Transport):
-    """Bytes inside the process, over pipes that hold 64 KiB each way."""
+    """Bytes inside the process, over pipes that hold 64 KiB in each direction."""
 
     schemes: ClassVar[tuple[str, ...]] = ("memory",)
 
@@ -40,44 +40,47 @@ class MemoryTransport(Transport):
         listener = _listeners().get((url.transport, name))
         if listener is None:
             await trio.lowlevel.checkpoint()
-            raise ConnectionLost(f"nobody listens at {url.address} in this run loop")
-        ours, theirs = self._pair(PeerIdentity(address=str(url.address)), options, listener.options)
+            raise ConnectionLost(f"no listener at {url.address} in this run loop")
+        client, server = self._pair(PeerIdentity(address=str(url.address)), options, listener.options)
         try:
-            await listener.knock(theirs)
+            await listener.enqueue(server)
         except trio.BrokenResourceError:
             raise ConnectionLost(f"the listener at {url.address} was closed before it accepted") from None
-        return ours
+        return client
 
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
-        place = url.transport, _name_in(url)
+        key = url.transport, _name_in(url)
         await trio.lowlevel.checkpoint()
-        if place in _listeners():
-            raise UsageError(f"somebody listens at {url.address} in this run loop already; choose another name")
-        listener = MemoryListener(url, place, options)
-        _listeners()[place] = listener
+        if key in _listeners():
+            raise UsageError(f"another listener has {url.address} in this run loop already; choose another name")
+        listener = MemoryListener(url, key, options)
+        _listeners()[key] = listener
         return listener
 
-    def _pair(self, peer: PeerIdentity, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
-        here, there = memory_stream_pair()
+    def _pair(self, peer: PeerIdentity, of_client: TransportOptions, of_server: TransportOptions) -> tuple[Connection, Connection]:
+        client, server = memory_stream_pair()
         facts = ConnectionFacts(half_close=True, local=True)
         return (
-            ByteConnection(here, peer=peer, options=ours, facts=facts),
-            ByteConnection(there, peer=peer, options=theirs, facts=facts),
+            ByteConnection(client, peer=peer, options=of_client, facts=facts),
+            ByteConnection(server, peer=peer, options=of_server, facts=facts),
         )
 
 
 class FramedMemoryTransport(MemoryTransport):
-    """Whole messages inside the process: what a framed transport is like, for tests of what runs on one."""
+    """Whole messages inside the process: for tests of code that runs on a framed transport."""
 
     schemes: ClassVar[tuple[str, ...]] = ("memory-framed",)
     framed: ClassVar[bool] = True
 
-    def _pair(self, peer: PeerIdentity, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
-        there, back = MessagePipe(DEFAULT_CAPACITY), MessagePipe(DEFAULT_CAPACITY)
-        return MemoryMessages(there, back, peer, ours.max_message), MemoryMessages(back, there, peer, theirs.max_message)
+    def _pair(self, peer: PeerIdentity, of_client: TransportOptions, of_server: TransportOptions) -> tuple[Connection, Connection]:
+        to_server, to_client = MessagePipe(DEFAULT_CAPACITY), MessagePipe(DEFAULT_CAPACITY)
+        return (
+            MemoryMessageConnection(to_server, to_client, peer, of_client.max_message),
+            MemoryMessageConnection(to_client, to_server, peer, of_server.max_message),
+        )
 
 
-class MemoryMessages(MessageConnection):
+class MemoryMessageConnection(MessageConnection):
     """One side of a connection of whole messages."""
 
     def __init__(self, outgoing: MessagePipe, incoming: MessagePipe, peer: PeerIdentity, max_message: int) -> None:
@@ -101,11 +104,11 @@ class MemoryMessages(MessageConnection):
 
     async def send_eof(self) -> None:
         await trio.lowlevel.checkpoint()
-        self._outgoing.end()
+        self._outgoing.close_sender()
 
     async def aclose(self) -> None:
-        self._outgoing.end()
-        self._incoming.abandon()
+        self._outgoing.close_sender()
+        self._incoming.close_reader()
         await trio.lowlevel.checkpoint()
 
     async def abort(self) -> None:
@@ -113,34 +116,35 @@ class MemoryMessages(MessageConnection):
 
 
 class MemoryListener(Listener):
-    """Holds a name until it is closed, and the connections that wait to be accepted."""
+    """Holds a name and a queue of connections to accept, until it is closed."""
 
-    def __init__(self, url: Url, place: tuple[str, str], options: TransportOptions) -> None:
+    def __init__(self, url: Url, key: tuple[str, str], options: TransportOptions) -> None:
         self.addresses = (url.address,)
         self.options = options
-        self._place = place
-        self._door, self._queue = trio.open_memory_channel[Connection](options.backlog)
-        self._waiting: dict[Connection, None] = {}  # in the queue, or waiting for a place in it
+        self._key = key
+        self._queue_in, self._queue_out = trio.open_memory_channel[Connection](options.backlog)
+        self._waiting: dict[Connection, None] = {}  # in the queue, or waiting for room in it; in order
 
-    async def knock(self, connection: Connection) -> None:
-        """Wait for a place in the queue. Cancelled, nobody has come."""
+    async def enqueue(self, connection: Connection) -> None:
+        """Put a client's connection into the queue; waits while the queue is full. If cancelled, the connection is not in the queue."""
         self._waiting[connection] = None
         try:
-            await self._door.send(connection)
+            await self._queue_in.send(connection)
         except BaseException:
             self._waiting.pop(connection, None)
             raise
 
     async def accept(self) -> Connection:
-        connection = await self._queue.receive()
+        connection = await self._queue_out.receive()
         del self._waiting[connection]
         return connection
 
     async def aclose(self) -> None:
-        if _listeners().get(self._place) is self:
-            del _listeners()[self._place]
-            self._queue.close()
-            with trio.move_on_after(_CLOSE_SECONDS, shield=True):  # none is forgotten, also when this task is cancelled meanwhile
+        if _listeners().get(self._key) is self:
+            del _listeners()[self._key]
+            self._queue_out.close()
+            # Shielded: every waiting connection is closed, even if this task is cancelled.
+            with trio.move_on_after(_CLOSE_SECONDS, shield=True):
                 for connection in tuple(self._waiting):
                     await connection.abort()
         await trio.lowlevel.checkpoint()

@@ -1,12 +1,12 @@
-"""The transport ``pipe:``: bytes over this process's own standard input and output, for a process that another one has started.
+"""The transport ``pipe:``: bytes over this process's standard input and output, for a process that another process has started.
 
 Rules of this file:
 
-* Taking them is for good: until the process ends, what else it prints goes to stderr (a stray ``print`` would corrupt the conversation),
-  and what else it reads is empty.
-* Reading and writing without blocking is a flag of the open file, which the process that started us may share: the flags go back to what
-  they were when the connection is closed, also when it never was and the process just ends.
-* Where input and output are one socket, it is used as one: two files over it would restore its flag under each other's feet.
+* A connection takes the standard files until the process ends. Other output of the process goes to stderr, because a ``print`` would
+  corrupt the stream; other input is empty.
+* O_NONBLOCK is a flag of the open file, which the parent process may share. Closing the connection restores the flags. If the connection is
+  never closed, the end of the process restores them.
+* If input and output are the same socket, it is used as one stream. As two files, each would restore the flag while the other needs it.
 """
 
 import os
@@ -23,21 +23,20 @@ from penstock.plugins import ByteConnection, Connection, ConnectionFacts, Listen
 
 _STDERR: Final = 2
 _HIGHEST_STANDARD: Final = 2
-_taken: Final[set[int]] = set()  # of the standard numbers: they are the process's, so this is, too
+_taken: Final[set[int]] = set()  # standard descriptors in use; they belong to the process, so this set does too
 _FACTS: Final = ConnectionFacts(half_close=True, local=True)
 
 
 class PipeTransport(Transport):
-    """Standard input and output. Listening gives one connection, connecting gives the same one: whichever role this process has.
+    """Standard input and output. Listening and connecting both give the one connection, for either role of this process.
 
-    A process has them once. Refused where either is a terminal: people do not speak the protocol.
-    `stdin` and `stdout` may be other open files, by number.
+    A process can use them once only. A terminal is refused. `stdin` and `stdout` may be the descriptors of other open files.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("pipe",)
 
     def __init__(self, *, stdin: int = 0, stdout: int = 1) -> None:
-        self._numbers = (stdin, stdout)
+        self._descriptors = (stdin, stdout)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         await trio.lowlevel.checkpoint()
@@ -49,17 +48,19 @@ class PipeTransport(Transport):
 
     def _take(self, url: Url, options: TransportOptions) -> Connection:
         if url.host is not None or url.path:
-            raise UsageError(f"{url.address} is not of the form {url.scheme}:#name; there is one standard input and output only")
-        for number in self._numbers:
-            if number in _taken:
-                raise UsageError("standard input and output have been taken by a connection already; a process has them once")
-            if os.isatty(number):
-                raise UsageError(f"file {number} is a terminal; {url.scheme}: is for a process that another one starts, as exec: does")
+            raise UsageError(f"{url.address} is not of the form {url.scheme}:#name; a process has one standard input and output only")
+        for descriptor in self._descriptors:
+            if descriptor in _taken:
+                raise UsageError("a connection uses standard input and output already; a process can use them once only")
+            if os.isatty(descriptor):
+                raise UsageError(
+                    f"file {descriptor} is a terminal; {url.scheme}: is for a process that another process starts, as exec: does"
+                )
         try:
-            connection = PipeConnection(*self._numbers, options)
+            connection = PipeConnection(*self._descriptors, options)
         except OSError as error:
             raise UsageError(f"standard input and output cannot be used as a connection: {error}") from error
-        _taken.update(number for number in self._numbers if number <= _HIGHEST_STANDARD)
+        _taken.update(descriptor for descriptor in self._descriptors if descriptor <= _HIGHEST_STANDARD)
         return connection
 
 
@@ -67,24 +68,24 @@ class PipeConnection(ByteConnection):
     """A connection over two open files, or over one socket that is both."""
 
     def __init__(self, stdin: int, stdout: int, options: TransportOptions) -> None:
-        # Each is run when its file is let go; or else when the process ends, for that is when `finalize` runs what is left.
+        # weakref.finalize also runs when the interpreter exits: it restores the flags if the connection is never closed.
         self._restore_input = weakref.finalize(self, _restorer(stdin))
         self._restore_output = weakref.finalize(self, _restorer(stdout))
         stream = _as_one_socket(stdin, stdout) or _as_two_files(stdin, stdout)
         super().__init__(stream, peer=PeerIdentity(address="pipe:"), options=options, facts=_FACTS)
-        _cover(stdin, os.devnull)
-        _cover(stdout, _STDERR)
+        _redirect(stdin, os.devnull)
+        _redirect(stdout, _STDERR)
 
     async def send_eof(self) -> None:
         if isinstance(self.stream, trio.StapledStream):
-            self._restore_output()  # lets go of the file, too: the peer sees the end when nobody has it open any more
+            self._restore_output()  # it also closes a copy of the descriptor: the peer sees the end only after every copy is closed
         await super().send_eof()
 
     async def aclose(self) -> None:
         try:
             await super().aclose()
         finally:
-            self._restore()  # not before: somebody may be reading until it is closed, and must not block
+            self._restore()  # after closing: until then a task may still be reading, and must not block the process
 
     async def abort(self) -> None:
         try:
@@ -98,24 +99,24 @@ class PipeConnection(ByteConnection):
 
 
 class PipeListener(Listener):
-    """Gives its one connection, and then no more."""
+    """Returns the one connection; after that `accept` raises trio.EndOfChannel."""
 
     def __init__(self, url: Url, connection: Connection) -> None:
         self.addresses = (url.address,)
         self._connection: Connection | None = connection
-        self._closed = False
+        self._is_closed = False
 
     async def accept(self) -> Connection:
         await trio.lowlevel.checkpoint()
-        if self._closed:
+        if self._is_closed:
             raise trio.ClosedResourceError("this listener is closed")
         connection, self._connection = self._connection, None
         if connection is None:
-            raise trio.EndOfChannel("standard input and output are one connection; there cannot be another")
+            raise trio.EndOfChannel("standard input and output are one connection; a second one is impossible")
         return connection
 
     async def aclose(self) -> None:
-        self._closed = True
+        self._is_closed = True
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.abort()
@@ -123,14 +124,14 @@ class PipeListener(Listener):
             await trio.lowlevel.checkpoint()
 
 
-def _restorer(number: int) -> Callable[[], None]:
-    """Remember the flag of an open file; the function returned puts it back, and lets go of the file."""
-    was_blocking = os.get_blocking(number)
-    kept = os.dup(number)
+def _restorer(descriptor: int) -> Callable[[], None]:
+    """Remember the blocking flag of an open file; return a function that restores it. The function holds a copy of the descriptor."""
+    was_blocking = os.get_blocking(descriptor)
+    copy = os.dup(descriptor)
 
     def restore() -> None:
-        os.set_blocking(kept, was_blocking)
-        os.close(kept)
+        os.set_blocking(copy, was_blocking)
+        os.close(copy)
 
     return restore
 
@@ -146,11 +147,11 @@ def _as_two_files(stdin: int, stdout: int) -> trio.abc.HalfCloseableStream:
     return trio.StapledStream(trio.lowlevel.FdStream(os.dup(stdout)), trio.lowlevel.FdStream(os.dup(stdin)))
 
 
-def _cover(number: int, instead: int | str) -> None:
-    """Put another open file under a number that others know: they go on reading and writing, and disturb nobody."""
+def _redirect(descriptor: int, target: int | str) -> None:
+    """Let a descriptor refer to another open file. Other code of the process continues to use the descriptor, and disturbs nothing."""
     try:
-        other = os.dup(instead) if isinstance(instead, int) else os.open(instead, os.O_RDONLY)
+        other = os.dup(target) if isinstance(target, int) else os.open(target, os.O_RDONLY)
     except OSError:
-        other = os.open(os.devnull, os.O_RDWR)  # there may be no stderr at all
-    os.dup2(other, number)
+        other = os.open(os.devnull, os.O_RDWR)  # a process may have been started without stderr
+    os.dup2(other, descriptor)
     os.close(other)

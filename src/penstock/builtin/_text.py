@@ -1,11 +1,11 @@
-"""The serializer ``text``: elements are str, on the wire they are UTF-8."""
+"""The serializer ``text``: elements are str, encoded as UTF-8."""
 
 from penstock.api import ProtocolError, UsageError
 from penstock.plugins import Serializer
 
 
 class TextSerializer(Serializer):
-    """Elements are str; on the wire they are UTF-8, and nothing else is taken for it."""
+    """Elements are str, encoded as UTF-8. Other bytes are a ProtocolError: nothing is replaced silently."""
 
     name = "text"
 
@@ -21,4 +21,5 @@ class TextSerializer(Serializer):
         try:
             return bytes(data).decode()
         except UnicodeDecodeError as error:
+            # `from None`: the chained error would contain the peer's bytes, and tracebacks are logged.
             raise ProtocolError(f"the element is not UTF-8: {error.reason} at byte {error.start} of {len(data)}") from None

@@ -1,6 +1,6 @@
-"""Measure how many elements a second this machine moves, from a service to a subscriber in this one process.
+"""Measure elements per second on this machine, from a service to a subscriber in the same process.
 
-A quick look, over each transport given; the project's benchmarks compare with other libraries, in two processes.
+This is a quick measurement over each given transport. The project's benchmarks use two processes, and compare with other libraries.
 """
 
 import argparse
@@ -15,15 +15,15 @@ HELP = "measure elements per second on this machine"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    """Say what can be given."""
+    """Declare the arguments."""
     command.add_argument("urls", metavar="URL", nargs="*", default=["memory://bench", "tcp://127.0.0.1:0"], help="where to serve")
     command.add_argument("--size", type=int, default=64, help="bytes of an element (default: 64)")
-    command.add_argument("--count", type=int, default=200_000, help="elements (default: 200,000)")
-    command.add_argument("--demand", type=int, default=1024, help="elements under way at a time (default: 1,024)")
+    command.add_argument("--count", type=int, default=200_000, help="number of elements (default: 200,000)")
+    command.add_argument("--demand", type=int, default=1024, help="elements requested ahead (default: 1,024)")
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Measure, and print a table."""
+    """Measure and print a table."""
     for name in ("size", "count", "demand"):
         if getattr(options, name) < 1:
             raise UsageError(f"--{name} {getattr(options, name)}: give at least 1")

@@ -1,4 +1,4 @@
-"""The command line itself: what can be said, and who does it."""
+"""The entry point of the command: the parser, signals, errors and exit statuses."""
 
 import argparse
 import os
@@ -13,14 +13,14 @@ from penstock.api import PenstockError
 from penstock.cli import _bench, _cat, _plugins, _pub, _serve, _tck
 
 DESCRIPTION = """\
-Streams between programs, at the pace of the one who consumes them.
+Streams between programs, at the pace of their consumer.
 
   penstock serve examples.live_service:service tcp://127.0.0.1:7000
   penstock cat tcp://127.0.0.1:7000/ticks/EURUSD
   penstock cat reactivesocket+tcp://127.0.0.1:7000/ticks/EURUSD
   tail -f log | penstock pub tcp://127.0.0.1:7001/lines
 
-Elements go to standard output, everything that is meant for you to standard error.
+Elements go to standard output, messages to standard error.
 """
 
 COMMANDS: dict[str, Any] = {"serve": _serve, "cat": _cat, "pub": _pub, "plugins": _plugins, "bench": _bench, "tck": _tck}
@@ -44,35 +44,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace], Any] = options.run
     try:
         return trio.run(_until_terminated, run, options, strict_exception_groups=True)
-    except BaseException as raised:  # sifted: what is not the user's affair goes on
+    except BaseException as raised:  # _status raises it again, unless it is an error for the user
         return _status(raised)
 
 
 async def _until_terminated(run: Callable[[argparse.Namespace], Any], options: argparse.Namespace) -> int:
-    """Run a command; SIGTERM ends it in good order: peers hear a goodbye, children and sockets are cleared away."""
-    status = 128 + signal.SIGTERM  # what a shell says of a program that was terminated
+    """Run a command. SIGTERM cancels it, so that peers receive a goodbye, and child processes and socket files are removed."""
+    status = 128 + signal.SIGTERM  # a shell reports this status for a program that SIGTERM has ended
     with trio.open_signal_receiver(signal.SIGTERM) as signals:
         async with trio.open_nursery() as nursery:
 
-            async def obey() -> None:
+            async def cancel_on_signal() -> None:
                 await anext(signals)
                 nursery.cancel_scope.cancel()
 
-            nursery.start_soon(obey)
+            nursery.start_soon(cancel_on_signal)
             status = int(await run(options) or 0)
             nursery.cancel_scope.cancel()
     return status
 
 
 def _status(raised: BaseException) -> int:
-    """Say what went wrong in a line, and return the exit status; raise again what nobody can do anything about."""
+    """Write an error for the user as one line and return the exit status. Raise any other exception again: it is a bug."""
     error = raised
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, KeyboardInterrupt):
-        return 130  # what a shell says of a program that was interrupted
+        return 130  # a shell reports this status for a program that SIGINT has ended
     if isinstance(error, BrokenPipeError):
-        # Whoever read our output has gone: `penstock cat … | head` is no failure. Nothing more can be written there.
+        # The reading program has ended, as in `penstock cat … | head`: this is not a failure. Redirect stdout, because the interpreter
+        # flushes it at exit and would report a second BrokenPipeError.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if isinstance(error, PenstockError):

@@ -1,4 +1,4 @@
-"""List what is installed: each plugin with its version and what it offers, and why one was left out."""
+"""List the installed plugins: each with its version and its offers, and the reason if it was left out."""
 
 import argparse
 import sys
@@ -7,15 +7,15 @@ import trio
 
 from penstock.plugins import build_registry
 
-HELP = "list plugins, and say why one was left out"
+HELP = "list plugins, and the reason if one was left out"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    """Say what can be given: nothing."""
+    """Declare no arguments."""
 
 
 async def run(_options: argparse.Namespace) -> int:
-    """Print the list; fail where something is wrong with a plugin."""
+    """Print the list. The exit status is 1 if a plugin has a problem."""
     await trio.lowlevel.checkpoint()
     registry = build_registry()
     sys.stdout.write(f"{registry.describe()}\n")

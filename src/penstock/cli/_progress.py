@@ -1,4 +1,4 @@
-"""What a person sees while elements flow: one line on standard error, renewed twice a second; silence where nobody looks."""
+"""The progress of a stream: one line on standard error, updated twice a second. Without a terminal only a summary is written."""
 
 import sys
 from time import monotonic
@@ -7,7 +7,7 @@ import trio
 
 from penstock.core import Stream
 
-SECONDS = 0.5
+UPDATE_SECONDS = 0.5
 
 
 class Progress:
@@ -20,14 +20,14 @@ class Progress:
         self._is_shown = not quiet and sys.stderr.isatty()
 
     async def show(self) -> None:
-        """Renew the line until cancelled."""
+        """Update the line until cancelled."""
         while self._is_shown:
-            await trio.sleep(SECONDS)
+            await trio.sleep(UPDATE_SECONDS)
             sys.stderr.write(f"\r\x1b[K{self.line()}")
             sys.stderr.flush()
 
     def line(self) -> str:
-        """Return the line as it stands now."""
+        """Return the line for the present state, with the rate since the last call."""
         now, statistics = monotonic(), self._stream.statistics()
         rate = (statistics.taken - self._seen) / max(now - self._last, 1e-9)
         self._last, self._seen = now, statistics.taken
@@ -36,8 +36,8 @@ class Progress:
             f"{statistics.taken:,} elements, {rate:,.0f}/s, {statistics.outstanding:,} asked for, {statistics.buffered:,} buffered{starved}"
         )
 
-    def sum_up(self) -> None:
-        """Say what it was, once it is over."""
+    def write_summary(self) -> None:
+        """Write the number of elements, the duration and the rate."""
         taken, seconds = self._stream.statistics().taken, monotonic() - self._began
         if self._is_shown:
             sys.stderr.write("\r\x1b[K")

@@ -1,9 +1,9 @@
-"""Publish the lines of standard input to whoever subscribes.
+"""Publish the lines of standard input to every subscriber.
 
-URL says where to listen and under which name: tcp://127.0.0.1:7001/lines. It speaks RS.io
-and ReactiveSocket; one that begins with rsio+ or reactivesocket+ speaks that one alone. Lines are read no faster than the
-slowest subscriber takes them, and not at all before there is one. When the input ends, every subscriber gets what is left, and
-the program ends.
+URL is the address to listen at, with the publisher's name: tcp://127.0.0.1:7001/lines. It speaks RS.io and
+ReactiveSocket; a URL that begins with rsio+ or reactivesocket+ speaks that protocol only. Reading begins when the first
+subscriber arrives, and continues at the pace of the slowest subscriber. When the input ends, the program ends after every
+subscriber has received all lines.
 """
 
 import argparse
@@ -19,18 +19,18 @@ from penstock.plugins import parse_url
 from penstock.runtime import Service, serve
 
 CHUNK = 64 << 10
-"""Bytes to read at a time: what is there now, if that is less."""
+"""Bytes to read at a time, at most."""
 
-LONGEST = Limits().max_element
-"""Bytes of a line: no more is held while its end is looked for."""
+MAX_LINE = Limits().max_element
+"""Bytes of a line: a line is an element. It also bounds the incomplete line that is kept in memory."""
 
 HELP = "publish the lines of standard input"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    """Say what can be given."""
+    """Declare the arguments."""
     command.add_argument("url", metavar="URL", help="where to listen, and the publisher's name: tcp://127.0.0.1:7001/lines")
-    command.add_argument("--quiet", action="store_true", help="say nothing on standard error")
+    command.add_argument("--quiet", action="store_true", help="write no messages to standard error")
     tls_arguments(command, listens=True)
 
 
@@ -39,9 +39,9 @@ def _read(size: int) -> bytes:
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Publish until the input ends."""
+    """Publish lines until the input ends."""
     if sys.stdin is None:
-        raise UsageError("standard input is closed; there is nothing to publish")
+        raise UsageError("standard input is closed, so there are no lines to publish")
     url = parse_url(options.url)
     if not url.publisher:
         raise UsageError(f"{options.url!r} names no publisher; write it behind the authority: tcp://127.0.0.1:7001/lines")
@@ -54,11 +54,11 @@ async def run(options: argparse.Namespace) -> int:
             sys.stderr.write(f"publishing {url.publisher!r} at {', '.join(server.addresses)}; waiting for a subscriber\n")
             sys.stderr.flush()
         await topic.wait_subscribers()
-        rest = b""
+        rest = b""  # the incomplete last line
         while chunk := await trio.to_thread.run_sync(_read, CHUNK, abandon_on_cancel=True):
             *lines, rest = (rest + chunk).split(b"\n")
-            if len(rest) > LONGEST:
-                raise UsageError(f"a line of more than {LONGEST:,} bytes, which is the most that an element may have; break it up")
+            if len(rest) > MAX_LINE:
+                raise UsageError(f"a line has more than {MAX_LINE:,} bytes, the largest size of an element; split the line")
             for line in lines:
                 await topic.publish(line)
             count += len(lines)
@@ -66,7 +66,7 @@ async def run(options: argparse.Namespace) -> int:
             await topic.publish(rest)
             count += 1
         topic.complete()
-        await topic.wait_alone()
+        await topic.wait_alone()  # until every subscriber has received the last line
     if not options.quiet:
         sys.stderr.write(f"{count:,} lines published\n")
     return 0

@@ -1,8 +1,9 @@
 """Serve the publishers of a service at one or more URLs, until interrupted.
 
-SERVICE is MODULE:NAME; the module is imported from here, as Python would, and NAME is a penstock.Service in it, or a function that
-returns one. SIGINT and SIGTERM shut down in good order: no new connections, goodbye to each peer, an end within the deadline.
-Each URL speaks RS.io and ReactiveSocket; one that begins with rsio+ or reactivesocket+ speaks that one alone.
+SERVICE is MODULE:NAME. The module is imported with the current folder on the path, and NAME is a penstock.Service in it, or a
+function that returns one. SIGINT and SIGTERM shut down: no new connections are accepted, each peer receives a goodbye, and the
+program ends within the deadline. Each URL speaks RS.io and ReactiveSocket; a URL that begins with rsio+ or reactivesocket+ speaks
+that protocol only.
 """
 
 import argparse
@@ -23,40 +24,41 @@ HELP = "serve the publishers of a Python module"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
-    """Say what can be given."""
+    """Declare the arguments."""
     command.add_argument("service", metavar="SERVICE", help="MODULE:NAME, for example examples.live_service:service")
     command.add_argument(
         "urls", metavar="URL", nargs="+", help="where to listen: tcp://127.0.0.1:7000, reactivesocket+tcp://…, unix:///run/p.sock, …"
     )
-    command.add_argument("--quiet", action="store_true", help="say nothing on standard error but what goes wrong")
+    command.add_argument("--quiet", action="store_true", help="write errors only to standard error")
     tls_arguments(command, listens=True)
 
 
 def load(text: str) -> Service:
-    """Import what MODULE:NAME means. Raises UsageError that says what is missing."""
+    """Import the service that MODULE:NAME names. Raises UsageError that says what is missing."""
     module_name, colon, name = text.partition(":")
     if not colon or not module_name or not name:
-        raise UsageError(f"{text!r} is no service; write MODULE:NAME, for example examples.live_service:service")
+        raise UsageError(f"{text!r} is not of the form MODULE:NAME; write for example examples.live_service:service")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as missing:
+        # The missing module is the given one or a parent of it; or else a module that the given one imports.
         if missing.name is not None and f"{module_name}.".startswith(f"{missing.name}."):
-            raise UsageError(f"there is no module {missing.name!r} to be found from {here}; run this where it can be imported") from None
-        raise UsageError(f"{module_name!r} imports {missing.name!r}, which is not installed where this runs") from None
+            raise UsageError(f"there is no module {missing.name!r} in {here}; run this in a folder from which it can be imported") from None
+        raise UsageError(f"{module_name!r} imports {missing.name!r}, which is not installed for this Python") from None
     if not hasattr(module, name):
         services = ", ".join(key for key, value in vars(module).items() if isinstance(value, Service)) or "none"
         raise UsageError(f"there is no {name!r} in {module_name!r}; services there: {services}")
     found = getattr(module, name)
-    service = _made(found, name) if callable(found) and not isinstance(found, Service) else found
+    service = _call(found, name) if callable(found) and not isinstance(found, Service) else found
     if not isinstance(service, Service):
-        raise UsageError(f"{name!r} in {module_name!r} is {type(service).__name__!r}, and must be a penstock.Service")
+        raise UsageError(f"{name!r} in {module_name!r} is a {type(service).__name__}; it must be a penstock.Service")
     return service
 
 
-def _made(function: Callable[[], object], name: str) -> object:
+def _call(function: Callable[[], object], name: str) -> object:
     try:
         inspect.signature(function).bind()
     except (TypeError, ValueError):
@@ -65,27 +67,27 @@ def _made(function: Callable[[], object], name: str) -> object:
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Serve until a signal comes."""
+    """Serve until SIGINT or SIGTERM arrives."""
     service = load(options.service)
-    how = transport_options(options, listen_at=options.urls)
+    transport = transport_options(options, listen_at=options.urls)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with serve(service, *options.urls, options=how) as server, trio.open_nursery() as nursery:
+        async with serve(service, *options.urls, options=transport) as server, trio.open_nursery() as nursery:
             if not options.quiet:
-                _say(*(f"serving {', '.join(service.names())} at {address}" for address in server.addresses))
-            nursery.start_soon(_end_with, server, nursery.cancel_scope)
+                _write_lines(*(f"serving {', '.join(service.names())} at {address}" for address in server.addresses))
+            nursery.start_soon(_cancel_after, server, nursery.cancel_scope)
             async for _ in signals:
                 if not options.quiet:
-                    _say("shutting down")
+                    _write_lines("shutting down")
                 nursery.cancel_scope.cancel()
     return 0
 
 
-async def _end_with(server: Server, scope: trio.CancelScope) -> None:
-    """What serves ``pipe:`` alone ends with its one connection: nobody else can come."""
+async def _cancel_after(server: Server, scope: trio.CancelScope) -> None:
+    """End the program if the server cannot get another connection: ``pipe:`` has one connection only."""
     await server.wait_over()
     scope.cancel()
 
 
-def _say(*lines: str) -> None:
+def _write_lines(*lines: str) -> None:
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Certificates on the command line: the same four words for every command that opens or accepts connections."""
+"""The options for certificates, the same for every command that opens or accepts connections."""
 
 import argparse
 from collections.abc import Iterable
@@ -8,19 +8,21 @@ from penstock.plugins import Tls, TransportOptions, parse_url
 
 
 def tls_arguments(command: argparse.ArgumentParser, *, listens: bool) -> None:
-    """Say what can be given for tls://."""
+    """Declare the arguments for tls://."""
     group = command.add_argument_group("for tls:// (PEM files)")
-    ours = "our certificate with its chain" if listens else "our certificate, for a server that asks for one"
-    trusted = "each client must show a certificate of theirs" if listens else "whom to trust (default: whom the system trusts)"
-    group.add_argument("--tls-cert", metavar="FILE", help=ours)
-    group.add_argument("--tls-key", metavar="FILE", help="its private key, if that is in another file")
-    group.add_argument("--tls-ca", metavar="FILE", help=f"authorities: {trusted}")
+    certificate = "this server's certificate with its chain" if listens else "this client's certificate, for a server that asks for one"
+    authorities = (
+        "authorities; each client must show a certificate of theirs" if listens else "authorities to trust (default: those of the system)"
+    )
+    group.add_argument("--tls-cert", metavar="FILE", help=certificate)
+    group.add_argument("--tls-key", metavar="FILE", help="the certificate's private key, if it is in another file")
+    group.add_argument("--tls-ca", metavar="FILE", help=authorities)
     if not listens:
         group.add_argument("--tls-name", metavar="NAME", help="the name in the server's certificate, if it is not the host of the URL")
 
 
 def transport_options(options: argparse.Namespace, *, listen_at: Iterable[str] = ()) -> TransportOptions:
-    """Return what the transports are told. Raises UsageError for a tls:// to listen at without a certificate."""
+    """Return the options of the transports. Raises UsageError for a tls:// URL to listen at without a certificate."""
     tls = Tls(
         certificate=options.tls_cert,
         key=options.tls_key,

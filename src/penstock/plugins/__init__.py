@@ -1,7 +1,7 @@
-"""All that a plugin author imports: the hooks, what a transport and a serializer must offer, and the registry that collects them.
+"""Everything that a plugin imports: hooks, the interfaces of transports and serializers, sockets and TLS for transports, the registry.
 
-May import `penstock.api`, pluggy, trio and the standard library. A plugin imports this layer and `penstock.api`, and nothing else of
-penstock; what penstock ships itself (`penstock.builtin`) does the same.
+May import `penstock.api`, attrs, pluggy, trio and the standard library. A plugin imports this package and `penstock.api`, and nothing else
+of penstock. penstock's own transports and serializers (`penstock.builtin`) do the same.
 """
 
 from penstock.plugins._events import ConnectionClosed, ConnectionOpened, Event, Events, Outcome, StreamEnded, StreamOpened
@@ -24,8 +24,13 @@ from penstock.plugins._options import TransportOptions
 from penstock.plugins._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.plugins._serializer import Serializer
+from penstock.plugins._socket_connection import SocketConnection
+from penstock.plugins._socket_listener import SocketListener
+from penstock.plugins._tcp_sockets import listen_tcp, open_tcp
 from penstock.plugins._tls import Tls, certificate_of
+from penstock.plugins._tls_connection import TlsConnection
 from penstock.plugins._transport import ByteConnection, Bytes, Connection, Listener, MessageConnection, Transport
+from penstock.plugins._unix_sockets import listen_unix, open_unix
 from penstock.plugins._url import Url, parse_url
 
 __all__ = [
@@ -50,9 +55,12 @@ __all__ = [
     "Problem",
     "Registry",
     "Serializer",
+    "SocketConnection",
+    "SocketListener",
     "StreamEnded",
     "StreamOpened",
     "Tls",
+    "TlsConnection",
     "Transport",
     "TransportOptions",
     "UnixCredentials",
@@ -60,6 +68,10 @@ __all__ = [
     "build_registry",
     "certificate_of",
     "hookimpl",
+    "listen_tcp",
+    "listen_unix",
+    "open_tcp",
+    "open_unix",
     "parse_url",
     "penstock_connection_closed",
     "penstock_connection_opened",

@@ -1,77 +1,82 @@
-"""Who gets what several plugins claim: we, if it is ours; else nobody. Decided by a plain function.
+"""Decide which plugin gets a name or number that several plugins claim.
 
 Rules of this file:
 
-* What is ours stays ours: installing something never replaces what penstock ships.
-* Of two others neither wins: what an installed package does must not depend on which other one is installed beside it.
-* An offer that loses its number loses its name, too: without the number nobody could negotiate it.
+* penstock's own claim wins: installing a package never replaces a part of penstock.
+* If two other plugins claim the same, neither gets it. Otherwise the behaviour of one installed package would depend on another one.
+* A factory that loses its number loses its name as well: peers negotiate by number, so the name alone is of no use.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
-Place = tuple[str, str | int]
+import attrs
+
+ClaimKey = tuple[str, str | int]
+"""The kind of an offer ("transport", "extension id"), and its name or number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Claim:
     """One plugin's claim to one name or number."""
 
     plugin: str
-    ours: bool
+    is_own: bool
+    """The plugin is penstock's own."""
     kind: str
-    key: str | int
-    thing: object
+    name: str | int
+    offer: object
 
     @property
-    def place(self) -> Place:
-        """What is claimed."""
-        return self.kind, self.key
+    def key(self) -> ClaimKey:
+        return self.kind, self.name
 
 
-@dataclass(slots=True)
+@attrs.define
 class Settlement:
-    """Who holds what, what nobody holds because several want it, and what to say about it."""
+    """The offers that were granted, the claims that no plugin won, and the messages about them."""
 
-    held: dict[Place, object] = field(default_factory=dict)
-    contested: dict[Place, tuple[str, ...]] = field(default_factory=dict)
-    problems: list[tuple[str, str]] = field(default_factory=list)
+    granted: dict[ClaimKey, object] = attrs.field(factory=dict)
+    contested: dict[ClaimKey, tuple[str, ...]] = attrs.field(factory=dict)
+    """The plugins that claim the same, for each key that none of them gets."""
+    problems: list[tuple[str, str]] = attrs.field(factory=list)
+    """Plugin and message."""
 
 
 def settle(claims: Iterable[Claim]) -> Settlement:
     """Decide about each name and number that is claimed."""
-    rivals: dict[Place, list[Claim]] = {}
+    rivals: dict[ClaimKey, list[Claim]] = {}
     for claim in claims:
-        rivals.setdefault(claim.place, []).append(claim)
+        rivals.setdefault(claim.key, []).append(claim)
     result = Settlement()
-    numberless: list[object] = []
-    for place, rows in rivals.items():
+    without_number: list[object] = []
+    for key, rows in rivals.items():
         winner = _winner(rows)
         losers = [claim for claim in rows if claim is not winner]
         if winner is not None:
-            result.held[place] = winner.thing
+            result.granted[key] = winner.offer
         else:
-            result.contested[place] = tuple(claim.plugin for claim in rows)
-        result.problems += [(loser.plugin, _verdict(loser, winner, losers)) for loser in losers]
-        if place[0] == "extension id":
-            numberless += [loser.thing for loser in losers]
-    result.held = {place: thing for place, thing in result.held.items() if not any(thing is each for each in numberless)}
+            result.contested[key] = tuple(claim.plugin for claim in rows)
+        result.problems += [(loser.plugin, _message(loser, winner, losers)) for loser in losers]
+        if key[0] == "extension id":
+            without_number += [loser.offer for loser in losers]
+    # By identity: two plugins may offer factories that are equal.
+    result.granted = {key: offer for key, offer in result.granted.items() if not any(offer is each for each in without_number)}
     return result
 
 
 def _winner(rows: list[Claim]) -> Claim | None:
     if len(rows) == 1:
         return rows[0]
-    return next((claim for claim in rows if claim.ours), None)
+    return next((claim for claim in rows if claim.is_own), None)
 
 
-def _verdict(loser: Claim, winner: Claim | None, losers: list[Claim]) -> str:
-    what = f"claims the {loser.kind} {loser.key!r}, "
+def _message(loser: Claim, winner: Claim | None, losers: list[Claim]) -> str:
+    claims = f"claims the {loser.kind} {loser.name!r}, "
     if winner is not None:
-        return what + "which is penstock's own and stays so"
-    return what + f"like {named(claim.plugin for claim in losers if claim is not loser)}: nobody has it"
+        return claims + "which is penstock's own; penstock keeps it"
+    return claims + f"which is also claimed by {quoted(claim.plugin for claim in losers if claim is not loser)}; no plugin gets it"
 
 
-def named(plugins: Iterable[str]) -> str:
-    """Plugins by their names, for a sentence."""
+def quoted(plugins: Iterable[str]) -> str:
+    """Join the names of plugins for a sentence: 'a' and 'b'."""
     return " and ".join(repr(plugin) for plugin in plugins)

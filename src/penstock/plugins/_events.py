@@ -1,29 +1,31 @@
-"""What happens to connections and streams, told to plugins that want to know: metrics, traces, audits.
+"""Events of connections and streams, reported to the observers among the plugins: metrics, traces, audits.
 
 Rules of this file:
 
-* Observers are plain functions, called on the spot: they must be quick, must not wait, and get records that they cannot change.
-* An observer that raises disturbs nobody: the first time is logged as an error, every later time as a debug message.
-* With no observer an event costs one look at an empty tuple; ask `wants_streams` before making a record for each stream.
+* An observer is a plain function and is called inline: it must be quick, must not wait, and gets a record that it cannot change.
+* An observer that raises affects neither the connection nor the other observers. Its first failure is logged as an error, later ones as
+  debug messages: a broken observer of a busy server would otherwise fill the log.
+* Without observers an event costs one look at an empty tuple. Check `Events.wants_streams` before making a record for each stream.
 """
 
 import enum
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final
+
+import attrs
 
 from penstock.plugins._peer_identity import PeerIdentity
 
 _log: Final = logging.getLogger("penstock.plugins")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class ConnectionOpened:
-    """A connection is ready: its handshakes are done."""
+    """A connection has finished its handshakes."""
 
     connection: int
-    """Its number in this process, from 1."""
+    """The connection's number in this process, counted from 1."""
 
     address: str
     """The URL that was connected to, or listened at; without a publisher's name."""
@@ -32,43 +34,43 @@ class ConnectionOpened:
     """The protocol: ``rsio``."""
 
     accepted: bool
-    """True where the peer connected to us."""
+    """True if the peer connected to this process."""
 
     peer: PeerIdentity
-    """Who is there."""
+    """The peer's identity."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class ConnectionClosed:
-    """A connection is over, and everything that ran for it."""
+    """A connection has ended, and so have all its tasks."""
 
     connection: int
-    """The number that `ConnectionOpened` told."""
+    """The same number as in `ConnectionOpened`."""
 
     reason: str
-    """The reason of the goodbye, or what else ended it; a fixed token comes first."""
+    """The reason of the goodbye, or another cause of the end; it begins with a fixed token."""
 
     error: BaseException | None = None
-    """What ended it, where it was not a goodbye."""
+    """The exception that ended it; None after a goodbye."""
 
 
 class Outcome(enum.Enum):
     """How a stream ended."""
 
     COMPLETED = "completed"
-    """Its publisher had no more."""
+    """The publisher completed."""
 
     FAILED = "failed"
-    """Its publisher failed, or refused it."""
+    """The publisher failed, or refused the subscription."""
 
     CANCELLED = "cancelled"
-    """Its subscriber wanted no more."""
+    """The subscriber cancelled."""
 
     LOST = "lost"
-    """Its connection ended first."""
+    """The connection ended before the stream did."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class StreamOpened:
     """A subscription over a connection has begun."""
 
@@ -76,18 +78,18 @@ class StreamOpened:
     """The number of its connection."""
 
     stream: int
-    """Its id on that connection; ids of the two directions are counted apart."""
+    """Its id on that connection. The two directions of a connection have separate ids."""
 
     publisher: str
-    """The name that was subscribed to."""
+    """The publisher's name."""
 
     outbound: bool
-    """True where we publish and the peer subscribes."""
+    """True if this side publishes and the peer subscribes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class StreamEnded:
-    """A subscription over a connection is over: there is one of these for each `StreamOpened`."""
+    """A subscription over a connection has ended. Reported once for each `StreamOpened`."""
 
     connection: int
     """The number of its connection."""
@@ -96,89 +98,90 @@ class StreamEnded:
     """Its id."""
 
     outbound: bool
-    """As in `StreamOpened`: together with connection and stream it names the subscription."""
+    """As in `StreamOpened`. Connection, stream and direction together identify a subscription."""
 
     outcome: Outcome
     """How it ended."""
 
     elements: int
-    """How many elements were sent, or arrived."""
+    """The number of elements sent or received."""
 
     error: BaseException | None = None
-    """The failure, where there was one."""
+    """The failure, if there was one."""
 
 
 Event = ConnectionOpened | ConnectionClosed | StreamOpened | StreamEnded
-"""What an observer is told."""
+"""The argument of an observer."""
 
 
-@dataclass(slots=True)
+@attrs.define
 class _Observer:
-    """One function of one plugin."""
+    """One observing function of one plugin."""
 
     plugin: str
-    call: Callable[[Event], object]
+    function: Callable[[Event], object]
     failures: int = 0
 
-    def tell(self, event: Event) -> None:
+    def notify(self, event: Event) -> None:
         try:
-            self.call(event)
-        # The boundary to code of others: whatever an observer raises must not reach the connection that it observes.
+            self.function(event)
+        # The boundary to a plugin's code: whatever an observer raises must not reach the connection that it observes.
         except Exception:
             self.failures += 1
             level = logging.ERROR if self.failures == 1 else logging.DEBUG
-            what = type(event).__name__
-            _log.log(level, "plugin %r raised in its observer of %s; later failures are logged as debug", self.plugin, what, exc_info=True)
+            kind = type(event).__name__
+            _log.log(level, "plugin %r raised in its observer of %s; later failures are logged as debug", self.plugin, kind, exc_info=True)
 
 
-@dataclass(frozen=True, slots=True)
+@attrs.frozen
 class Events:
-    """Tells observers what happens. Made by `build_registry`; the runtime calls it. None of its methods raises or checkpoints."""
+    """Reports events to observers. `build_registry` makes it, the runtime calls it. None of its methods raises or checkpoints."""
 
-    _connections_opened: tuple[_Observer, ...] = field(default=(), repr=False)
-    _connections_closed: tuple[_Observer, ...] = field(default=(), repr=False)
-    _streams_opened: tuple[_Observer, ...] = field(default=(), repr=False)
-    _streams_ended: tuple[_Observer, ...] = field(default=(), repr=False)
+    _connections_opened: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
+    _connections_closed: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
+    _streams_opened: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
+    _streams_ended: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
 
     @classmethod
     def of(cls, observers: Iterable[tuple[str, str, Callable[[Event], object]]]) -> "Events":
-        """Make one of triples: the plugin's name, the name of the hook, the function. For `build_registry` and for tests."""
+        """Make one of triples: the plugin's name, the hook's name, the function. For `build_registry` and for tests."""
         by_hook: dict[str, list[_Observer]] = {hook: [] for hook in OBSERVER_HOOKS}
-        for plugin, hook, call in observers:
-            by_hook[hook].append(_Observer(plugin, call))
+        for plugin, hook, function in observers:
+            by_hook[hook].append(_Observer(plugin, function))
         return cls(*(tuple(by_hook[hook]) for hook in OBSERVER_HOOKS))
 
     @property
     def wants_connections(self) -> bool:
-        """Whether anybody listens to connections."""
+        """Whether a plugin observes connections."""
         return bool(self._connections_opened or self._connections_closed)
 
     @property
     def wants_streams(self) -> bool:
-        """Whether anybody listens to streams: ask before making a record for each of a million."""
+        """Whether a plugin observes streams. Check it before making a record for each of a million streams."""
         return bool(self._streams_opened or self._streams_ended)
 
     def connection_opened(self, event: ConnectionOpened) -> None:
-        """Tell that a connection is ready."""
+        """Report that a connection is open."""
         for observer in self._connections_opened:
-            observer.tell(event)
+            observer.notify(event)
 
     def connection_closed(self, event: ConnectionClosed) -> None:
-        """Tell that a connection is over."""
+        """Report that a connection has ended."""
         for observer in self._connections_closed:
-            observer.tell(event)
+            observer.notify(event)
 
     def stream_opened(self, event: StreamOpened) -> None:
-        """Tell that a subscription has begun."""
+        """Report that a subscription has begun."""
         for observer in self._streams_opened:
-            observer.tell(event)
+            observer.notify(event)
 
     def stream_ended(self, event: StreamEnded) -> None:
-        """Tell that a subscription is over."""
+        """Report that a subscription has ended."""
         for observer in self._streams_ended:
-            observer.tell(event)
+            observer.notify(event)
 
 
+# In the order of the fields of Events.
 OBSERVER_HOOKS: Final = (
     "penstock_connection_opened",
     "penstock_connection_closed",

@@ -1,18 +1,19 @@
-"""One plugin, examined alone: what it offers and observes, or the PluginError that says why it is left out.
+"""Examine one plugin on its own: return what it offers and observes, or raise the PluginError that says why it is left out.
 
 Rules of this file:
 
-* Each plugin gets a plugin manager of its own: nothing that it does reaches the hooks of another one.
-* All or nothing: a plugin with one broken hook is left out whole, so that nobody runs half of it.
-* Code of others runs here (imports, hooks, iteration). Whatever it raises becomes a PluginError; a plugin that wants to exit does not.
+* Each plugin gets its own plugin manager: it cannot affect the hooks of another plugin.
+* All or nothing: a plugin with one broken hook is left out as a whole, so that no program runs half of it.
+* Code of the plugin runs here: its import, its hooks, the iteration of its lists. Every exception becomes a PluginError, SystemExit
+  included.
 """
 
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+import attrs
 import pluggy
 
 from penstock.api import PluginError
@@ -27,13 +28,13 @@ from penstock.plugins._transport import Transport
 T = TypeVar("T")
 
 NAME: Final = re.compile(r"[a-z][a-z0-9.-]*", re.ASCII)
-FIRST_ID_OF_OTHERS: Final = 128
+FIRST_FOREIGN_ID: Final = 128
 HIGHEST_ID: Final = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Contribution:
-    """What one sound plugin brings."""
+    """The offers and observers of one sound plugin."""
 
     transports: tuple[Transport, ...]
     serializers: tuple[Serializer, ...]
@@ -43,11 +44,14 @@ class Contribution:
     observers: tuple[tuple[str, Callable[[Event], object]], ...]
 
 
-def examine(name: str, load: Callable[[], object], *, ours: bool) -> Contribution:
-    """Load a plugin and ask its hooks what it offers. Raises PluginError for whatever is wrong with it."""
+def examine(name: str, load: Callable[[], object], *, is_own: bool) -> Contribution:
+    """Load a plugin and call its hooks. Raises PluginError if anything is wrong with it.
+
+    `is_own`: the plugin is penstock's own, and may use ids below FIRST_FOREIGN_ID.
+    """
     try:
         plugin = load()
-    # The boundary to code of others: importing it may raise anything, and may try to end the process.
+    # The boundary to a plugin's code: an import may raise anything, and a script may try to end the process.
     except (Exception, SystemExit) as error:
         raise PluginError(f"cannot be loaded: {one_line(error)}") from error
     hooks = _Hooks(name, plugin)
@@ -55,8 +59,8 @@ def examine(name: str, load: Callable[[], object], *, ours: bool) -> Contributio
         transports=_checked(hooks.offers("penstock_transports", Transport), _check_transport),
         serializers=_checked(hooks.offers("penstock_serializers", Serializer), _check_serializer),
         dialects=_checked(hooks.offers("penstock_dialects", Factory), _check_name),
-        encodings=_checked(hooks.offers("penstock_encodings", Factory), lambda offer: _check_id(offer, ours=ours)),
-        extensions=_checked(hooks.offers("penstock_extensions", Factory), lambda offer: _check_id(offer, ours=ours)),
+        encodings=_checked(hooks.offers("penstock_encodings", Factory), lambda factory: _check_id(factory, is_own=is_own)),
+        extensions=_checked(hooks.offers("penstock_extensions", Factory), lambda factory: _check_id(factory, is_own=is_own)),
         observers=tuple(hooks.observers()),
     )
     _check_claims(contribution)
@@ -64,20 +68,20 @@ def examine(name: str, load: Callable[[], object], *, ours: bool) -> Contributio
 
 
 def claims_of(contribution: Contribution) -> Iterator[tuple[str, str | int, object]]:
-    """Everything that a plugin claims: the kind, the name or number, and what stands behind it."""
+    """Yield every claim of a plugin: the kind, the name or number, and the offer."""
     for transport in contribution.transports:
         yield from (("transport", scheme, transport) for scheme in transport.schemes)
     for serializer in contribution.serializers:
         yield "serializer", serializer.name, serializer
-    for kind, offers in (
+    for kind, factories in (
         ("dialect", contribution.dialects),
         ("encoding", contribution.encodings),
         ("extension", contribution.extensions),
     ):
-        for offer in offers:
-            yield kind, offer.name, offer
-            if offer.id is not None and kind != "dialect":
-                yield "extension id", offer.id, offer  # encodings are negotiated as extensions: one space of numbers for both
+        for factory in factories:
+            yield kind, factory.name, factory
+            if factory.id is not None and kind != "dialect":
+                yield "extension id", factory.id, factory  # encodings are negotiated as extensions: both share one space of numbers
 
 
 class _Hooks:
@@ -89,14 +93,14 @@ class _Hooks:
         try:
             self._manager.register(plugin, name=name)
             self._manager.check_pending()
-        # The boundary to code of others: pluggy looks at every attribute of the plugin, and looking may run code.
+        # The boundary to a plugin's code: pluggy reads every attribute of the plugin, and a property may run code.
         except (Exception, SystemExit) as error:
             raise PluginError(f"has a hook that does not fit: {one_line(error)}") from error
         if not self._manager.get_hookcallers(plugin):
-            raise PluginError("has no hook: does its entry point lead to where they are, and do they bear @hookimpl?")
+            raise PluginError("has no hook; check that its entry point names the module of its hooks, and that they bear @hookimpl")
 
     def offers(self, hook: str, kind: type) -> tuple[Any, ...]:
-        """What a hook returns, checked to be things of the right kind."""
+        """Call a hook; return its results, checked to be instances of `kind`."""
         found = tuple(each for function, _ in self._functions(hook) for each in _listed(hook, function))
         for each in found:
             if not isinstance(each, kind):
@@ -104,17 +108,17 @@ class _Hooks:
         return found
 
     def observers(self) -> Iterator[tuple[str, Callable[[Event], object]]]:
-        """Each observer of the plugin, by the name of its hook, as a function of the event."""
+        """Yield each observer as the name of its hook and a function of the event."""
         for hook in OBSERVER_HOOKS:
             for function, names in self._functions(hook):
                 if inspect.isgeneratorfunction(function):
-                    raise PluginError(f"has a generator as {hook}, which nobody would run; an observer is a plain function")
+                    raise PluginError(f"has a generator as {hook}, whose body would never run; an observer is a plain function")
                 yield hook, function if names else _without_event(function)
 
     def _functions(self, hook: str) -> Iterator[tuple[Callable[..., Any], tuple[str, ...]]]:
         for found in getattr(self._manager.hook, hook).get_hookimpls():
             if found.wrapper or found.hookwrapper:
-                raise PluginError(f"has a wrapper around {hook}; a plugin cannot wrap what others do")
+                raise PluginError(f"has a wrapper around {hook}; a plugin cannot wrap the hooks of other plugins")
             if inspect.iscoroutinefunction(found.function) or inspect.isasyncgenfunction(found.function):
                 raise PluginError(f"has an async function as {hook}; hooks are plain functions")
             yield found.function, found.argnames
@@ -123,13 +127,14 @@ class _Hooks:
 def _listed(hook: str, function: Callable[[], Any]) -> tuple[Any, ...]:
     try:
         result = function()
-        things = tuple(result) if isinstance(result, Iterable) and not isinstance(result, str | bytes) else None
-    # The boundary to code of others: a hook may raise anything, and so may the list that it returns.
+        # A str is iterable, too: without this check "tcp" would be three offers.
+        items = tuple(result) if isinstance(result, Iterable) and not isinstance(result, str | bytes) else None
+    # The boundary to a plugin's code: the hook may raise anything, and so may the iterator that it returns.
     except (Exception, SystemExit) as error:
         raise PluginError(f"raised in {hook}: {one_line(error)}") from error
-    if things is None:
+    if items is None:
         raise PluginError(f"returned {result!r} from {hook}; return a list, an empty one for nothing")
-    return things
+    return items
 
 
 def _without_event(function: Callable[[], object]) -> Callable[[Event], object]:
@@ -154,25 +159,27 @@ def _check_serializer(serializer: Serializer) -> None:
     _check_word(getattr(serializer, "name", None), "name of a serializer")
 
 
-def _check_name(offer: Factory) -> None:
-    _check_word(offer.name, "name")
+def _check_name(factory: Factory) -> None:
+    _check_word(factory.name, "name")
 
 
-def _check_word(word: object, what: str) -> None:
+def _check_word(word: object, role: str) -> None:
     if not isinstance(word, str) or not NAME.fullmatch(word):
-        raise PluginError(f"has {word!r} as a {what}; allowed are small letters, digits, '.' and '-', a letter first")
+        raise PluginError(f"has {word!r} as a {role}; allowed are small letters, digits, '.' and '-', a letter first")
 
 
-def _check_id(offer: Factory, *, ours: bool) -> None:
-    _check_name(offer)
-    least = 0 if ours else FIRST_ID_OF_OTHERS
-    if type(offer.id) is not int or not least <= offer.id <= HIGHEST_ID:
-        raise PluginError(f"has id={offer.id!r} for {offer.name!r}; give an integer from {FIRST_ID_OF_OTHERS} on, below is penstock's")
+def _check_id(factory: Factory, *, is_own: bool) -> None:
+    _check_name(factory)
+    lowest = 0 if is_own else FIRST_FOREIGN_ID
+    if type(factory.id) is not int or not lowest <= factory.id <= HIGHEST_ID:
+        raise PluginError(
+            f"has id={factory.id!r} for {factory.name!r}; give an integer from {FIRST_FOREIGN_ID} on: lower ones are penstock's"
+        )
 
 
 def _check_claims(contribution: Contribution) -> None:
     seen = set()
-    for kind, key, _ in claims_of(contribution):
-        if (kind, key) in seen:
-            raise PluginError(f"offers the {kind} {key!r} twice")
-        seen.add((kind, key))
+    for kind, name, _ in claims_of(contribution):
+        if (kind, name) in seen:
+            raise PluginError(f"offers the {kind} {name!r} twice")
+        seen.add((kind, name))

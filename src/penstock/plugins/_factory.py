@@ -1,21 +1,22 @@
-"""What a plugin offers besides transports and serializers: a name, and what makes the thing."""
+"""A dialect, an encoding or an extension as a plugin offers it: a name, and a function that makes it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import attrs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Factory:
-    """A dialect, an encoding or an extension: its name, and a factory that is called when a connection wants one."""
+    """A dialect, an encoding or an extension: its name, and the function that makes one when a connection needs it."""
 
     name: str
-    """Small letters, digits, '.' and '-': ``reactivesocket``, ``msgpack``, ``keepalive``."""
+    """Lower-case letters, digits, '.' and '-': ``reactivesocket``, ``msgpack``, ``keepalive``."""
 
     make: Callable[..., object]
-    """Makes one. With what it is called, and what it must return, is said where the thing itself is documented."""
+    """Makes one. The hook that the factory is offered through documents the arguments and the result."""
 
     id: int | None = None
-    """The number that stands for it on the wire, where it has one. Ours are below 128; yours begin at 128."""
+    """Its number on the wire, if it has one. Numbers below 128 are penstock's; yours begin at 128."""
 
     summary: str = ""
     """One line for people."""

@@ -1,32 +1,34 @@
-"""Finding plugins: the entry points of everything that is installed, and which of them are switched off.
+"""Find the plugins that are installed, by their entry points, and which of them the environment disables.
 
 Rules of this file:
 
-* The order is fixed: our own plugin first, the others by name, then by distribution. What is installed where plays no part.
-* ``PENSTOCK_DISABLE_PLUGINS`` holds names, separated by commas (of entry points or of distributions), or ``all`` (or ``1``) for every one
-  but ours. Ours goes only when it is named: ``builtin``. A name that nothing has is reported: it is likely misspelt.
-* Nothing is imported here. Metadata that cannot be read is reported, and hides nobody else's.
+* The order is fixed: penstock's own plugins first, the others by name, then by distribution. The place of installation has no influence.
+* ``PENSTOCK_DISABLE_PLUGINS`` holds names of entry points or of distributions, separated by commas. ``all`` (or ``1``) disables every
+  plugin but penstock's own; these are disabled only by the name of their entry point: ``builtin``. A name that no plugin has is reported,
+  because it is probably a typing error.
+* No plugin is imported here. Metadata that cannot be read is reported, and does not hide the plugins of other distributions.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, distributions
 from typing import Final
+
+import attrs
 
 from penstock.plugins._hookspecs import GROUP
 from penstock.plugins._one_line import one_line
 
 DISABLE: Final = "PENSTOCK_DISABLE_PLUGINS"
-"""The environment variable that switches plugins off."""
+"""The environment variable that disables plugins."""
 
-OURS: Final = "penstock"
-_EVERY_OTHER: Final = frozenset({"all", "1"})
+OWN_DISTRIBUTION: Final = "penstock"
+_ALL_OTHERS: Final = frozenset({"all", "1"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Found:
-    """An entry point, and the distribution that brought it."""
+    """An entry point, and the distribution that declares it."""
 
     name: str
     distribution: str
@@ -34,81 +36,81 @@ class Found:
     point: EntryPoint
 
     @property
-    def is_ours(self) -> bool:
-        """Whether penstock itself brought it."""
-        return self.distribution == OURS
+    def is_own(self) -> bool:
+        """Whether penstock's own distribution declares it."""
+        return self.distribution == OWN_DISTRIBUTION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Finding:
-    """What is installed: plugins, and distributions whose metadata cannot be read, each with the reason."""
+    """The plugins that are installed, and the distributions whose metadata cannot be read, each with the reason."""
 
     plugins: tuple[Found, ...]
     unreadable: tuple[tuple[str, str], ...]
 
 
 def find_plugins() -> Finding:
-    """Find every plugin that is installed, ours first, the others by name."""
+    """Find every installed plugin: penstock's own first, then the others by name."""
     found: dict[tuple[str, str], Found] = {}
     unreadable = []
     for distribution in distributions():
         try:
             for each in _plugins_of(distribution):
-                found.setdefault((each.distribution, each.name), each)  # what comes first on the path hides the rest, as for imports
-        # The boundary to files of others: nobody promises that they can be parsed, and no error has a name of its own.
+                # The first on the path hides later ones of the same name, as it does for imports.
+                found.setdefault((each.distribution, each.name), each)
+        # The boundary to metadata of other distributions: it may be damaged in any way, and importlib.metadata has no error for that.
         except Exception as error:
-            unreadable.append((_name_if_any(distribution), one_line(error)))
-    order = sorted(found.values(), key=lambda each: (not each.is_ours, each.name, each.distribution))
+            unreadable.append((_name_or_question_mark(distribution), one_line(error)))
+    order = sorted(found.values(), key=lambda each: (not each.is_own, each.name, each.distribution))
     return Finding(plugins=tuple(order), unreadable=tuple(sorted(unreadable)))
 
 
 def _plugins_of(distribution: Distribution) -> Iterator[Found]:
+    # A search in the text first: a distribution without plugins is not parsed, so damage in it cannot disturb.
     if f"[{GROUP}]" not in (distribution.read_text("entry_points.txt") or ""):
-        return  # what is none of ours need not be parsed, and may be as broken as it likes
+        return
     name, version = _name_of(distribution), _field(distribution, "Version")
     for point in distribution.entry_points.select(group=GROUP):
         yield Found(name=point.name, distribution=name, version=version, point=point)
 
 
 def _name_of(distribution: Distribution) -> str:
-    return _normal(_field(distribution, "Name"))
+    return _normalized(_field(distribution, "Name"))
 
 
 def _field(distribution: Distribution, name: str) -> str:
     return str(distribution.metadata[name]) if name in distribution.metadata else ""
 
 
-def _name_if_any(distribution: Distribution) -> str:
+def _name_or_question_mark(distribution: Distribution) -> str:
     try:
         return _name_of(distribution)
-    # The same boundary: it may be the name that cannot be read.
+    # The same boundary: the name itself may be the field that cannot be read.
     except Exception:
         return "?"
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchedOff:
-    """What the environment variable says."""
+@attrs.frozen
+class DisabledPlugins:
+    """The content of the environment variable ``PENSTOCK_DISABLE_PLUGINS``."""
 
     names: frozenset[str]
 
     @classmethod
-    def read(cls, environ: Mapping[str, str]) -> "SwitchedOff":
-        """Read the variable from `environ`."""
-        return cls(frozenset(_normal(name) for name in environ.get(DISABLE, "").split(",") if name.strip()))
+    def read(cls, environ: Mapping[str, str]) -> "DisabledPlugins":
+        return cls(frozenset(_normalized(name) for name in environ.get(DISABLE, "").split(",") if name.strip()))
 
     def covers(self, found: Found) -> bool:
-        """Whether this plugin is switched off."""
-        if not found.is_ours and self.names & _EVERY_OTHER:
+        if not found.is_own and self.names & _ALL_OTHERS:
             return True
-        return _normal(found.name) in self.names or (not found.is_ours and found.distribution in self.names)
+        return _normalized(found.name) in self.names or (not found.is_own and found.distribution in self.names)
 
     def unknown(self, found: Iterable[Found]) -> list[str]:
-        """The names that no plugin has."""
-        known = {name for each in found for name in (_normal(each.name), each.distribution)}
-        return sorted(self.names - known - _EVERY_OTHER)
+        """Return the names that no plugin has."""
+        known = {name for each in found for name in (_normalized(each.name), each.distribution)}
+        return sorted(self.names - known - _ALL_OTHERS)
 
 
-def _normal(name: str) -> str:
-    """Names of distributions are equal whatever their case and separators; so are ours, to whoever sets the variable."""
+def _normalized(name: str) -> str:
+    """Packaging treats names that differ in case, '-', '_' and '.' as equal; the environment variable does the same."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()

@@ -1,13 +1,17 @@
-"""Who is on the other side of a connection, and what its transport knows about the connection itself."""
+"""The identity of a connection's peer, and the facts that a transport knows about the connection itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Final
+
+import attrs
+
+_LOOPBACK: Final = frozenset({"::1", "::ffff:127.0.0.1"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Certificate:
-    """A certificate that the peer has shown and that was verified; whatever it does not say is empty."""
+    """A certificate that the peer has shown and that was verified. A field that the certificate lacks is empty."""
 
     subject: str
     """As one line: ``CN=alice,O=Example``."""
@@ -22,59 +26,62 @@ class Certificate:
     """The serial number in hexadecimal digits."""
 
     not_after: str = ""
-    """When it ends, as the certificate says it."""
+    """The end of its validity, as the certificate writes it."""
 
     fingerprint: str = ""
-    """SHA-256 of the whole certificate, in hexadecimal digits: the identity to compare with."""
+    """SHA-256 of the whole certificate, in hexadecimal digits. Compare this to identify a certificate."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class UnixCredentials:
-    """The process at the other end of a Unix socket, as the kernel vouched for it when it connected."""
+    """The process at the other end of a Unix socket, as the kernel recorded it when the process connected."""
 
     pid: int
     uid: int
     gid: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class PeerIdentity:
-    """Who is on the other side, as far as the transport can tell. Complete once `Connection.handshake` has returned."""
+    """The peer of a connection, as far as the transport can identify it. Complete once `Connection.handshake` has returned."""
 
     address: str
-    """For people and logs: ``127.0.0.1:53142``, ``unix:pid 4711``, ``memory://name``. Not an identity."""
+    """For people and logs: ``127.0.0.1:53142``, ``unix:pid 4711``, ``memory://name``. Do not authenticate a peer by it."""
 
     host: str | None = None
-    """The numeric address, where there is one: what limits per address count by."""
+    """The numeric address, if there is one. Limits per address (`Limits.max_connections_per_address`) count by it."""
 
     port: int | None = None
-    """The port, where there is one."""
+    """The port, if there is one."""
 
     certificate: Certificate | None = None
-    """The verified certificate of a TLS peer that showed one."""
+    """The verified certificate of a TLS peer, if it showed one."""
 
     credentials: UnixCredentials | None = None
-    """The process behind a Unix socket, where the system tells."""
+    """The process behind a Unix socket, if the system provides it."""
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether `host` is an address of this machine's loopback interface."""
+        host = self.host or ""
+        return host.startswith("127.") or host in _LOOPBACK
 
     def __str__(self) -> str:
         return self.address if self.certificate is None else f"{self.address} ({self.certificate.subject})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class ConnectionFacts:
-    """What a transport knows about one connection. Complete once `Connection.handshake` has returned."""
+    """Facts about one connection. Complete once `Connection.handshake` has returned."""
 
     secure: bool = False
-    """Encrypted, and the side that must prove its identity has done so."""
+    """Encrypted, and each side that must prove its identity has done so."""
 
     local: bool = False
     """The bytes never leave this machine."""
 
     half_close: bool = False
-    """One side can end its half and go on reading: `Connection.send_eof` reaches the peer."""
+    """A side can end its sending direction and continue to read: `Connection.send_eof` reaches the peer."""
 
-    protocol: str | None = None
-    """The protocol that both sides agreed on outside the stream (TLS's ALPN, a WebSocket subprotocol), if they did."""
-
-    details: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """More, for people: ``{"tls": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"}``."""
+    details: Mapping[str, str] = attrs.field(factory=lambda: MappingProxyType({}))
+    """Further facts, for people: ``{"tls": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"}``."""

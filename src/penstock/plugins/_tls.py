@@ -1,16 +1,18 @@
-"""TLS for transports: which certificates, and contexts that are safe by default.
+"""Certificates for TLS, and SSL contexts that are safe by default.
 
 Rules of this file:
 
-* TLS 1.2 or newer, no renegotiation, no compression: in every context, also in one that was handed in.
-* Authorities on the side that listens mean that clients must show a certificate; that they need not has to be said.
-* A context reads files: it is made when a listener opens or a connection is made, never for each accepted connection.
+* Every context requires TLS 1.2 or newer and allows neither renegotiation nor compression, even a context that the program passes in.
+* A listener with `Tls.authorities` requires a certificate of each client, unless `Tls.client_may_be_unknown` is set.
+* Making a context reads files. It is made when a listener opens or a client connects, never for each accepted connection.
 """
 
 import hashlib
 import os
 import ssl
 from collections.abc import Iterable
+
+# A dataclass: programs change single fields with dataclasses.replace.
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,39 +22,41 @@ from penstock.api import UsageError
 from penstock.plugins._peer_identity import Certificate
 
 Path = str | os.PathLike[str]
-Names = Iterable[Iterable[Iterable[str]]]
-_SHORT: Final = {"commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU", "countryName": "C"}
+DistinguishedName = Iterable[Iterable[Iterable[str]]]
+_ABBREVIATIONS: Final = {"commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU", "countryName": "C"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Which certificates to show and to trust. PEM files throughout, or a whole `context` of yours."""
+    """The certificates to show and to trust: PEM files, or a complete `context`."""
 
     certificate: Path | None = None
-    """Ours, with its chain. A listener needs one; a client shows it to a server that asks."""
+    """The certificate of this side, with its chain. A listener needs one; a client shows it if the server asks."""
 
     key: Path | None = None
-    """Its private key; None if it stands in the same file."""
+    """The private key; None if it is in the same file."""
 
     password: str | None = field(default=None, repr=False)
-    """What the key is encrypted with."""
+    """The password of the key, if the key is encrypted."""
 
     authorities: Path | None = None
-    """Whom to trust. For a client: None means the system's. For a listener: given, each client must show a certificate of theirs."""
+    """The authorities to trust. For a client, None means those of the system. For a listener: each client must show a certificate of
+    theirs.
+    """
 
     client_may_be_unknown: bool = False
-    """For a listener with `authorities`: a client may also show nothing."""
+    """For a listener with `authorities`: a client may connect without a certificate."""
 
     server_name: str | None = None
-    """For a client: the name that the server's certificate must carry, where it is not the host of the URL."""
+    """For a client: the name that the server's certificate must contain, if it is not the host of the URL."""
 
     context: ssl.SSLContext | None = None
-    """Instead of the above. It must ask for TLS 1.2 at least; renegotiation and the names of protocols are set in it by us.
+    """Instead of the fields above. It must require TLS 1.2 or newer. Penstock disables renegotiation in it, and sets the protocol names.
 
-    The names are those of the last URL that it was used for: give each URL its own where they speak different protocols."""
+    The names are those of the last URL that it was used for. If URLs speak different protocols, give each of them its own context."""
 
     def server_context(self, protocols: Iterable[str] = ()) -> ssl.SSLContext:
-        """Return the context for a listener. Reads files. Raises UsageError for what is missing or does not fit."""
+        """Return the context for a listener. Reads files. Raises UsageError if the certificate is missing or a file cannot be used."""
         if self.context is not None:
             return _hardened(self.context, protocols)
         if self.certificate is None:
@@ -64,7 +68,7 @@ class Tls:
         return _hardened(context, protocols)
 
     def client_context(self, protocols: Iterable[str] = ()) -> ssl.SSLContext:
-        """Return the context for a client: the server is always verified, its name too. Raises UsageError as above."""
+        """Return the context for a client, which always verifies the server and its name. Reads files. Raises UsageError as above."""
         if self.context is not None:
             return _hardened(self.context, protocols)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -76,6 +80,7 @@ class Tls:
     def _load(self, context: ssl.SSLContext) -> None:
         try:
             if self.certificate is not None:
+                # A function, even without a password: OpenSSL would otherwise ask for one on the terminal.
                 context.load_cert_chain(self.certificate, self.key, lambda: self.password or "")
             if self.authorities is not None:
                 context.load_verify_locations(self.authorities)
@@ -87,7 +92,7 @@ class Tls:
 def _hardened(context: ssl.SSLContext, protocols: Iterable[str]) -> ssl.SSLContext:
     if context.minimum_version not in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         raise UsageError(f"this context allows {context.minimum_version.name}; set its minimum_version to ssl.TLSVersion.TLSv1_2 or newer")
-    # create_default_context leaves renegotiation on: a client could make us compute handshakes for ever on one connection.
+    # create_default_context leaves renegotiation on: a client could request new handshakes, which cost processor time, without end.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     names = list(protocols)
     if names:
@@ -96,21 +101,21 @@ def _hardened(context: ssl.SSLContext, protocols: Iterable[str]) -> ssl.SSLConte
 
 
 def certificate_of(stream: "trio.SSLStream[trio.abc.Stream]") -> Certificate | None:
-    """Return the verified certificate of the peer of a stream whose handshake is done, or None where it showed none."""
+    """Return the peer's verified certificate once the handshake of `stream` is done, or None if the peer showed none."""
     whole = stream.getpeercert(binary_form=True)
-    fields = stream.getpeercert()
+    fields = stream.getpeercert()  # empty for a certificate that was not verified
     if not whole or not fields:
         return None
     return Certificate(
-        subject=_line(fields.get("subject", ())),
+        subject=_as_text(fields.get("subject", ())),
         names=tuple(f"{kind}:{name}" for kind, name in fields.get("subjectAltName", ())),
-        issuer=_line(fields.get("issuer", ())),
+        issuer=_as_text(fields.get("issuer", ())),
         serial=fields.get("serialNumber", ""),
         not_after=fields.get("notAfter", ""),
         fingerprint=hashlib.sha256(whole).hexdigest(),
     )
 
 
-def _line(names: Names) -> str:
-    pairs = (tuple(pair) for group in names for pair in group)
-    return ",".join(f"{_SHORT.get(kind, kind)}={value}" for kind, value in pairs)
+def _as_text(name: DistinguishedName) -> str:
+    pairs = (tuple(pair) for group in name for pair in group)
+    return ",".join(f"{_ABBREVIATIONS.get(kind, kind)}={value}" for kind, value in pairs)

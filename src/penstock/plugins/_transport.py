@@ -1,14 +1,15 @@
-"""What a transport must offer: it makes connections and listens for them; what is spoken on them it never knows.
+"""The interface of a transport: it opens connections and listens for them, and does not know what is spoken on them.
 
 Rules of this file:
 
-* A connection carries either a stream of bytes (`framed` is False) or whole messages (`framed` is True). Protocols know no more.
-* One task sends, one receives, at the same time. A cancelled `send` may have sent a part: then only `abort` is left. `send_now` is a
-  plain call, made while no `send` is at work, and what it has not sent is the caller's to send.
-* `connect`, `listen` and `handshake` raise UsageError (the URL or an option is wrong) or ConnectionLost (nobody there, or not what was
-  expected); everything after that raises what trio's streams raise: BrokenResourceError, ClosedResourceError, BusyResourceError.
-* A client's fault is never a listener's: `accept` does not wait for a client, and what a client does wrong shows in its `handshake`.
-* Tasks that a transport needs go to the nursery that it is handed, and end when the connection or listener is closed.
+* A connection carries either a stream of bytes (`framed` is False) or whole messages (`framed` is True). Protocols know nothing else about
+  it.
+* One task sends and one task receives, at the same time. A cancelled `send` may have sent a part; only `abort` is allowed after that.
+  `send_now` is a plain call, made only while no `send` is at work. The caller sends the bytes that it has not sent.
+* `connect`, `listen` and `handshake` raise UsageError (the URL or an option is wrong) or ConnectionLost (no peer, or not the expected one).
+  All other methods raise the exceptions of trio's streams: BrokenResourceError, ClosedResourceError, BusyResourceError.
+* A faulty client never affects the listener: `accept` does not wait for a client, and a client's errors are raised by its `handshake`.
+* A transport starts its tasks in the nursery that it is given. They end when the connection or the listener is closed.
 """
 
 from abc import ABC, abstractmethod
@@ -23,79 +24,80 @@ from penstock.plugins._peer_identity import ConnectionFacts, PeerIdentity
 from penstock.plugins._url import Url
 
 Bytes = bytes | bytearray | memoryview
-"""What can be sent."""
+"""The types that can be sent."""
 
 
 class Connection(ABC):
-    """One connection, made or accepted. Call `handshake` first, and `aclose` or `abort` last, whatever happens in between."""
+    """One connection, opened or accepted. Call `handshake` first. Call `aclose` or `abort` last, even if another method has raised."""
 
     framed: ClassVar[bool]
-    """Whether `send` and `receive` speak of whole messages. Inherit from `ByteConnection` or `MessageConnection`, which say it."""
+    """Whether `send` and `receive` handle whole messages. `ByteConnection` and `MessageConnection` set it; inherit from one of them."""
 
     peer: PeerIdentity
-    """Who is there. Complete after `handshake`."""
+    """The peer's identity. Complete after `handshake`."""
 
     facts: ConnectionFacts
-    """What is known about the connection. Complete after `handshake`."""
+    """Facts about the connection. Complete after `handshake`."""
 
     async def handshake(self, nursery: trio.Nursery) -> None:
-        """Get ready to send and receive (TLS, an HTTP upgrade), on either side. Checkpoints.
+        """Prepare for sending and receiving (TLS, an HTTP upgrade), on either side. Checkpoints.
 
-        Called once, in the connection's own task, whose nursery may be given tasks. Ends within `TransportOptions.handshake_timeout`.
-        Raises ConnectionLost when it fails; the connection is closed then.
+        Called once, in the connection's own task; `nursery` is that task's, for tasks of the connection. It ends within
+        `TransportOptions.handshake_timeout`. If it fails, it closes the connection and raises ConnectionLost.
         """
         await trio.lowlevel.checkpoint()
 
     @abstractmethod
     async def send(self, data: Bytes, /) -> None:
-        """Send bytes, all of them, or one whole message. Waits while the peer does not read. Checkpoints."""
+        """Send all of `data`: bytes of the stream, or one whole message. Waits while the peer does not read. Checkpoints."""
 
     def send_now(self, data: Bytes, /) -> int:
-        """Send what goes without waiting, from the beginning of `data`, and return how many bytes that was; 0 where nothing does.
+        """Send the part of `data` that can be sent without waiting, from its beginning; return the number of bytes, 0 for none.
 
-        So messages are spared a deadline, and the turn of a task. Never called while `send` is at work. A transport need not write
-        it; one that is framed sends a message whole or not at all. Raises as `send` does.
+        It saves a small message the deadline and the scheduler pass that `send` needs. Never called while `send` is at work. Optional: this
+        method sends nothing. A framed transport sends a message as a whole or not at all. Raises as `send` does.
         """
         return 0
 
     @abstractmethod
     async def receive(self) -> bytes | bytearray | None:
-        """Return some bytes, or one whole message; None once the peer has ended its half in good order. Checkpoints.
+        """Return some bytes, or one whole message. None means that the peer has ended its sending direction. Checkpoints.
 
-        A framed transport raises LimitExceeded for a message above `TransportOptions.max_message`, if it can before it has all of it;
-        then only `aclose` and `abort` are left.
+        A framed transport raises LimitExceeded for a message above `TransportOptions.max_message`, if possible before the whole message has
+        arrived. After that only `aclose` and `abort` are allowed.
         """
 
     async def send_eof(self) -> None:
-        """Tell the peer that nothing more will be sent, where `Facts.half_close` says that this is possible. Checkpoints."""
+        """Tell the peer that nothing more will be sent, if `ConnectionFacts.half_close` says that this is possible. Checkpoints."""
         await trio.lowlevel.checkpoint()
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close in good order, within `TransportOptions.close_timeout`; then, or when cancelled, forcefully. Checkpoints.
+        """Close in an orderly way, within `TransportOptions.close_timeout`. After that time, or if cancelled, close forcefully.
+        Checkpoints.
 
-        May be called again. Never raises because of the peer.
+        It may be called again. It never raises because of the peer.
         """
 
     @abstractmethod
     async def abort(self) -> None:
-        """Close at once; what waits to be sent may be lost. Never waits for the peer. May be called again. Checkpoints."""
+        """Close at once; bytes that wait to be sent may be lost. Never waits for the peer. It may be called again. Checkpoints."""
 
     def farewell(self) -> str | None:
-        """Tell how the other side ended, where the transport knows more than the stream does (a child's exit status), or None.
+        """Return how the other side ended, if the transport knows more than the stream does (the exit status of a child); else None.
 
-        Ask after `aclose` or `abort`.
+        Call it after `aclose` or `abort`.
         """
         return None
 
 
 class ByteConnection(Connection):
-    """A connection over a trio stream; for many transports all that is needed: ``ByteConnection(stream, peer=…, options=…)``."""
+    """A connection over a trio stream. Many transports need nothing else: ``ByteConnection(stream, peer=…, options=…)``."""
 
     framed: ClassVar[bool] = False
 
     stream: trio.abc.Stream
-    """The stream, for transports that are built on this one. Who takes it sends and receives on it alone."""
+    """The stream, for transports that are built on this one. A transport that takes it over sends and receives on it exclusively."""
 
     def __init__(
         self, stream: trio.abc.Stream, *, peer: PeerIdentity, options: TransportOptions, facts: ConnectionFacts | None = None
@@ -119,8 +121,8 @@ class ByteConnection(Connection):
             await trio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
-        # SSLStream.aclose waits for a peer that does not read. trio's streams close forcefully when they are cancelled while closing.
-        with suppress(trio.BrokenResourceError), trio.move_on_after(self._close_timeout):  # broken by the peer is closed, too
+        # The deadline is for SSLStream.aclose, which waits for a peer that does not read. When it is cancelled, it closes forcefully.
+        with suppress(trio.BrokenResourceError), trio.move_on_after(self._close_timeout):  # if the peer broke it, it is closed as well
             await self.stream.aclose()
 
     async def abort(self) -> None:
@@ -132,9 +134,9 @@ class ByteConnection(Connection):
 
 
 class MessageConnection(Connection):
-    """A connection that carries whole messages. Write `send`, `receive`, `aclose` and `abort`.
+    """A connection that carries whole messages. Subclasses implement `send`, `receive`, `aclose` and `abort`.
 
-    An empty message is a message: only None means the end.
+    An empty message is a message: only None is the end.
     """
 
     framed: ClassVar[bool] = True
@@ -148,47 +150,50 @@ class MessageConnection(Connection):
 
 
 class Listener(ABC):
-    """What accepts connections, one at a time; the loop around it, its bounds and its tasks are the caller's."""
+    """Accepts connections, one at a time. `serve` runs the loop around it, with its bounds and tasks.
+
+    `SocketListener` is one for sockets.
+    """
 
     addresses: tuple[Url, ...]
-    """Where it can be reached, with the real port where 0 was asked for."""
+    """The URLs to connect to; if port 0 was asked for, with the real port."""
 
     @abstractmethod
     async def accept(self) -> Connection:
-        """Return the next connection; it has not been talked to yet. Cancelled, it has taken none. Checkpoints.
+        """Return the next connection, before any handshake. If cancelled, it has accepted none. Checkpoints.
 
-        Never raises because of a client. Raises trio.ClosedResourceError once the listener is closed, trio.EndOfChannel when no other
-        connection can ever come (``pipe:``), and OSError when the process is out of something (files, memory): pause, then call again.
+        Never raises because of a client. Raises trio.ClosedResourceError if the listener is closed, trio.EndOfChannel if no further
+        connection is possible (``pipe:``), and OSError if the process lacks a resource (files, memory): pause, then call it again.
         """
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Stop listening; connections that were accepted live on, those that wait are closed. May be called again. Checkpoints."""
+        """Stop listening. Accepted connections stay open; connections that wait are closed. It may be called again. Checkpoints."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {', '.join(map(str, self.addresses))}>"
 
 
 class Transport(ABC):
-    """A way to carry bytes or messages: connects, and perhaps listens. One object serves the whole process; it holds no connection."""
+    """A way to carry bytes or messages: it connects, and may listen. One object serves the whole process; it holds no connection."""
 
     schemes: ClassVar[tuple[str, ...]]
-    """The schemes of its URLs: small letters, digits, '.' and '-'. No '+': that separates the dialect."""
+    """The schemes of its URLs: lower-case letters, digits, '.' and '-'. No '+', which separates the dialect."""
 
     framed: ClassVar[bool] = False
     """Whether its connections carry whole messages."""
 
     @abstractmethod
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
-        """Connect to `url` and return a connection whose handshake is still due. Cancelled or failed, it leaves nothing behind.
+        """Connect to `url` and return a connection before its handshake. If cancelled or failed, it leaves nothing open.
 
-        The caller sets the deadline. `nursery` is the connection's, for tasks that must live as long. Checkpoints.
+        The caller sets the deadline. `nursery` is the connection's, for tasks that live as long as the connection. Checkpoints.
         """
 
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
-        """Listen at `url`. `nursery` is the server's: a task in it must never raise, or it takes the server down. Checkpoints.
+        """Listen at `url`. `nursery` is the server's: a task in it must never raise, because that would end the server. Checkpoints.
 
-        A transport that can only connect need not write this one: it raises UsageError.
+        A transport that can only connect does not implement this method: it raises UsageError.
         """
         await trio.lowlevel.checkpoint()
         raise UsageError(f"{url.transport!r} can be connected to, but not listened at")

@@ -1,24 +1,25 @@
-"""Where a stream is to be found, as a URL: parsed once, by a plain function, into a frozen record.
+"""The URL of a publisher, parsed by a plain function into a frozen record.
 
 ::
 
     tcp://127.0.0.1:7000/ticks/EURUSD         everything after the authority is the publisher's name
-    unix:///run/p.sock#ticks/EURUSD           where the path is taken, the name follows '#'
+    unix:///run/p.sock#ticks/EURUSD           the path belongs to the transport, so the name follows a '#'
     exec:python3 "my server.py"#ticks         the same; the command is split as a shell would, without a shell
     reactivesocket+tcp://127.0.0.1:7000       a dialect before the '+', the transport after it
 
 Rules of this file:
 
-* With a '#', the path belongs to the transport and the name follows. Without one, and with an authority, the path is the name.
-* In a URL without '//' quotes protect a '#', so that a command may contain one.
-* A name is percent-decoded, for it is opaque text; a path is left as written, for each transport reads it in its own way.
+* With a '#', the path belongs to the transport and the name follows the '#'. Without a '#', and with an authority, the path is the name.
+* In a URL without '//', quotes protect a '#', so that a command may contain one.
+* A name is percent-decoded, because it is opaque text. A path stays as written, because each transport interprets it differently.
 """
 
 import re
 import shlex
-from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, unquote
+
+import attrs
 
 from penstock.api import UsageError
 
@@ -30,44 +31,44 @@ _UNESCAPED_IN_NAMES: Final = "/?=&:@!$'()*,;+~"
 _HIGHEST_PORT: Final = 65_535
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Url:
-    """A URL, taken apart. `str` puts it together again; `parse_url` makes one."""
+    """A parsed URL. `parse_url` makes one; `str` returns the text of an equal one."""
 
     transport: str
-    """The scheme of the transport, in small letters: ``tcp``."""
+    """The scheme of the transport, in lower case: ``tcp``."""
 
     dialect: str | None = None
     """The protocol that the URL asks for (before the '+'), or None for the default."""
 
     host: str | None = None
-    """The host without brackets; empty as in ``unix:///path``; None where there is no '//' at all."""
+    """The host without brackets; empty as in ``unix:///path``; None if the URL has no '//'."""
 
     port: int | None = None
-    """The port, or None where none is written."""
+    """The port, or None if the URL has none."""
 
     path: str = ""
-    """What else belongs to the transport, as it was written: a file, a command, a resource on a host."""
+    """The transport's part after the authority, as written: a file, a command, a resource on a host."""
 
     publisher: str | None = None
-    """The publisher's name, percent-decoded, or None where there is none."""
+    """The publisher's name, percent-decoded, or None if the URL has none."""
 
     @property
     def scheme(self) -> str:
-        """The whole scheme as it was written: ``reactivesocket+tcp``."""
+        """The whole scheme, the dialect included: ``reactivesocket+tcp``."""
         return self.transport if self.dialect is None else f"{self.dialect}+{self.transport}"
 
     @property
     def address(self) -> "Url":
         """The same URL without the publisher's name."""
-        return replace(self, publisher=None)
+        return attrs.evolve(self, publisher=None)
 
     def at(self, host: str, port: int) -> "Url":
-        """Return the same URL with this host and port: what a listener reports once the real port is known."""
-        return replace(self, host=host, port=port)
+        """Return the same URL with this host and port. A listener uses it to report the port that the system has chosen."""
+        return attrs.evolve(self, host=host, port=port)
 
     def command(self) -> tuple[str, ...]:
-        """Return the path as a command, split as a shell would, without a shell. Raises UsageError if there is none."""
+        """Return the path as a command, split as a shell would, without a shell. Raises UsageError if the path is empty."""
         if self.host is not None:
             raise UsageError(f"{self.address} has '//' before its command; write for example {self.scheme}:python3 server.py")
         try:
@@ -81,7 +82,7 @@ class Url:
         return words
 
     def file(self) -> str:
-        """Return the path as the name of a file, percent-decoded. Raises UsageError if there is none, or a host before it."""
+        """Return the path as the name of a file, percent-decoded. Raises UsageError if the path is empty, or if the URL has a host."""
         if self.host:
             raise UsageError(f"{self.address} has {self.host!r} where a host would stand; write {self.scheme}:///… with three slashes")
         path = _decoded(self.path, "the path")
@@ -103,7 +104,7 @@ class Url:
 
 
 def parse_url(text: str) -> Url:
-    """Take a URL apart. Raises UsageError with what is wrong and what to write instead; says nothing about whether anybody is there."""
+    """Parse a URL. Raises UsageError that names the error and shows a correct URL. It does not check whether a server exists."""
     if not isinstance(text, str):
         raise UsageError(f"{text!r} is not a URL; write a text, for example 'tcp://127.0.0.1:7000'")
     scheme, colon, rest = text.partition(":")
@@ -130,8 +131,8 @@ def _split_authority(rest: str) -> tuple[str, str]:
 
 def _host_and_port(authority: str) -> tuple[str, int | None]:
     if "@" in authority:
-        # The text is not repeated: what stands before the '@' is likely a secret, and messages end up in logs.
-        raise UsageError("a URL must not hold a user or a password (what stands before '@'): URLs are logged; pass them as options")
+        # The message does not repeat the text: it may contain a password, and messages are logged.
+        raise UsageError("a URL must not hold a user or a password (the part before '@'): URLs are logged; pass them as options")
     found = _AUTHORITY.fullmatch(authority)
     if found is None:
         raise UsageError(f"{authority!r} is not a host and port; write for example 127.0.0.1:7000, [::1]:7000 or name.example:7000")
@@ -142,7 +143,7 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
 
 
 def _split_outside_quotes(text: str) -> tuple[str, str]:
-    """Split at the first '#' that neither quotes nor a backslash protect."""
+    """Split at the first '#' that is neither in quotes nor after a backslash."""
     quoted = ""
     escaped = False
     for position, character in enumerate(text):
@@ -163,8 +164,8 @@ def _name(text: str) -> str | None:
     return _decoded(text, "the publisher's name") or None
 
 
-def _decoded(text: str, what: str) -> str:
+def _decoded(text: str, role: str) -> str:
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
-        raise UsageError(f"{what} {text!r} is percent-encoded, but not as UTF-8") from None
+        raise UsageError(f"{role} {text!r} is percent-encoded, but not as UTF-8") from None

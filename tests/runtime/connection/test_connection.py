@@ -13,10 +13,20 @@ import trustme
 
 from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed, Subscriber
 from penstock.builtin import Keepalive, MemoryTransport, memory_stream_pair
-from penstock.builtin._socket_connection import SocketConnection
-from penstock.builtin._tls import TlsConnection
 from penstock.core import Scope, Source, _pump, single
-from penstock.plugins import ByteConnection, Bytes, Connection, ConnectionFacts, Tls, TransportOptions, build_registry, hookimpl, parse_url
+from penstock.plugins import (
+    ByteConnection,
+    Bytes,
+    Connection,
+    ConnectionFacts,
+    SocketConnection,
+    Tls,
+    TlsConnection,
+    TransportOptions,
+    build_registry,
+    hookimpl,
+    parse_url,
+)
 from penstock.protocols import rsio
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.testing import run_virtual
@@ -342,7 +352,7 @@ async def test_how_a_child_ended_is_told_to_its_streams() -> None:
     assert str(caught.value) == (
         "the connection ended before the peer said hello: is it a server of this protocol that listens there, "
         "and in the clear (tls:// if not)? "
-        f"The child {sys.executable!r} ended with status 3, its last words on stderr were:\n  no such table: ticks"
+        f"The child {sys.executable!r} ended with status 3; the end of its stderr:\n  no such table: ticks"
     )
 
 

@@ -7,8 +7,7 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost
-from penstock.builtin._socket_connection import SocketConnection
-from penstock.plugins import Bytes
+from penstock.plugins import Bytes, SocketConnection
 from penstock.runtime import connect, serve
 from penstock.runtime.connection import _send_batcher as company_module
 from penstock.runtime.connection._send_batcher import FEW, MOMENT, MOST, SendBatcher

@@ -1,4 +1,4 @@
-"""Accepting on sockets: one at a time, none lost, nobody's fault but the client's own."""
+"""`SocketListener` accepts one connection at a time, loses none, and keeps one client's errors away from the others."""
 
 import errno
 import socket
@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 import trio
 
-from penstock.builtin._socket_listener import SocketListener, close_all
-from penstock.plugins import ByteConnection, Connection, PeerIdentity, TransportOptions, parse_url
+from penstock.plugins import ByteConnection, Connection, PeerIdentity, SocketListener, TransportOptions, parse_url
 from tests.builtin._helpers import exchange
 
 OPTIONS = TransportOptions()
 
 
-def _welcome(stream: trio.SocketStream, address: Any) -> Connection:
+def _connection(stream: trio.SocketStream, address: Any) -> Connection:
     return ByteConnection(stream, peer=PeerIdentity(address=f"port {address[1]}"), options=OPTIONS)
 
 
@@ -29,7 +28,7 @@ def _listening() -> socket.socket:
 
 def _listener(count: int = 1, **more: Any) -> SocketListener:
     sockets = [_listening() for _ in range(count)]
-    return SocketListener(sockets, [parse_url("tcp://x:1")], more.pop("welcome", _welcome), **more)
+    return SocketListener(sockets, [parse_url("tcp://x:1")], more.pop("make_connection", _connection), **more)
 
 
 async def _dial(listener: SocketListener, which: int = 0) -> ByteConnection:
@@ -38,8 +37,8 @@ async def _dial(listener: SocketListener, which: int = 0) -> ByteConnection:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_who_comes_is_welcomed(count: int) -> None:
-    """Whether the client was there first or the listener waited; on one socket or on several."""
+async def test_accept_returns_each_client(count: int) -> None:
+    """The client may connect before `accept` is called or while it waits; the listener may have one socket or two."""
     listener = _listener(count)
     for which in (0, count - 1):
         client = await _dial(listener, which)
@@ -61,8 +60,8 @@ async def test_who_comes_is_welcomed(count: int) -> None:
     await listener.aclose()
 
 
-async def test_no_connection_is_lost_when_two_come_at_once() -> None:
-    """Two sockets become ready in the same moment: both clients are accepted, each socket in its turn."""
+async def test_no_connection_is_lost_if_two_sockets_become_ready_at_once() -> None:
+    """Both clients are accepted, one by each call."""
     listener = _listener(2)
     accepted = []
 
@@ -84,8 +83,8 @@ async def test_no_connection_is_lost_when_two_come_at_once() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_a_cancelled_accept_has_taken_nobody(count: int) -> None:
-    """The client that came in that moment is the next one's."""
+async def test_a_cancelled_accept_has_accepted_no_connection(count: int) -> None:
+    """A client that connects just before the cancellation is returned by the next `accept`."""
     listener = _listener(count)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listener.accept)
@@ -100,8 +99,8 @@ async def test_a_cancelled_accept_has_taken_nobody(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_closing_wakes_who_waits(count: int) -> None:
-    """A waiting accept, and every later one, raises ClosedResourceError, bare."""
+async def test_closing_wakes_a_waiting_accept(count: int) -> None:
+    """The waiting call and every later one raise ClosedResourceError, without an exception group."""
     listener = _listener(count)
     raised = []
 
@@ -120,8 +119,8 @@ async def test_closing_wakes_who_waits(count: int) -> None:
     assert len(raised) == 1
 
 
-async def test_closing_twice_is_closing_once() -> None:
-    """What is to be done on closing is done once."""
+async def test_closing_twice_calls_on_close_once() -> None:
+    """The second `aclose` does nothing."""
     closed = []
     listener = _listener(on_close=lambda: closed.append(1))
     await listener.aclose()
@@ -130,7 +129,7 @@ async def test_closing_twice_is_closing_once() -> None:
 
 
 class Failing:
-    """A listening socket whose accept fails as it is told, then works."""
+    """A listening socket whose `accept` fails with the given errors, then works."""
 
     def __init__(self, real: socket.socket, *errors: int) -> None:
         self._real = real
@@ -138,7 +137,7 @@ class Failing:
 
     def accept(self) -> Any:
         if self._errors:
-            raise OSError(self._errors.pop(0), "as told")
+            raise OSError(self._errors.pop(0), "injected")
         return self._real.accept()
 
     def fileno(self) -> int:
@@ -150,13 +149,14 @@ class Failing:
 
 def _failing(*errors: int) -> tuple[SocketListener, Callable[[], Any]]:
     real = _listening()
-    listener = SocketListener([Failing(real, *errors)], [parse_url("tcp://x:1")], _welcome)  # type: ignore[list-item]  # a fake on purpose
+    sockets = [Failing(real, *errors)]
+    listener = SocketListener(sockets, [parse_url("tcp://x:1")], _connection)  # type: ignore[arg-type]  # a fake on purpose
     return listener, real.getsockname
 
 
 @pytest.mark.parametrize("number", [errno.ECONNABORTED, errno.ECONNRESET, errno.EPROTO, errno.EPERM, errno.ENETDOWN])
-async def test_what_happened_to_one_client_is_not_the_listener_s(number: int) -> None:
-    """Its error is dropped, and the next client is accepted."""
+async def test_an_error_of_one_client_is_dropped(number: int) -> None:
+    """The next client is accepted."""
     listener, name = _failing(number, number)
     client = await trio.open_tcp_stream(*name())
     server = await listener.accept()
@@ -166,11 +166,11 @@ async def test_what_happened_to_one_client_is_not_the_listener_s(number: int) ->
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
-async def test_a_process_out_of_something_is_told(number: int) -> None:
-    """Only the caller can pause; the listener itself is well, and the client still waits."""
+async def test_a_lack_of_files_or_memory_is_raised(number: int) -> None:
+    """The caller can pause and call again: the listener still works, and the client still waits."""
     listener, name = _failing(number)
     client = await trio.open_tcp_stream(*name())
-    with pytest.raises(OSError, match="as told"):
+    with pytest.raises(OSError, match="injected"):
         await listener.accept()
     server = await listener.accept()
     await client.aclose()
@@ -178,17 +178,17 @@ async def test_a_process_out_of_something_is_told(number: int) -> None:
     await listener.aclose()
 
 
-async def test_a_client_that_is_gone_before_it_is_welcomed_is_passed_over() -> None:
-    """An option that cannot be set on a dead socket raises OSError: the next client is accepted, the dead one closed."""
+async def test_a_client_whose_connection_cannot_be_made_is_skipped() -> None:
+    """`make_connection` raises OSError for a dead socket: that client is closed, and the next one is accepted."""
     calls = []
 
-    def welcome(stream: trio.SocketStream, address: Any) -> Connection:
+    def make_connection(stream: trio.SocketStream, address: Any) -> Connection:
         calls.append(address)
         if len(calls) == 1:
             raise OSError(errno.EINVAL, "gone")
-        return _welcome(stream, address)
+        return _connection(stream, address)
 
-    listener = _listener(welcome=welcome)
+    listener = _listener(make_connection=make_connection)
     first, second = await _dial(listener), await _dial(listener)
     server = await listener.accept()
     assert await first.receive() is None
@@ -198,13 +198,13 @@ async def test_a_client_that_is_gone_before_it_is_welcomed_is_passed_over() -> N
     await listener.aclose()
 
 
-async def test_a_mistake_in_the_welcome_is_told_and_leaves_nothing_open() -> None:
-    """A bug is a bug; the socket is closed all the same."""
+async def test_a_bug_in_make_connection_is_raised_and_the_socket_closed() -> None:
+    """Any exception other than OSError reaches the caller of `accept`."""
 
-    def welcome(stream: trio.SocketStream, address: Any) -> Connection:
+    def make_connection(stream: trio.SocketStream, address: Any) -> Connection:
         raise ZeroDivisionError
 
-    listener = _listener(welcome=welcome)
+    listener = _listener(make_connection=make_connection)
     client = await _dial(listener)
     with pytest.raises(ZeroDivisionError):
         await listener.accept()
@@ -213,8 +213,8 @@ async def test_a_mistake_in_the_welcome_is_told_and_leaves_nothing_open() -> Non
     await listener.aclose()
 
 
-async def test_accepting_checkpoints_also_when_somebody_waits() -> None:
-    """A flood of clients cannot starve the other tasks."""
+async def test_accept_checkpoints_even_if_a_client_waits() -> None:
+    """Otherwise a flood of clients would starve the other tasks."""
     listener = _listener()
     client = await _dial(listener)
     with trio.testing.assert_checkpoints():
@@ -222,10 +222,3 @@ async def test_accepting_checkpoints_also_when_somebody_waits() -> None:
     await client.aclose()
     await server.aclose()
     await listener.aclose()
-
-
-def test_sockets_are_closed_together() -> None:
-    """All of them."""
-    sockets = [_listening(), _listening()]
-    close_all(sockets)
-    assert [sock.fileno() for sock in sockets] == [-1, -1]

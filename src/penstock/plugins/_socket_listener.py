@@ -1,10 +1,10 @@
-"""Accepting on one or several listening sockets, one connection at a time.
+"""A listener for sockets: accept connections on one or several listening sockets, one at a time.
 
 Rules of this file:
 
-* Waiting and taking are two steps: a cancelled `accept` has taken no connection, also when two sockets become ready at once.
-* What goes wrong with one client is that client's: its error is dropped, and the next one is accepted.
-* When the process is out of files or memory, the OSError goes to the caller: only it can pause, or let go of something.
+* Waiting and accepting are two steps. A cancelled `accept` has accepted no connection, even if two sockets become ready at the same time.
+* An error that concerns one client is dropped, and the next client is accepted.
+* If the process is out of files or memory, `accept` raises the OSError: only the caller can pause or close something.
 """
 
 import errno
@@ -16,10 +16,12 @@ from typing import Any, Final
 
 import trio
 
-from penstock.plugins import Connection, Listener, Url
+from penstock.plugins._transport import Connection, Listener
+from penstock.plugins._url import Url
 
-# accept() reports what happened to the client before it was accepted; Linux passes on any network error, BSD says ECONNABORTED.
-_OF_ONE_CLIENT: Final = frozenset(
+# accept() reports errors of a client that has disconnected before it was accepted. Linux passes on any network error, BSD says
+# ECONNABORTED.
+_ERRORS_OF_ONE_CLIENT: Final = frozenset(
     getattr(errno, name)
     for name in (
         "ECONNABORTED",
@@ -40,26 +42,27 @@ _OF_ONE_CLIENT: Final = frozenset(
 
 
 class SocketListener(Listener):
-    """Listens on sockets that are bound and listening; `welcome` makes a connection of each that arrives.
+    """Accepts on sockets that are bound, listening and non-blocking. `listen_tcp` and `listen_unix` make one; use it for other families.
 
-    `welcome` gets the stream and the address of the peer; it must not wait. An OSError that it raises is that client's.
-    `on_close` is called once, when the sockets have been closed.
+    `make_connection` is called with the stream and the socket address of each client. It must not wait and must not raise for a slow
+    client. If it raises an OSError, that client is closed and skipped. `on_close` is called once, after the sockets have been closed.
     """
 
     def __init__(
         self,
         sockets: Iterable[socket.socket],
         addresses: Iterable[Url],
-        welcome: Callable[[trio.SocketStream, Any], Connection],
+        make_connection: Callable[[trio.SocketStream, Any], Connection],
         *,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self.addresses = tuple(addresses)
         self._sockets = deque(sockets)
-        self._welcome = welcome
+        self._make_connection = make_connection
         self._on_close = on_close
 
     async def accept(self) -> Connection:
+        # A checkpoint even if a client is waiting: without it a flood of clients would starve the other tasks.
         await trio.lowlevel.checkpoint()
         while True:
             connection = self._accept_nowait()
@@ -72,25 +75,25 @@ class SocketListener(Listener):
             raise trio.ClosedResourceError("this listener is closed")
         for _ in range(len(self._sockets)):
             listening = self._sockets[0]
-            self._sockets.rotate(-1)  # each in its turn: a busy one does not keep the others waiting
+            self._sockets.rotate(-1)  # round robin: a busy socket does not delay the clients of the others
             try:
                 client, address = listening.accept()
             except BlockingIOError:
                 continue
             except OSError as error:
-                if error.errno in _OF_ONE_CLIENT:
+                if error.errno in _ERRORS_OF_ONE_CLIENT:
                     continue
                 raise
-            connection = self._receive_guest(client, address)
+            connection = self._connection_of(client, address)
             if connection is not None:
                 return connection
         return None
 
-    def _receive_guest(self, client: socket.socket, address: Any) -> Connection | None:
+    def _connection_of(self, client: socket.socket, address: Any) -> Connection | None:
         try:
-            return self._welcome(trio.SocketStream(trio.socket.from_stdlib_socket(client)), address)
+            return self._make_connection(trio.SocketStream(trio.socket.from_stdlib_socket(client)), address)
         except OSError:
-            client.close()  # it is gone already
+            client.close()  # the client has disconnected: for example, the address of its socket cannot be read any more
             return None
         except BaseException:
             client.close()
@@ -105,7 +108,8 @@ class SocketListener(Listener):
                 nursery.start_soon(self._wait_for_one, listening, nursery.cancel_scope)
 
     async def _wait_for_one(self, listening: socket.socket, others: trio.CancelScope) -> None:
-        with suppress(trio.ClosedResourceError):  # accept() sees it, and says it without an exception group around it
+        # The next _accept_nowait finds out that the listener was closed, and raises outside the nursery: without an exception group.
+        with suppress(trio.ClosedResourceError):
             await trio.lowlevel.wait_readable(listening)
         others.cancel()
 
@@ -117,9 +121,3 @@ class SocketListener(Listener):
                 listening.close()
             self._on_close()
         await trio.lowlevel.checkpoint()
-
-
-def close_all(sockets: Iterable[socket.socket]) -> None:
-    """Close sockets that nobody waits on yet."""
-    for each in sockets:
-        each.close()
