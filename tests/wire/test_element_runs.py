@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.protocols import reactivesocket, rsio
+from penstock.testing import FrameList, MessageList
 from penstock.wire import _element_runs as _runs
 from penstock.wire._element_runs import deliver_run, run_length
 
@@ -32,7 +33,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("pattern", ["12", "112", "1122", "11112", "1111111122222222"])
 def test_short_runs_cost_no_more_than_their_elements(pattern: str, looked_at: list[int]) -> None:
     """A peer that mixes streams so that runs begin and end all the time does not make the decoder look at a chunk again and again."""
-    heard = rsio.MessageList()
+    heard = MessageList()
     decoder = rsio.RsioDecoder(heard, heard.streams)
     for stream in (1, 2):
         decoder.feed(rsio.encode(rsio.OnSubscribe(subscriber=stream)))
@@ -47,7 +48,7 @@ def test_short_runs_cost_no_more_than_their_elements(pattern: str, looked_at: li
 def test_short_runs_of_reactivesocket_cost_no_more_than_their_frames(pattern: str, looked_at: list[int]) -> None:
     """The same where it is frames that a peer mixes."""
     one, other = Taker(), Taker()
-    decoder = reactivesocket.ReactiveSocketDecoder(reactivesocket.FrameList(), {1: one, 2: other})
+    decoder = reactivesocket.ReactiveSocketDecoder(FrameList(), {1: one, 2: other})
     frames = [reactivesocket.encode(reactivesocket.Response(stream_id=int(each))) for each in pattern] * 1000
     decoder.feed(b"".join(frames))
     assert len(one.elements + other.elements) == len(frames)

@@ -7,9 +7,11 @@
 """
 
 from penstock.testing._expectations import ExpectationFailed, settle
+from penstock.testing._frame_list import FrameList
 from penstock.testing._leak_census import LeakCensus, is_dropped, live_tasks, referrers
 from penstock.testing._manual_publisher import ManualDraftSubscription, ManualLine, ManualPublisher, ManualSubscription
 from penstock.testing._manual_subscriber import ManualSubscriber
+from penstock.testing._message_list import MessageList
 from penstock.testing._rule_set import DRAFT, MODERN, RuleSet, Signal, SubscriberState
 from penstock.testing._seeded_scheduler import SEEDING_WORKS, seeded
 from penstock.testing._signal_ledger import RunawaySignals, SignalLedger
@@ -22,12 +24,14 @@ __all__ = [
     "MODERN",
     "SEEDING_WORKS",
     "ExpectationFailed",
+    "FrameList",
     "LeakCensus",
     "ManualDraftSubscription",
     "ManualLine",
     "ManualPublisher",
     "ManualSubscriber",
     "ManualSubscription",
+    "MessageList",
     "Record",
     "RuleSet",
     "RunawaySignals",

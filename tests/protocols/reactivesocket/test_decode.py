@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.api import ProtocolError
 from penstock.protocols import reactivesocket as rs
+from penstock.testing import FrameList
 from penstock.wire import _element_runs as _runs
 from tests.protocols.reactivesocket._vectors import FRAMED, OTHER_VERSION, VECTORS
 
@@ -19,8 +20,8 @@ AFTER = rs.Cancel(stream_id=99)
 LIMIT = 1000
 
 
-def decoder(*open_streams: int, framed: bool = False, max_frame: int = 1 << 20) -> tuple[rs.FrameList, rs.ReactiveSocketDecoder]:
-    heard = rs.FrameList()
+def decoder(*open_streams: int, framed: bool = False, max_frame: int = 1 << 20) -> tuple[FrameList, rs.ReactiveSocketDecoder]:
+    heard = FrameList()
     for stream_id in open_streams:
         heard.open(stream_id)
     return heard, rs.ReactiveSocketDecoder(heard, heard.streams, framed=framed, max_frame=max_frame)
@@ -144,7 +145,7 @@ def elements() -> st.SearchStrategy[list[tuple[int, bytes]]]:
 def test_runs_of_elements_are_what_frame_by_frame_decoding_finds(said: list[tuple[int, bytes]], flags: int, cuts: list[int]) -> None:
     """Whatever the mix of sizes and streams, and wherever the chunks end; elements that look like headers too."""
     table = {stream_id: Taken() for stream_id, _ in said}
-    decode = rs.ReactiveSocketDecoder(rs.FrameList(), table)
+    decode = rs.ReactiveSocketDecoder(FrameList(), table)
     joined = b"".join(rs.response_header(stream_id, len(element), flags) + element for stream_id, element in said)
     position = 0
     for cut in cuts:
@@ -162,7 +163,7 @@ def test_runs_of_elements_are_what_frame_by_frame_decoding_finds(said: list[tupl
 def test_elements_of_any_one_size_are_cut_out_as_a_run(size: int, flags: int) -> None:
     """Empty ones too; without begin and end, and with bits that mean nothing, they are whole all the same."""
     taken = Taken()
-    decode = rs.ReactiveSocketDecoder(rs.FrameList(), {7: taken})
+    decode = rs.ReactiveSocketDecoder(FrameList(), {7: taken})
     decode.feed((rs.response_header(7, size, flags) + bytes(size)) * 50)
     assert taken.elements == [bytes(size)] * 50
     assert taken.runs == [49]
@@ -175,7 +176,7 @@ def test_a_header_that_differs_in_any_one_byte_ends_the_run(place: int) -> None:
     other = bytearray(good)
     other[place] ^= 0x80 if place in (0, 4, 8) else 0x01
     taken = Taken()
-    decode = rs.ReactiveSocketDecoder(rs.FrameList(), {1: taken})
+    decode = rs.ReactiveSocketDecoder(FrameList(), {1: taken})
     with suppress(ProtocolError):
         decode.feed(good * 10 + bytes(other) + good * 10)
     own = 10  # those before it; those after it too, where the stranger is a frame and of the same length
@@ -191,7 +192,7 @@ def test_a_header_that_differs_in_any_one_byte_ends_the_run(place: int) -> None:
 
 def test_what_a_stream_does_not_take_goes_to_the_sink() -> None:
     """While parts are open, and for a single response, whole elements are not the stream's to judge."""
-    taken, heard = Taken(), rs.FrameList()
+    taken, heard = Taken(), FrameList()
     taken.takes_whole = False
     element = rs.Response(stream_id=1, data=b"x")
     rs.ReactiveSocketDecoder(heard, {1: taken}).feed(rs.encode(element) * 10)
@@ -201,7 +202,7 @@ def test_what_a_stream_does_not_take_goes_to_the_sink() -> None:
 
 def test_what_completes_or_is_a_part_or_is_unknown_goes_to_the_sink() -> None:
     """A stream in the table gets whole elements alone."""
-    taken, heard = Taken(), rs.FrameList()
+    taken, heard = Taken(), FrameList()
     decode = rs.ReactiveSocketDecoder(heard, {1: taken})
     said = [
         rs.Response(stream_id=1, end=False, data=b"a"),
@@ -218,7 +219,7 @@ def test_what_completes_or_is_a_part_or_is_unknown_goes_to_the_sink() -> None:
 def test_the_table_can_be_exchanged_in_the_middle_of_a_chunk() -> None:
     """So that a session can look at the first response itself, and let the others take the short way."""
 
-    class Accepting(rs.FrameList):
+    class Accepting(FrameList):
         def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:
             super().receive_response(stream_id, begin, end, complete, data)
             decode.streams = {1: taken}
@@ -232,7 +233,7 @@ def test_the_table_can_be_exchanged_in_the_middle_of_a_chunk() -> None:
 
 def test_where_the_transport_frames_whole_elements_take_the_short_way_too() -> None:
     """One at a time."""
-    taken, heard = Taken(), rs.FrameList()
+    taken, heard = Taken(), FrameList()
     decode = rs.ReactiveSocketDecoder(heard, {1: taken}, framed=True)
     decode.feed_frame(rs.encode(rs.Response(stream_id=1, data=b"x"), framed=True))
     taken.takes_whole = False
@@ -402,7 +403,7 @@ def test_what_is_no_frame_is_refused_where_the_transport_frames(message: bytes, 
         assert still.value is refused.value
 
 
-class Refusing(rs.FrameList):
+class Refusing(FrameList):
     """A sink that refuses a request, as a session does for one before SETUP."""
 
     def receive_cancel(self, stream_id: int, /) -> None:

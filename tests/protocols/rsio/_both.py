@@ -25,6 +25,7 @@ from penstock.api import (
 from penstock.protocols import rsio
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import DialectSettings, SendingStream, Session
+from penstock.testing import MessageList
 from tests.protocols.rsio import _spec as spec
 
 DEMANDS = (3, UNBOUNDED, UNBOUNDED)
@@ -347,7 +348,7 @@ class Ours(Subscription):
 
 def _reason(said: bytes) -> str:
     """The reason of the goodbye, which is the last that was said."""
-    heard = rsio.MessageList()
+    heard = MessageList()
     rsio.RsioDecoder(heard, heard.streams).feed(said)
     last = heard.messages[-1]
     assert isinstance(last, rsio.Goodbye)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.api import ProtocolError
 from penstock.protocols import rsio
+from penstock.testing import MessageList
 from tests.protocols.rsio._vectors import FIXED, STREAMS, VECTORS
 
 ALL = [(message, bytes.fromhex(text)) for message, text in (*VECTORS.values(), FIXED)]
@@ -15,8 +16,8 @@ NAMES = [*VECTORS, "onNext of fixed size"]
 AFTER = rsio.Cancel(subscriber=99)
 
 
-def decoder(limits: rsio.WireLimits | None = None) -> tuple[rsio.MessageList, rsio.RsioDecoder]:
-    heard = rsio.MessageList()
+def decoder(limits: rsio.WireLimits | None = None) -> tuple[MessageList, rsio.RsioDecoder]:
+    heard = MessageList()
     for stream in STREAMS:
         heard.receive_on_subscribe(stream.subscriber, stream.element_size)
     heard.messages.clear()
@@ -160,7 +161,7 @@ def test_what_is_no_message_is_refused_with_its_reason(data: bytes, reason: str)
 
 def test_an_element_before_its_stream_has_begun_is_refused() -> None:
     """A stream that was subscribed to and not yet accepted has no element size."""
-    heard = rsio.MessageList()
+    heard = MessageList()
     heard.receive_on_subscribe(3, rsio.NOT_BEGUN)
     with pytest.raises(ProtocolError, match="has not begun"):
         rsio.RsioDecoder(heard, heard.streams).feed(b"\x21\x03")
@@ -202,7 +203,7 @@ def test_a_run_of_elements_of_any_one_length_is_cut_out_whole(size: int) -> None
 
 def test_ids_and_lengths_of_several_bytes_wait_for_their_end() -> None:
     """Cut within the id, and within the length."""
-    heard = rsio.MessageList()
+    heard = MessageList()
     heard.receive_on_subscribe(300, 0)
     heard.messages.clear()
     decode = rsio.RsioDecoder(heard, heard.streams)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from penstock.protocols.reactivesocket import _frames as frames
 from penstock.protocols.reactivesocket._layout import FrameType
 
 
@@ -58,72 +57,3 @@ class ReactiveSocketSink(Protocol):
 
     def receive_unknown(self, frame_type: int, /) -> None:
         """Take note of a frame of a type that version 0 does not have, and that may be ignored."""
-
-
-class FrameList:
-    """Collects every frame as a record; for tests, tools and traces. `streams` may be its decoder's table."""
-
-    def __init__(self) -> None:
-        self.frames: list[frames.Frame] = []
-        self.unknown_types: list[int] = []
-        self.streams: dict[int, CollectedStream] = {}
-
-    def open(self, stream_id: int) -> "CollectedStream":
-        """Let whole elements of this stream come the short way."""
-        stream = self.streams[stream_id] = CollectedStream(self.frames, stream_id)
-        return stream
-
-    def receive_setup(self, version: int, stream_id: int, data: bytes, /) -> None:
-        """Keep it, as a record."""
-        self.frames.append(frames.Setup(version=version, stream_id=stream_id, data=data))
-
-    def receive_request(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
-        """Keep it, as a record."""
-        match kind:
-            case FrameType.REQUEST_RESPONSE:
-                self.frames.append(frames.RequestResponse(stream_id=stream_id, data=data))
-            case FrameType.REQUEST_FNF:
-                self.frames.append(frames.RequestFnf(stream_id=stream_id, data=data))
-            case FrameType.REQUEST_STREAM:
-                self.frames.append(frames.RequestStream(stream_id=stream_id, demand=demand or 0, data=data))
-            case _:
-                self.frames.append(frames.RequestSub(stream_id=stream_id, demand=demand or 0, data=data))
-
-    def receive_request_n(self, stream_id: int, demand: int, /) -> None:
-        """Keep it, as a record."""
-        self.frames.append(frames.RequestN(stream_id=stream_id, demand=demand))
-
-    def receive_cancel(self, stream_id: int, /) -> None:
-        """Keep it, as a record."""
-        self.frames.append(frames.Cancel(stream_id=stream_id))
-
-    def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
-        """Keep it, as a record."""
-        self.frames.append(frames.Response(stream_id=stream_id, begin=begin, end=end, complete=complete, data=data))
-
-    def receive_error(self, stream_id: int, data: bytes, /) -> None:
-        """Keep it, as a record."""
-        self.frames.append(frames.Error(stream_id=stream_id, data=data))
-
-    def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
-        """Keep it, as a record."""
-        self.frames.append(frames.Ext(stream_id=stream_id, ignore=ignore, ext_type=ext_type, data=data))
-
-    def receive_unknown(self, frame_type: int, /) -> None:
-        """Keep its type."""
-        self.unknown_types.append(frame_type)
-
-
-class CollectedStream:
-    """A stream whose elements become records after all."""
-
-    def __init__(self, into: list[frames.Frame], stream_id: int) -> None:
-        self._into = into
-        self._id = stream_id
-        self.takes_whole = True
-
-    def receive_element(self, element: bytes, /) -> None:
-        self._into.append(frames.Response(stream_id=self._id, data=element))
-
-    def receive_run(self, elements: Sequence[bytes], /) -> None:
-        self._into += [frames.Response(stream_id=self._id, data=element) for element in elements]
