@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import penstock
 from penstock import ops
 from penstock.api import UNBOUNDED, PublisherStopped, UsageError
-from tests.operators._extras import answer_at_once, close_nursery, stop_nursery
-from tests.operators.measure import Bench, Boom, forget_frames
+from tests.operators._harness_actions import answer_at_once, close_nursery, stop_nursery
+from tests.operators.harness import OperatorHarness, ScriptedError, clear_tracebacks
 
 # --- batch by count
 
@@ -28,78 +28,78 @@ async def test_batch_of_nothing_is_nothing() -> None:
     assert await penstock.collect(penstock.pipe([], ops.batch(3))) == []
 
 
-@pytest.mark.parametrize(("asked", "upstream"), [(1, 5), (3, 15), (2**61, UNBOUNDED), (UNBOUNDED, UNBOUNDED)])
-async def test_batch_asks_for_count_elements_per_list(asked: int, upstream: int) -> None:
+@pytest.mark.parametrize(("demand", "requested"), [(1, 5), (3, 15), (2**61, UNBOUNDED), (UNBOUNDED, UNBOUNDED)])
+async def test_batch_asks_for_count_elements_per_list(demand: int, requested: int) -> None:
     """Demand is multiplied, and held at its top."""
-    async with Bench() as bench:
-        bench.run(ops.batch(5)).request(asked)
-        assert bench.lines[0].requests == [upstream]
+    async with OperatorHarness() as harness:
+        harness.run(ops.batch(5)).request(demand)
+        assert harness.upstreams[0].requests == [requested]
 
 
 async def test_batch_asks_for_nothing_unasked_and_holds_less_than_a_list() -> None:
     """Before a request nothing is asked for; what waits is what a list lacks."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(4))
-        assert bench.lines[0].requests == []
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(4))
+        assert harness.upstreams[0].requests == []
         recorder.request(2)
-        bench.lines[0].emit(3)
+        harness.upstreams[0].emit(3)
         assert recorder.elements == []
-        assert bench.held == 3
-        bench.lines[0].emit()
+        assert harness.held == 3
+        harness.upstreams[0].emit()
         assert recorder.elements == [[1, 2, 3, 4]]
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
 async def test_batch_drops_the_rest_on_an_error_which_passes_at_once(seconds: float | None) -> None:
     """An error overtakes a list that is not full (rule 4.2)."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, seconds))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, seconds))
         recorder.request(2)
-        bench.lines[0].emit(2)
-        stage = bench.lines[0]._subscriber
-        error = Boom("now")
-        bench.lines[0].fail(error)
+        harness.upstreams[0].emit(2)
+        stage = harness.upstreams[0]._subscriber
+        error = ScriptedError("now")
+        harness.upstreams[0].fail(error)
         assert recorder.signals == [("error", error)]
         assert stage is not None
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
 async def test_batch_drops_the_rest_on_a_cancel(seconds: float | None) -> None:
     """A cancel goes up, and a list that is not full is dropped."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, seconds))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, seconds))
         recorder.request(2)
-        bench.lines[0].emit(2)
-        stage = bench.lines[0]._subscriber
+        harness.upstreams[0].emit(2)
+        stage = harness.upstreams[0]._subscriber
         recorder.cancel()
-        assert bench.lines[0].cancelled
+        assert harness.upstreams[0].cancelled
         assert recorder.signals == []
         assert stage is not None
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
 async def test_batch_passes_on_the_rest_on_completion(seconds: float | None) -> None:
     """The last list is as long as it is."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, seconds))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, seconds))
         recorder.request(2)
-        bench.lines[0].emit(4)
-        bench.lines[0].complete()
+        harness.upstreams[0].emit(4)
+        harness.upstreams[0].complete()
         assert recorder.signals == [("next", [1, 2, 3]), ("next", [4]), ("complete",)]
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
 async def test_batch_says_no_more_when_the_last_list_makes_its_receiver_cancel(seconds: float | None) -> None:
     """Between the rest and the completion the subscriber may cancel: then there is silence (rule 1.8)."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, seconds))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, seconds))
         recorder.request(2)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         recorder.on_element = recorder.cancel
-        bench.lines[0].complete()
+        harness.upstreams[0].complete()
         assert recorder.signals == [("next", [1])]
 
 
@@ -107,9 +107,9 @@ async def test_batch_says_no_more_when_the_last_list_makes_its_receiver_cancel(s
 @pytest.mark.parametrize("demand", [1, 2, UNBOUNDED])
 async def test_batch_over_a_source_that_answers_at_once(seconds: float | None, demand: int) -> None:
     """A source that signals inside `request` gives the same lists, whatever is asked for at a time."""
-    async with Bench() as bench:
-        answer_at_once(bench)
-        recorder = bench.run(ops.batch(3, seconds))
+    async with OperatorHarness() as harness:
+        answer_at_once(harness)
+        recorder = harness.run(ops.batch(3, seconds))
         if demand < UNBOUNDED:
             recorder.on_element = lambda: recorder.request(demand) if recorder.received < 10 else None
         recorder.request(demand)
@@ -148,55 +148,55 @@ def test_batch_is_slicing(length: int, count: int, demand: int) -> None:
 
 async def test_a_short_list_goes_on_so_long_after_its_first_element(autojump_clock: trio.testing.MockClock) -> None:
     """The time runs from the first element of the list, not from the last one, nor from the list before."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(5, 2))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(5, 2))
         recorder.request(3)
         await trio.sleep(10)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(0.75)
         assert recorder.elements == []
         await trio.sleep(0.25)
-        await bench.settle()
+        await harness.settle()
         assert recorder.elements == [[1, 2]]
 
 
 async def test_a_full_list_does_not_wait_and_the_next_one_has_its_own_time(autojump_clock: trio.testing.MockClock) -> None:
     """A full list goes at once, and takes its time with it: the next list begins at its own first element."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(2, 4))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(2, 4))
         recorder.request(3)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(3)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert recorder.elements == [[1, 2]]
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(3)
         assert recorder.elements == [[1, 2]]
         await trio.sleep(1)
-        await bench.settle()
+        await harness.settle()
         assert recorder.elements == [[1, 2], [3]]
 
 
 async def test_an_empty_list_never_goes_on(autojump_clock: trio.testing.MockClock) -> None:
     """However long nothing comes, there is nothing to pass on."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(2, 1))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(2, 1))
         recorder.request(5)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(100)
         assert recorder.elements == [[1]]
 
 
 async def test_a_short_list_that_nobody_asked_for_goes_on_when_it_is_asked_for(autojump_clock: trio.testing.MockClock) -> None:
     """What a short list left under way arrives without demand: it waits, and goes at once when its time is over already."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, 1))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, 1))
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(2)
-        bench.lines[0].emit(2)
+        harness.upstreams[0].emit(2)
         await trio.sleep(2)
         assert recorder.elements == [[1]]
         recorder.request(1)
@@ -205,66 +205,66 @@ async def test_a_short_list_that_nobody_asked_for_goes_on_when_it_is_asked_for(a
 
 async def test_a_list_that_is_asked_for_before_its_time_waits_for_it(autojump_clock: trio.testing.MockClock) -> None:
     """A request does not shorten the time of a list that is not full."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, 2))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, 2))
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(3)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(1)
         recorder.request(1)
         assert recorder.elements == [[1]]
         await trio.sleep(1)
-        await bench.settle()
+        await harness.settle()
         assert recorder.elements == [[1], [2]]
 
 
 async def test_timed_batch_asks_for_two_lists_at_a_time_and_counts_what_is_under_way(autojump_clock: trio.testing.MockClock) -> None:
     """Whatever is asked for, upstream is asked for 2·count at most; after a short list only for what is missing."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(10, 1))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(10, 1))
         recorder.request(1)
-        assert bench.lines[0].requests == [10]
+        assert harness.upstreams[0].requests == [10]
         recorder.request(UNBOUNDED)
-        assert bench.lines[0].requests == [10, 10]
-        bench.lines[0].emit(4)
+        assert harness.upstreams[0].requests == [10, 10]
+        harness.upstreams[0].emit(4)
         await trio.sleep(1)
-        await bench.settle()
+        await harness.settle()
         assert recorder.elements == [[1, 2, 3, 4]]
-        assert bench.lines[0].requests == [10, 10, 4]
+        assert harness.upstreams[0].requests == [10, 10, 4]
 
 
 async def test_timed_batch_holds_at_most_two_lists(autojump_clock: trio.testing.MockClock) -> None:
     """However many short lists used up demand, what was left under way never grows past 2·count."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(10, 1))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(10, 1))
         recorder.request(50)
         for _ in range(50):
-            bench.lines[0].emit()
+            harness.upstreams[0].emit()
             await trio.sleep(1)
-            await bench.settle()
+            await harness.settle()
         assert recorder.received == 50
-        bench.lines[0].answer()
-        assert bench.held == 18
-        assert bench.lines[0].outstanding == 0
+        harness.upstreams[0].answer()
+        assert harness.held == 18
+        assert harness.upstreams[0].outstanding == 0
         recorder.request(2)
         assert [len(part) for part in recorder.elements[50:]] == [10]
         await trio.sleep(1)
-        await bench.settle()
+        await harness.settle()
         assert [len(part) for part in recorder.elements[50:]] == [10, 8]
 
 
 async def test_timed_batch_gives_what_it_holds_before_it_completes(autojump_clock: trio.testing.MockClock) -> None:
     """After the source's end, lists go on as they are asked for, without waiting for their time; then completion."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, 1))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, 1))
         recorder.request(2)
         for _ in range(2):
-            bench.lines[0].emit()
+            harness.upstreams[0].emit()
             await trio.sleep(1)
-            await bench.settle()
-        bench.lines[0].emit(4)
-        bench.lines[0].complete()
+            await harness.settle()
+        harness.upstreams[0].emit(4)
+        harness.upstreams[0].complete()
         assert recorder.kinds == ["next", "next"]
         recorder.request(1)
         assert recorder.elements[2:] == [[3, 4, 5]]
@@ -274,62 +274,62 @@ async def test_timed_batch_gives_what_it_holds_before_it_completes(autojump_cloc
 
 async def test_timed_batch_ends_with_the_nursery_that_runs_its_timer(autojump_clock: trio.testing.MockClock) -> None:
     """A nursery that is cancelled while a list fills ends the stream with PublisherStopped, and cancels upstream."""
-    async with Bench() as bench:
-        recorder = await stop_nursery(bench, ops.batch(3, 5), lambda recorder: (recorder.request(1), bench.lines[0].emit()))
+    async with OperatorHarness() as harness:
+        recorder = await stop_nursery(harness, ops.batch(3, 5), lambda recorder: (recorder.request(1), harness.upstreams[0].emit()))
         assert isinstance(recorder.error, PublisherStopped)
         assert "batch(3, seconds=5) was stopped" in str(recorder.error)
-        assert bench.lines[0].cancelled
+        assert harness.upstreams[0].cancelled
 
 
 async def test_timed_batch_in_a_nursery_that_has_closed_fails() -> None:
     """Where no timer can be started the stream fails rather than hold a list for ever."""
-    async with Bench() as bench:
-        await close_nursery(bench)
-        recorder = bench.run(ops.batch(3, 5))
+    async with OperatorHarness() as harness:
+        await close_nursery(harness)
+        recorder = harness.run(ops.batch(3, 5))
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert isinstance(recorder.error, UsageError)
-        assert bench.lines[0].cancelled
-        forget_frames(recorder.error)
+        assert harness.upstreams[0].cancelled
+        clear_tracebacks(recorder.error)
 
 
 async def test_timed_batch_starts_no_timer_where_none_is_needed() -> None:
     """Lists of one are always full."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(1, 5))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(1, 5))
         recorder.request(3)
-        bench.lines[0].emit(3)
+        harness.upstreams[0].emit(3)
         assert recorder.elements == [[1], [2], [3]]
-        assert bench.scope.running == 0
+        assert harness.scope.running == 0
 
 
 async def test_timed_batch_drops_full_lists_too_on_a_cancel(autojump_clock: trio.testing.MockClock) -> None:
     """A full list that was not asked for yet is no exception."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(2, 1))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(2, 1))
         recorder.request(2)
         for _ in range(2):
-            bench.lines[0].emit()
+            harness.upstreams[0].emit()
             await trio.sleep(1)
-            await bench.settle()
-        bench.lines[0].emit(2)
-        stage = bench.lines[0]._subscriber
-        assert bench.held == 2
+            await harness.settle()
+        harness.upstreams[0].emit(2)
+        stage = harness.upstreams[0]._subscriber
+        assert harness.held == 2
         recorder.cancel()
         assert stage is not None
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 async def test_timed_batch_ignores_what_comes_after_a_cancel() -> None:
     """An element that arrives late, against the rules, is not held (rule 2.8)."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(2, 5))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(2, 5))
         recorder.request(1)
-        stage = bench.lines[0]._subscriber
+        stage = harness.upstreams[0]._subscriber
         assert stage is not None
         recorder.cancel()
-        stage.on_next(bench.token())
-        assert bench.held == 0
+        stage.on_next(harness.token())
+        assert harness.held == 0
 
 
 @settings(deadline=None, max_examples=60)
@@ -370,77 +370,77 @@ def lists_by_watch(pauses: list[float], count: int, seconds: float) -> list[list
 
 async def test_buffer_asks_ahead_before_anybody_asks() -> None:
     """Subscribed to, it asks for its size at once; each demand from below is added to that."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.buffer(4))
-        assert bench.lines[0].requests == [4]
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.buffer(4))
+        assert harness.upstreams[0].requests == [4]
         recorder.request(3)
-        assert bench.lines[0].requests == [4, 3]
+        assert harness.upstreams[0].requests == [4, 3]
 
 
 async def test_buffer_holds_its_size_and_loses_nothing() -> None:
     """What arrives unasked is held, up to the size, and passed on in order."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.buffer(4))
-        bench.lines[0].answer()
-        assert bench.held == 4
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.buffer(4))
+        harness.upstreams[0].answer()
+        assert harness.held == 4
         recorder.request(2)
         assert recorder.elements == [1, 2]
-        bench.lines[0].answer()
-        assert bench.held == 4
+        harness.upstreams[0].answer()
+        assert harness.held == 4
         recorder.request(5)
-        bench.lines[0].answer()
+        harness.upstreams[0].answer()
         assert recorder.elements == [1, 2, 3, 4, 5, 6, 7]
-        assert bench.peak == 4
+        assert harness.peak == 4
 
 
 async def test_buffer_asks_once_when_it_is_asked_while_it_is_subscribed_to() -> None:
     """A request from inside on_subscribe goes up together with the size."""
-    async with Bench() as bench:
-        subscribe = bench.recorder.on_subscribe
-        bench.recorder.on_subscribe = lambda subscription: (subscribe(subscription), bench.recorder.request(3))  # type: ignore[method-assign, assignment, func-returns-value]  # the recorder does more
-        bench.run(ops.buffer(4))
-        assert bench.lines[0].requests == [7]
+    async with OperatorHarness() as harness:
+        subscribe = harness.recorder.on_subscribe
+        harness.recorder.on_subscribe = lambda subscription: (subscribe(subscription), harness.recorder.request(3))  # type: ignore[method-assign, assignment, func-returns-value]  # the recorder does more
+        harness.run(ops.buffer(4))
+        assert harness.upstreams[0].requests == [7]
 
 
 @pytest.mark.parametrize("make", [lambda: ops.buffer(4), ops.drop, ops.latest])
 async def test_a_cancel_from_inside_on_subscribe_asks_for_nothing(make: Callable[[], Any]) -> None:
     """Who cancels at once makes nobody work."""
-    async with Bench() as bench:
-        subscribe = bench.recorder.on_subscribe
-        bench.recorder.on_subscribe = lambda subscription: (subscribe(subscription), bench.recorder.cancel())  # type: ignore[method-assign, assignment, func-returns-value]  # the recorder does more
-        bench.run(make())
-        assert bench.lines[0].requests == []
-        assert bench.lines[0].cancelled
+    async with OperatorHarness() as harness:
+        subscribe = harness.recorder.on_subscribe
+        harness.recorder.on_subscribe = lambda subscription: (subscribe(subscription), harness.recorder.cancel())  # type: ignore[method-assign, assignment, func-returns-value]  # the recorder does more
+        harness.run(make())
+        assert harness.upstreams[0].requests == []
+        assert harness.upstreams[0].cancelled
 
 
 async def test_buffer_keeps_its_bound_over_a_source_that_answers_at_once() -> None:
     """A subscriber that asks for a hundred from inside on_next, and a source that gives them inside `request`: still 4 are held."""
-    async with Bench() as bench:
-        answer_at_once(bench)
-        recorder = bench.run(ops.buffer(4))
+    async with OperatorHarness() as harness:
+        answer_at_once(harness)
+        recorder = harness.run(ops.buffer(4))
         recorder.on_element = lambda: recorder.request(100) if recorder.received == 1 else None
         recorder.request(1)
         assert recorder.elements == list(range(1, 102))
-        assert bench.peak == 4
+        assert harness.peak == 4
         assert recorder.deepest == 1
 
 
 async def test_buffer_passes_through_while_demand_is_left() -> None:
     """With demand left an element is not held at all."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.buffer(4))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.buffer(4))
         recorder.request(10)
-        bench.lines[0].emit(6)
+        harness.upstreams[0].emit(6)
         assert recorder.received == 6
-        assert bench.peak == 0
+        assert harness.peak == 0
 
 
 async def test_buffer_gives_what_it_holds_before_it_completes() -> None:
     """The end comes last."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.buffer(4))
-        bench.lines[0].emit(2)
-        bench.lines[0].complete()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.buffer(4))
+        harness.upstreams[0].emit(2)
+        harness.upstreams[0].complete()
         recorder.request(1)
         assert recorder.signals == [("next", 1)]
         recorder.request(1)
@@ -450,27 +450,27 @@ async def test_buffer_gives_what_it_holds_before_it_completes() -> None:
 @pytest.mark.parametrize("make", [lambda: ops.buffer(4), ops.latest])
 async def test_an_error_overtakes_what_is_held(make: Callable[[], Any]) -> None:
     """An error passes at once, and what is held is dropped (rule 4.2)."""
-    async with Bench() as bench:
-        recorder = bench.run(make())
-        bench.lines[0].emit(2)
-        error = Boom("now")
-        bench.lines[0].fail(error)
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make())
+        harness.upstreams[0].emit(2)
+        error = ScriptedError("now")
+        harness.upstreams[0].fail(error)
         assert recorder.signals == [("error", error)]
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 @pytest.mark.parametrize("make", [lambda: ops.buffer(4), ops.drop, ops.latest])
 async def test_a_cancel_drops_what_is_held_and_goes_up(make: Callable[[], Any]) -> None:
     """Nothing is kept, and what arrives late, against the rules, is not kept either (rule 2.8)."""
-    async with Bench() as bench:
-        recorder = bench.run(make())
-        bench.lines[0].emit(2)
-        stage = bench.lines[0]._subscriber
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make())
+        harness.upstreams[0].emit(2)
+        stage = harness.upstreams[0]._subscriber
         assert stage is not None
         recorder.cancel()
-        stage.on_next(bench.token())
-        assert bench.lines[0].cancelled
-        assert bench.held == 0
+        stage.on_next(harness.token())
+        assert harness.upstreams[0].cancelled
+        assert harness.held == 0
         assert recorder.signals == []
 
 
@@ -487,19 +487,19 @@ def test_buffer_is_a_queue_between_two_counters(size: int, steps: list[tuple[str
     """For every order of asking and giving: what came and was asked for has gone on; the rest, `size` at most, is held."""
 
     async def main() -> None:
-        async with Bench() as bench:
-            recorder = bench.run(ops.buffer(size))
-            line, asked, given_ = bench.lines[0], 0, 0
+        async with OperatorHarness() as harness:
+            recorder = harness.run(ops.buffer(size))
+            upstream, asked, given_ = harness.upstreams[0], 0, 0
             for step, number in steps:
                 if step == "ask":
                     asked += number
                     recorder.request(number)
-                elif line.outstanding:
+                elif upstream.outstanding:
                     given_ += 1
-                    line.emit()
-                assert line.requested == size + asked
+                    upstream.emit()
+                assert upstream.requested == size + asked
                 assert recorder.elements == list(range(1, min(asked, given_) + 1))
-                assert bench.held == max(0, given_ - asked) <= size
+                assert harness.held == max(0, given_ - asked) <= size
 
     trio.run(main)
 
@@ -510,71 +510,71 @@ def test_buffer_is_a_queue_between_two_counters(size: int, steps: list[tuple[str
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
 async def test_they_ask_for_everything_at_once(make: Callable[[], Any]) -> None:
     """Upstream demand is unbounded from the beginning, whoever asks below."""
-    async with Bench() as bench:
-        recorder = bench.run(make())
-        assert bench.lines[0].requests == [UNBOUNDED]
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make())
+        assert harness.upstreams[0].requests == [UNBOUNDED]
         recorder.request(3)
-        assert bench.lines[0].requests == [UNBOUNDED]
+        assert harness.upstreams[0].requests == [UNBOUNDED]
 
 
 async def test_drop_leaves_out_what_nobody_asked_for() -> None:
     """Of five elements, the second and third find a demand; the others are told to on_drop and forgotten."""
     dropped: list[int] = []
-    async with Bench() as bench:
-        recorder = bench.run(ops.drop(on_drop=lambda token: dropped.append(token.number)))
-        bench.lines[0].emit()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.drop(on_drop=lambda token: dropped.append(token.number)))
+        harness.upstreams[0].emit()
         recorder.request(2)
-        bench.lines[0].emit(4)
+        harness.upstreams[0].emit(4)
         assert recorder.elements == [2, 3]
         assert dropped == [1, 4, 5]
-        assert bench.peak == 0
+        assert harness.peak == 0
 
 
 async def test_drop_says_nothing_of_what_comes_after_the_end() -> None:
     """What arrives late, against the rules, is not counted as dropped (rule 2.8)."""
     dropped: list[Any] = []
-    async with Bench() as bench:
-        recorder = bench.run(ops.drop(on_drop=dropped.append))
-        stage = bench.lines[0]._subscriber
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.drop(on_drop=dropped.append))
+        stage = harness.upstreams[0]._subscriber
         assert stage is not None
         recorder.cancel()
-        stage.on_next(bench.token())
+        stage.on_next(harness.token())
         assert dropped == []
 
 
 async def test_drop_counts_demand_without_bound() -> None:
     """Unbounded demand is never used up."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.drop())
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.drop())
         recorder.request(UNBOUNDED)
         recorder.request(UNBOUNDED)
-        bench.lines[0].emit(20)
+        harness.upstreams[0].emit(20)
         assert recorder.received == 20
 
 
 async def test_latest_keeps_the_newest() -> None:
     """Of what arrives unasked only the newest waits; on_drop is told of those that were replaced."""
     replaced: list[int] = []
-    async with Bench() as bench:
-        recorder = bench.run(ops.latest(on_drop=lambda token: replaced.append(token.number)))
-        bench.lines[0].emit(3)
-        assert bench.held == 1
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.latest(on_drop=lambda token: replaced.append(token.number)))
+        harness.upstreams[0].emit(3)
+        assert harness.held == 1
         recorder.request(2)
         assert recorder.elements == [3]
-        bench.lines[0].emit(3)
+        harness.upstreams[0].emit(3)
         assert recorder.elements == [3, 4]
         recorder.request(1)
         assert recorder.elements == [3, 4, 6]
         assert replaced == [1, 2, 5]
-        assert bench.peak == 1
+        assert harness.peak == 1
 
 
 async def test_latest_gives_what_it_holds_before_it_completes() -> None:
     """The newest element is still to be had after the end, then completion."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.latest())
-        bench.lines[0].emit(2)
-        bench.lines[0].complete()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.latest())
+        harness.upstreams[0].emit(2)
+        harness.upstreams[0].complete()
         assert recorder.signals == []
         recorder.request(1)
         assert recorder.signals == [("next", 2), ("complete",)]
@@ -583,39 +583,39 @@ async def test_latest_gives_what_it_holds_before_it_completes() -> None:
 @pytest.mark.parametrize("end", ["complete", "fail"])
 async def test_drop_lets_the_end_pass_straight_through(end: str) -> None:
     """There is nothing that it would have to wait for."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.drop())
-        bench.lines[0].emit()
-        getattr(bench.lines[0], end)()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.drop())
+        harness.upstreams[0].emit()
+        getattr(harness.upstreams[0], end)()
         assert recorder.kinds == [{"complete": "complete", "fail": "error"}[end]]
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
 async def test_they_run_a_source_that_answers_at_once_to_its_end(make: Callable[..., Any]) -> None:
     """A source that gives all inside `request` is emptied; what was asked for in on_subscribe arrives."""
-    async with Bench() as bench:
-        answer_at_once(bench)
+    async with OperatorHarness() as harness:
+        answer_at_once(harness)
         dropped: list[Any] = []
-        bench.run(make(on_drop=lambda token: dropped.append(token.number)))
-        assert bench.lines[0].sent == 300
-        assert len(dropped) == 300 - bench.held
+        harness.run(make(on_drop=lambda token: dropped.append(token.number)))
+        assert harness.upstreams[0].sent == 300
+        assert len(dropped) == 300 - harness.held
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
 async def test_what_on_drop_raises_ends_the_stream(make: Callable[..., Any]) -> None:
     """A fault of the user's function is the stream's error, upstream is cancelled, and nothing is held."""
-    error = Boom("in on_drop")
+    error = ScriptedError("in on_drop")
 
     def refuse(_: Any) -> None:
         raise error
 
-    async with Bench() as bench:
-        recorder = bench.run(make(on_drop=refuse))
-        bench.lines[0].emit(3)
-        forget_frames(error)
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(on_drop=refuse))
+        harness.upstreams[0].emit(3)
+        clear_tracebacks(error)
         assert recorder.signals == [("error", error)]
-        assert bench.lines[0].cancelled
-        assert bench.held == 0
+        assert harness.upstreams[0].cancelled
+        assert harness.held == 0
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
@@ -624,9 +624,9 @@ async def test_an_on_drop_that_is_async_in_disguise_ends_the_stream(make: Callab
 
     async def log(_: Any) -> None: ...
 
-    async with Bench() as bench:
-        recorder = bench.run(make(on_drop=lambda token: log(token.number)))
-        bench.lines[0].emit(3)
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(on_drop=lambda token: log(token.number)))
+        harness.upstreams[0].emit(3)
         assert isinstance(recorder.error, UsageError)
         assert "async in disguise" in str(recorder.error)
 
@@ -634,11 +634,11 @@ async def test_an_on_drop_that_is_async_in_disguise_ends_the_stream(make: Callab
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
 async def test_on_drop_may_cancel_the_stream(make: Callable[..., Any]) -> None:
     """The function may cancel the very stream that calls it."""
-    async with Bench() as bench:
-        recorder = bench.run(make(on_drop=lambda _: recorder.cancel()))
-        bench.lines[0].emit(3)
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(on_drop=lambda _: recorder.cancel()))
+        harness.upstreams[0].emit(3)
         assert recorder.signals == []
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 async def an_async_function(_: Any) -> None: ...

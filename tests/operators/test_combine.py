@@ -7,27 +7,27 @@ import pytest
 from penstock import operators as ops
 from penstock.core import Topic, empty, failed, single, subscribe
 from penstock.operators._step import WINDOW
-from tests.operators.measure import Bench, Boom
+from tests.operators.harness import OperatorHarness, ScriptedError
 
 # ---------------------------------------------------------------------------------------------------------------- merge
 
 
 async def test_merge_passes_on_what_arrives_as_it_arrives() -> None:
     """While there is demand, the order is that of arrival."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source()))
+        main, other = harness.upstreams
         recorder.request(10)
-        for line in (main, other, other, main):
-            line.emit()
+        for upstream in (main, other, other, main):
+            upstream.emit()
         assert recorder.elements == [1, 2, 3, 4]
 
 
 async def test_merge_lets_those_that_wait_take_turns() -> None:
     """However much one source has brought, the next element is another one's."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source("a"), bench.source("b")))
-        main, a, b = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source("a"), harness.source("b")))
+        main, a, b = harness.upstreams
         recorder.request(4)
         a.emit(4)  # goes on at once
         main.emit(3)
@@ -38,10 +38,10 @@ async def test_merge_lets_those_that_wait_take_turns() -> None:
 
 async def test_merge_renews_each_source_in_halves_of_the_window() -> None:
     """Asking costs something, so it is done for eight elements at a time; at the end of the demand for what is left."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source()))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source()))
         recorder.request(30)
-        main = bench.lines[0]
+        main = harness.upstreams[0]
         main.emit(7)
         assert main.requests == [WINDOW]
         main.emit(1)
@@ -53,18 +53,18 @@ async def test_merge_renews_each_source_in_halves_of_the_window() -> None:
 
 async def test_merge_tells_every_source_of_demand_at_once() -> None:
     """A source that drops what nobody asked for must not be kept in the dark."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source()))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source()))
         for _ in range(3):
             recorder.request(1)
-        assert [line.requests for line in bench.lines] == [[1, 1, 1], [1, 1, 1]]
+        assert [upstream.requests for upstream in harness.upstreams] == [[1, 1, 1], [1, 1, 1]]
 
 
 async def test_merge_completes_when_the_last_source_has_and_nothing_waits() -> None:
     """A source that completes takes nothing away from what it brought before."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source()))
+        main, other = harness.upstreams
         recorder.request(1)
         main.emit()
         other.emit()
@@ -77,18 +77,18 @@ async def test_merge_completes_when_the_last_source_has_and_nothing_waits() -> N
 
 async def test_merge_gives_what_an_error_overtook_to_nobody() -> None:
     """No demand is needed to hear of an error, and nothing that waited comes after it."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source()))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source()))
         stage: Any = recorder._subscription
-        main, other = bench.lines
+        main, other = harness.upstreams
         recorder.request(1)
         main.emit()
         other.emit()
         assert len(stage._ready) == 1
-        main.fail(boom := Boom())
+        main.fail(boom := ScriptedError())
         assert recorder.signals == [("next", 1), ("error", boom)]
         assert other.cancelled
-        assert bench.held == 0
+        assert harness.held == 0
         assert len(stage._ready) == 0
 
 
@@ -111,9 +111,9 @@ async def test_merge_of_topics_loses_nothing_while_there_is_demand() -> None:
 
 async def test_zip_pairs_by_position() -> None:
     """The first with the first, the second with the second; an element waits for its partners."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.zip(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.zip(harness.source()))
+        main, other = harness.upstreams
         recorder.request(5)
         main.emit(2)
         assert recorder.elements == []
@@ -123,9 +123,9 @@ async def test_zip_pairs_by_position() -> None:
 
 async def test_zip_completes_without_demand_when_an_ended_source_has_nothing_left() -> None:
     """With the tuple that uses its last element; the others are cancelled, and asked for nothing more."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.zip(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.zip(harness.source()))
+        main, other = harness.upstreams
         recorder.request(2)
         main.emit(2)
         main.complete()
@@ -138,18 +138,18 @@ async def test_zip_completes_without_demand_when_an_ended_source_has_nothing_lef
 
 async def test_zip_is_over_as_soon_as_one_source_is_empty() -> None:
     """There is nothing to pair with; a source that comes after it is not even begun."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.zip(empty(), bench.source("never")))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.zip(empty(), harness.source("never")))
         assert recorder.kinds == ["complete"]
-        assert [line.name for line in bench.lines] == ["main"]
-        assert bench.lines[0].cancelled
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
+        assert harness.upstreams[0].cancelled
 
 
 async def test_zip_asks_nobody_for_an_element_without_a_partner() -> None:
     """Where a source has ended, the others are asked for as many elements as it has left, and then cancelled."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.zip(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.zip(harness.source()))
+        main, other = harness.upstreams
         recorder.request(100)
         other.emit(WINDOW)
         other.complete()
@@ -168,12 +168,12 @@ async def test_zip_of_several_sources_is_what_zip_is() -> None:
 
 async def test_zip_fails_with_the_first_source_that_does() -> None:
     """Rows that could have been completed later are not."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.zip(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.zip(harness.source()))
+        main, other = harness.upstreams
         recorder.request(2)
         main.emit(2)
-        other.fail(boom := Boom())
+        other.fail(boom := ScriptedError())
         assert recorder.signals == [("error", boom)]
         assert main.cancelled
 
@@ -183,9 +183,9 @@ async def test_zip_fails_with_the_first_source_that_does() -> None:
 
 async def test_combine_latest_makes_a_tuple_for_each_element_once_all_have_begun() -> None:
     """Before that, a newer element replaces the older one of the same source."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source()))
+        main, other = harness.upstreams
         recorder.request(10)
         main.emit(2)
         other.emit()
@@ -196,14 +196,14 @@ async def test_combine_latest_makes_a_tuple_for_each_element_once_all_have_begun
 
 async def test_combine_latest_holds_what_arrives_without_demand_in_order_of_arrival() -> None:
     """Nothing is dropped once all have begun: each element makes its tuple when it is asked for."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source()))
+        main, other = harness.upstreams
         recorder.request(3)
-        for line in (main, other, main, other, other, main):
-            line.emit()
+        for upstream in (main, other, main, other, other, main):
+            upstream.emit()
         assert recorder.elements == [(1, 2), (3, 2), (3, 4)]
-        assert bench.held == 2 + 2
+        assert harness.held == 2 + 2
         recorder.request(1)
         assert recorder.elements[3:] == [(3, 5)]
         recorder.request(1)
@@ -212,12 +212,12 @@ async def test_combine_latest_holds_what_arrives_without_demand_in_order_of_arri
 
 async def test_combine_latest_holds_the_first_tuple_until_it_is_asked_for() -> None:
     """Whichever element completes the first tuple waits for demand like any other."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source("a"), bench.source("b")))
-        main, a, b = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source("a"), harness.source("b")))
+        main, a, b = harness.upstreams
         recorder.request(1)
-        for line in (main, a, b):
-            line.emit()
+        for upstream in (main, a, b):
+            upstream.emit()
         assert recorder.elements == [(1, 2, 3)]
         main.emit()
         a.emit()
@@ -228,9 +228,9 @@ async def test_combine_latest_holds_the_first_tuple_until_it_is_asked_for() -> N
 
 async def test_combine_latest_goes_on_with_the_last_element_of_a_source_that_has_completed() -> None:
     """It completes with the last source."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source()))
+        main, other = harness.upstreams
         recorder.request(5)
         main.emit()
         main.complete()
@@ -242,9 +242,9 @@ async def test_combine_latest_goes_on_with_the_last_element_of_a_source_that_has
 
 async def test_combine_latest_is_over_when_a_source_ends_without_an_element() -> None:
     """No tuple can ever be made: the others are cancelled, and no demand is needed."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source()))
+        main, other = harness.upstreams
         recorder.request(5)
         main.emit(3)
         other.complete()
@@ -254,9 +254,9 @@ async def test_combine_latest_is_over_when_a_source_ends_without_an_element() ->
 
 async def test_combine_latest_completes_after_what_waits() -> None:
     """A source's completion does not overtake its elements."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source()))
-        main, other = bench.lines
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source()))
+        main, other = harness.upstreams
         recorder.request(1)
         main.emit()
         other.emit()
@@ -280,7 +280,7 @@ async def test_combine_latest_of_a_source_and_itself_does_not_lock_up() -> None:
 
 async def test_combine_latest_fails_with_the_first_source_that_does() -> None:
     """An error overtakes tuples that wait."""
-    async with subscribe(ops.pipe(single(1), ops.combine_latest(single(2), failed(boom := Boom())))) as stream:
-        with pytest.raises(Boom) as caught:
+    async with subscribe(ops.pipe(single(1), ops.combine_latest(single(2), failed(boom := ScriptedError())))) as stream:
+        with pytest.raises(ScriptedError) as caught:
             await anext(stream)
     assert caught.value is boom

@@ -9,71 +9,71 @@ import trio
 from penstock import operators as ops
 from penstock.api import PublisherStopped, UsageError
 from penstock.core import Scope, Source, empty, failed, single, subscribe
-from tests.operators.measure import Bench, Boom, Recorder, Token, forget_frames
+from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Token, clear_tracebacks
 
 # --------------------------------------------------------------------------------------------------------------- concat
 
 
 async def test_concat_subscribes_to_a_source_when_the_one_before_has_completed() -> None:
     """Not earlier, and not only when there is demand."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.concat(bench.source("a"), bench.source("b")))
-        assert [line.name for line in bench.lines] == ["main"]
-        bench.lines[0].complete()
-        assert [line.name for line in bench.lines] == ["main", "a"]
-        bench.lines[1].complete()
-        bench.lines[2].complete()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.concat(harness.source("a"), harness.source("b")))
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
+        harness.upstreams[0].complete()
+        assert [upstream.name for upstream in harness.upstreams] == ["main", "a"]
+        harness.upstreams[1].complete()
+        harness.upstreams[2].complete()
         assert recorder.kinds == ["complete"]
 
 
 async def test_concat_hands_on_exactly_the_demand_that_is_left() -> None:
     """What one source did not use, the next one is asked for: no more, no less."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.concat(bench.source("a"), bench.source("b")))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.concat(harness.source("a"), harness.source("b")))
         recorder.request(5)
         recorder.request(2)
-        bench.lines[0].emit(3)
-        bench.lines[0].complete()
-        assert bench.lines[1].requests == [4]
-        bench.lines[1].emit(4)
-        bench.lines[1].complete()
-        assert bench.lines[2].requests == []
+        harness.upstreams[0].emit(3)
+        harness.upstreams[0].complete()
+        assert harness.upstreams[1].requests == [4]
+        harness.upstreams[1].emit(4)
+        harness.upstreams[1].complete()
+        assert harness.upstreams[2].requests == []
         recorder.request(1)
-        assert bench.lines[2].requests == [1]
+        assert harness.upstreams[2].requests == [1]
 
 
 async def test_concat_keeps_demand_that_comes_while_a_source_is_being_attached() -> None:
     """Between two sources, too, every request counts once."""
-    async with Bench() as bench:
-        recorder = bench.recorder
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
 
         def ask_meanwhile(_: Any) -> None:
             recorder.request(2)
 
-        bench.run(ops.concat(bench.source("a", ask_meanwhile)))
+        harness.run(ops.concat(harness.source("a", ask_meanwhile)))
         recorder.request(3)
-        bench.lines[0].emit(1)
-        bench.lines[0].complete()
-        assert bench.lines[1].requests == [4]
+        harness.upstreams[0].emit(1)
+        harness.upstreams[0].complete()
+        assert harness.upstreams[1].requests == [4]
 
 
 async def test_concat_ends_with_an_error_and_begins_no_further_source() -> None:
     """The sources after it are never subscribed to."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.concat(failed(boom := Boom()), bench.source("never")))
-        bench.lines[0].complete()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.concat(failed(boom := ScriptedError()), harness.source("never")))
+        harness.upstreams[0].complete()
         assert recorder.signals == [("error", boom)]
-        assert [line.name for line in bench.lines] == ["main"]
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
 
 
 async def test_concat_forgets_the_sources_whose_turn_will_not_come() -> None:
     """After the end nothing is held, also not what was still to be attached."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.concat(bench.source("a"), bench.source("b")))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.concat(harness.source("a"), harness.source("b")))
         stage: Any = recorder._subscription
         recorder.cancel()
-        assert list(stage._left) == []
-        assert stage._turn is None
+        assert list(stage._remaining) == []
+        assert stage._current is None
 
 
 async def test_concat_is_what_chain_is() -> None:
@@ -113,27 +113,27 @@ async def test_flat_map_takes_whatever_can_be_subscribed_to(function: Any, expec
 
 async def test_flat_map_runs_no_more_inner_streams_than_it_may() -> None:
     """Upstream is asked for as many elements as there may be inner streams, and for one more when one has ended."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(lambda token: bench.source("inner"), concurrency=3))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(lambda token: harness.source("inner"), concurrency=3))
         recorder.request(100)
-        main = bench.lines[0]
+        main = harness.upstreams[0]
         assert main.requests == [3]
         main.emit(3)
-        assert len(bench.lines) == 4
-        bench.lines[2].complete()
+        assert len(harness.upstreams) == 4
+        harness.upstreams[2].complete()
         assert main.requests == [3, 1]
         main.emit()
-        assert [line.over for line in bench.lines[1:]] == [False, True, False, False]
+        assert [upstream.over for upstream in harness.upstreams[1:]] == [False, True, False, False]
 
 
 async def test_flat_map_keeps_the_place_of_an_inner_stream_until_its_last_element_has_gone_on() -> None:
     """What waits counts: otherwise inner streams that end could pile up elements without bound."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(lambda token: bench.source("inner"), concurrency=1))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(lambda token: harness.source("inner"), concurrency=1))
         recorder.request(1)
-        main = bench.lines[0]
+        main = harness.upstreams[0]
         main.emit()
-        inner = bench.lines[1]
+        inner = harness.upstreams[1]
         inner.emit()
         recorder.request(1)
         inner.emit()
@@ -145,10 +145,10 @@ async def test_flat_map_keeps_the_place_of_an_inner_stream_until_its_last_elemen
 
 async def test_flat_map_opens_nothing_while_nobody_waits_for_anything() -> None:
     """With all demand met, upstream is not asked for more, even if there is room for more inner streams."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(lambda token: single(token.number), concurrency=2))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(lambda token: single(token.number), concurrency=2))
         recorder.request(1)
-        main = bench.lines[0]
+        main = harness.upstreams[0]
         main.emit()
         assert recorder.elements == [1]
         assert main.requests == [2]
@@ -158,11 +158,11 @@ async def test_flat_map_opens_nothing_while_nobody_waits_for_anything() -> None:
 
 async def test_flat_map_asks_each_inner_stream_for_what_is_wanted_and_lets_them_take_turns() -> None:
     """At most 16 ahead; those that wait go on one by one."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(lambda token: bench.source("inner"), concurrency=2))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(lambda token: harness.source("inner"), concurrency=2))
         recorder.request(4)
-        bench.lines[0].emit(2)
-        first, second = bench.lines[1:]
+        harness.upstreams[0].emit(2)
+        first, second = harness.upstreams[1:]
         assert (first.requests, second.requests) == ([4], [4])
         second.emit(2)  # 3 and 4
         first.emit(4)  # 5 and 6, then 7 and 8, which wait
@@ -177,30 +177,30 @@ async def test_flat_map_asks_each_inner_stream_for_what_is_wanted_and_lets_them_
 async def test_flat_map_completes_when_upstream_and_all_inner_streams_have() -> None:
     """In whatever order they do."""
     for inner_first in (False, True):
-        async with Bench() as bench:
-            recorder = bench.run(ops.flat_map(lambda token: bench.source("inner")))
+        async with OperatorHarness() as harness:
+            recorder = harness.run(ops.flat_map(lambda token: harness.source("inner")))
             recorder.request(1)
-            bench.lines[0].emit()
-            for line in reversed(bench.lines) if inner_first else tuple(bench.lines):
+            harness.upstreams[0].emit()
+            for upstream in reversed(harness.upstreams) if inner_first else tuple(harness.upstreams):
                 assert recorder.kinds == []
-                line.complete()
+                upstream.complete()
             assert recorder.kinds == ["complete"]
 
 
 @pytest.mark.parametrize("whose", [0, 1])
 async def test_an_error_of_any_stream_ends_all_of_flat_map(whose: int) -> None:
     """Upstream's or an inner stream's: everything that waits is dropped, everybody else cancelled."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(lambda token: bench.source("inner")))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(lambda token: harness.source("inner")))
         recorder.request(1)
-        bench.lines[0].emit(2)
-        bench.lines[1].emit()
-        bench.lines[2].emit()
-        bench.lines[whose].fail(boom := Boom())
+        harness.upstreams[0].emit(2)
+        harness.upstreams[1].emit()
+        harness.upstreams[2].emit()
+        harness.upstreams[whose].fail(boom := ScriptedError())
         assert recorder.kinds == ["next", "error"]
         assert recorder.error is boom
-        assert all(line.over for line in bench.lines)
-        assert bench.held == 0
+        assert all(upstream.over for upstream in harness.upstreams)
+        assert harness.held == 0
 
 
 # ----------------------------------------------------------------------------------------------- flat_map: the function
@@ -208,14 +208,14 @@ async def test_an_error_of_any_stream_ends_all_of_flat_map(whose: int) -> None:
 
 async def _fails(operator: Any) -> BaseException:
     """Return what a stream of one element fails with."""
-    async with Bench() as bench:
-        recorder = bench.run(operator)
+    async with OperatorHarness() as harness:
+        recorder = harness.run(operator)
         recorder.request(5)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         assert recorder.kinds == ["error"]
-        assert all(line.over for line in bench.lines)
-        forget_frames(recorder.error)
+        assert all(upstream.over for upstream in harness.upstreams)
+        clear_tracebacks(recorder.error)
         assert recorder.error is not None
         return recorder.error
 
@@ -256,7 +256,7 @@ async def test_a_function_that_returns_a_coroutine_in_disguise_fails_the_stream(
 
 async def test_an_inner_stream_that_fails_while_it_is_created_fails_the_stream() -> None:
     """Whether the function, a generator function that it returns, or the source's attach raises."""
-    boom = Boom()
+    boom = ScriptedError()
 
     def broken() -> Any:
         raise boom
@@ -287,17 +287,17 @@ def test_what_is_no_function_and_no_concurrency_is_refused() -> None:
 
 async def test_a_function_that_cancels_its_own_stream_opens_nothing() -> None:
     """The stream that it returns all the same is nobody's."""
-    async with Bench() as bench:
+    async with OperatorHarness() as harness:
 
         def stop(token: Token) -> Any:
-            bench.recorder.cancel()
-            return bench.source("inner")
+            harness.recorder.cancel()
+            return harness.source("inner")
 
-        recorder = bench.run(ops.flat_map(stop))
+        recorder = harness.run(ops.flat_map(stop))
         recorder.request(5)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert recorder.kinds == []
-        assert [line.name for line in bench.lines] == ["main"]
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
 
 
 # ------------------------------------------------------------------------------------------- flat_map: async functions
@@ -312,20 +312,20 @@ async def test_async_functions_run_side_by_side_within_the_concurrency() -> None
         nonlocal most
         running.append(token.number)
         most = max(most, len(running))
-        await bench.blocked()
+        await harness.wait_unblocked()
         running.remove(token.number)
         return [token.number]
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(fetch, concurrency=3))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(fetch, concurrency=3))
         recorder.request(100)
-        bench.lines[0].answer()
-        await bench.settle()
+        harness.upstreams[0].answer()
+        await harness.settle()
         assert sorted(running) == [1, 2, 3]
-        bench.unblock()
-        while bench.lines[0].sent < 10:
-            bench.lines[0].answer(10 - bench.lines[0].sent)
-            await bench.settle()
+        harness.unblock()
+        while harness.upstreams[0].sent < 10:
+            harness.upstreams[0].answer(10 - harness.upstreams[0].sent)
+            await harness.settle()
         assert sorted(recorder.elements) == list(range(1, 11))
         assert most == 3
 
@@ -338,39 +338,39 @@ async def test_an_async_function_is_called_when_its_stream_is_asked_for_somethin
         called.append(token.number)
         return [token.number]
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(fetch, concurrency=2))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(fetch, concurrency=2))
         recorder.request(1)
-        main = bench.lines[0]
+        main = harness.upstreams[0]
         main.emit()
-        await bench.settle()
+        await harness.settle()
         assert (called, recorder.elements) == ([1], [1])
         main.emit()
-        await bench.settle()
+        await harness.settle()
         assert called == [1]
         recorder.request(1)
-        await bench.settle()
+        await harness.settle()
         assert (called, recorder.elements) == ([1, 2], [1, 2])
 
 
 async def test_demand_while_an_async_function_runs_is_not_lost() -> None:
     """All that was asked for before the stream was named is asked of it then."""
-    async with Bench() as bench:
+    async with OperatorHarness() as harness:
 
         async def fetch(token: Token) -> Any:
-            await bench.blocked()
-            return bench.source("inner")
+            await harness.wait_unblocked()
+            return harness.source("inner")
 
-        recorder = bench.run(ops.flat_map(fetch))
+        recorder = harness.run(ops.flat_map(fetch))
         recorder.request(2)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         recorder.request(3)
-        bench.unblock()
-        await bench.settle()
-        assert bench.lines[1].requests == [5]
+        harness.unblock()
+        await harness.settle()
+        assert harness.upstreams[1].requests == [5]
         recorder.request(1)
-        assert bench.lines[1].requests == [5, 1]
+        assert harness.upstreams[1].requests == [5, 1]
 
 
 async def test_cancelling_stops_async_functions_and_the_streams_that_they_named() -> None:
@@ -379,20 +379,20 @@ async def test_cancelling_stops_async_functions_and_the_streams_that_they_named(
 
     async def fetch(token: Token) -> Any:
         if token.number == 1:
-            return bench.source("inner")
+            return harness.source("inner")
         try:
             await trio.sleep_forever()
         finally:
             stopped.append(token.number)
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(fetch))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(fetch))
         recorder.request(2)
-        bench.lines[0].emit(2)
-        await bench.settle()
+        harness.upstreams[0].emit(2)
+        await harness.settle()
         recorder.cancel()
-        assert bench.lines[1].cancelled
-        await bench.settle()
+        assert harness.upstreams[1].cancelled
+        await harness.settle()
         assert stopped == [2]
 
 
@@ -404,12 +404,12 @@ async def test_a_call_that_was_cancelled_before_its_turn_never_happens() -> None
         called.append(token.number)
         return []
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(fetch))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(fetch))
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         recorder.cancel()
-        await bench.settle()
+        await harness.settle()
         assert called == []
 
 
@@ -418,18 +418,18 @@ async def test_a_stream_that_is_named_in_spite_of_cancellation_is_not_begun() ->
 
     async def stubborn(token: Token) -> Any:
         with trio.CancelScope(shield=True):
-            await bench.blocked()
-        return bench.source("inner")
+            await harness.wait_unblocked()
+        return harness.source("inner")
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(stubborn))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(stubborn))
         recorder.request(1)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         recorder.cancel()
-        bench.unblock()
-        await bench.settle()
-        assert [line.name for line in bench.lines] == ["main"]
+        harness.unblock()
+        await harness.settle()
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
 
 
 async def test_a_stream_that_is_cancelled_while_it_is_being_begun_is_cancelled_above() -> None:
@@ -438,20 +438,23 @@ async def test_a_stream_that_is_cancelled_while_it_is_being_begun_is_cancelled_a
 
     class Hesitant(Source[Any]):
         def attach(self, subscriber: Any, scope: Scope) -> None:
-            bench.recorder.cancel()
-            bench.source("inner").attach(subscriber, scope)
+            harness.recorder.cancel()
+            harness.source("inner").attach(subscriber, scope)
             subscriber.request(1)
             greeted.append(subscriber)
 
     async def fetch(token: Token) -> Any:
         return Hesitant()
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(fetch))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(fetch))
         recorder.request(1)
-        bench.lines[0].emit()
-        await bench.settle()
-        assert [(line.name, line.requests, line.cancelled) for line in bench.lines] == [("main", [16], True), ("inner", [], True)]
+        harness.upstreams[0].emit()
+        await harness.settle()
+        assert [(upstream.name, upstream.requests, upstream.cancelled) for upstream in harness.upstreams] == [
+            ("main", [16], True),
+            ("inner", [], True),
+        ]
         assert len(greeted) == 1
 
 
@@ -462,17 +465,17 @@ async def test_a_fault_of_an_async_function_while_being_cancelled_is_told_to_the
         try:
             await trio.sleep_forever()
         finally:
-            raise Boom("in cleanup")
+            raise ScriptedError("in cleanup")
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(clumsy))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(clumsy))
         recorder.request(1)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         recorder.cancel()
-        await bench.settle()
-        assert [str(failure) for failure in bench.failures] == ["in cleanup"]
-        forget_frames(bench.failures.pop())
+        await harness.settle()
+        assert [str(failure) for failure in harness.failures] == ["in cleanup"]
+        clear_tracebacks(harness.failures.pop())
 
 
 async def test_a_cancelled_nursery_ends_flat_map_with_an_error() -> None:
@@ -481,19 +484,19 @@ async def test_a_cancelled_nursery_ends_flat_map_with_an_error() -> None:
     async def forever(token: Token) -> Any:
         await trio.sleep_forever()
 
-    async with Bench() as bench:
-        recorder = Recorder(bench)
+    async with OperatorHarness() as harness:
+        recorder = Recorder(harness)
         async with trio.open_nursery() as nursery:
-            ops.flat_map(forever).attach(bench.source(), recorder, Scope(nursery))
+            ops.flat_map(forever).attach(harness.source(), recorder, Scope(nursery))
             recorder.request(1)
-            bench.lines[0].emit()
-            await bench.settle()
+            harness.upstreams[0].emit()
+            await harness.settle()
             nursery.cancel_scope.cancel()
         assert recorder.kinds == ["error"]
         assert isinstance(recorder.error, PublisherStopped)
         assert "flat_map(" in str(recorder.error)
-        assert bench.lines[0].cancelled
-        bench.recorder.over = True  # it was not used
+        assert harness.upstreams[0].cancelled
+        harness.recorder.over = True  # it was not used
 
 
 async def test_a_closed_nursery_ends_flat_map_with_an_error() -> None:
@@ -502,18 +505,18 @@ async def test_a_closed_nursery_ends_flat_map_with_an_error() -> None:
     async def fetch(token: Token) -> Any:
         return []
 
-    async with Bench() as bench:
-        recorder = Recorder(bench)
+    async with OperatorHarness() as harness:
+        recorder = Recorder(harness)
         async with trio.open_nursery() as nursery:
             scope = Scope(nursery)
-        ops.flat_map(fetch).attach(bench.source(), recorder, scope)
+        ops.flat_map(fetch).attach(harness.source(), recorder, scope)
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert recorder.kinds == ["error"]
         assert "the nursery that this publisher was bound to has closed" in str(recorder.error)
-        forget_frames(recorder.error)
-        assert bench.lines[0].cancelled
-        bench.recorder.over = True  # it was not used
+        clear_tracebacks(recorder.error)
+        assert harness.upstreams[0].cancelled
+        harness.recorder.over = True  # it was not used
 
 
 async def test_generators_that_flat_map_runs_are_closed_when_it_ends() -> None:

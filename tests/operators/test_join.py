@@ -12,7 +12,7 @@ from penstock.core import Scope, Source, empty, failed, from_iterable, single, s
 from penstock.operators import Operator
 from penstock.operators._join import JoinInput
 from penstock.operators._stage import CANCELLED_SUBSCRIBER
-from tests.operators.measure import Bench, Boom, Line
+from tests.operators.harness import OperatorHarness, ScriptedError, Upstream
 
 JOINTS: list[Callable[..., Operator[Any, Any]]] = [ops.merge, ops.zip, ops.combine_latest, ops.concat]
 SIDE_BY_SIDE = [ops.merge, ops.zip, ops.combine_latest]
@@ -93,9 +93,9 @@ async def test_a_joint_is_a_blueprint(joint: Any) -> None:
 @pytest.mark.parametrize("joint", [*SIDE_BY_SIDE, lambda other: ops.flat_map(lambda token: other)])
 async def test_signals_never_nest_even_if_sources_answer_inside_request(joint: Any) -> None:
     """A subscriber that asks in on_next gets the next element after it has returned (rules 1.3, 3.3)."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
-        bench.obedient, bench.length = True, 10_000
+    async with OperatorHarness() as harness:
+        recorder = harness.run(joint(harness.source()))
+        harness.answers_in_request, harness.source_length = True, 10_000
         recorder.on_element = lambda: recorder.request(1) if recorder.requested < 500 else None
         recorder.request(1)
         assert recorder.received == 500
@@ -107,8 +107,8 @@ async def test_a_chain_of_thousands_of_synchronous_sources_needs_no_deeper_stack
     """`concat` of 5,000 sources that signal inside attach and request runs at one depth."""
     depths = set()
     sources = [single(n) if n % 2 else empty() for n in range(5000)]
-    async with Bench() as bench:
-        recorder = bench.recorder
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
 
         def renew() -> None:
             if recorder.received > 1:
@@ -116,7 +116,7 @@ async def test_a_chain_of_thousands_of_synchronous_sources_needs_no_deeper_stack
             recorder.request(step)
 
         recorder.on_element = renew
-        ops.concat(*sources).attach(single(0), recorder, bench.scope)
+        ops.concat(*sources).attach(single(0), recorder, harness.scope)
         recorder.request(step)
         assert recorder.elements == [0, *range(1, 5000, 2)]
         assert recorder.kinds[-1] == "complete"
@@ -127,8 +127,8 @@ async def test_a_chain_of_thousands_of_synchronous_sources_needs_no_deeper_stack
 async def test_thousands_of_synchronous_inner_streams_need_no_deeper_stack(step: int) -> None:
     """`flat_map` over 10,000 elements, all of them there at once, each a stream that signals inside request."""
     depths = set()
-    async with Bench() as bench:
-        recorder = bench.recorder
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
 
         def renew() -> None:
             if recorder.received > 1:
@@ -136,8 +136,8 @@ async def test_thousands_of_synchronous_inner_streams_need_no_deeper_stack(step:
             recorder.request(step)
 
         recorder.on_element = renew
-        bench.run(ops.flat_map(lambda token: single(token.number) if token.number % 3 else empty()))
-        bench.obedient, bench.length = True, 10_000
+        harness.run(ops.flat_map(lambda token: single(token.number) if token.number % 3 else empty()))
+        harness.answers_in_request, harness.source_length = True, 10_000
         recorder.request(step)
         assert recorder.elements == [n for n in range(1, 10_001) if n % 3]
         assert recorder.kinds[-1] == "complete"
@@ -147,9 +147,9 @@ async def test_thousands_of_synchronous_inner_streams_need_no_deeper_stack(step:
 @each_joint
 async def test_thousands_of_joints_sources_end_without_a_deeper_stack(joint: Any) -> None:
     """Side by side, too, thousands of sources that are over before they began are no recursion."""
-    async with Bench() as bench:
-        recorder = bench.recorder
-        joint(*[empty() for _ in range(5000)]).attach(empty(), recorder, bench.scope)
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
+        joint(*[empty() for _ in range(5000)]).attach(empty(), recorder, harness.scope)
         assert recorder.kinds == ["complete"]
 
 
@@ -159,8 +159,8 @@ async def test_thousands_of_joints_sources_end_without_a_deeper_stack(joint: Any
 @each_joint
 async def test_cancelling_inside_on_subscribe_attaches_no_source(joint: Any) -> None:
     """Where nobody listens any more, the sources need not hear of it at all."""
-    async with Bench() as bench:
-        recorder = bench.recorder
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
         greet = recorder.on_subscribe
 
         def greet_and_cancel(subscription: Subscription, /) -> None:
@@ -168,15 +168,15 @@ async def test_cancelling_inside_on_subscribe_attaches_no_source(joint: Any) -> 
             recorder.cancel()
 
         recorder.on_subscribe = greet_and_cancel  # type: ignore[method-assign]  # a subscriber with a mind of its own
-        bench.run(joint(bench.source()))
-        assert bench.lines == []
+        harness.run(joint(harness.source()))
+        assert harness.upstreams == []
 
 
 @each_joint
 async def test_demand_inside_on_subscribe_is_heard(joint: Any) -> None:
     """What is requested before the sources are there reaches them when they are."""
-    async with Bench() as bench:
-        recorder = bench.recorder
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
         greet = recorder.on_subscribe
 
         def greet_and_request(subscription: Subscription, /) -> None:
@@ -184,31 +184,31 @@ async def test_demand_inside_on_subscribe_is_heard(joint: Any) -> None:
             recorder.request(3)
 
         recorder.on_subscribe = greet_and_request  # type: ignore[method-assign]  # a subscriber with a mind of its own
-        bench.run(joint(bench.source()))
-        assert {line.requested for line in bench.lines} == {3}
+        harness.run(joint(harness.source()))
+        assert {upstream.requested for upstream in harness.upstreams} == {3}
 
 
 @each_side_by_side
 async def test_a_source_that_fails_at_once_keeps_those_after_it_from_being_attached(joint: Any) -> None:
     """The error is the subscriber's; no further source is begun for nobody."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(failed(boom := Boom()), bench.source("never")))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(joint(failed(boom := ScriptedError()), harness.source("never")))
         assert recorder.signals == [("error", boom)]
-        assert [line.name for line in bench.lines] == ["main"]
-        assert bench.lines[0].cancelled
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
+        assert harness.upstreams[0].cancelled
 
 
 @each_joint
 @pytest.mark.parametrize("greet", [False, True])
 async def test_a_source_whose_attach_raises_fails_the_stream(joint: Any, greet: bool) -> None:
     """What somebody else's source raises becomes an on_error, whatever it has done before."""
-    async with Bench() as bench:
-        boom = Boom()
-        recorder = bench.run(joint(_Raising(boom, greet=greet)))
+    async with OperatorHarness() as harness:
+        boom = ScriptedError()
+        recorder = harness.run(joint(_Raising(boom, greet=greet)))
         if not recorder.over:
-            bench.lines[0].complete()  # concat: the next one's turn
+            harness.upstreams[0].complete()  # concat: the next one's turn
         assert recorder.signals == [("error", boom)]
-        assert bench.lines[0].over
+        assert harness.upstreams[0].over
 
 
 async def test_a_source_whose_attach_raises_when_nobody_listens_is_told_to_the_scope() -> None:
@@ -216,35 +216,35 @@ async def test_a_source_whose_attach_raises_when_nobody_listens_is_told_to_the_s
 
     class Late(Source[Any]):
         def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-            subscriber.on_error(Boom("first"))
-            raise Boom("second")
+            subscriber.on_error(ScriptedError("first"))
+            raise ScriptedError("second")
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(Late()))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(Late()))
         assert str(recorder.error) == "first"
-        assert [str(failure) for failure in bench.failures] == ["second"]
-        bench.failures.clear()
+        assert [str(failure) for failure in harness.failures] == ["second"]
+        harness.failures.clear()
 
 
 @pytest.mark.parametrize("joint", [*JOINTS, lambda other: ops.flat_map(lambda token: other)])
 async def test_an_error_inside_on_next_is_signalled_when_on_next_has_returned(joint: Any) -> None:
     """Signals are serial; the sources are cancelled at once all the same."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(joint(harness.source()))
         seen = []
 
         def break_a_source() -> None:
-            live = [line for line in bench.lines if not line.over]
+            live = [upstream for upstream in harness.upstreams if not upstream.over]
             live[-1].fail()
-            seen.append((recorder.kinds[-1], [line for line in bench.lines if not line.over]))
+            seen.append((recorder.kinds[-1], [upstream for upstream in harness.upstreams if not upstream.over]))
 
         recorder.request(5)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         recorder.on_element = break_a_source
-        if len(bench.lines) > 1:
-            bench.lines[1].emit()
+        if len(harness.upstreams) > 1:
+            harness.upstreams[1].emit()
         if not seen:
-            bench.lines[0].emit()
+            harness.upstreams[0].emit()
         assert recorder.kinds.count("error") == 1
         if joint is not ops.concat:  # which passes everything straight through, one source at a time
             assert seen == [("next", [])]
@@ -253,68 +253,68 @@ async def test_an_error_inside_on_next_is_signalled_when_on_next_has_returned(jo
 @each_side_by_side
 async def test_cancelling_after_an_error_inside_the_same_on_next_silences_it(joint: Any) -> None:
     """Who has cancelled hears nothing more, not even of what happened before."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(joint(harness.source()))
 
         def break_and_leave() -> None:
-            bench.lines[1].fail()
+            harness.upstreams[1].fail()
             recorder.cancel()
 
         recorder.on_element = break_and_leave
         recorder.request(5)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         if not recorder.over:
-            bench.lines[1].emit()
+            harness.upstreams[1].emit()
         assert recorder.kinds == ["next"]
 
 
 @each_joint
 async def test_cancelling_inside_on_next_is_the_last_that_happens(joint: Any) -> None:
     """What waits is dropped, what is asked after it is nothing."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(joint(harness.source()))
         subscription: Any = recorder._subscription
         recorder.on_element = recorder.cancel
         recorder.request(5)
-        bench.lines[0].emit(1)
+        harness.upstreams[0].emit(1)
         if not recorder.over:
-            bench.lines[1].emit(1)
+            harness.upstreams[1].emit(1)
         assert recorder.kinds == ["next"]
         subscription.request(5)
         subscription.cancel()
-        subscription.fail(Boom())
+        subscription.fail(ScriptedError())
         assert recorder.kinds == ["next"]
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 @each_joint
 @pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
 async def test_neither_side_is_held_after_the_end(joint: Any, end: str) -> None:
     """A junction that somebody still refers to keeps neither its subscriber nor its sources alive."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(joint(harness.source()))
         junction: Any = recorder._subscription
         assert "live" in repr(junction)
         while not recorder.over:
             if end == "cancel":
                 recorder.cancel()
             else:
-                line: Line = next(line for line in bench.lines if not line.over)
-                getattr(line, end)()
+                upstream: Upstream = next(upstream for upstream in harness.upstreams if not upstream.over)
+                getattr(upstream, end)()
         assert junction._downstream is CANCELLED_SUBSCRIBER
-        assert junction._inlets == {}
+        assert junction._inputs == {}
         assert repr(junction).endswith(": over>")
 
 
 def test_an_inlet_that_is_closed_before_it_was_greeted_cancels_what_greets_it() -> None:
     """A source that takes its time to greet learns that it is not wanted any more; its signals are nothing."""
-    inlet = JoinInput(ops.merge()._junction(CANCELLED_SUBSCRIBER, None))  # type: ignore[attr-defined]  # the stage, without a stream around it
+    inlet = JoinInput(ops.merge()._make_stage(CANCELLED_SUBSCRIBER, None))  # type: ignore[attr-defined]  # the stage, without a stream around it
     inlet.close()
     subscription = _Counting()
     inlet.on_subscribe(subscription)
     assert subscription.cancels == 1
     inlet.on_next(1)
-    inlet.on_error(Boom())
+    inlet.on_error(ScriptedError())
     inlet.on_complete()
     assert inlet.waiting == []
     assert inlet.ended
@@ -323,11 +323,11 @@ def test_an_inlet_that_is_closed_before_it_was_greeted_cancels_what_greets_it() 
 @each_side_by_side
 async def test_a_source_that_gives_more_than_it_was_asked_for_does_not_make_the_joint_do_so(joint: Any) -> None:
     """Inside a pipe nobody does that; if somebody does, what was not asked for below still waits."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(joint(harness.source()))
         recorder.request(1)
-        for line in (*bench.lines, *bench.lines):
-            line.kept.on_next(line.name)
+        for upstream in (*harness.upstreams, *harness.upstreams):
+            upstream.last_subscriber.on_next(upstream.name)
         assert recorder.received == 1
         recorder.request(1)
         assert recorder.received == 2
@@ -335,9 +335,9 @@ async def test_a_source_that_gives_more_than_it_was_asked_for_does_not_make_the_
 
 async def test_demand_without_bound_stays_without_bound() -> None:
     """2^63-1 is not counted down (rule 3.17)."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.concat(from_iterable([])))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.concat(from_iterable([])))
         recorder.request(2**63 - 1)
-        bench.lines[0].emit(3)
+        harness.upstreams[0].emit(3)
         junction: Any = recorder._subscription
         assert junction._demand == 2**63 - 1

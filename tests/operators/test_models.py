@@ -18,7 +18,7 @@ from penstock import operators as ops
 from penstock.api import Publisher, Subscriber, Subscription
 from penstock.core import single, subscribe
 from penstock.operators._step import WINDOW
-from tests.operators.measure import Bench, Line
+from tests.operators.harness import OperatorHarness, Upstream
 
 # ------------------------------------------------------------------------------------------------------------- scripted
 
@@ -33,103 +33,105 @@ RARELY = {"fail": 10, "cancel": 10, "complete": 3}
 class _Model:
     """What was signalled to the joint, by line, and what should have come of it."""
 
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.arrived: list[tuple[Line, int]] = []
+    def __init__(self, harness: OperatorHarness) -> None:
+        self.harness = harness
+        self.arrived: list[tuple[Upstream, int]] = []
 
-    def of(self, line: Line) -> list[int]:
-        return [number for each, number in self.arrived if each is line]
+    def of(self, upstream: Upstream) -> list[int]:
+        return [number for each, number in self.arrived if each is upstream]
 
     def check(self) -> None:
         raise AssertionError("every model checks")
 
     def unmet(self) -> bool:
-        recorder = self.bench.recorder
+        recorder = self.harness.recorder
         return not recorder.over and recorder.requested > recorder.received
 
 
 class _Merge(_Model):
     concurrency = 0
 
-    def inner(self) -> list[Line]:
-        return self.bench.lines
+    def inner(self) -> list[Upstream]:
+        return self.harness.upstreams
 
     def check(self) -> None:
-        recorder = self.bench.recorder
-        arrived = [number for line, number in self.arrived if line in self.inner()]
+        recorder = self.harness.recorder
+        arrived = [number for upstream, number in self.arrived if upstream in self.inner()]
         if not recorder.over:
             assert recorder.received == min(recorder.requested, len(arrived)), "nothing waits while there is demand"
-        for line in self.inner():
-            own = set(self.of(line))
+        for upstream in self.inner():
+            own = set(self.of(upstream))
             passed = [number for number in recorder.elements if number in own]
-            assert passed == self.of(line)[: len(passed)], "each source's order is kept"
+            assert passed == self.of(upstream)[: len(passed)], "each source's order is kept"
         assert len(set(recorder.elements)) == recorder.received
         if self.unmet():
-            assert all(line.outstanding for line in self.inner() if not line.over), "whoever may give is asked"
+            assert all(upstream.outstanding for upstream in self.inner() if not upstream.over), "whoever may give is asked"
 
 
 class _FlatMap(_Merge):
     concurrency = 3
 
-    def inner(self) -> list[Line]:
-        return self.bench.lines[1:]
+    def inner(self) -> list[Upstream]:
+        return self.harness.upstreams[1:]
 
     def check(self) -> None:
         super().check()
-        passed = set(self.bench.recorder.elements)
-        used = [line for line in self.inner() if not line.over or not passed.issuperset(self.of(line))]
-        if not self.bench.recorder.over:
-            assert len(used) + self.bench.lines[0].outstanding <= self.concurrency
-        if self.unmet() and not self.bench.lines[0].over:
-            assert len(used) + self.bench.lines[0].outstanding == self.concurrency, "room for an inner stream is used"
+        passed = set(self.harness.recorder.elements)
+        used = [upstream for upstream in self.inner() if not upstream.over or not passed.issuperset(self.of(upstream))]
+        if not self.harness.recorder.over:
+            assert len(used) + self.harness.upstreams[0].outstanding <= self.concurrency
+        if self.unmet() and not self.harness.upstreams[0].over:
+            assert len(used) + self.harness.upstreams[0].outstanding == self.concurrency, "room for an inner stream is used"
 
 
 class _Zip(_Model):
     def check(self) -> None:
-        recorder = self.bench.recorder
-        columns = [self.of(line) for line in self.bench.lines]
+        recorder = self.harness.recorder
+        columns = [self.of(upstream) for upstream in self.harness.upstreams]
         rows = list(zip(*columns, strict=False))
         if recorder.over:
             assert recorder.elements == rows[: recorder.received]
         else:
             assert recorder.elements == rows[: recorder.requested]
         if self.unmet():
-            lacking = [line for line in self.bench.lines if len(self.of(line)) == recorder.received]
+            lacking = [upstream for upstream in self.harness.upstreams if len(self.of(upstream)) == recorder.received]
             assert lacking
-            assert all(line.outstanding for line in lacking), "whoever holds up the row is asked"
+            assert all(upstream.outstanding for upstream in lacking), "whoever holds up the row is asked"
 
 
 class _CombineLatest(_Model):
     def check(self) -> None:
-        recorder = self.bench.recorder
-        latest: dict[Line, int] = {}
+        recorder = self.harness.recorder
+        latest: dict[Upstream, int] = {}
         rows = []
-        for line, number in self.arrived:
-            latest[line] = number
-            if len(latest) == len(self.bench.lines):
-                rows.append(tuple(latest[each] for each in self.bench.lines))
+        for upstream, number in self.arrived:
+            latest[upstream] = number
+            if len(latest) == len(self.harness.upstreams):
+                rows.append(tuple(latest[each] for each in self.harness.upstreams))
         if recorder.over:
             assert recorder.elements == rows[: recorder.received]
         else:
             assert recorder.elements == rows[: recorder.requested]
         if self.unmet():
-            assert all(line.outstanding for line in self.bench.lines if not line.over)
+            assert all(upstream.outstanding for upstream in self.harness.upstreams if not upstream.over)
 
 
 class _Concat(_Model):
     def check(self) -> None:
-        recorder = self.bench.recorder
+        recorder = self.harness.recorder
         assert recorder.elements == [number for _, number in self.arrived], "nothing ever waits"
         if not recorder.over:
-            assert self.bench.lines[-1].outstanding == recorder.requested - recorder.received
+            assert self.harness.upstreams[-1].outstanding == recorder.requested - recorder.received
 
 
-async def _play(make: Callable[[Bench], ops.Operator[Any, Any]], model_of: Callable[[Bench], _Model], actions: list[Any]) -> None:
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
-        model = model_of(bench)
+async def _play(
+    make: Callable[[OperatorHarness], ops.Operator[Any, Any]], model_of: Callable[[OperatorHarness], _Model], actions: list[Any]
+) -> None:
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
+        model = model_of(harness)
         for action, n in actions:
-            live = [line for line in bench.lines if not line.over]
+            live = [upstream for upstream in harness.upstreams if not upstream.over]
             if recorder.over or (action in RARELY and n % RARELY[action]):
                 continue
             if action == "request":
@@ -137,31 +139,31 @@ async def _play(make: Callable[[Bench], ops.Operator[Any, Any]], model_of: Calla
             elif action == "cancel":
                 recorder.cancel()
             elif action == "emit":
-                asked = [line for line in live if line.outstanding]
+                asked = [upstream for upstream in live if upstream.outstanding]
                 if asked:
-                    line = asked[n % len(asked)]
-                    model.arrived.append((line, bench._made + 1))
-                    line.emit()
+                    upstream = asked[n % len(asked)]
+                    model.arrived.append((upstream, harness._tokens_made + 1))
+                    upstream.emit()
             elif live:  # all may have completed while what they brought is still held
                 getattr(live[n % len(live)], action)()
             model.check()
-            assert model_of is _Concat or all(line.outstanding <= WINDOW for line in bench.lines)
-            assert bench.held <= (0 if model_of is _Concat else (WINDOW + 1) * len(bench.lines))
+            assert model_of is _Concat or all(upstream.outstanding <= WINDOW for upstream in harness.upstreams)
+            assert harness.held <= (0 if model_of is _Concat else (WINDOW + 1) * len(harness.upstreams))
         if not recorder.over:
-            _finish(bench, model)
+            _finish(harness, model)
 
 
-def _finish(bench: Bench, model: _Model) -> None:
+def _finish(harness: OperatorHarness, model: _Model) -> None:
     """Complete everything, ask for everything: what was held comes out, and the end after it."""
-    bench.recorder.request(1000)
-    while live := [line for line in bench.lines if not line.over]:
+    harness.recorder.request(1000)
+    while live := [upstream for upstream in harness.upstreams if not upstream.over]:
         live[0].complete()
     model.check()
-    assert bench.recorder.kinds[-1] == "complete"
+    assert harness.recorder.kinds[-1] == "complete"
 
 
-def _joint(joint: Callable[..., ops.Operator[Any, Any]]) -> Callable[[Bench], ops.Operator[Any, Any]]:
-    return lambda bench: joint(bench.source("a"), bench.source("b"))
+def _joint(joint: Callable[..., ops.Operator[Any, Any]]) -> Callable[[OperatorHarness], ops.Operator[Any, Any]]:
+    return lambda harness: joint(harness.source("a"), harness.source("b"))
 
 
 @given(ACTIONS)
@@ -191,7 +193,7 @@ def test_concat_follows_its_model(actions: list[Any]) -> None:
 @given(ACTIONS)
 def test_flat_map_follows_its_model(actions: list[Any]) -> None:
     """Whatever the schedule: as `merge`, and never more inner streams than there may be, nor fewer than there could."""
-    trio.run(_play, lambda bench: ops.flat_map(lambda token: bench.source("inner"), concurrency=3), _FlatMap, actions)
+    trio.run(_play, lambda harness: ops.flat_map(lambda token: harness.source("inner"), concurrency=3), _FlatMap, actions)
 
 
 # --------------------------------------------------------------------------------------------------------- real sources
@@ -261,7 +263,7 @@ SOURCES = st.lists(st.tuples(st.lists(st.none(), max_size=40).map(len), st.sampl
 DEMAND = st.sampled_from([1, 2, 3, 16, 17, 256])
 
 
-def _made(sources: list[Any]) -> tuple[list[list[int]], list[Any]]:
+def _tokens_made(sources: list[Any]) -> tuple[list[list[int]], list[Any]]:
     """Return lists of numbers, all different, and a source for each."""
     numbers = itertools.count()
     lists = [[next(numbers) for _ in range(length)] for length, _ in sources]
@@ -280,7 +282,7 @@ def _orders_are_kept(result: list[int], lists: list[list[int]]) -> bool:
 @given(SOURCES, DEMAND)
 def test_merge_of_real_sources_is_their_union(sources: list[Any], demand: int) -> None:
     """Every element once, each source's in its order."""
-    lists, (first, *others) = _made(sources)
+    lists, (first, *others) = _tokens_made(sources)
     result = trio.run(_read, ops.pipe(first, ops.merge(*others)), demand)
     assert Counter(result) == Counter(itertools.chain(*lists))
     assert _orders_are_kept(result, lists)
@@ -289,21 +291,21 @@ def test_merge_of_real_sources_is_their_union(sources: list[Any], demand: int) -
 @given(SOURCES, DEMAND)
 def test_zip_of_real_sources_is_what_zip_is(sources: list[Any], demand: int) -> None:
     """The rows of Python's zip."""
-    lists, (first, *others) = _made(sources)
+    lists, (first, *others) = _tokens_made(sources)
     assert trio.run(_read, ops.pipe(first, ops.zip(*others)), demand) == list(zip(*lists, strict=False))
 
 
 @given(SOURCES, DEMAND)
 def test_concat_of_real_sources_is_what_chain_is(sources: list[Any], demand: int) -> None:
     """All elements in order."""
-    lists, (first, *others) = _made(sources)
+    lists, (first, *others) = _tokens_made(sources)
     assert trio.run(_read, ops.pipe(first, ops.concat(*others)), demand) == list(itertools.chain(*lists))
 
 
 @given(SOURCES, DEMAND)
 def test_combine_latest_of_real_sources_ends_with_the_last_of_each(sources: list[Any], demand: int) -> None:
     """Each row differs from the one before it in one place, where that source goes on; none where a source is empty."""
-    lists, (first, *others) = _made(sources)
+    lists, (first, *others) = _tokens_made(sources)
     rows = trio.run(_read, ops.pipe(first, ops.combine_latest(*others)), demand)
     if not all(lists):
         assert rows == []
@@ -319,7 +321,7 @@ def test_combine_latest_of_real_sources_ends_with_the_last_of_each(sources: list
 @given(SOURCES, DEMAND, st.integers(1, 5), st.booleans())
 def test_flat_map_of_real_sources_is_their_union(sources: list[Any], demand: int, concurrency: int, is_async: bool) -> None:
     """Every element once, each inner stream's in its order, with plain and async functions."""
-    lists, inner = _made(sources)
+    lists, inner = _tokens_made(sources)
 
     async def later(place: int) -> Any:
         await trio.lowlevel.checkpoint()

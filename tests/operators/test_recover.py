@@ -11,14 +11,14 @@ import penstock
 from penstock import ops
 from penstock.api import UNBOUNDED, PublisherStopped, UsageError
 from penstock.core import Source
-from tests.operators._extras import close_nursery, stop_nursery
-from tests.operators.measure import Bench, Boom, forget_frames
+from tests.operators._harness_actions import close_nursery, stop_nursery
+from tests.operators.harness import OperatorHarness, ScriptedError, clear_tracebacks
 
 
 class Fails:
     """A generator function that fails the first `times` times that it is run, after giving `first` elements."""
 
-    def __init__(self, times: float, *, first: int = 0, error: type[Exception] = Boom) -> None:
+    def __init__(self, times: float, *, first: int = 0, error: type[Exception] = ScriptedError) -> None:
         self.times = times
         self.first = first
         self.error = error
@@ -44,8 +44,8 @@ class Fails:
 
 
 BOTH = [
-    pytest.param(lambda bench: ops.retry(3), id="retry"),
-    pytest.param(lambda bench: ops.on_error_resume(bench.source("other")), id="resume"),
+    pytest.param(lambda harness: ops.retry(3), id="retry"),
+    pytest.param(lambda harness: ops.on_error_resume(harness.source("other")), id="resume"),
 ]
 
 
@@ -53,173 +53,173 @@ BOTH = [
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_what_was_not_answered_is_asked_of_the_next_source(make: Callable[[Bench], Any]) -> None:
+async def test_what_was_not_answered_is_asked_of_the_next_source(make: Callable[[OperatorHarness], Any]) -> None:
     """Five requested, two answered, an error: three are asked of what follows, in one request, and what comes later is added."""
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
         recorder.request(5)
-        bench.lines[0].emit(2)
-        bench.lines[0].fail()
-        await bench.settle()
-        assert bench.lines[1].requests == [3]
+        harness.upstreams[0].emit(2)
+        harness.upstreams[0].fail()
+        await harness.settle()
+        assert harness.upstreams[1].requests == [3]
         recorder.request(4)
-        assert bench.lines[1].requests == [3, 4]
-        bench.lines[1].emit(7)
-        bench.lines[1].complete()
+        assert harness.upstreams[1].requests == [3, 4]
+        harness.upstreams[1].emit(7)
+        harness.upstreams[1].complete()
         assert recorder.elements == list(range(1, 10))
         assert recorder.kinds[-1] == "complete"
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_with_nothing_left_to_answer_nothing_is_asked(make: Callable[[Bench], Any]) -> None:
+async def test_with_nothing_left_to_answer_nothing_is_asked(make: Callable[[OperatorHarness], Any]) -> None:
     """No demand, no request: the next source waits to be asked."""
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
         recorder.request(1)
-        bench.lines[0].emit()
-        bench.lines[0].fail()
-        await bench.settle()
-        assert bench.lines[1].requests == []
+        harness.upstreams[0].emit()
+        harness.upstreams[0].fail()
+        await harness.settle()
+        assert harness.upstreams[1].requests == []
         recorder.request(2)
-        assert bench.lines[1].requests == [2]
+        assert harness.upstreams[1].requests == [2]
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_what_is_requested_between_two_sources_is_asked_of_the_next(make: Callable[[Bench], Any]) -> None:
+async def test_what_is_requested_between_two_sources_is_asked_of_the_next(make: Callable[[OperatorHarness], Any]) -> None:
     """The source that failed is not called again; the demand waits for the next one."""
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
         recorder.request(1)
-        bench.lines[0].fail()
+        harness.upstreams[0].fail()
         recorder.request(2)
-        assert bench.lines[0].requests == [1]
-        await bench.settle()
-        assert bench.lines[1].requests == [3]
+        assert harness.upstreams[0].requests == [1]
+        await harness.settle()
+        assert harness.upstreams[1].requests == [3]
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_unbounded_demand_stays_unbounded(make: Callable[[Bench], Any]) -> None:
+async def test_unbounded_demand_stays_unbounded(make: Callable[[OperatorHarness], Any]) -> None:
     """Elements that have come do not make "without bound" any less."""
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
         recorder.request(UNBOUNDED)
         recorder.request(UNBOUNDED)
-        bench.lines[0].emit(10)
-        bench.lines[0].fail()
-        await bench.settle()
-        assert bench.lines[1].requests[0] >= UNBOUNDED - 10
+        harness.upstreams[0].emit(10)
+        harness.upstreams[0].fail()
+        await harness.settle()
+        assert harness.upstreams[1].requests[0] >= UNBOUNDED - 10
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_the_subscriber_is_greeted_once(make: Callable[[Bench], Any]) -> None:
+async def test_the_subscriber_is_greeted_once(make: Callable[[OperatorHarness], Any]) -> None:
     """However many sources there are, it has one subscription (rule 2.12; the recorder counts)."""
-    async with Bench() as bench:
-        bench.run(make(bench))
-        bench.lines[0].fail()
-        await bench.settle()
-        assert len(bench.lines) == 2
-        assert bench.breaches == []
+    async with OperatorHarness() as harness:
+        harness.run(make(harness))
+        harness.upstreams[0].fail()
+        await harness.settle()
+        assert len(harness.upstreams) == 2
+        assert harness.breaches == []
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_completion_passes_and_demand_passes_one_for_one(make: Callable[[Bench], Any]) -> None:
+async def test_completion_passes_and_demand_passes_one_for_one(make: Callable[[OperatorHarness], Any]) -> None:
     """Without an error they are not there: no task, no buffer, no demand of their own."""
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
         recorder.request(3)
-        bench.lines[0].emit(3)
-        assert bench.lines[0].requests == [3]
-        assert bench.peak == 0
-        assert bench.scope.running == 0
-        bench.lines[0].complete()
+        harness.upstreams[0].emit(3)
+        assert harness.upstreams[0].requests == [3]
+        assert harness.peak == 0
+        assert harness.scope.running == 0
+        harness.upstreams[0].complete()
         assert recorder.kinds == ["next"] * 3 + ["complete"]
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_a_cancel_before_the_next_source_has_begun_keeps_it_from_beginning(make: Callable[[Bench], Any]) -> None:
+async def test_a_cancel_before_the_next_source_has_begun_keeps_it_from_beginning(make: Callable[[OperatorHarness], Any]) -> None:
     """Cancelled between two sources there is nobody to cancel, and nothing begins."""
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
         recorder.request(1)
-        bench.lines[0].fail()
+        harness.upstreams[0].fail()
         recorder.cancel()
-        await bench.settle()
-        assert len(bench.lines) == 1
+        await harness.settle()
+        assert len(harness.upstreams) == 1
         assert recorder.signals == []
-        assert bench.scope.running == 0
+        assert harness.scope.running == 0
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_a_cancel_reaches_the_source_that_is_live(make: Callable[[Bench], Any]) -> None:
+async def test_a_cancel_reaches_the_source_that_is_live(make: Callable[[OperatorHarness], Any]) -> None:
     """After the change of sources a cancel goes to the new one (the line of the old one would be a breach)."""
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
-        bench.lines[0].fail()
-        await bench.settle()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
+        harness.upstreams[0].fail()
+        await harness.settle()
         recorder.cancel()
-        assert bench.lines[1].cancelled
-        assert not bench.lines[0].cancelled
+        assert harness.upstreams[1].cancelled
+        assert not harness.upstreams[0].cancelled
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_what_is_no_exception_passes_at_once(make: Callable[[Bench], Any]) -> None:
+async def test_what_is_no_exception_passes_at_once(make: Callable[[OperatorHarness], Any]) -> None:
     """A KeyboardInterrupt is not to be tried again, nor to be replaced by anything."""
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
         error = KeyboardInterrupt()
-        bench.lines[0].fail(error)
+        harness.upstreams[0].fail(error)
         assert recorder.signals == [("error", error)]
-        assert bench.scope.running == 0
+        assert harness.scope.running == 0
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_an_error_in_a_nursery_that_is_being_cancelled_becomes_publisher_stopped(make: Callable[[Bench], Any]) -> None:
+async def test_an_error_in_a_nursery_that_is_being_cancelled_becomes_publisher_stopped(make: Callable[[OperatorHarness], Any]) -> None:
     """The task that would go on is cancelled before its first step, and says who stopped it."""
-    async with Bench() as bench:
+    async with OperatorHarness() as harness:
         recorder = await stop_nursery(
-            bench, make(bench), lambda recorder: bench.lines[0].fail() or bench.scope._nursery.cancel_scope.cancel()
+            harness, make(harness), lambda recorder: harness.upstreams[0].fail() or harness.scope._nursery.cancel_scope.cancel()
         )
         assert isinstance(recorder.error, PublisherStopped)
         assert "was stopped: the nursery that ran it was cancelled" in str(recorder.error)
-        assert len(bench.lines) == 1
+        assert len(harness.upstreams) == 1
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_in_a_nursery_that_has_closed_the_error_passes(make: Callable[[Bench], Any]) -> None:
+async def test_in_a_nursery_that_has_closed_the_error_passes(make: Callable[[OperatorHarness], Any]) -> None:
     """Where nothing can be begun any more, the error itself says most."""
-    async with Bench() as bench:
-        await close_nursery(bench)
-        recorder = bench.run(make(bench))
-        error = Boom("the cause")
-        bench.lines[0].fail(error)
+    async with OperatorHarness() as harness:
+        await close_nursery(harness)
+        recorder = harness.run(make(harness))
+        error = ScriptedError("the cause")
+        harness.upstreams[0].fail(error)
         assert recorder.signals == [("error", error)]
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_a_late_error_after_a_cancel_is_nothing(make: Callable[[Bench], Any]) -> None:
+async def test_a_late_error_after_a_cancel_is_nothing(make: Callable[[OperatorHarness], Any]) -> None:
     """It begins no task and reaches nobody (rule 2.8)."""
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
-        stage: Any = bench.lines[0]._subscriber
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
+        stage: Any = harness.upstreams[0]._subscriber
         recorder.cancel()
-        stage.on_error(Boom())
-        await bench.settle()
+        stage.on_error(ScriptedError())
+        await harness.settle()
         assert recorder.signals == []
-        assert len(bench.lines) == 1
+        assert len(harness.upstreams) == 1
 
 
 class Breaks(Source[Any]):
     """A source whose second attach does what no attach may do."""
 
-    def __init__(self, bench: Bench, second: Callable[[Any], None]) -> None:
-        self.bench = bench
+    def __init__(self, harness: OperatorHarness, second: Callable[[Any], None]) -> None:
+        self.harness = harness
         self.second = second
         self.times = 0
 
     def attach(self, subscriber: Any, scope: Any) -> None:
         self.times += 1
         if self.times == 1:
-            self.bench.source("first", lambda line: line.fail()).attach(subscriber, scope)
+            self.harness.source("first", lambda upstream: upstream.fail()).attach(subscriber, scope)
         else:
             self.second(subscriber)
 
@@ -234,31 +234,31 @@ async def test_a_source_that_raises_in_attach_ends_the_stream(operator: str) -> 
     """There is no caller that it could raise to: the stream fails with it, and the nursery does not."""
 
     def refuse(_: Any) -> None:
-        raise Boom("in attach")
+        raise ScriptedError("in attach")
 
-    async with Bench() as bench:
-        breaks = Breaks(bench, refuse)
+    async with OperatorHarness() as harness:
+        breaks = Breaks(harness, refuse)
         if operator == "retry":
-            ops.retry(3).attach(breaks, bench.recorder, bench.scope)
+            ops.retry(3).attach(breaks, harness.recorder, harness.scope)
         else:
-            resume_with_second(breaks).attach(bench.source("first", lambda line: line.fail()), bench.recorder, bench.scope)
-        await bench.settle()
-        assert str(bench.recorder.error) == "in attach"
-        assert bench.scope.running == 0
+            resume_with_second(breaks).attach(harness.source("first", lambda upstream: upstream.fail()), harness.recorder, harness.scope)
+        await harness.settle()
+        assert str(harness.recorder.error) == "in attach"
+        assert harness.scope.running == 0
 
 
 async def test_a_subscription_that_comes_when_nobody_needs_it_is_cancelled() -> None:
     """A source that lets its subscriber cancel before it has greeted it gets its subscription back (rule 2.6)."""
-    async with Bench() as bench:
+    async with OperatorHarness() as harness:
 
         def second(subscriber: Any) -> None:
-            bench.recorder.cancel()
-            bench.source("late").attach(subscriber, bench.scope)
+            harness.recorder.cancel()
+            harness.source("late").attach(subscriber, harness.scope)
 
-        ops.retry(3).attach(Breaks(bench, second), bench.recorder, bench.scope)
-        await bench.settle()
-        assert bench.lines[-1].cancelled
-        assert bench.recorder.signals == []
+        ops.retry(3).attach(Breaks(harness, second), harness.recorder, harness.scope)
+        await harness.settle()
+        assert harness.upstreams[-1].cancelled
+        assert harness.recorder.signals == []
 
 
 # --- retry
@@ -275,7 +275,7 @@ async def test_retry_begins_anew_until_it_works() -> None:
 async def test_after_the_last_attempt_the_last_error_passes_on(attempts: int) -> None:
     """`retry(n)` runs the source once, and n times again; the last failure is what the subscriber hears."""
     fails = Fails(100)
-    with pytest.raises(Boom, match=f"^failure {attempts + 1}$"):
+    with pytest.raises(ScriptedError, match=f"^failure {attempts + 1}$"):
         await penstock.collect(penstock.pipe(fails.source(), ops.retry(attempts)))
     assert fails.runs == attempts + 1
 
@@ -290,7 +290,7 @@ async def test_without_a_number_it_never_gives_up() -> None:
 async def test_all_errors_of_the_stream_count() -> None:
     """A source that gives something before each failure is not tried for ever."""
     fails = Fails(100, first=2)
-    with pytest.raises(Boom, match="failure 4"):
+    with pytest.raises(ScriptedError, match="failure 4"):
         await penstock.collect(penstock.pipe(fails.source(), ops.retry(3)))
     assert fails.runs == 4
 
@@ -306,7 +306,7 @@ async def test_consecutive_counts_errors_in_a_row(autojump_clock: trio.testing.M
 async def test_consecutive_gives_up_where_nothing_came_in_between() -> None:
     """Without an element in between the count runs on."""
     fails = Fails(100)
-    with pytest.raises(Boom, match="failure 4"):
+    with pytest.raises(ScriptedError, match="failure 4"):
         await penstock.collect(penstock.pipe(fails.source(), ops.retry(3, consecutive=True)))
 
 
@@ -346,9 +346,9 @@ async def test_a_cancel_ends_the_wait(autojump_clock: trio.testing.MockClock) ->
 
 async def test_a_nursery_that_is_cancelled_ends_the_wait(autojump_clock: trio.testing.MockClock) -> None:
     """Waiting for the next attempt it is stopped from outside, and says so."""
-    async with Bench() as bench:
+    async with OperatorHarness() as harness:
         operator = ops.retry(5, backoff=30, jitter=None)
-        recorder = await stop_nursery(bench, operator, lambda recorder: bench.lines[0].fail())
+        recorder = await stop_nursery(harness, operator, lambda recorder: harness.upstreams[0].fail())
         assert isinstance(recorder.error, PublisherStopped)
         assert "retry(5) was stopped" in str(recorder.error)
 
@@ -356,12 +356,12 @@ async def test_a_nursery_that_is_cancelled_ends_the_wait(autojump_clock: trio.te
 @pytest.mark.parametrize("when", [ValueError, (KeyError, ValueError), lambda error: isinstance(error, ValueError)])
 async def test_an_error_that_is_not_to_be_tried_again_passes_at_once(when: Any) -> None:
     """Types, tuples and functions choose; a wrong one passes without a turn of the loop (rule 4.2)."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.retry(5, when=when))
-        bench.lines[0].fail(ValueError())
-        await bench.settle()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.retry(5, when=when))
+        harness.upstreams[0].fail(ValueError())
+        await harness.settle()
         error = OSError()
-        bench.lines[1].fail(error)
+        harness.upstreams[1].fail(error)
         assert recorder.signals == [("error", error)]
 
 
@@ -375,7 +375,7 @@ async def test_when_may_be_async() -> None:
         return len(asked) < 3
 
     fails = Fails(100)
-    with pytest.raises(Boom, match="failure 3"):
+    with pytest.raises(ScriptedError, match="failure 3"):
         await penstock.collect(penstock.pipe(fails.source(), ops.retry(5, when=when)))
     assert asked == ["failure 1", "failure 2", "failure 3"]
 
@@ -383,7 +383,7 @@ async def test_when_may_be_async() -> None:
 async def test_when_is_not_asked_after_the_last_attempt() -> None:
     """Where nothing could follow there is nothing to decide."""
     asked: list[Exception] = []
-    with pytest.raises(Boom, match="failure 2"):
+    with pytest.raises(ScriptedError, match="failure 2"):
         await penstock.collect(penstock.pipe(Fails(100).source(), ops.retry(1, when=lambda error: asked.append(error) or True)))
     assert len(asked) == 1
 
@@ -407,11 +407,11 @@ async def test_what_a_function_raises_ends_the_stream(kind: str) -> None:
         raise wrong
 
     told = {"plain": {"when": plain}, "async": {"when": asynchronous}, "jitter": {"backoff": 1, "jitter": plain}}[kind]
-    async with Bench() as bench:
-        recorder = bench.run(ops.retry(5, **told))
-        error = Boom("first")
-        bench.lines[0].fail(error)
-        await bench.settle()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.retry(5, **told))
+        error = ScriptedError("first")
+        harness.upstreams[0].fail(error)
+        await harness.settle()
         assert recorder.signals == [("error", wrong)]
         assert wrong.__context__ is error
 
@@ -431,20 +431,20 @@ async def test_a_function_may_cancel_the_very_stream_that_it_is_asked_about(asyn
     """Nothing is begun, nothing is signalled, and no task waits for an attempt that nobody wants."""
 
     async def awaited(_: Exception) -> bool:
-        bench.recorder.cancel()
+        harness.recorder.cancel()
         return True
 
     def plain(_: Exception) -> bool:
-        bench.recorder.cancel()
+        harness.recorder.cancel()
         return True
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.retry(5, backoff=20, jitter=None, when=awaited if asynchronous else plain))
-        bench.lines[0].fail()
-        assert bench.scope.running == asynchronous
-        await bench.settle()
-        assert bench.scope.running == 0
-        assert len(bench.lines) == 1
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.retry(5, backoff=20, jitter=None, when=awaited if asynchronous else plain))
+        harness.upstreams[0].fail()
+        assert harness.scope.running == asynchronous
+        await harness.settle()
+        assert harness.scope.running == 0
+        assert len(harness.upstreams) == 1
         assert recorder.signals == []
 
 
@@ -455,17 +455,17 @@ async def test_what_a_function_raises_while_it_is_cancelled_is_told_to_the_scope
         try:
             await trio.sleep_forever()
         finally:
-            raise Boom("on the way out")
+            raise ScriptedError("on the way out")
         return True
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.retry(5, when=when))
-        bench.lines[0].fail()
-        await bench.settle()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.retry(5, when=when))
+        harness.upstreams[0].fail()
+        await harness.settle()
         recorder.cancel()
-        await bench.settle()
-        assert [str(failure) for failure in bench.failures] == ["on the way out"]
-        bench.failures.clear()
+        await harness.settle()
+        assert [str(failure) for failure in harness.failures] == ["on the way out"]
+        harness.failures.clear()
 
 
 async def test_ten_thousand_failures_at_once_take_no_stack_and_no_neighbours_turn() -> None:
@@ -483,11 +483,11 @@ async def test_ten_thousand_failures_at_once_take_no_stack_and_no_neighbours_tur
 
         def attach(self, subscriber: Any, scope: Any) -> None:
             FailsInside.runs += 1
-            penstock.failed(Boom(f"failure {FailsInside.runs}")).attach(subscriber, scope)
+            penstock.failed(ScriptedError(f"failure {FailsInside.runs}")).attach(subscriber, scope)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(neighbour)
-        with pytest.raises(Boom, match="failure 10001"):
+        with pytest.raises(ScriptedError, match="failure 10001"):
             await penstock.collect(penstock.pipe(FailsInside(), ops.retry(10_000)))
         nursery.cancel_scope.cancel()
     assert FailsInside.runs == 10_001
@@ -496,29 +496,29 @@ async def test_ten_thousand_failures_at_once_take_no_stack_and_no_neighbours_tur
 
 async def test_a_source_that_fails_inside_request_is_begun_anew_too() -> None:
     """An error from inside `request`, even from inside the greeting, recurses as little."""
-    async with Bench() as bench:
+    async with OperatorHarness() as harness:
 
-        def asked(line: Any) -> None:
-            if len(bench.lines) <= 50:
-                line.fail()
+        def asked(upstream: Any) -> None:
+            if len(harness.upstreams) <= 50:
+                upstream.fail()
 
-        bench.asked = asked  # type: ignore[method-assign]  # another way to answer
-        recorder = bench.run(ops.retry(50))
+        harness.on_request = asked  # type: ignore[method-assign]  # another way to answer
+        recorder = harness.run(ops.retry(50))
         recorder.request(2)
-        await bench.settle()
-        assert len(bench.lines) == 51
-        assert bench.lines[50].requests == [2]
+        await harness.settle()
+        assert len(harness.upstreams) == 51
+        assert harness.upstreams[50].requests == [2]
 
 
 async def test_at_most_one_task_waits() -> None:
     """However many attempts there were, one task is there while it waits, and none when the source runs."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.retry(5, backoff=0.001, jitter=None, when=Boom))
-        bench.lines[0].fail()
-        assert bench.scope.running == 1
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.retry(5, backoff=0.001, jitter=None, when=ScriptedError))
+        harness.upstreams[0].fail()
+        assert harness.scope.running == 1
         recorder.cancel()
-        await bench.settle()
-        assert bench.scope.running == 0
+        await harness.settle()
+        assert harness.scope.running == 0
 
 
 # --- on_error_resume
@@ -532,22 +532,22 @@ async def test_resume_goes_on_with_another_source() -> None:
 
 async def test_resume_is_not_needed_where_nothing_fails() -> None:
     """The other source is not even subscribed to."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.on_error_resume(bench.source("other")))
-        bench.lines[0].complete()
-        await bench.settle()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.on_error_resume(harness.source("other")))
+        harness.upstreams[0].complete()
+        await harness.settle()
         assert recorder.kinds == ["complete"]
-        assert len(bench.lines) == 1
+        assert len(harness.upstreams) == 1
 
 
 async def test_errors_of_the_other_source_pass_at_once() -> None:
     """It is resumed once: what fails then has failed (rule 4.2)."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.on_error_resume(bench.source("other")))
-        bench.lines[0].fail()
-        await bench.settle()
-        error = Boom("second")
-        bench.lines[1].fail(error)
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.on_error_resume(harness.source("other")))
+        harness.upstreams[0].fail()
+        await harness.settle()
+        error = ScriptedError("second")
+        harness.upstreams[1].fail(error)
         assert recorder.signals == [("error", error)]
 
 
@@ -609,12 +609,12 @@ async def test_to_let_an_error_pass_raise_it() -> None:
     def function(error: Exception) -> Any:
         raise error
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.on_error_resume(function))
-        error = Boom("as it was")
-        bench.lines[0].fail(error)
-        await bench.settle()
-        forget_frames(error)
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.on_error_resume(function))
+        error = ScriptedError("as it was")
+        harness.upstreams[0].fail(error)
+        await harness.settle()
+        clear_tracebacks(error)
         assert recorder.signals == [("error", error)]
         assert error.__context__ is None
 
@@ -630,11 +630,11 @@ async def test_what_the_function_raises_ends_the_stream(asynchronous: bool) -> N
     async def awaited(_: Any) -> Any:
         raise wrong
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.on_error_resume(awaited if asynchronous else plain))
-        error = Boom("first")
-        bench.lines[0].fail(error)
-        await bench.settle()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.on_error_resume(awaited if asynchronous else plain))
+        error = ScriptedError("first")
+        harness.upstreams[0].fail(error)
+        await harness.settle()
         assert recorder.signals == [("error", wrong)]
         assert wrong.__context__ is error
 
@@ -643,14 +643,14 @@ async def test_a_resume_function_may_cancel_the_very_stream_that_it_is_asked_abo
     """What it returns is not begun."""
 
     def function(_: Exception) -> Any:
-        bench.recorder.cancel()
-        return bench.source("other")
+        harness.recorder.cancel()
+        return harness.source("other")
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.on_error_resume(function))
-        bench.lines[0].fail()
-        await bench.settle()
-        assert len(bench.lines) == 1
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.on_error_resume(function))
+        harness.upstreams[0].fail()
+        await harness.settle()
+        assert len(harness.upstreams) == 1
         assert recorder.signals == []
 
 

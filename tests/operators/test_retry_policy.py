@@ -8,7 +8,7 @@ import pytest
 
 from penstock import ops
 from penstock.api import UsageError
-from penstock.operators._retry_policy import RetryPolicy, curable
+from penstock.operators._retry_policy import RetryPolicy, is_retryable
 
 USUAL: dict[str, Any] = {
     "attempts": 3,
@@ -22,7 +22,7 @@ USUAL: dict[str, Any] = {
 
 
 def policy(**told: Any) -> RetryPolicy:
-    return RetryPolicy.checked(**{**USUAL, **told})
+    return RetryPolicy.create(**{**USUAL, **told})
 
 
 async def an_async_function() -> float:
@@ -63,21 +63,21 @@ def test_waits_grow_by_the_factor_up_to_the_longest() -> None:
     told = policy(factor=3, max_backoff=20)
     waits = [told.backoff]
     for _ in range(10_000):
-        waits.append(told.longer(waits[-1]))
+        waits.append(told.wait_after(waits[-1]))
     assert waits[:5] == [1, 3, 9, 20, 20]
     assert waits[-1] == 20
 
 
 def test_no_backoff_stays_none() -> None:
     """Nothing times two is nothing."""
-    assert policy(backoff=0.0).longer(0.0) == 0
+    assert policy(backoff=0.0).wait_after(0.0) == 0
 
 
 def test_jitter_takes_a_share_of_the_wait() -> None:
     """What `jitter` returns is multiplied; with None the whole wait is waited; a random one stays within."""
-    assert policy(jitter=lambda: 0.25).share_of(8.0) == 2.0
-    assert policy(jitter=None).share_of(8.0) == 8.0
-    shares = [policy(jitter=random.Random(7).random).share_of(8.0) for _ in range(100)]
+    assert policy(jitter=lambda: 0.25).jittered(8.0) == 2.0
+    assert policy(jitter=None).jittered(8.0) == 8.0
+    shares = [policy(jitter=random.Random(7).random).jittered(8.0) for _ in range(100)]
     assert all(0 <= share <= 8 for share in shares)
 
 
@@ -89,7 +89,7 @@ def test_without_a_wait_jitter_is_not_called() -> None:
         calls.append(1)
         return 0.5
 
-    assert policy(jitter=jitter).share_of(0.0) == 0
+    assert policy(jitter=jitter).jittered(0.0) == 0
     assert calls == []
 
 
@@ -97,7 +97,7 @@ def test_without_a_wait_jitter_is_not_called() -> None:
 def test_a_share_outside_0_to_1_is_refused(share: Any) -> None:
     """A jitter that would lengthen the wait, or turn it back, is named."""
     with pytest.raises(UsageError, match=r"retry\(jitter=…\) returned .*from 0 to 1"):
-        policy(jitter=lambda: share).share_of(1.0)
+        policy(jitter=lambda: share).jittered(1.0)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_a_share_outside_0_to_1_is_refused(share: Any) -> None:
         ((ValueError, KeyError), OSError(), False),
         (lambda error: error.args == ("yes",), ValueError("yes"), True),
         (lambda error: error.args == ("yes",), ValueError("no"), False),
-        (curable, ValueError(), True),
-        (curable, UsageError(), False),
+        (is_retryable, ValueError(), True),
+        (is_retryable, UsageError(), False),
     ],
 )
 def test_when_says_which_errors(when: Any, error: Exception, again: bool) -> None:

@@ -8,7 +8,7 @@ from penstock import operators as ops
 from penstock.api import UsageError
 from penstock.core import subscribe
 from penstock.operators import Operator
-from tests.operators.measure import Bench
+from tests.operators.harness import OperatorHarness
 
 
 async def _through(operator: Operator[Any, Any], elements: Any) -> list[Any]:
@@ -68,71 +68,71 @@ async def test_filter_and_distinct_take_any_truth_value() -> None:
 @pytest.mark.parametrize("operator", [ops.take(1), ops.first(), ops.first(lambda token: True)], ids=str)
 async def test_what_is_enough_completes_with_its_last_element(operator: Operator[Any, Any]) -> None:
     """No further demand is needed to learn of an end that is known, and upstream is cancelled at once."""
-    async with Bench() as bench:
-        recorder = bench.run(operator)
+    async with OperatorHarness() as harness:
+        recorder = harness.run(operator)
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert recorder.kinds == ["next", "complete"]
-        assert bench.lines[0].cancelled
+        assert harness.upstreams[0].cancelled
 
 
 async def test_take_while_ends_with_the_first_element_that_it_leaves_out() -> None:
     """That one is not passed on, and upstream is cancelled."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.take_while(lambda token: token.number < 2))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take_while(lambda token: token.number < 2))
         recorder.request(5)
-        bench.lines[0].answer()
+        harness.upstreams[0].answer()
         assert recorder.signals == [("next", 1), ("complete",)]
-        assert bench.lines[0].cancelled
+        assert harness.upstreams[0].cancelled
 
 
 async def test_take_never_asks_for_more_than_it_will_pass_on() -> None:
     """Whatever is requested below, in however many steps, the source is asked for `count` in all."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.take(5))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take(5))
         for n in (1, 3, 100):
             recorder.request(n)
         recorder.request(100)
-        assert bench.lines[0].requests == [1, 3, 1]
-        bench.lines[0].answer()
+        assert harness.upstreams[0].requests == [1, 3, 1]
+        harness.upstreams[0].answer()
         assert recorder.kinds == ["next"] * 5 + ["complete"]
 
 
 async def test_take_of_nothing_completes_without_demand() -> None:
     """`take(0)` is over as soon as it has begun, and asks for nothing."""
-    async with Bench() as bench:
-        assert bench.run(ops.take(0)).kinds == ["complete"]
-        assert bench.lines[0].requests == []
-        assert bench.lines[0].cancelled
+    async with OperatorHarness() as harness:
+        assert harness.run(ops.take(0)).kinds == ["complete"]
+        assert harness.upstreams[0].requests == []
+        assert harness.upstreams[0].cancelled
 
 
 async def test_take_completes_once_when_its_last_element_asks_for_more() -> None:
     """Demand from inside the last on_next reaches nobody."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.take(2))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take(2))
         recorder.on_element = lambda: recorder.request(1)
-        bench.obedient = True
+        harness.answers_in_request = True
         recorder.request(1)
         assert recorder.kinds == ["next", "next", "complete"]
 
 
 async def test_skip_asks_for_what_it_leaves_out_only_once() -> None:
     """The first demand pays for the skipped elements, later ones pass straight through."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.skip(2))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.skip(2))
         recorder.request(1)
         recorder.request(1)
-        assert bench.lines[0].requests == [3, 1]
+        assert harness.upstreams[0].requests == [3, 1]
 
 
 async def test_filter_asks_anew_for_what_it_leaves_out() -> None:
     """Demand below is met, however many elements are left out on the way."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.filter(lambda token: token.number % 3 == 0))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.filter(lambda token: token.number % 3 == 0))
         recorder.request(2)
-        bench.lines[0].answer()
+        harness.upstreams[0].answer()
         assert recorder.elements == [3, 6]
-        assert bench.lines[0].requested == 6
+        assert harness.upstreams[0].requested == 6
 
 
 async def test_filter_refuses_a_coroutine_that_nobody_awaits() -> None:

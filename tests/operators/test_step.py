@@ -9,8 +9,8 @@ import trio
 from penstock import operators as ops
 from penstock.api import PublisherStopped, UsageError
 from penstock.core import Scope, subscribe
-from penstock.operators._step import FINISHED_STEP, WINDOW, Step, checked, is_async, stepwise
-from tests.operators.measure import Bench, Boom, Recorder, Token, forget_frames
+from penstock.operators._step import FINISHED_STEP, WINDOW, Step, checked_element, is_async, step_operator
+from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Token, clear_tracebacks
 
 
 async def _async(element: Any) -> Any:
@@ -43,10 +43,10 @@ class _Slow:
             self.running -= 1
         return token
 
-    async def let_go(self, bench: Bench, count: int = 1) -> None:
+    async def let_go(self, harness: OperatorHarness, count: int = 1) -> None:
         for _ in range(count):
             self._gates.pop(0).set()
-            await bench.settle()
+            await harness.settle()
 
 
 @pytest.mark.parametrize(
@@ -70,60 +70,60 @@ def test_async_functions_are_told_from_plain_ones(function: Any, expected: bool)
 async def test_an_async_function_is_called_for_one_element_at_a_time_in_order() -> None:
     """The next call begins when the one before has ended and its result has been passed on."""
     slow = _Slow()
-    async with Bench() as bench:
-        recorder = bench.run(ops.map(slow))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.map(slow))
         recorder.request(3)
-        bench.lines[0].emit(3)
-        await bench.settle()
+        harness.upstreams[0].emit(3)
+        await harness.settle()
         assert (slow.begun, recorder.elements) == ([1], [])
-        await slow.let_go(bench)
+        await slow.let_go(harness)
         assert (slow.begun, recorder.elements) == ([1, 2], [1])
-        await slow.let_go(bench, 2)
+        await slow.let_go(harness, 2)
         assert recorder.elements == [1, 2, 3]
         assert slow.most == 1
 
 
 async def test_no_task_runs_before_the_first_element_and_none_after_the_end() -> None:
     """A stage that waits for its first element is an object, not a task."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.map(_async))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.map(_async))
         recorder.request(3)
-        await bench.settle()
-        assert bench.scope.running == 0
-        bench.lines[0].emit()
-        await bench.settle()
-        assert bench.scope.running == 1
-        bench.lines[0].complete()
-        await bench.settle()
+        await harness.settle()
+        assert harness.scope.running == 0
+        harness.upstreams[0].emit()
+        await harness.settle()
+        assert harness.scope.running == 1
+        harness.upstreams[0].complete()
+        await harness.settle()
         assert recorder.kinds == ["next", "complete"]
-        assert bench.scope.running == 0
+        assert harness.scope.running == 0
 
 
 async def test_demand_is_passed_on_at_once_while_the_window_has_room() -> None:
     """Each request is heard above when it is made: a source that drops what nobody asked for must not be kept in the dark."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.map(_async))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.map(_async))
         for _ in range(3):
             recorder.request(1)
-        assert bench.lines[0].requests == [1, 1, 1]
+        assert harness.upstreams[0].requests == [1, 1, 1]
         recorder.request(100)
-        assert bench.lines[0].requests == [1, 1, 1, WINDOW - 3]
+        assert harness.upstreams[0].requests == [1, 1, 1, WINDOW - 3]
         recorder.request(100)
-        assert bench.lines[0].requested == WINDOW
+        assert harness.upstreams[0].requested == WINDOW
 
 
 async def test_the_window_is_renewed_in_halves() -> None:
     """Asking upstream costs something, so it is done for eight elements at a time."""
     slow = _Slow()
-    async with Bench() as bench:
-        recorder = bench.run(ops.map(slow))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.map(slow))
         recorder.request(100)
-        bench.lines[0].emit(WINDOW)
-        await bench.settle()
-        await slow.let_go(bench, WINDOW // 2 - 1)
-        assert bench.lines[0].requests == [WINDOW]
-        await slow.let_go(bench)
-        assert bench.lines[0].requests == [WINDOW, WINDOW // 2]
+        harness.upstreams[0].emit(WINDOW)
+        await harness.settle()
+        await slow.let_go(harness, WINDOW // 2 - 1)
+        assert harness.upstreams[0].requests == [WINDOW]
+        await slow.let_go(harness)
+        assert harness.upstreams[0].requests == [WINDOW, WINDOW // 2]
         assert recorder.received == WINDOW // 2
 
 
@@ -133,42 +133,42 @@ async def test_what_is_left_out_is_asked_for_anew() -> None:
     async def fifth(token: Token) -> bool:
         return token.number % 5 == 0
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.filter(fifth))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.filter(fifth))
         recorder.request(3)
-        while bench.lines[0].outstanding:
-            bench.lines[0].answer()
-            await bench.settle()
+        while harness.upstreams[0].outstanding:
+            harness.upstreams[0].answer()
+            await harness.settle()
         assert recorder.elements == [5, 10, 15]
-        assert bench.lines[0].requested == 15
+        assert harness.upstreams[0].requested == 15
 
 
 async def test_completion_waits_for_what_is_in_the_inbox() -> None:
     """Elements that arrived before the end are passed on before it, and demand is all that they need."""
     slow = _Slow()
-    async with Bench() as bench:
-        recorder = bench.run(ops.map(slow))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.map(slow))
         recorder.request(2)
-        bench.lines[0].emit(2)
-        bench.lines[0].complete()
-        await bench.settle()
+        harness.upstreams[0].emit(2)
+        harness.upstreams[0].complete()
+        await harness.settle()
         assert recorder.kinds == []
         recorder.request(5)
-        await slow.let_go(bench, 2)
+        await slow.let_go(harness, 2)
         assert recorder.kinds == ["next", "next", "complete"]
 
 
 async def test_an_error_from_above_overtakes_the_inbox_and_stops_the_function() -> None:
     """The call that is under way is cancelled, and what waits is never called for."""
     slow = _Slow()
-    async with Bench() as bench:
-        recorder = bench.run(ops.map(slow))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.map(slow))
         recorder.request(3)
-        bench.lines[0].emit(3)
-        await bench.settle()
-        bench.lines[0].fail(boom := Boom())
+        harness.upstreams[0].emit(3)
+        await harness.settle()
+        harness.upstreams[0].fail(boom := ScriptedError())
         assert recorder.signals == [("error", boom)]
-        await bench.settle()
+        await harness.settle()
         assert slow.running == 0
         assert slow.begun == [1]
 
@@ -176,16 +176,16 @@ async def test_an_error_from_above_overtakes_the_inbox_and_stops_the_function() 
 async def test_cancelling_stops_the_function() -> None:
     """The call that is under way is cancelled like any task of trio's; its result is nobody's."""
     slow = _Slow()
-    async with Bench() as bench:
-        recorder = bench.run(ops.map(slow))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.map(slow))
         recorder.request(3)
-        bench.lines[0].emit(3)
-        await bench.settle()
+        harness.upstreams[0].emit(3)
+        await harness.settle()
         subscription: Any = recorder._subscription
         recorder.cancel()
         subscription.request(1)
         subscription.cancel()
-        await bench.settle()
+        await harness.settle()
         assert slow.running == 0
         assert recorder.kinds == []
 
@@ -193,12 +193,12 @@ async def test_cancelling_stops_the_function() -> None:
 async def test_a_stream_that_ends_before_its_task_has_begun_never_calls_the_function() -> None:
     """Between the first element and the task's first turn, everything may be over."""
     slow = _Slow()
-    async with Bench() as bench:
-        recorder = bench.run(ops.map(slow))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.map(slow))
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         recorder.cancel()
-        await bench.settle()
+        await harness.settle()
         assert slow.begun == []
 
 
@@ -207,17 +207,17 @@ async def test_a_result_that_comes_in_spite_of_cancellation_is_dropped() -> None
 
     async def stubborn(token: Token) -> Token:
         with trio.CancelScope(shield=True):
-            await bench.blocked()
+            await harness.wait_unblocked()
         return token
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.map(stubborn))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.map(stubborn))
         recorder.request(1)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         recorder.cancel()
-        bench.unblock()
-        await bench.settle()
+        harness.unblock()
+        await harness.settle()
         assert recorder.kinds == []
 
 
@@ -228,18 +228,18 @@ async def test_a_fault_while_being_cancelled_is_told_to_the_scope() -> None:
         try:
             await trio.sleep_forever()
         finally:
-            raise Boom("in cleanup")
+            raise ScriptedError("in cleanup")
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.map(clumsy))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.map(clumsy))
         recorder.request(1)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         recorder.cancel()
-        await bench.settle()
-        assert [str(failure) for failure in bench.failures] == ["in cleanup"]
+        await harness.settle()
+        assert [str(failure) for failure in harness.failures] == ["in cleanup"]
         assert recorder.kinds == []
-        forget_frames(bench.failures.pop())
+        clear_tracebacks(harness.failures.pop())
 
 
 @pytest.mark.parametrize(
@@ -256,56 +256,56 @@ async def test_an_async_verdict_can_end_the_stream(operator: Any, numbers: int, 
     async def below_three(token: Token) -> bool:
         return token.number < 3
 
-    async with Bench() as bench:
-        recorder = bench.run(operator(below_three))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(operator(below_three))
         recorder.request(10)
-        bench.lines[0].emit(10)
-        await bench.settle()
+        harness.upstreams[0].emit(10)
+        await harness.settle()
         assert recorder.kinds == expected
-        assert bench.lines[0].cancelled
+        assert harness.upstreams[0].cancelled
 
 
 async def test_a_cancelled_nursery_ends_the_stream_with_an_error() -> None:
     """Whoever still listens learns that the publisher was stopped, and what to do about it."""
-    async with Bench() as bench:
-        recorder = Recorder(bench)
+    async with OperatorHarness() as harness:
+        recorder = Recorder(harness)
         async with trio.open_nursery() as nursery:
-            ops.map(_async).attach(bench.source(), recorder, Scope(nursery))
+            ops.map(_async).attach(harness.source(), recorder, Scope(nursery))
             recorder.request(2)
-            bench.lines[0].emit()
-            await bench.settle()
+            harness.upstreams[0].emit()
+            await harness.settle()
             nursery.cancel_scope.cancel()
         assert recorder.kinds == ["next", "error"]
         assert isinstance(recorder.error, PublisherStopped)
         assert "map(_async) was stopped: the nursery that ran it was cancelled" in str(recorder.error)
-        assert bench.lines[0].cancelled
-        bench.recorder.over = True  # it was not used
+        assert harness.upstreams[0].cancelled
+        harness.recorder.over = True  # it was not used
 
 
 async def test_a_closed_nursery_ends_the_stream_with_an_error() -> None:
     """A task that cannot start is told to the subscriber; the element is dropped."""
-    async with Bench() as bench:
-        recorder = Recorder(bench)
+    async with OperatorHarness() as harness:
+        recorder = Recorder(harness)
         async with trio.open_nursery() as nursery:
             scope = Scope(nursery)
-        ops.map(_async).attach(bench.source(), recorder, scope)
+        ops.map(_async).attach(harness.source(), recorder, scope)
         recorder.request(2)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert recorder.kinds == ["error"]
         assert "penstock map(_async) cannot start: the nursery that this publisher was bound to has closed" in str(recorder.error)
-        assert bench.lines[0].cancelled
-        forget_frames(recorder.error)
-        bench.recorder.over = True  # it was not used
+        assert harness.upstreams[0].cancelled
+        clear_tracebacks(recorder.error)
+        harness.recorder.over = True  # it was not used
 
 
 def test_what_can_be_no_element_is_refused() -> None:
     """None and a coroutine that nobody awaited; everything else passes."""
-    assert checked(0, "map(f)") == 0
+    assert checked_element(0, "map(f)") == 0
     with pytest.raises(UsageError, match=r"^map\(f\) returned None, which is never an element \(rule 2.13\)"):
-        checked(None, "map(f)")
+        checked_element(None, "map(f)")
     coroutine = _async(1)
     with pytest.raises(UsageError, match=r"^map\(f\) returned a coroutine"):
-        checked(coroutine, "map(f)")
+        checked_element(coroutine, "map(f)")
     assert coroutine.cr_frame is None, "it was closed, so that Python does not warn of it"
 
 
@@ -318,8 +318,8 @@ def test_every_step_decides() -> None:
 
 def test_a_step_is_named_after_its_function() -> None:
     """What a person sees in a repr or a message is what they wrote."""
-    assert repr(stepwise("map", len, lambda: Step(len))) == "<operator map(len)>"
-    assert repr(stepwise("map", _AsyncObject(), lambda: Step(len))) == "<operator map(_AsyncObject)>"
+    assert repr(step_operator("map", len, lambda: Step(len))) == "<operator map(len)>"
+    assert repr(step_operator("map", _AsyncObject(), lambda: Step(len))) == "<operator map(_AsyncObject)>"
 
 
 async def test_a_long_chain_of_async_and_plain_functions_keeps_every_element() -> None:

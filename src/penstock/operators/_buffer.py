@@ -13,9 +13,9 @@ import trio
 
 from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, check_seconds
-from penstock.operators._holding import HoldingStage
+from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._select import check_count
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, Staged
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, StageOperator
 from penstock.operators._step import is_async
 from penstock.operators._timer import Timer
 
@@ -38,10 +38,10 @@ def batch(count: int, seconds: float | None = None) -> Operator[A, list[A]]:
     """
     count = check_count(count, "batch")
     if seconds is None:
-        return Staged(f"batch({count})", lambda downstream, scope: _BatchStage(downstream, count))
+        return StageOperator(f"batch({count})", lambda downstream, scope: _BatchStage(downstream, count))
     seconds = check_seconds(seconds, "batch(seconds=…)")
     label = f"batch({count}, seconds={seconds:g})"
-    return Staged(label, lambda downstream, scope: _TimedBatchStage(downstream, scope, count, seconds, label))
+    return StageOperator(label, lambda downstream, scope: _TimedBatchStage(downstream, scope, count, seconds, label))
 
 
 def buffer(size: int) -> Operator[A, A]:
@@ -51,7 +51,7 @@ def buffer(size: int) -> Operator[A, A]:
     Completion comes after what is held. An error passes at once, and what is held is dropped. A cancel drops it too.
     """
     size = check_count(size, "buffer")
-    return Staged(f"buffer({size})", lambda downstream, scope: _BufferStage(downstream, size))
+    return StageOperator(f"buffer({size})", lambda downstream, scope: _BufferStage(downstream, size))
 
 
 def drop(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
@@ -62,7 +62,7 @@ def drop(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
     Completion, errors and cancellation pass straight through.
     """
     on_drop = _check_on_drop(on_drop, "drop")
-    return Staged("drop()", lambda downstream, scope: _DropStage(downstream, on_drop))
+    return StageOperator("drop()", lambda downstream, scope: _DropStage(downstream, on_drop))
 
 
 def latest(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
@@ -74,12 +74,12 @@ def latest(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
     Completion comes after the element that is held. An error passes at once, and that element is dropped. A cancel drops it too.
     """
     on_drop = _check_on_drop(on_drop, "latest")
-    return Staged("latest()", lambda downstream, scope: _LatestStage(downstream, on_drop))
+    return StageOperator("latest()", lambda downstream, scope: _LatestStage(downstream, on_drop))
 
 
 def _check_on_drop(on_drop: Callable[[A], object] | None, name: str) -> Callable[[A], object]:
     if on_drop is None:
-        return _forget
+        return _ignore_dropped
     if not callable(on_drop) or is_async(on_drop):  # type: ignore[redundant-expr]  # users give anything
         raise UsageError(
             f"{name}(on_drop={on_drop!r}): give a plain function of one element. "
@@ -88,127 +88,129 @@ def _check_on_drop(on_drop: Callable[[A], object] | None, name: str) -> Callable
     return on_drop
 
 
-def _forget(element: object) -> None:
+def _ignore_dropped(element: object) -> None:
     """Tell nobody."""
 
 
 class _BatchStage(Stage[A, list[A]]):
     """Counts alone: demand times `count` goes up, so a full list always finds the demand for it."""
 
-    __slots__ = ("_count", "_filling")
+    __slots__ = ("_count", "_partial")
 
     def __init__(self, downstream: Subscriber[list[A]], count: int) -> None:
         super().__init__(downstream)
         self._count = count
-        self._filling: list[A] = []
+        self._partial: list[A] = []
 
     def request(self, n: int, /) -> None:
         self._upstream.request(min(UNBOUNDED, n * self._count))
 
     def on_next(self, element: A, /) -> None:
-        filling = self._filling
-        filling.append(element)
-        if len(filling) == self._count:
-            self._filling = []
-            self._downstream.on_next(filling)
+        partial = self._partial
+        partial.append(element)
+        if len(partial) == self._count:
+            self._partial = []
+            self._downstream.on_next(partial)
 
     def on_complete(self, /) -> None:
-        if self._filling:
-            rest, self._filling = self._filling, []
+        if self._partial:
+            rest, self._partial = self._partial, []
             self._upstream = ENDED_UPSTREAM  # before the signal, from inside of which it may be cancelled
             self._downstream.on_next(rest)
         super().on_complete()
 
     def _release(self) -> None:
-        self._filling = []
+        self._partial = []
 
 
 class _TimedBatchStage(HoldingStage[A, list[A]]):
     """A list that is passed on early uses up a demand for `count` and leaves the difference under way: that is held until it is wanted."""
 
-    __slots__ = ("_count", "_due", "_filling", "_full", "_granted", "_seconds", "_timer")
+    __slots__ = ("_count", "_deadline", "_full_batches", "_outstanding", "_partial", "_seconds", "_timer")
 
     def __init__(self, downstream: Subscriber[list[A]], scope: Scope, count: int, seconds: float, label: str) -> None:
         super().__init__(downstream)
         self._count = count
         self._seconds = seconds
-        self._full: deque[list[A]] = deque()  # bounded: with _filling at most BATCHES_AHEAD times _count elements, all of them granted
-        self._filling: list[A] = []
-        self._granted = 0  # requested from above and not yet arrived
-        self._due = 0.0  # when _filling is to go on; says nothing while that is empty
-        self._timer = Timer(scope, label, ring=self._pass_on, fail=self._fail)
+        self._full_batches: deque[list[A]] = (
+            deque()
+        )  # bounded: with _partial at most BATCHES_AHEAD times _count elements, all of them granted
+        self._partial: list[A] = []
+        self._outstanding = 0  # requested from above and not yet arrived
+        self._deadline = 0.0  # when _partial is to go on; says nothing while that is empty
+        self._timer = Timer(scope, label, on_deadline=self._pass_on, fail=self._fail)
 
     def on_next(self, element: A, /) -> None:
-        if self._over:
+        if self._is_over:
             return
-        self._granted -= 1
-        self._filling.append(element)
-        if len(self._filling) == self._count:
-            self._full.append(self._filling)
-            self._filling = []
+        self._outstanding -= 1
+        self._partial.append(element)
+        if len(self._partial) == self._count:
+            self._full_batches.append(self._partial)
+            self._partial = []
             self._pass_on()
-        elif len(self._filling) == 1:
-            self._due = self._timer.set(self._seconds)
+        elif len(self._partial) == 1:
+            self._deadline = self._timer.set(self._seconds)
 
-    def _holds(self) -> bool:
-        return bool(self._full or self._filling)
+    def _has_held(self) -> bool:
+        return bool(self._full_batches or self._partial)
 
-    def _take(self) -> list[A] | None:
-        if self._full:
-            return self._full.popleft()
-        if self._filling and (self._ending or trio.current_time() >= self._due):
-            rest, self._filling = self._filling, []
+    def _next_due(self) -> list[A] | None:
+        if self._full_batches:
+            return self._full_batches.popleft()
+        if self._partial and (self._upstream_completed or trio.current_time() >= self._deadline):
+            rest, self._partial = self._partial, []
             return rest
         return None
 
-    def _ask(self) -> None:
-        held = len(self._full) * self._count + len(self._filling)
-        missing = min(self._demand, BATCHES_AHEAD) * self._count - self._granted - held
+    def _request_upstream(self) -> None:
+        held = len(self._full_batches) * self._count + len(self._partial)
+        missing = min(self._demand, BATCHES_AHEAD) * self._count - self._outstanding - held
         if missing > 0:
-            self._granted += missing
+            self._outstanding += missing
             self._upstream.request(missing)
 
     def _release(self) -> None:
-        self._full.clear()
-        self._filling = []
+        self._full_batches.clear()
+        self._partial = []
         self._timer.stop()
 
 
 class _BufferStage(HoldingStage[A, A]):
     """Upstream is always asked for `size` more than downstream asked for, so what is held can never be more than that."""
 
-    __slots__ = ("_held", "_owed")
+    __slots__ = ("_held", "_unrequested")
 
     def __init__(self, downstream: Subscriber[A], size: int) -> None:
         super().__init__(downstream)
-        self._owed = size  # to be requested from above
+        self._unrequested = size  # to be requested from above
         self._held: deque[A] = deque()  # bounded by the size
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         super().on_subscribe(subscription)
-        self._ask()
+        self._request_upstream()
 
     def request(self, n: int, /) -> None:
-        self._owed = add_demand(self._owed, n)
+        self._unrequested = add_demand(self._unrequested, n)
         super().request(n)
 
     def on_next(self, element: A, /) -> None:
-        if self._demand and not self._passing:
+        if self._demand and not self._is_passing_on:
             self._demand -= 1
             self._downstream.on_next(element)
-        elif not self._over:
+        elif not self._is_over:
             self._held.append(element)
 
-    def _holds(self) -> bool:
+    def _has_held(self) -> bool:
         return bool(self._held)
 
-    def _take(self) -> A | None:
+    def _next_due(self) -> A | None:
         return self._held.popleft() if self._held else None
 
-    def _ask(self) -> None:
-        owed, self._owed = self._owed, 0
-        if owed:
-            self._upstream.request(owed)
+    def _request_upstream(self) -> None:
+        unrequested, self._unrequested = self._unrequested, 0
+        if unrequested:
+            self._upstream.request(unrequested)
 
     def _release(self) -> None:
         self._held.clear()
@@ -233,8 +235,8 @@ class _DropStage(Stage[A, A]):
         if self._demand:
             self._demand -= 1
             self._downstream.on_next(element)
-        elif not self._over:
-            _tell_dropped(self._on_drop, element, self._fail)
+        elif not self._is_over:
+            _report_dropped(self._on_drop, element, self._fail)
 
 
 class _LatestStage(HoldingStage[A, A]):
@@ -250,28 +252,28 @@ class _LatestStage(HoldingStage[A, A]):
         self._upstream.request(UNBOUNDED)
 
     def on_next(self, element: A, /) -> None:
-        if self._over:
+        if self._is_over:
             return
         replaced, self._newest = self._newest, element
         if replaced is not None:
-            _tell_dropped(self._on_drop, replaced, self._fail)
+            _report_dropped(self._on_drop, replaced, self._fail)
         self._pass_on()
 
-    def _holds(self) -> bool:
+    def _has_held(self) -> bool:
         return self._newest is not None
 
-    def _take(self) -> A | None:
+    def _next_due(self) -> A | None:
         newest, self._newest = self._newest, None
         return newest
 
-    def _ask(self) -> None:
+    def _request_upstream(self) -> None:
         """Nothing: all was asked for at the beginning."""
 
     def _release(self) -> None:
         self._newest = None
 
 
-def _tell_dropped(on_drop: Callable[[Any], object], element: object, fail: Callable[[BaseException], None]) -> None:
+def _report_dropped(on_drop: Callable[[Any], object], element: object, fail: Callable[[BaseException], None]) -> None:
     try:
         answer = on_drop(element)
     except Exception as error:  # boundary: the user's function

@@ -16,9 +16,9 @@ import trio
 from penstock.api import Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, Source, Streamable, as_source, name_of
 from penstock.operators._combine import MergeStage
-from penstock.operators._join import JoinInput, JoinOperator, JoinStage, joint
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped
-from penstock.operators._step import checked, is_async
+from penstock.operators._join import JoinInput, JoinOperator, JoinStage, join_operator
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped_error
+from penstock.operators._step import checked_element, is_async
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -31,7 +31,7 @@ def concat(*others: Streamable[B]) -> Operator[A, A | B]:
     Completes with the last source. An error ends the stream, and the sources after it are never subscribed to.
     Cancelling cancels the source whose turn it is.
     """
-    return joint("concat", _ConcatStage, others)
+    return join_operator("concat", _ConcatStage, others)
 
 
 def flat_map(
@@ -54,133 +54,133 @@ def flat_map(
         raise UsageError(f"flat_map(concurrency={concurrency!r}): give how many inner streams may run at a time, an integer of at least 1")
     label = f"flat_map({name_of(function)})"
     call: Callable[[Any], Any] = function
-    to_source = partial(_Awaited, call, label) if is_async(call) else partial(_named_source, call, label)
+    to_source = partial(_DeferredSource, call, label) if is_async(call) else partial(_inner_source, call, label)
     return JoinOperator(label, lambda downstream, scope: _FlatMapStage(downstream, scope, to_source, concurrency))
 
 
 class _ConcatStage(JoinStage):
     """Passes everything straight through between downstream and the one source whose turn it is."""
 
-    __slots__ = ("_left", "_turn")
+    __slots__ = ("_current", "_remaining")
 
-    def begin(self, sources: Sequence[Source[Any]]) -> None:
-        self._left = iter(sources)
-        self._turn: JoinInput | None = None  # the inlet that can be asked, or has ended
+    def start(self, sources: Sequence[Source[Any]]) -> None:
+        self._remaining = iter(sources)
+        self._current: JoinInput | None = None  # the inlet that can be asked, or has ended
         self._downstream.on_subscribe(self)
-        self._busy = False
-        self._run()
+        self._is_running = False
+        self._run_loop()
 
     def request(self, n: int, /) -> None:
-        if self._live:
+        if self._is_live:
             self._demand = add_demand(self._demand, n)
-            if self._turn is not None:
-                self._turn.ask(n)  # nothing, where it has ended: the next one is asked for all that is left
+            if self._current is not None:
+                self._current.request(n)  # nothing, where it has ended: the next one is asked for all that is left
 
-    def arrived(self, inlet: JoinInput, element: Any) -> None:
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
         self._pass_on(element)
 
-    def _step(self) -> bool:
-        if self._turn is not None and not self._turn.ended:
+    def _advance(self) -> bool:
+        if self._current is not None and not self._current.ended:
             return False
-        source = next(self._left, None)
+        source = next(self._remaining, None)
         if source is None:
-            self._done = True
+            self._completion_due = True
         else:
-            self._give_turn(source)
+            self._switch_to(source)
         return True
 
-    def _give_turn(self, source: Source[Any]) -> None:
-        inlet = JoinInput(self)
-        self._inlets = {inlet: True}
-        self._attach(source, inlet)
-        if self._live:
-            self._turn = inlet
+    def _switch_to(self, source: Source[Any]) -> None:
+        input_ = JoinInput(self)
+        self._inputs = {input_: True}
+        self._attach(source, input_)
+        if self._is_live:
+            self._current = input_
             if self._demand:
-                inlet.ask(self._demand)
+                input_.request(self._demand)
 
-    def _settle(self, inlet: JoinInput) -> None:
+    def _after_input_change(self, input_: JoinInput) -> None:
         """Do nothing: the loop sees that it is the next one's turn."""
 
     def _release(self) -> None:
-        self._left = iter(())
-        self._turn = None
+        self._remaining = iter(())
+        self._current = None
 
 
 class _FlatMapStage(MergeStage):
     """A merge whose inlets come and go: upstream says which."""
 
-    __slots__ = ("_outer", "_owed", "_to_source")
+    __slots__ = ("_outer", "_to_source", "_unrequested")
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope, to_source: Callable[[Any], Source[Any]], concurrency: int) -> None:
         super().__init__(downstream, scope)
         self._to_source = to_source
-        self._owed = concurrency  # elements of upstream for which there is room, and which were not asked for yet
+        self._unrequested = concurrency  # elements of upstream for which there is room, and which were not asked for yet
 
-    def _prepare(self, inlets: Sequence[JoinInput]) -> None:
-        (self._outer,) = inlets
-        self._inlets = {}  # of the inner streams alone
+    def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
+        (self._outer,) = inputs
+        self._inputs = {}  # of the inner streams alone
 
-    def arrived(self, inlet: JoinInput, element: Any) -> None:
-        if inlet is self._outer:
-            self._open(element)
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
+        if input_ is self._outer:
+            self._open_inner(element)
         else:
-            super().arrived(inlet, element)
+            super().on_input_next(input_, element)
 
-    def completed(self, inlet: JoinInput) -> None:
-        if inlet is self._outer:
-            self._done = not self._inlets
-            self._run()
+    def on_input_complete(self, input_: JoinInput) -> None:
+        if input_ is self._outer:
+            self._completion_due = not self._inputs
+            self._run_loop()
         else:
-            super().completed(inlet)
+            super().on_input_complete(input_)
 
-    def _open(self, element: Any) -> None:
+    def _open_inner(self, element: Any) -> None:
         try:
             source = self._to_source(element)
         except Exception as error:  # boundary: the user's function
             self.fail(error)
             return
-        if not self._live:
+        if not self._is_live:
             return  # the function has cancelled the stream that it was called by
-        inlet = JoinInput(self)
-        self._inlets[inlet] = True
-        self._attach(source, inlet)
-        self._top_up(inlet)
+        input_ = JoinInput(self)
+        self._inputs[input_] = True
+        self._attach(source, input_)
+        self._request_missing(input_)
 
-    def _step(self) -> bool:
-        if super()._step():
+    def _advance(self) -> bool:
+        if super()._advance():
             return True
-        if not self._owed or not self._demand:
+        if not self._unrequested or not self._demand:
             return False
-        owed, self._owed = self._owed, 0
-        self._outer.ask(owed)
+        unrequested, self._unrequested = self._unrequested, 0
+        self._outer.request(unrequested)
         return True
 
-    def _retired(self) -> None:
-        self._owed += 1
-        self._done = self._outer.ended and not self._inlets
+    def _on_input_removed(self) -> None:
+        self._unrequested += 1
+        self._completion_due = self._outer.ended and not self._inputs
 
     def _release(self) -> None:
         super()._release()
         self._outer.close()
 
 
-def _named_source(function: Callable[[Any], Any], label: str, element: Any) -> Source[Any]:
+def _inner_source(function: Callable[[Any], Any], label: str, element: Any) -> Source[Any]:
     """Return the source that a plain function names for an element."""
-    return _as_inner(function(element), label)
+    return _as_inner_source(function(element), label)
 
 
-def _as_inner(result: Any, label: str) -> Source[Any]:
+def _as_inner_source(result: Any, label: str) -> Source[Any]:
     if result is None:
         raise UsageError(f"{label} returned None; it returns a stream for each element. For one without elements, return empty()")
     if type(result) is CoroutineType:
-        checked(result, label)
+        checked_element(result, label)
     try:
         return as_source(result)
     except UsageError as wrong:
         raise UsageError(f"{label} returned what is no stream: {wrong}") from wrong
 
 
-class _Awaited(Source[Any]):
+class _DeferredSource(Source[Any]):
     """The stream that an async function will name for an element, once it is asked for something."""
 
     __slots__ = ("_element", "_function", "_label")
@@ -191,14 +191,14 @@ class _Awaited(Source[Any]):
         self._element = element
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        stage = _AwaitedStage(subscriber, scope, partial(self._function, self._element), self._label)
+        stage = _DeferredStage(subscriber, scope, partial(self._function, self._element), self._label)
         subscriber.on_subscribe(stage)
 
 
-class _AwaitedStage(Stage[Any, Any]):
+class _DeferredStage(Stage[Any, Any]):
     """Keeps demand until the function has returned; from then on it is not in the way."""
 
-    __slots__ = ("_call", "_demand", "_label", "_scope", "_task")
+    __slots__ = ("_call", "_demand", "_label", "_scope", "_task_scope")
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope, call: Callable[[], Awaitable[Any]], label: str) -> None:
         super().__init__(downstream)
@@ -207,10 +207,10 @@ class _AwaitedStage(Stage[Any, Any]):
         self._call: Callable[[], Awaitable[Any]] | None = call
         self._label = label
         self._demand = 0  # kept until there is somebody to ask
-        self._task: trio.CancelScope | None = None
+        self._task_scope: trio.CancelScope | None = None
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        if self._over:
+        if self._is_over:
             subscription.cancel()
             return
         self._upstream = subscription
@@ -218,39 +218,39 @@ class _AwaitedStage(Stage[Any, Any]):
         subscription.request(demand)
 
     def request(self, n: int, /) -> None:
-        if self._over:
+        if self._is_over:
             return  # rule 3.6
         if self._upstream is not ENDED_UPSTREAM:
             self._upstream.request(n)
             return
         self._demand = add_demand(self._demand, n)
-        if self._task is None:
-            self._start()
+        if self._task_scope is None:
+            self._start_task()
 
-    def _start(self) -> None:
+    def _start_task(self) -> None:
         try:
-            self._task = self._scope.spawn(self._run, name=f"penstock {self._label}")
+            self._task_scope = self._scope.spawn(self._run_task, name=f"penstock {self._label}")
         except UsageError as closed:
             self._fail(closed)
 
-    async def _run(self) -> None:
+    async def _run_task(self) -> None:
         call, self._call = self._call, None
         if call is None:
             return  # over before the task had its first turn
         try:
-            source = _as_inner(await call(), self._label)
+            source = _as_inner_source(await call(), self._label)
         except Exception as error:  # boundary: the user's function
-            if self._over:
+            if self._is_over:
                 self._scope.fail(error)  # it raised while it was being cancelled: nobody listens any more
             self._fail(error)
         except BaseException:
-            self._fail(stopped(self._label))  # nothing, where it is the end of the stream that cancels this task
+            self._fail(stopped_error(self._label))  # nothing, where it is the end of the stream that cancels this task
             raise
         else:
-            self._take_over(source)
+            self._attach_source(source)
 
-    def _take_over(self, source: Source[Any]) -> None:
-        if self._over:
+    def _attach_source(self, source: Source[Any]) -> None:
+        if self._is_over:
             return  # the function has finished in spite of being cancelled
         try:
             source.attach(self, self._scope)
@@ -259,5 +259,5 @@ class _AwaitedStage(Stage[Any, Any]):
 
     def _release(self) -> None:
         self._call = None
-        if self._task is not None:
-            self._task.cancel()
+        if self._task_scope is not None:
+            self._task_scope.cancel()

@@ -18,31 +18,35 @@ from penstock.core import Scope, Source, Streamable, as_source
 from penstock.operators._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM, Operator
 from penstock.operators._step import WINDOW
 
-HALF: Final = WINDOW // 2
+HALF_WINDOW: Final = WINDOW // 2
 """How much is asked for at a time while a source keeps up."""
 
-NOTHING: Final = object()
+NO_ELEMENT: Final = object()
 """What stands where no element has been yet."""
 
 
 class JoinOperator(Operator[Any, Any]):
     """An operator whose stage is a junction: of the source that it is applied to, and of `others`."""
 
-    __slots__ = ("_junction", "_label", "_others")
+    __slots__ = ("_label", "_make_stage", "_others")
 
-    def __init__(self, label: str, junction: "Callable[[Subscriber[Any], Scope], JoinStage]", others: tuple[Source[Any], ...] = ()) -> None:
+    def __init__(
+        self, label: str, make_stage: "Callable[[Subscriber[Any], Scope], JoinStage]", others: tuple[Source[Any], ...] = ()
+    ) -> None:
         self._label = label
-        self._junction = junction
+        self._make_stage = make_stage
         self._others = others
 
     def attach(self, source: Source[Any], subscriber: Subscriber[Any], scope: Scope) -> None:
-        self._junction(subscriber, scope).begin((source, *self._others))
+        self._make_stage(subscriber, scope).start((source, *self._others))
 
     def __repr__(self) -> str:
         return f"<operator {self._label}>"
 
 
-def joint(name: str, junction: "Callable[[Subscriber[Any], Scope], JoinStage]", others: Sequence[Streamable[Any]]) -> JoinOperator:
+def join_operator(
+    name: str, make_stage: "Callable[[Subscriber[Any], Scope], JoinStage]", others: Sequence[Streamable[Any]]
+) -> JoinOperator:
     """Return the operator that joins `others` to a source; raise UsageError naming the place of what can be none."""
     sources: list[Source[Any]] = []
     for position, other in enumerate(others, 1):
@@ -50,20 +54,20 @@ def joint(name: str, junction: "Callable[[Subscriber[Any], Scope], JoinStage]", 
             sources.append(as_source(other))
         except UsageError as wrong:
             raise UsageError(f"{name}(), argument {position}: {wrong}") from wrong
-    return JoinOperator(f"{name} of {len(sources) + 1} sources", junction, tuple(sources))
+    return JoinOperator(f"{name} of {len(sources) + 1} sources", make_stage, tuple(sources))
 
 
 class JoinInput(Subscriber[Any]):
     """One source's way into a junction."""
 
-    __slots__ = ("_junction", "_subscription", "ended", "expected", "waiting")
+    __slots__ = ("_stage", "_subscription", "ended", "outstanding", "waiting")
 
-    def __init__(self, junction: "JoinStage") -> None:
-        self._junction: JoinStage | None = junction
+    def __init__(self, stage: "JoinStage") -> None:
+        self._stage: JoinStage | None = stage
         self._subscription: Subscription = ENDED_UPSTREAM
         self.waiting: list[Any] = []
         """Arrived and not yet used; at most `WINDOW`, for which a list is smaller than a deque, and as fast."""
-        self.expected = 0
+        self.outstanding = 0
         """Asked for and not yet arrived."""
         self.ended = False
         """Nothing more will arrive; what waits may still be used."""
@@ -71,37 +75,37 @@ class JoinInput(Subscriber[Any]):
     # --- called from above
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        if self._junction is None:
+        if self._stage is None:
             subscription.cancel()  # everything ended while this source was being attached (rule 2.6)
         else:
             self._subscription = subscription
 
     def on_next(self, element: Any, /) -> None:
-        if self._junction is not None:
-            self.expected -= 1
-            self._junction.arrived(self, element)
+        if self._stage is not None:
+            self.outstanding -= 1
+            self._stage.on_input_next(self, element)
 
     def on_error(self, error: BaseException, /) -> None:
         self._subscription = ENDED_UPSTREAM
-        if self._junction is not None:
-            self._junction.fail(error)
+        if self._stage is not None:
+            self._stage.fail(error)
 
     def on_complete(self, /) -> None:
         self._subscription = ENDED_UPSTREAM
         self.ended = True
-        if self._junction is not None:
-            self._junction.completed(self)
+        if self._stage is not None:
+            self._stage.on_input_complete(self)
 
     # --- called by the junction
 
-    def ask(self, n: int) -> None:
+    def request(self, n: int) -> None:
         """Ask the source for `n` elements."""
-        self.expected += n
+        self.outstanding += n
         self._subscription.request(n)
 
     def close(self) -> None:
         """Cancel the source, if it lives, and forget both sides and everything in between."""
-        self._junction = None
+        self._stage = None
         self.ended = True
         self.waiting.clear()
         subscription, self._subscription = self._subscription, ENDED_UPSTREAM
@@ -111,85 +115,96 @@ class JoinInput(Subscriber[Any]):
 class JoinStage(Subscription):
     """What all joints of several sources have in common; a subclass says what it makes of the elements that arrive."""
 
-    __slots__ = ("_busy", "_demand", "_done", "_downstream", "_error", "_grown", "_inlets", "_live", "_missed", "_scope")
+    __slots__ = (
+        "_completion_due",
+        "_demand",
+        "_downstream",
+        "_has_new_demand",
+        "_inputs",
+        "_is_live",
+        "_is_running",
+        "_must_rerun",
+        "_pending_error",
+        "_scope",
+    )
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope) -> None:
         self._downstream = downstream
         self._scope = scope
-        self._inlets: dict[JoinInput, bool] = {}  # those that something may still come out of, in order; one for each source
+        self._inputs: dict[JoinInput, bool] = {}  # those that something may still come out of, in order; one for each source
         self._demand = 0
-        self._grown = False  # demand was added, and the inlets do not know of it yet
-        self._busy = True  # the loop runs, or may not run yet
-        self._live = True
-        self._missed = False  # something happened while the loop ran
-        self._done = False  # nothing more can come of this: to be completed as soon as the loop allows
-        self._error: BaseException | None = None  # to be signalled as soon as the loop allows
+        self._has_new_demand = False  # demand was added, and the inlets do not know of it yet
+        self._is_running = True  # the loop runs, or may not run yet
+        self._is_live = True
+        self._must_rerun = False  # something happened while the loop ran
+        self._completion_due = False  # nothing more can come of this: to be completed as soon as the loop allows
+        self._pending_error: BaseException | None = None  # to be signalled as soon as the loop allows
 
-    def begin(self, sources: Sequence[Source[Any]]) -> None:
+    def start(self, sources: Sequence[Source[Any]]) -> None:
         """Greet the subscriber, attach each source, and let the loop run."""
-        inlets = [JoinInput(self) for _ in sources]
-        self._inlets = dict.fromkeys(inlets, True)
-        self._prepare(inlets)
+        inputs = [JoinInput(self) for _ in sources]
+        self._inputs = dict.fromkeys(inputs, True)
+        self._prepare_inputs(inputs)
         self._downstream.on_subscribe(self)
-        for inlet, source in zip(inlets, sources, strict=True):
-            if not self._live or self._done:
+        for input_, source in zip(inputs, sources, strict=True):
+            if not self._is_live or self._completion_due:
                 break  # cancelled, failed or over already: the others need not hear of us at all
-            self._attach(source, inlet)
-        self._busy = False
-        self._run()
+            self._attach(source, input_)
+        self._is_running = False
+        self._run_loop()
 
     # --- the subscription: called from below
 
     def request(self, n: int, /) -> None:
-        if self._live:
+        if self._is_live:
             self._demand = add_demand(self._demand, n)
-            self._grown = True
-            self._run()
+            self._has_new_demand = True
+            self._run_loop()
 
     def cancel(self, /) -> None:
         self._downstream = CANCELLED_SUBSCRIBER  # rule 1.8: an end that waits for its turn reaches nobody
-        self._stop()
+        self._close_inputs()
 
     # --- called by the inlets
 
     @abstractmethod
-    def arrived(self, inlet: JoinInput, element: Any) -> None:
-        """Take an element that came in through `inlet`."""
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
+        """Take an element that came in through `input_`."""
 
-    def completed(self, inlet: JoinInput) -> None:
-        """Take note that nothing more comes in through `inlet`."""
-        self._settle(inlet)
-        self._run()
+    def on_input_complete(self, input_: JoinInput) -> None:
+        """Take note that nothing more comes in through `input_`."""
+        self._after_input_change(input_)
+        self._run_loop()
 
     def fail(self, error: BaseException) -> None:
         """End everything because of `error`: at once above, and below as soon as the loop allows."""
-        if self._live:
-            self._stop()
-            self._error = error
-            self._run()
+        if self._is_live:
+            self._close_inputs()
+            self._pending_error = error
+            self._run_loop()
 
     # --- for subclasses
 
-    def _prepare(self, inlets: Sequence[JoinInput]) -> None:
+    def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
         """Get ready for these inlets; called once, before anything else."""
 
     @abstractmethod
-    def _step(self) -> bool:
+    def _advance(self) -> bool:
         """Do the next thing that can be done, at most one signal below; return False where there is none."""
 
     @abstractmethod
-    def _settle(self, inlet: JoinInput) -> None:
-        """Do what is due after something was taken out of `inlet`, or after it ended: renew it, let go of it, call it a day."""
+    def _after_input_change(self, input_: JoinInput) -> None:
+        """Do what is due after something was taken out of `input_`, or after it ended: renew it, let go of it, call it a day."""
 
     def _release(self) -> None:
         """Drop what is held beside the inlets: called once, when the stream ends in whatever way."""
 
-    def _attach(self, source: Source[Any], inlet: JoinInput) -> None:
+    def _attach(self, source: Source[Any], input_: JoinInput) -> None:
         """Attach a source; what its attach raises ends everything."""
         try:
-            source.attach(inlet, self._scope)
+            source.attach(input_, self._scope)
         except Exception as error:  # boundary: attach of a source that somebody else wrote
-            if not self._live:
+            if not self._is_live:
                 self._scope.fail(error)  # nobody listens any more
             self.fail(error)
 
@@ -198,66 +213,66 @@ class JoinStage(Subscription):
             self._demand -= 1
         self._downstream.on_next(element)
 
-    def _ahead(self) -> int:
+    def _max_ahead(self) -> int:
         """Return how many elements each source may be ahead of downstream: expected and waiting together."""
         return min(self._demand, WINDOW)
 
-    def _renew(self, inlet: JoinInput) -> None:
+    def _refill(self, input_: JoinInput) -> None:
         """Ask for what may come after something has been taken: half a window at a time, so that asking is cheap."""
-        if inlet.expected <= HALF:  # else no half can be missing
-            self._top_up(inlet, HALF)
+        if input_.outstanding <= HALF_WINDOW:  # else no half can be missing
+            self._request_missing(input_, HALF_WINDOW)
 
-    def _top_up(self, inlet: JoinInput, least: int = 1) -> None:
+    def _request_missing(self, input_: JoinInput, least: int = 1) -> None:
         """Ask for what may come, if it is at least so much, or if nothing is under way."""
-        if inlet.ended:
+        if input_.ended:
             return
-        held = inlet.expected + len(inlet.waiting)
-        missing = self._ahead() - held
+        held = input_.outstanding + len(input_.waiting)
+        missing = self._max_ahead() - held
         if missing >= least or (missing > 0 and not held):
-            inlet.ask(missing)
+            input_.request(missing)
 
-    def _renew_all(self) -> bool:
+    def _request_new_demand(self) -> bool:
         """Tell every inlet, at once, of demand that was added; return whether there was anything to tell."""
-        if not self._grown:
+        if not self._has_new_demand:
             return False
-        self._grown = False
-        for inlet in tuple(self._inlets):
-            self._top_up(inlet)
+        self._has_new_demand = False
+        for input_ in tuple(self._inputs):
+            self._request_missing(input_)
         return True
 
-    def _run(self) -> None:
+    def _run_loop(self) -> None:
         """The loop: go on for as long as anything can be done, then end what has ended."""
-        if self._busy:
-            self._missed = True
+        if self._is_running:
+            self._must_rerun = True
             return
-        self._busy = True
-        self._missed = False
+        self._is_running = True
+        self._must_rerun = False
         try:
-            while self._live and not self._done and self._step():
+            while self._is_live and not self._completion_due and self._advance():
                 pass
         finally:
-            self._busy = False
-        if self._live and self._done:
-            self._stop()
-            self._leave().on_complete()
-        elif self._error is not None:
-            error, self._error = self._error, None
-            self._leave().on_error(error)
+            self._is_running = False
+        if self._is_live and self._completion_due:
+            self._close_inputs()
+            self._detach_downstream().on_complete()
+        elif self._pending_error is not None:
+            error, self._pending_error = self._pending_error, None
+            self._detach_downstream().on_error(error)
 
-    def _stop(self) -> None:
+    def _close_inputs(self) -> None:
         """End everything above."""
-        if self._live:
-            self._live = False
-            inlets, self._inlets = self._inlets, {}
+        if self._is_live:
+            self._is_live = False
+            inputs, self._inputs = self._inputs, {}
             self._release()
-            for inlet in inlets:
-                inlet.close()
+            for input_ in inputs:
+                input_.close()
 
-    def _leave(self) -> Subscriber[Any]:
+    def _detach_downstream(self) -> Subscriber[Any]:
         """Forget the subscriber (rules 1.6, 3.13); return who it was, for the last signal."""
         downstream, self._downstream = self._downstream, CANCELLED_SUBSCRIBER
         return downstream
 
     def __repr__(self) -> str:
-        state = f"live, {len(self._inlets)} inlets, demand {self._demand}" if self._live else "over"
-        return f"<junction {type(self).__name__.strip('_')}: {state}>"
+        state = f"live, {len(self._inputs)} inputs, demand {self._demand}" if self._is_live else "over"
+        return f"<join stage {type(self).__name__.strip('_')}: {state}>"

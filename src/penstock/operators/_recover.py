@@ -21,8 +21,8 @@ import trio
 
 from penstock.api import Publisher, Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, Source, Streamable, as_source, name_of
-from penstock.operators._retry_policy import RetryPolicy, When, curable
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped
+from penstock.operators._retry_policy import RetryPolicy, When, is_retryable
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped_error
 from penstock.operators._step import is_async
 
 A = TypeVar("A")
@@ -35,7 +35,7 @@ def retry(
     factor: float = 2.0,
     max_backoff: float = 30.0,
     jitter: Callable[[], float] | None = random.random,
-    when: When = curable,
+    when: When = is_retryable,
     consecutive: bool = False,
 ) -> Operator[A, A]:
     """Begin the source anew after an error, up to `attempts` times (None: without end); the error after the last attempt passes on.
@@ -53,7 +53,7 @@ def retry(
     Upstream demand: 1 per downstream demand; what an attempt left unanswered is asked of the next. Buffer: none.
     What a function raises ends the stream with that error. Completion passes straight through. A cancel ends the waiting too.
     """
-    policy = RetryPolicy.checked(
+    policy = RetryPolicy.create(
         attempts=attempts,
         backoff=backoff,
         factor=factor,
@@ -113,15 +113,15 @@ class _Resume(Operator[A, A]):
 class _RecoveringStage(Stage[A, A], Generic[A]):
     """A stage that may get one source after another. Subclasses say when (`_is_final`) and which (`_next_source`)."""
 
-    __slots__ = ("_demand", "_greeted", "_label", "_scope", "_task")
+    __slots__ = ("_demand", "_has_subscribed", "_label", "_scope", "_task_scope")
 
     def __init__(self, downstream: Subscriber[A], scope: Scope, label: str) -> None:
         super().__init__(downstream)
         self._scope = scope
         self._label = label
         self._demand = 0  # requested from below and not yet passed on
-        self._greeted = False
-        self._task: trio.CancelScope | None = None
+        self._has_subscribed = False
+        self._task_scope: trio.CancelScope | None = None
 
     @abstractmethod
     def _is_final(self, error: Exception) -> bool:
@@ -132,10 +132,10 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
         """Return what to go on with, when it is time to; or None to pass `error` on. What this raises ends the stream."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        if not self._greeted:
-            self._greeted = True
+        if not self._has_subscribed:
+            self._has_subscribed = True
             super().on_subscribe(subscription)  # rule 2.12: once, however many sources follow
-        elif self._over:
+        elif self._is_over:
             subscription.cancel()  # rule 2.6
         else:
             self._upstream = subscription
@@ -151,7 +151,7 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
         self._downstream.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
-        if self._over:
+        if self._is_over:
             return
         self._upstream = ENDED_UPSTREAM
         if not isinstance(error, Exception):
@@ -162,14 +162,14 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
         except Exception as raised:  # boundary: the user's function
             super().on_error(_after(error, raised))
             return
-        if final or not self._begin_recovery(error):
+        if final or not self._start_recovery(error):
             super().on_error(error)
 
-    def _begin_recovery(self, error: Exception) -> bool:
-        if self._over:
+    def _start_recovery(self, error: Exception) -> bool:
+        if self._is_over:
             return False  # the user's function has cancelled the very stream that it was asked about
         try:
-            self._task = self._scope.spawn(partial(self._recover, error), name=f"penstock {self._label}")
+            self._task_scope = self._scope.spawn(partial(self._recover, error), name=f"penstock {self._label}")
         except UsageError:
             return False  # the nursery has closed, and nothing can be begun in it: the error itself tells most
         return True
@@ -181,17 +181,17 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
             await trio.lowlevel.checkpoint()
             source = await self._next_source(error)
         except Exception as raised:  # boundary: the user's functions
-            if self._over:
+            if self._is_over:
                 self._scope.fail(raised)  # it raised while it was being cancelled: nobody listens any more
             self._fail(_after(error, raised))
         except BaseException:
-            self._fail(stopped(self._label))  # nothing, unless this task was cancelled while the stream was live
+            self._fail(stopped_error(self._label))  # nothing, unless this task was cancelled while the stream was live
             raise
         else:
-            self._begin(source, error)
+            self._attach_next(source, error)
 
-    def _begin(self, source: Source[A] | None, error: Exception) -> None:
-        if self._over:
+    def _attach_next(self, source: Source[A] | None, error: Exception) -> None:
+        if self._is_over:
             return
         if source is None:
             super().on_error(error)
@@ -202,38 +202,38 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
             self._fail(raised)
 
     def _release(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        if self._task_scope is not None:
+            self._task_scope.cancel()
 
 
 class _RetryStage(_RecoveringStage[A]):
-    __slots__ = ("_left", "_policy", "_source", "_wait")
+    __slots__ = ("_attempts_left", "_next_wait", "_policy", "_source")
 
     def __init__(self, downstream: Subscriber[A], scope: Scope, source: Source[A], policy: RetryPolicy, label: str) -> None:
         super().__init__(downstream, scope, label)
         self._policy = policy
         self._source = source
-        self._begin_count()
+        self._reset_attempts()
 
-    def _begin_count(self) -> None:
-        self._left = self._policy.attempts
-        self._wait = self._policy.backoff
+    def _reset_attempts(self) -> None:
+        self._attempts_left = self._policy.attempts
+        self._next_wait = self._policy.backoff
 
     def on_next(self, element: A, /) -> None:
         if self._policy.consecutive:
-            self._begin_count()
+            self._reset_attempts()
         super().on_next(element)
 
     def _is_final(self, error: Exception) -> bool:
-        return self._left <= 0 or (not is_async(self._policy.when) and not _plain(self._policy.when(error), self._label))
+        return self._attempts_left <= 0 or (not is_async(self._policy.when) and not _not_coroutine(self._policy.when(error), self._label))
 
     async def _next_source(self, error: Exception) -> Source[A] | None:
         policy = self._policy
         if is_async(policy.when) and not await policy.when(error):
             return None
-        wait, self._wait = self._wait, policy.longer(self._wait)
-        self._left -= 1
-        await trio.sleep(policy.share_of(wait))
+        wait, self._next_wait = self._next_wait, policy.wait_after(self._next_wait)
+        self._attempts_left -= 1
+        await trio.sleep(policy.jittered(wait))
         return self._source
 
 
@@ -251,7 +251,7 @@ class _ResumeStage(_RecoveringStage[A]):
     async def _next_source(self, error: Exception) -> Source[A]:
         self._resumed = True
         answer = self._function(error)
-        return as_source(await answer if is_async(self._function) else _plain(answer, self._label))
+        return as_source(await answer if is_async(self._function) else _not_coroutine(answer, self._label))
 
 
 def _takes_error(source: object) -> bool:
@@ -276,7 +276,7 @@ def _after(error: Exception, raised: Exception) -> Exception:
     return raised
 
 
-def _plain(answer: Any, label: str) -> Any:
+def _not_coroutine(answer: Any, label: str) -> Any:
     """Return what a plain function returned; raise UsageError where that would have to be awaited."""
     if type(answer) is CoroutineType:
         answer.close()

@@ -14,7 +14,7 @@ When: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exce
 """Which errors `retry` tries again after: those of a type, or of several, or those that a function says yes to."""
 
 
-def curable(error: Exception) -> bool:
+def is_retryable(error: Exception) -> bool:
     """Tell whether trying again may help: for all errors but `UsageError`, which says that the program must be changed."""
     return not isinstance(error, UsageError)
 
@@ -32,7 +32,7 @@ class RetryPolicy:
     consecutive: bool
 
     @classmethod
-    def checked(
+    def create(
         cls,
         *,
         attempts: int | None,
@@ -54,11 +54,11 @@ class RetryPolicy:
             consecutive=consecutive,
         )
 
-    def longer(self, wait: float) -> float:
+    def wait_after(self, wait: float) -> float:
         """Return the wait that follows `wait`."""
         return min(wait * self.factor, self.max_backoff)
 
-    def share_of(self, wait: float) -> float:
+    def jittered(self, wait: float) -> float:
         """Return how long to wait where the whole would be `wait`; raise UsageError where `jitter` gives no share."""
         if self.jitter is None or not wait:
             return wait

@@ -34,23 +34,23 @@ class Operator(ABC, Generic[A_contra, B_co]):
         """Attach `source` to `subscriber` through this operator. The rules of `Source.attach` hold."""
 
 
-class Staged(Operator[A, B]):
+class StageOperator(Operator[A, B]):
     """The usual operator: one stage, made by ``stage(downstream, scope)``."""
 
-    __slots__ = ("_name", "_stage")
+    __slots__ = ("_make_stage", "_name")
 
-    def __init__(self, name: str, stage: "Callable[[Subscriber[B], Scope], Stage[A, B]]") -> None:
+    def __init__(self, name: str, make_stage: "Callable[[Subscriber[B], Scope], Stage[A, B]]") -> None:
         self._name = name
-        self._stage = stage
+        self._make_stage = make_stage
 
     def attach(self, source: Source[A], subscriber: Subscriber[B], scope: Scope) -> None:
-        source.attach(self._stage(subscriber, scope), scope)
+        source.attach(self._make_stage(subscriber, scope), scope)
 
     def __repr__(self) -> str:
         return f"<operator {self._name}>"
 
 
-class _Nobody(Subscriber[Any]):
+class _IgnoringSubscriber(Subscriber[Any]):
     """What stands below a stage after its subscriber has cancelled."""
 
     __slots__ = ()
@@ -68,7 +68,7 @@ class _Nobody(Subscriber[Any]):
         """Do nothing."""
 
 
-CANCELLED_SUBSCRIBER: Final = _Nobody()
+CANCELLED_SUBSCRIBER: Final = _IgnoringSubscriber()
 """The subscriber to what nobody listens to any more."""
 
 ENDED_UPSTREAM: Final = EndedSubscription()
@@ -78,13 +78,13 @@ ENDED_UPSTREAM: Final = EndedSubscription()
 class Stage(Subscriber[A], Subscription, Generic[A, B]):
     """Passes everything on; subclasses change what they are about."""
 
-    __slots__ = ("_downstream", "_over", "_upstream")
+    __slots__ = ("_downstream", "_is_over", "_upstream")
 
     _upstream: Subscription
 
     def __init__(self, downstream: Subscriber[B]) -> None:
         self._downstream: Subscriber[Any] = downstream
-        self._over = False
+        self._is_over = False
 
     # --- the subscriber: called from above
 
@@ -97,13 +97,13 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
 
     def on_error(self, error: BaseException, /) -> None:
         self._upstream = ENDED_UPSTREAM
-        if self._end():
-            self._leave().on_error(error)
+        if self._mark_over():
+            self._detach_downstream().on_error(error)
 
     def on_complete(self, /) -> None:
         self._upstream = ENDED_UPSTREAM
-        if self._end():
-            self._leave().on_complete()
+        if self._mark_over():
+            self._detach_downstream().on_complete()
 
     # --- the subscription: called from below
 
@@ -111,50 +111,50 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
         self._upstream.request(n)
 
     def cancel(self, /) -> None:
-        if self._end():
-            self._leave()
-            self._stop_upstream()
+        if self._mark_over():
+            self._detach_downstream()
+            self._cancel_upstream()
 
     # --- for subclasses
 
     def _release(self) -> None:
         """Drop what is held and stop what runs: called once, when the stream ends in whatever way."""
 
-    def _end(self) -> bool:
+    def _mark_over(self) -> bool:
         """Mark the stream as over here; tell whether it was live until now."""
-        if self._over:
+        if self._is_over:
             return False
-        self._over = True
+        self._is_over = True
         self._release()
         return True
 
-    def _finish(self) -> None:
+    def _complete(self) -> None:
         """End the stream here, well: nothing more is wanted from above."""
-        if self._end():
-            self._stop_upstream()
-            self._leave().on_complete()
+        if self._mark_over():
+            self._cancel_upstream()
+            self._detach_downstream().on_complete()
 
     def _fail(self, error: BaseException) -> None:
         """End the stream here, because of `error`."""
-        if self._end():
-            self._stop_upstream()
-            self._leave().on_error(error)
+        if self._mark_over():
+            self._cancel_upstream()
+            self._detach_downstream().on_error(error)
 
-    def _leave(self) -> Subscriber[Any]:
+    def _detach_downstream(self) -> Subscriber[Any]:
         """Forget the subscriber (rules 1.6, 3.13); return who it was, for the last signal."""
         downstream, self._downstream = self._downstream, CANCELLED_SUBSCRIBER
         return downstream
 
-    def _stop_upstream(self) -> None:
+    def _cancel_upstream(self) -> None:
         """Cancel what is above and forget it (rule 2.6)."""
         upstream, self._upstream = self._upstream, ENDED_UPSTREAM
         upstream.cancel()
 
     def __repr__(self) -> str:
-        return f"<stage {type(self).__name__.strip('_')}: {'over' if self._over else 'live'}>"
+        return f"<stage {type(self).__name__.strip('_')}: {'over' if self._is_over else 'live'}>"
 
 
-def stopped(what: str) -> PublisherStopped:
+def stopped_error(what: str) -> PublisherStopped:
     """Return the error for a stream whose task was cancelled from outside while somebody still listened."""
     return PublisherStopped(
         f"{what} was stopped: the nursery that ran it was cancelled. "

@@ -19,7 +19,7 @@ import trio
 
 from penstock.api import Subscriber, UsageError, add_demand
 from penstock.core import Scope, name_of
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, Staged, stopped
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, StageOperator, stopped_error
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -64,7 +64,7 @@ FINISHED_STEP: Final = Step(callable)
 """What a stage holds when its stream has ended: a step that remembers no element."""
 
 
-def stepwise(
+def step_operator(
     name: str, function: Callable[..., Any], make_step: Callable[[], Step], sync_stage: Callable[..., Stage[Any, Any]] | None = None
 ) -> Operator[Any, Any]:
     """Return the operator for a step: in place for a plain `function`, in a task for an async one."""
@@ -72,10 +72,10 @@ def stepwise(
         raise UsageError(f"{name}() was given {function!r}; it takes a function, plain or async")
     label = f"{name}({name_of(function)})"
     if is_async(function):
-        return Staged(label, lambda downstream, scope: AsyncStage(downstream, scope, make_step(), label))
+        return StageOperator(label, lambda downstream, scope: AsyncStage(downstream, scope, make_step(), label))
     if sync_stage is not None:
-        return Staged(label, lambda downstream, scope: sync_stage(downstream, function, label))
-    return Staged(label, lambda downstream, scope: SyncStage(downstream, make_step(), label))
+        return StageOperator(label, lambda downstream, scope: sync_stage(downstream, function, label))
+    return StageOperator(label, lambda downstream, scope: SyncStage(downstream, make_step(), label))
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -84,7 +84,7 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004  # the question is whether __call__ is async, not whether it is there
 
 
-def checked(result: Any, label: str) -> Any:
+def checked_element(result: Any, label: str) -> Any:
     """Return `result` where it can be an element; raise UsageError for None and for what was not awaited."""
     if result is None:
         raise UsageError(f"{label} returned None, which is never an element (rule 2.13). Use filter() to leave elements out")
@@ -111,20 +111,20 @@ class SyncStage(Stage[Any, Any]):
         try:
             result = step.invoke(element)
             if type(result) is CoroutineType:
-                checked(result, self._label)
+                checked_element(result, self._label)
             verdict = step.decide(element, result)
             if verdict is None:
-                checked(verdict, self._label)
+                checked_element(verdict, self._label)
         except Exception as error:  # boundary: the user's function
             self._fail(error)
             return
         if verdict is SKIP:
             self._upstream.request(1)
         elif verdict is END:
-            self._finish()
+            self._complete()
         elif type(verdict) is Last:
             self._downstream.on_next(verdict.element)
-            self._finish()
+            self._complete()
         else:
             self._downstream.on_next(verdict)
 
@@ -138,77 +138,77 @@ class AsyncStage(Stage[Any, Any]):
     The task begins with the first element and ends with the stream.
     """
 
-    __slots__ = ("_demand", "_ending", "_granted", "_inbox", "_label", "_parked", "_scope", "_step", "_task")
+    __slots__ = ("_demand", "_label", "_outstanding", "_parked_task", "_queue", "_scope", "_step", "_task_scope", "_upstream_completed")
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope, step: Step, label: str) -> None:
         super().__init__(downstream)
         self._scope = scope
         self._step = step
         self._label = label
-        self._inbox: deque[Any] = deque()  # bounded by _granted, which never exceeds WINDOW
+        self._queue: deque[Any] = deque()  # bounded by _outstanding, which never exceeds WINDOW
         self._demand = 0  # requested from below and not yet passed on
-        self._granted = 0  # requested from above and not yet decided; at most min(_demand, WINDOW)
-        self._ending = False  # completed above; what waits in the inbox is still to be done
-        self._task: trio.CancelScope | None = None
-        self._parked: trio.lowlevel.Task | None = None
+        self._outstanding = 0  # requested from above and not yet decided; at most min(_demand, WINDOW)
+        self._upstream_completed = False  # completed above; what waits in the inbox is still to be done
+        self._task_scope: trio.CancelScope | None = None
+        self._parked_task: trio.lowlevel.Task | None = None
 
     def request(self, n: int, /) -> None:
-        if not self._over:
+        if not self._is_over:
             self._demand = add_demand(self._demand, n)
             self._top_up(least=1)  # at once: a source above may drop what it finds no demand for
 
     def on_next(self, element: Any, /) -> None:
-        self._inbox.append(element)
-        if self._task is None:
-            self._start()
+        self._queue.append(element)
+        if self._task_scope is None:
+            self._start_task()
         else:
             self._wake()
 
     def on_complete(self, /) -> None:
-        self._ending = True
+        self._upstream_completed = True
         self._upstream = ENDED_UPSTREAM
-        if self._task is None:
+        if self._task_scope is None:
             super().on_complete()
         else:
             self._wake()
 
     # --- the task
 
-    def _start(self) -> None:
+    def _start_task(self) -> None:
         try:
-            self._task = self._scope.spawn(self._run, name=f"penstock {self._label}")
+            self._task_scope = self._scope.spawn(self._run_task, name=f"penstock {self._label}")
         except UsageError as closed:
             self._fail(closed)
 
-    async def _run(self) -> None:
+    async def _run_task(self) -> None:
         try:
-            while not self._over:
-                if self._inbox:
-                    await self._take(self._inbox.popleft())
-                elif self._ending:
+            while not self._is_over:
+                if self._queue:
+                    await self._process(self._queue.popleft())
+                elif self._upstream_completed:
                     super().on_complete()
                 else:
-                    self._parked = trio.lowlevel.current_task()
-                    await trio.lowlevel.wait_task_rescheduled(self._unpark)
+                    self._parked_task = trio.lowlevel.current_task()
+                    await trio.lowlevel.wait_task_rescheduled(self._abort_park)
         finally:
-            if not self._over:  # this task was cancelled from outside
-                self._fail(stopped(self._label))
+            if not self._is_over:  # this task was cancelled from outside
+                self._fail(stopped_error(self._label))
 
-    async def _take(self, element: Any) -> None:
+    async def _process(self, element: Any) -> None:
         try:
-            verdict = checked(self._step.decide(element, await self._step.invoke(element)), self._label)
+            verdict = checked_element(self._step.decide(element, await self._step.invoke(element)), self._label)
         except Exception as error:  # boundary: the user's function
-            if self._over:
+            if self._is_over:
                 self._scope.fail(error)  # it raised while it was being cancelled: nobody listens any more
             self._fail(error)
             return
-        if not self._over:
-            self._granted -= 1
-            self._act(verdict)
+        if not self._is_over:
+            self._outstanding -= 1
+            self._apply(verdict)
 
-    def _act(self, verdict: Any) -> None:
+    def _apply(self, verdict: Any) -> None:
         if verdict is END:
-            self._finish()
+            self._complete()
         elif verdict is SKIP:
             self._top_up()
         else:
@@ -216,29 +216,29 @@ class AsyncStage(Stage[Any, Any]):
             self._demand -= 1
             self._downstream.on_next(verdict.element if last else verdict)
             if last:
-                self._finish()
-            elif not self._over:
+                self._complete()
+            elif not self._is_over:
                 self._top_up()
 
     def _top_up(self, *, least: int = WINDOW // 2) -> None:
         """Request from above what may come: half a window at a time, so that asking is cheap."""
-        missing = 0 if self._ending else min(self._demand, WINDOW) - self._granted
-        if missing >= least or (missing > 0 and not self._granted):
-            self._granted += missing
+        missing = 0 if self._upstream_completed else min(self._demand, WINDOW) - self._outstanding
+        if missing >= least or (missing > 0 and not self._outstanding):
+            self._outstanding += missing
             self._upstream.request(missing)
 
     def _release(self) -> None:
         # An error from above overtakes what waits here: it is no event in the stream that may be queued.
-        self._inbox.clear()
+        self._queue.clear()
         self._step = FINISHED_STEP
-        if self._task is not None:
-            self._task.cancel()
+        if self._task_scope is not None:
+            self._task_scope.cancel()
 
     def _wake(self) -> None:
-        if self._parked is not None:
-            parked, self._parked = self._parked, None
+        if self._parked_task is not None:
+            parked, self._parked_task = self._parked_task, None
             trio.lowlevel.reschedule(parked)
 
-    def _unpark(self, _: Any) -> trio.lowlevel.Abort:
-        self._parked = None
+    def _abort_park(self, _: Any) -> trio.lowlevel.Abort:
+        self._parked_task = None
         return trio.lowlevel.Abort.SUCCEEDED

@@ -15,60 +15,60 @@ import trio
 
 from penstock.api import UsageError
 from penstock.core import Scope
-from penstock.operators._stage import stopped
+from penstock.operators._stage import stopped_error
 
 
 class Timer:
-    """Calls ``ring()`` at the moment that was set, and ``fail(error)`` where it cannot."""
+    """Calls ``on_deadline()`` at the deadline that was set, and ``fail(error)`` where it cannot."""
 
-    __slots__ = ("_fail", "_label", "_moment", "_ring", "_scope", "_sleep", "_task")
+    __slots__ = ("_deadline", "_fail", "_label", "_on_deadline", "_scope", "_sleep_scope", "_task_scope")
 
-    def __init__(self, scope: Scope, label: str, *, ring: Callable[[], None], fail: Callable[[BaseException], None]) -> None:
+    def __init__(self, scope: Scope, label: str, *, on_deadline: Callable[[], None], fail: Callable[[BaseException], None]) -> None:
         self._scope = scope
         self._label = label
-        self._ring: Callable[[], None] | None = ring
+        self._on_deadline: Callable[[], None] | None = on_deadline
         self._fail: Callable[[BaseException], None] | None = fail
-        self._moment = inf
-        self._sleep: trio.CancelScope | None = None
-        self._task: trio.CancelScope | None = None
+        self._deadline = inf
+        self._sleep_scope: trio.CancelScope | None = None
+        self._task_scope: trio.CancelScope | None = None
 
     def set(self, seconds: float) -> float:
         """Ring `seconds` from now, and not at the moment that was set before; return the moment."""
-        moment = self._moment = trio.current_time() + seconds
-        if self._task is None:
+        deadline = self._deadline = trio.current_time() + seconds
+        if self._task_scope is None:
             self._start()
-        elif self._sleep is not None and moment < self._sleep.deadline:
-            self._sleep.deadline = moment
-        return moment
+        elif self._sleep_scope is not None and deadline < self._sleep_scope.deadline:
+            self._sleep_scope.deadline = deadline
+        return deadline
 
-    def unset(self) -> None:
+    def clear(self) -> None:
         """Do not ring, until it is set again."""
-        self._moment = inf
+        self._deadline = inf
 
     def stop(self) -> None:
         """End the task. Nothing rings any more, and the stage is forgotten."""
-        self._ring = self._fail = None
-        if self._task is not None:
-            self._task.cancel()
+        self._on_deadline = self._fail = None
+        if self._task_scope is not None:
+            self._task_scope.cancel()
 
     def _start(self) -> None:
         try:
-            self._task = self._scope.spawn(self._run, name=f"penstock timer of {self._label}")
+            self._task_scope = self._scope.spawn(self._run, name=f"penstock timer of {self._label}")
         except UsageError as closed:
-            self._give_up(closed)
+            self._fail_stage(closed)
 
     async def _run(self) -> None:
         try:
-            while self._ring is not None:
-                with trio.CancelScope(deadline=self._moment) as self._sleep:
+            while self._on_deadline is not None:
+                with trio.CancelScope(deadline=self._deadline) as self._sleep_scope:
                     await trio.sleep_forever()
                 # The moment may have been moved while this task slept, or was on its way from sleep to here.
-                if trio.current_time() >= self._moment and self._ring is not None:
-                    self._moment = inf
-                    self._ring()
+                if trio.current_time() >= self._deadline and self._on_deadline is not None:
+                    self._deadline = inf
+                    self._on_deadline()
         finally:
-            self._give_up(stopped(self._label))  # nothing, unless this task was cancelled while the stage was live
+            self._fail_stage(stopped_error(self._label))  # nothing, unless this task was cancelled while the stage was live
 
-    def _give_up(self, error: BaseException) -> None:
+    def _fail_stage(self, error: BaseException) -> None:
         if self._fail is not None:
             self._fail(error)

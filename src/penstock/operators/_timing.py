@@ -11,8 +11,8 @@ import trio
 
 from penstock.api import StreamTimeout, Subscriber, add_demand
 from penstock.core import Scope, check_seconds
-from penstock.operators._holding import HoldingStage
-from penstock.operators._stage import Operator, Stage, Staged
+from penstock.operators._holding_stage import HoldingStage
+from penstock.operators._stage import Operator, Stage, StageOperator
 from penstock.operators._timer import Timer
 
 A = TypeVar("A")
@@ -29,7 +29,7 @@ def debounce(seconds: float) -> Operator[A, A]:
     """
     seconds = check_seconds(seconds, "debounce(seconds)")
     label = f"debounce({seconds:g})"
-    return Staged(label, lambda downstream, scope: _DebounceStage(downstream, scope, seconds, label))
+    return StageOperator(label, lambda downstream, scope: _DebounceStage(downstream, scope, seconds, label))
 
 
 def throttle(seconds: float) -> Operator[A, A]:
@@ -41,7 +41,7 @@ def throttle(seconds: float) -> Operator[A, A]:
     Completion, errors and cancellation pass straight through.
     """
     seconds = check_seconds(seconds, "throttle(seconds)")
-    return Staged(f"throttle({seconds:g})", lambda downstream, scope: _ThrottleStage(downstream, seconds))
+    return StageOperator(f"throttle({seconds:g})", lambda downstream, scope: _ThrottleStage(downstream, seconds))
 
 
 def timeout(seconds: float) -> Operator[A, A]:
@@ -54,44 +54,44 @@ def timeout(seconds: float) -> Operator[A, A]:
     """
     seconds = check_seconds(seconds, "timeout(seconds)")
     label = f"timeout({seconds:g})"
-    return Staged(label, lambda downstream, scope: _TimeoutStage(downstream, scope, seconds, label))
+    return StageOperator(label, lambda downstream, scope: _TimeoutStage(downstream, scope, seconds, label))
 
 
 class _DebounceStage(HoldingStage[A, A]):
-    __slots__ = ("_asked", "_is_due", "_newest", "_seconds", "_timer")
+    __slots__ = ("_is_due", "_is_outstanding", "_newest", "_seconds", "_timer")
 
     def __init__(self, downstream: Subscriber[A], scope: Scope, seconds: float, label: str) -> None:
         super().__init__(downstream)
         self._seconds = seconds
         self._newest: A | None = None
-        self._asked = False  # one element is under way
+        self._is_outstanding = False  # one element is under way
         self._is_due = False
-        self._timer = Timer(scope, label, ring=self._ring, fail=self._fail)
+        self._timer = Timer(scope, label, on_deadline=self._on_deadline, fail=self._fail)
 
     def on_next(self, element: A, /) -> None:
-        if self._over:
+        if self._is_over:
             return
         self._newest = element
-        self._asked = self._is_due = False
+        self._is_outstanding = self._is_due = False
         self._pass_on()
 
-    def _ring(self) -> None:
+    def _on_deadline(self) -> None:
         self._is_due = True
         self._pass_on()
 
-    def _holds(self) -> bool:
+    def _has_held(self) -> bool:
         return self._newest is not None
 
-    def _take(self) -> A | None:
-        if not (self._is_due or self._ending):
+    def _next_due(self) -> A | None:
+        if not (self._is_due or self._upstream_completed):
             return None
         newest, self._newest = self._newest, None
         return newest
 
-    def _ask(self) -> None:
-        if self._asked or not self._demand:
+    def _request_upstream(self) -> None:
+        if self._is_outstanding or not self._demand:
             return
-        self._asked = True
+        self._is_outstanding = True
         if self._newest is not None:
             self._timer.set(self._seconds)
         self._upstream.request(1)
@@ -104,17 +104,17 @@ class _DebounceStage(HoldingStage[A, A]):
 class _ThrottleStage(Stage[A, A]):
     """No task: whether an element goes on is known when it arrives."""
 
-    __slots__ = ("_opens", "_seconds")
+    __slots__ = ("_opens_at", "_seconds")
 
     def __init__(self, downstream: Subscriber[A], seconds: float) -> None:
         super().__init__(downstream)
         self._seconds = seconds
-        self._opens = -inf
+        self._opens_at = -inf
 
     def on_next(self, element: A, /) -> None:
         now = trio.current_time()
-        if now >= self._opens:
-            self._opens = now + self._seconds
+        if now >= self._opens_at:
+            self._opens_at = now + self._seconds
             self._downstream.on_next(element)
         else:
             self._upstream.request(1)
@@ -127,10 +127,10 @@ class _TimeoutStage(Stage[A, A]):
         super().__init__(downstream)
         self._demand = 0  # requested and not yet answered
         self._seconds = seconds
-        self._timer = Timer(scope, label, ring=self._ring, fail=self._fail)
+        self._timer = Timer(scope, label, on_deadline=self._on_deadline, fail=self._fail)
 
     def request(self, n: int, /) -> None:
-        if self._over:
+        if self._is_over:
             return
         if not self._demand:
             self._timer.set(self._seconds)
@@ -142,10 +142,10 @@ class _TimeoutStage(Stage[A, A]):
         if self._demand:
             self._timer.set(self._seconds)
         else:
-            self._timer.unset()
+            self._timer.clear()
         self._downstream.on_next(element)
 
-    def _ring(self) -> None:
+    def _on_deadline(self) -> None:
         self._fail(
             StreamTimeout(
                 f"nothing came within {self._seconds:g} s of asking: no element, no end, no error. Give timeout() more seconds, "

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, overload
 
 from penstock.api import Subscriber, UsageError
 from penstock.operators._stage import Operator, Stage
-from penstock.operators._step import Step, checked, stepwise
+from penstock.operators._step import Step, checked_element, step_operator
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -24,7 +24,7 @@ def map(function: Callable[[Any], Any], /) -> Operator[Any, Any]:  # noqa: A001 
     What the function raises ends the stream with that error; returning None does too.
     Completion, errors and cancellation pass straight through.
     """
-    return stepwise("map", function, lambda: _MapStep(function), _MapStage)
+    return step_operator("map", function, lambda: _MapStep(function), _MapStage)
 
 
 def tap(function: Callable[[A], Any], /) -> Operator[A, A]:
@@ -33,7 +33,7 @@ def tap(function: Callable[[A], Any], /) -> Operator[A, A]:
     Upstream demand: 1 per downstream demand. Buffer: none; up to 16 with an async function.
     What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
     """
-    return stepwise("tap", function, lambda: _TapStep(function))
+    return step_operator("tap", function, lambda: _TapStep(function))
 
 
 @overload
@@ -49,7 +49,7 @@ def scan(function: Callable[[Any, Any], Any], initial: Any) -> Operator[Any, Any
     """
     if initial is None:
         raise UsageError("scan(…, None): give the value to begin with; None is never an element (rule 2.13)")
-    return stepwise("scan", function, lambda: _ScanStep(function, initial))
+    return step_operator("scan", function, lambda: _ScanStep(function, initial))
 
 
 class _MapStep(Step):
@@ -95,7 +95,7 @@ class _MapStage(Stage[A, B]):
         try:
             result = self._function(element)
             if result is None or type(result) is CoroutineType:
-                checked(result, self._label)
+                checked_element(result, self._label)
         except Exception as error:  # boundary: the user's function
             self._fail(error)
             return

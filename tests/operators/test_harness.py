@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from penstock.api import Subscriber, Subscription
-from penstock.operators._stage import Operator, Stage, Staged
-from tests.operators.measure import Bench, numbers, tokens_in
+from penstock.operators._stage import Operator, Stage, StageOperator
+from tests.operators.harness import OperatorHarness, count_tokens, numbers
 
 
 def _operator(stage: Callable[[Subscriber[Any]], Stage[Any, Any]]) -> Operator[Any, Any]:
-    return Staged("sabotage", lambda downstream, scope: stage(downstream))
+    return StageOperator("sabotage", lambda downstream, scope: stage(downstream))
 
 
-async def _on_a_bench(drive: Callable[[Bench], object]) -> None:
-    async with Bench() as bench:
-        drive(bench)
+async def _on_a_bench(drive: Callable[[OperatorHarness], object]) -> None:
+    async with OperatorHarness() as harness:
+        drive(harness)
 
 
 class _Hoarder(Stage[Any, Any]):
@@ -41,7 +41,7 @@ class _Deaf(Stage[Any, Any]):
     """Does not pass on cancellation."""
 
     def cancel(self, /) -> None:
-        self._end()
+        self._mark_over()
 
 
 class _Restless(Stage[Any, Any]):
@@ -65,9 +65,9 @@ class _Silent(Stage[Any, Any]):
 async def test_a_kept_element_is_noticed() -> None:
     """Memory that outlives the stream fails the bench."""
 
-    def drive(bench: Bench) -> None:
-        bench.run(_operator(_Hoarder)).request(1)
-        bench.lines[0].emit()
+    def drive(harness: OperatorHarness) -> None:
+        harness.run(_operator(_Hoarder)).request(1)
+        harness.upstreams[0].emit()
 
     with pytest.raises(AssertionError, match="an element outlives its stream"):
         await _on_a_bench(drive)
@@ -76,9 +76,9 @@ async def test_a_kept_element_is_noticed() -> None:
 async def test_an_element_too_many_is_noticed() -> None:
     """Rule 1.1 is counted at each element."""
 
-    def drive(bench: Bench) -> None:
-        bench.run(_operator(_Generous)).request(1)
-        bench.lines[0].emit()
+    def drive(harness: OperatorHarness) -> None:
+        harness.run(_operator(_Generous)).request(1)
+        harness.upstreams[0].emit()
 
     with pytest.raises(AssertionError, match="element 2 of 1 requested"):
         await _on_a_bench(drive)
@@ -87,15 +87,15 @@ async def test_an_element_too_many_is_noticed() -> None:
 async def test_a_source_that_is_not_cancelled_is_noticed() -> None:
     """Whoever leaves without a word upstream fails the bench."""
     with pytest.raises(AssertionError, match="neither cancelled nor at its end"):
-        await _on_a_bench(lambda bench: bench.run(_operator(_Deaf)))
+        await _on_a_bench(lambda harness: harness.run(_operator(_Deaf)))
 
 
 async def test_calls_and_signals_after_the_end_are_noticed() -> None:
     """A dead subscription is left alone, and so is a subscriber whose stream has ended."""
 
-    def drive(bench: Bench) -> None:
-        bench.run(_operator(_Restless))
-        bench.lines[0].complete()
+    def drive(harness: OperatorHarness) -> None:
+        harness.run(_operator(_Restless))
+        harness.upstreams[0].complete()
 
     with pytest.raises(AssertionError) as caught:
         await _on_a_bench(drive)
@@ -105,18 +105,18 @@ async def test_calls_and_signals_after_the_end_are_noticed() -> None:
 
 async def test_a_missing_on_subscribe_is_noticed() -> None:
     """Rule 1.9: the first signal is on_subscribe."""
-    async with Bench() as bench:
-        bench.run(_operator(_Silent))
-        bench.lines[0].complete()
-        assert bench.breaches.pop() == "on_complete before on_subscribe (rule 1.9)"
+    async with OperatorHarness() as harness:
+        harness.run(_operator(_Silent))
+        harness.upstreams[0].complete()
+        assert harness.breaches.pop() == "on_complete before on_subscribe (rule 1.9)"
 
 
 async def test_a_task_that_is_left_over_is_noticed() -> None:
     """Whatever was spawned has ended when the stream has."""
 
-    def drive(bench: Bench) -> None:
-        bench.run(_operator(Stage))
-        bench.scope.spawn(bench.blocked, name="left over")
+    def drive(harness: OperatorHarness) -> None:
+        harness.run(_operator(Stage))
+        harness.scope.spawn(harness.wait_unblocked, name="left over")
 
     with pytest.raises(AssertionError, match="a task outlives its stream"):
         await _on_a_bench(drive)
@@ -124,22 +124,22 @@ async def test_a_task_that_is_left_over_is_noticed() -> None:
 
 async def test_what_is_held_is_counted_without_what_the_subscriber_has_in_its_hands() -> None:
     """Tokens count while the operator keeps them, in lists and tuples too."""
-    async with Bench() as bench:
-        kept = [bench.token(), bench.token()]
-        assert bench.held == 2
-        assert tokens_in([kept[0], (kept[1],)]) == 2
+    async with OperatorHarness() as harness:
+        kept = [harness.token(), harness.token()]
+        assert harness.held == 2
+        assert count_tokens([kept[0], (kept[1],)]) == 2
         assert numbers([kept[0], (kept[1],)]) == [1, (2,)]
         kept.clear()
-        assert bench.held == 0
-        bench.run(_operator(Stage)).request(1)
-        bench.recorder.on_element = bench.look
-        bench.lines[0].emit()
-        assert bench.peak == 0
+        assert harness.held == 0
+        harness.run(_operator(Stage)).request(1)
+        harness.recorder.on_element = harness.measure_held
+        harness.upstreams[0].emit()
+        assert harness.peak == 0
 
 
 async def test_a_scripted_source_answers_only_what_was_asked_for() -> None:
     """The bench keeps the rules itself: an element that nobody asked for is a mistake of the test."""
-    async with Bench() as bench:
-        bench.run(_operator(Stage))
+    async with OperatorHarness() as harness:
+        harness.run(_operator(Stage))
         with pytest.raises(AssertionError, match="was not asked for another element"):
-            bench.lines[0].emit()
+            harness.upstreams[0].emit()
