@@ -628,7 +628,7 @@ async def test_an_on_drop_that_is_async_in_disguise_ends_the_stream(make: Callab
         recorder = harness.run(make(on_drop=lambda token: log(token.number)))
         harness.upstreams[0].emit(3)
         assert isinstance(recorder.error, UsageError)
-        assert "async in disguise" in str(recorder.error)
+        assert "so it is async" in str(recorder.error)
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])

@@ -232,8 +232,8 @@ def _async_of(function: Any) -> Any:
     ("result", "words"),
     [
         (None, "returned None; it returns a stream for each element. For one without elements, return empty()"),
-        (5, "returned what is no stream: 'int' cannot be subscribed to"),
-        ("text", "returned what is no stream: str is not streamed element by element"),
+        (5, "returned an object that is not a stream: 'int' cannot be subscribed to"),
+        ("text", "returned an object that is not a stream: str is not streamed element by element"),
     ],
 )
 async def test_a_function_that_returns_no_stream_fails_the_stream(dress: Any, result: Any, words: str) -> None:
@@ -251,7 +251,7 @@ async def test_a_function_that_returns_a_coroutine_in_disguise_fails_the_stream(
         return []
 
     error = await _fails(ops.flat_map(lambda token: fetch(token)))  # noqa: PLW0108 (the lambda is the mistake that is tested)
-    assert "it is async in disguise" in str(error)
+    assert "so the function is async" in str(error)
 
 
 async def test_an_inner_stream_that_fails_while_it_is_created_fails_the_stream() -> None:

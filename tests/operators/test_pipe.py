@@ -49,7 +49,7 @@ def test_a_pipe_tells_what_it_is_made_of() -> None:
 
 def test_a_function_in_the_place_of_an_operator_is_refused() -> None:
     """The likeliest mistake is answered with the words that repair it."""
-    with pytest.raises(UsageError, match=r"pipe\(\) was given <class 'str'> where an operator is due.*write map\(<class 'str'>\)"):
+    with pytest.raises(UsageError, match=r"pipe\(\) was given <class 'str'>, which is not an operator.*write map\(<class 'str'>\)"):
         ops.pipe([1], str)  # type: ignore[call-overload]  # the mistake that is tested
 
 

@@ -422,7 +422,7 @@ async def test_a_function_that_is_async_in_disguise_ends_the_stream() -> None:
     async def no(_: Any) -> bool:
         return False
 
-    with pytest.raises(UsageError, match=r"retry\(5\) returned a coroutine: it is async in disguise"):
+    with pytest.raises(UsageError, match=r"retry\(5\) returned a coroutine, so it is async"):
         await penstock.collect(penstock.pipe(Fails(100).source(), ops.retry(5, when=lambda error: no(error.args))))
 
 
@@ -672,7 +672,7 @@ async def test_a_resume_function_that_is_async_in_disguise_ends_the_stream() -> 
         return []
 
     operator: Any = ops.on_error_resume(lambda error: function(error.args))
-    with pytest.raises(UsageError, match="async in disguise"):
+    with pytest.raises(UsageError, match="so it is async"):
         await penstock.collect(penstock.pipe(Fails(1).source(), operator))
 
 

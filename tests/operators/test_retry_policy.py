@@ -32,18 +32,18 @@ async def an_async_function() -> float:
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        *(({"attempts": bad}, r"retry\(.*\): give how many times to begin anew.*at least 0, or None") for bad in (-1, 1.0, True, "3")),
+        *(({"attempts": bad}, r"retry\(.*\): give the number of attempts.*at least 0, or None") for bad in (-1, 1.0, True, "3")),
         *(({"backoff": bad}, r"retry\(backoff=…\) is .* 0 or more") for bad in (-1, float("inf"), "1", True)),
         *(
-            ({"factor": bad}, r"retry\(factor=.*\): give how many times as long.*at least 1")
+            ({"factor": bad}, r"retry\(factor=.*\): give the factor from one wait to the next.*at least 1")
             for bad in (0.5, 0, float("nan"), float("inf"))
         ),
         *(({"factor": bad}, r"retry\(factor=.*\)") for bad in ("2", True, None)),
         *(({"max_backoff": bad}, r"retry\(max_backoff=…\) is .* 0 or more") for bad in (-1, float("nan"), None)),
         ({"backoff": 31.0}, r"retry\(backoff=31.0, max_backoff=30.0\): .*raise max_backoff"),
         *(({"jitter": bad}, r"retry\(jitter=.*\): give a plain function.*or None") for bad in (0.5, an_async_function)),
-        *(({"when": bad}, r"retry\(when=.*\): give a type of exceptions, a tuple") for bad in (None, (), 3, int, BaseException, (int,))),
-        ({"when": (ValueError, lambda _: True)}, r"retry\(when=.*\): give a type of exceptions, a tuple"),
+        *(({"when": bad}, r"retry\(when=.*\): give an exception type, a tuple") for bad in (None, (), 3, int, BaseException, (int,))),
+        ({"when": (ValueError, lambda _: True)}, r"retry\(when=.*\): give an exception type, a tuple"),
     ],
 )
 def test_nonsense_is_refused_by_name(told: dict[str, Any], message: str) -> None:

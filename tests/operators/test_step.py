@@ -311,7 +311,7 @@ def test_what_can_be_no_element_is_refused() -> None:
 
 def test_every_step_decides() -> None:
     """A step that forgets to is found at its first element."""
-    with pytest.raises(AssertionError, match="every step decides"):
+    with pytest.raises(AssertionError, match=r"Step does not define decide\(\)"):
         Step(len).decide(1, 1)
     assert FINISHED_STEP.invoke(1) is False
 

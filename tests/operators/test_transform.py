@@ -41,7 +41,7 @@ async def test_map_refuses_a_coroutine_that_nobody_awaits() -> None:
     async def double(n: int) -> int:
         return 2 * n
 
-    with pytest.raises(UsageError, match=r"it is async in disguise\. Give the `async def` function itself"):
+    with pytest.raises(UsageError, match=r"so the function is async\. Give the `async def` function itself"):
         await _through(ops.map(lambda n: double(n)), [1])  # noqa: PLW0108 (the lambda is the mistake that is tested)
 
 
@@ -68,7 +68,7 @@ async def test_tap_refuses_a_coroutine_that_nobody_awaits() -> None:
 
     async def see(n: int) -> None: ...
 
-    with pytest.raises(UsageError, match="async in disguise"):
+    with pytest.raises(UsageError, match="so the function is async"):
         await _through(ops.tap(lambda n: see(n)), [1])  # noqa: PLW0108 (the lambda is the mistake that is tested)
 
 

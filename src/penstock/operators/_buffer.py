@@ -1,7 +1,7 @@
-"""Operators that hold elements, and the only ones that relax demand: `batch`; `buffer`, `drop`, `latest`.
+"""Operators that hold elements: `batch`, and `buffer`, `drop` and `latest`, the only operators that relax demand.
 
-Everywhere else in penstock, nothing is asked of a source that nobody asked for. These three ask all the same, each in a way that has
-a name, so that a reader of a pipe sees where demand ends.
+Everywhere else in penstock a source is asked only for elements that a subscriber has requested. These three request more, each under
+its own name, so that a reader of a pipe sees where back-pressure ends.
 """
 
 from collections import deque
@@ -22,18 +22,18 @@ from penstock.operators._timer import Timer
 A = TypeVar("A")
 
 BATCHES_AHEAD: Final = 2
-"""Batches that a timed `batch` asks for at a time: one that fills while another one travels, and no more, for it may have to hold both."""
+"""How many batches a timed `batch` requests at a time: one fills while another one goes on. It may have to hold all of them."""
 
 
 def batch(count: int, seconds: float | None = None) -> Operator[A, list[A]]:
     """Pass on lists of `count` elements; the last one may be shorter.
 
-    With `seconds`, a list is passed on at the latest that long after its first element arrived, however short it is, or as soon after
-    that as it is asked for.
+    With `seconds`, a list is passed on at the latest `seconds` after its first element arrived, even if it is short, or, without
+    downstream demand at that time, with the next request.
 
     Upstream demand: `count` per downstream demand; with `seconds` at most 2·`count` at a time.
-    Buffer: `count` elements; with `seconds` 2·`count`, for short lists use up downstream demand and leave elements under way.
-    On completion the rest is passed on as a shorter list, once asked for, then completion.
+    Buffer: `count` elements; with `seconds` 2·`count`, because a short list uses up downstream demand while elements are under way.
+    On completion the rest is passed on as a shorter list, once requested, then completion.
     An error passes at once, and the rest is dropped. A cancel drops it too.
     """
     count = check_count(count, "batch")
@@ -45,19 +45,19 @@ def batch(count: int, seconds: float | None = None) -> Operator[A, list[A]]:
 
 
 def buffer(size: int) -> Operator[A, A]:
-    """Ask ahead for up to `size` elements, and hold them until they are asked for. Nothing is lost.
+    """Request up to `size` elements ahead, and hold them until they are requested. No element is lost.
 
     Upstream demand: `size` at once, then 1 per downstream demand. Buffer: `size` elements.
-    Completion comes after what is held. An error passes at once, and what is held is dropped. A cancel drops it too.
+    Completion comes after the held elements. An error passes at once, and held elements are dropped. A cancel drops them too.
     """
     size = check_count(size, "buffer")
     return StageOperator(f"buffer({size})", lambda downstream, scope: _BufferStage(downstream, size))
 
 
 def drop(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
-    """Take everything that upstream has, at its own pace, and drop each element that is not asked for when it arrives.
+    """Take every element of upstream at its own pace, and drop each one that is not requested when it arrives.
 
-    ``on_drop(element)``, a plain function, is told of each; what it raises ends the stream with that error.
+    ``on_drop(element)``, a plain function, is called with each dropped element. If it raises, the stream ends with that error.
     Upstream demand: unbounded, at once. Buffer: none.
     Completion, errors and cancellation pass straight through.
     """
@@ -66,12 +66,12 @@ def drop(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
 
 
 def latest(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
-    """Take everything that upstream has, at its own pace, and keep only the newest element until it is asked for.
+    """Take every element of upstream at its own pace, and keep only the newest one until it is requested.
 
-    ``on_drop(element)``, a plain function, is told of each element that a newer one replaced; what it raises ends the stream with
+    ``on_drop(element)``, a plain function, is called with each element that a newer one replaces. If it raises, the stream ends with
     that error.
     Upstream demand: unbounded, at once. Buffer: 1 element.
-    Completion comes after the element that is held. An error passes at once, and that element is dropped. A cancel drops it too.
+    Completion comes after the held element. An error passes at once, and that element is dropped. A cancel drops it too.
     """
     on_drop = _check_on_drop(on_drop, "latest")
     return StageOperator("latest()", lambda downstream, scope: _LatestStage(downstream, on_drop))
@@ -83,17 +83,17 @@ def _check_on_drop(on_drop: Callable[[A], object] | None, name: str) -> Callable
     if not callable(on_drop) or is_async(on_drop):  # type: ignore[redundant-expr]  # users give anything
         raise UsageError(
             f"{name}(on_drop={on_drop!r}): give a plain function of one element. "
-            "It cannot be async: what is dropped would have to wait for it, and that wait would have no bound"
+            "It cannot be async: dropped elements would have to wait for it, and nothing would bound how many wait"
         )
     return on_drop
 
 
 def _ignore_dropped(element: object) -> None:
-    """Tell nobody."""
+    pass
 
 
 class _BatchStage(Stage[A, list[A]]):
-    """Counts alone: demand times `count` goes up, so a full list always finds the demand for it."""
+    """`batch` without a time. It requests `count` times the demand, so a full list always has demand and nothing waits."""
 
     __slots__ = ("_count", "_partial")
 
@@ -115,7 +115,7 @@ class _BatchStage(Stage[A, list[A]]):
     def on_complete(self, /) -> None:
         if self._partial:
             rest, self._partial = self._partial, []
-            self._upstream = ENDED_UPSTREAM  # before the signal, from inside of which it may be cancelled
+            self._upstream = ENDED_UPSTREAM  # before the signal: the subscriber may cancel inside it
             self._downstream.on_next(rest)
         super().on_complete()
 
@@ -124,7 +124,7 @@ class _BatchStage(Stage[A, list[A]]):
 
 
 class _TimedBatchStage(HoldingStage[A, list[A]]):
-    """A list that is passed on early uses up a demand for `count` and leaves the difference under way: that is held until it is wanted."""
+    """`batch` with a time. A short list uses up a demand for `count` elements; those still under way are held until requested."""
 
     __slots__ = ("_count", "_deadline", "_full_batches", "_outstanding", "_partial", "_seconds", "_timer")
 
@@ -134,10 +134,10 @@ class _TimedBatchStage(HoldingStage[A, list[A]]):
         self._seconds = seconds
         self._full_batches: deque[list[A]] = (
             deque()
-        )  # bounded: with _partial at most BATCHES_AHEAD times _count elements, all of them granted
+        )  # bounded: with _partial at most BATCHES_AHEAD * _count elements, all of them requested
         self._partial: list[A] = []
-        self._outstanding = 0  # requested from above and not yet arrived
-        self._deadline = 0.0  # when _partial is to go on; says nothing while that is empty
+        self._outstanding = 0  # requested from upstream and not yet arrived
+        self._deadline = 0.0  # when _partial is due; without a meaning while _partial is empty
         self._timer = Timer(scope, label, on_deadline=self._pass_on, fail=self._fail)
 
     def on_next(self, element: A, /) -> None:
@@ -177,14 +177,14 @@ class _TimedBatchStage(HoldingStage[A, list[A]]):
 
 
 class _BufferStage(HoldingStage[A, A]):
-    """Upstream is always asked for `size` more than downstream asked for, so what is held can never be more than that."""
+    """Upstream demand is always `size` more than downstream demand, so at most `size` elements are held."""
 
     __slots__ = ("_held", "_unrequested")
 
     def __init__(self, downstream: Subscriber[A], size: int) -> None:
         super().__init__(downstream)
-        self._unrequested = size  # to be requested from above
-        self._held: deque[A] = deque()  # bounded by the size
+        self._unrequested = size  # to be requested from upstream
+        self._held: deque[A] = deque()  # bounded by size
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         super().on_subscribe(subscription)
@@ -267,7 +267,7 @@ class _LatestStage(HoldingStage[A, A]):
         return newest
 
     def _request_upstream(self) -> None:
-        """Nothing: all was asked for at the beginning."""
+        """Do nothing: `on_subscribe` has requested everything."""
 
     def _release(self) -> None:
         self._newest = None
@@ -281,4 +281,4 @@ def _report_dropped(on_drop: Callable[[Any], object], element: object, fail: Cal
         return
     if type(answer) is CoroutineType:
         answer.close()
-        fail(UsageError("on_drop returned a coroutine: it is async in disguise, and what is dropped cannot wait. Give a plain function"))
+        fail(UsageError("on_drop returned a coroutine, so it is async, and dropped elements cannot wait for it. Give a plain function"))

@@ -16,28 +16,28 @@ D = TypeVar("D")
 
 
 def merge(*others: Streamable[B]) -> Operator[A, A | B]:
-    """Pass on the elements of the source and of all `others` as they arrive; those that wait take turns by source.
+    """Pass on the elements of the source and of all `others` as they arrive. If several sources have elements waiting, they take turns.
 
     Upstream demand: 1 per downstream demand from each source, at most 16 ahead. Buffer: up to 16 for each source.
-    Completes when all sources have. An error overtakes what waits and cancels the other sources; cancelling cancels them all.
+    Completes when all sources have completed. An error does not wait for the buffer and cancels the other sources; a cancel cancels all.
     """
     return join_operator("merge", MergeStage, others)
 
 
 @overload
-def zip(b: Streamable[B], /) -> Operator[A, tuple[A, B]]: ...  # noqa: A001  # the word that everybody knows
+def zip(b: Streamable[B], /) -> Operator[A, tuple[A, B]]: ...  # noqa: A001  # the usual name of this operator
 @overload
-def zip(b: Streamable[B], c: Streamable[C], /) -> Operator[A, tuple[A, B, C]]: ...  # noqa: A001  # the same word
+def zip(b: Streamable[B], c: Streamable[C], /) -> Operator[A, tuple[A, B, C]]: ...  # noqa: A001  # the usual name
 @overload
-def zip(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> Operator[A, tuple[A, B, C, D]]: ...  # noqa: A001  # the same word
+def zip(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> Operator[A, tuple[A, B, C, D]]: ...  # noqa: A001  # the usual name
 @overload
-def zip(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...  # noqa: A001  # the same word
-def zip(*others: Streamable[Any]) -> Operator[Any, Any]:  # noqa: A001  # the same word
-    """Pass on tuples: of the first elements of the source and of each of `others`, then of the second ones, and so on.
+def zip(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...  # noqa: A001  # the usual name
+def zip(*others: Streamable[Any]) -> Operator[Any, Any]:  # noqa: A001  # the usual name
+    """Pass on tuples: the first element of the source and of each of `others`, then the second ones, and so on.
 
     Upstream demand: 1 per downstream demand from each source, at most 16 ahead. Buffer: up to 16 for each source.
-    Completes, and cancels the others, when a source has ended and nothing of it waits; that needs no demand.
-    An error overtakes what waits and cancels the other sources; cancelling cancels them all.
+    Completes when a source has ended and its buffer is empty; this needs no demand, and cancels the other sources.
+    An error does not wait for the buffer and cancels the other sources; a cancel cancels all.
     """
     return join_operator("zip", _ZipStage, others)
 
@@ -53,25 +53,25 @@ def combine_latest(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: 
 def combine_latest(*others: Streamable[Any]) -> Operator[Any, Any]:
     """Pass on, for each element that arrives, a tuple of the latest elements of the source and of all `others`.
 
-    It begins when each source has given one; until then a source's newer element replaces its older one.
-    From then on each element makes a tuple of its own: what arrives without demand below waits, in order of arrival.
+    The first tuple needs one element of each source; until then a newer element of a source replaces its older one.
+    After that each element makes its own tuple. Elements that arrive without downstream demand wait, in order of arrival.
 
     Upstream demand: 1 per downstream demand from each source, at most 16 ahead, and 1 more for each element that was replaced.
     Buffer: up to 16 for each source, and the latest element of each.
-    Completes when all sources have, or when one has that never gave an element.
-    An error overtakes what waits and cancels the other sources; cancelling cancels them all.
+    Completes when all sources have completed, or when a source has completed without an element.
+    An error does not wait for the buffer and cancels the other sources; a cancel cancels all.
     """
     return join_operator("combine_latest", _CombineLatestStage, others)
 
 
 class MergeStage(JoinStage):
-    """Whatever arrives goes on; where more waits than may go on, the inlets take turns."""
+    """Passes on each element as it arrives. If more elements wait than are requested, the inputs take turns."""
 
     __slots__ = ("_ready",)
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope) -> None:
         super().__init__(downstream, scope)
-        self._ready: deque[JoinInput] = deque()  # inlets in which something waits, in the order of their turns; each of them once
+        self._ready: deque[JoinInput] = deque()  # inputs with waiting elements, each once, in the order of their turns
 
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
         if self._is_running or not self._demand:
@@ -80,7 +80,8 @@ class MergeStage(JoinStage):
             input_.waiting.append(element)
             self._run_loop()
             return
-        # While there is demand nothing waits, so this one is next: a turn of the loop, without the detour through what waits.
+        # With demand left nothing waits, so this element is the next one. This is one pass of the loop without the list and the deque,
+        # for the common case of a subscriber that keeps up.
         self._is_running = True
         try:
             self._pass_on(element)
@@ -108,7 +109,7 @@ class MergeStage(JoinStage):
             self._on_input_removed()
 
     def _on_input_removed(self) -> None:
-        """Nothing more comes out of an inlet: called once for each."""
+        """Called once for each input that has ended and whose elements have all gone on."""
         self._completion_due = not self._inputs
 
     def _release(self) -> None:
@@ -119,7 +120,7 @@ class _ZipStage(JoinStage):
     __slots__ = ("_empty_inputs",)
 
     def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
-        self._empty_inputs = len(inputs)  # inlets in which nothing waits
+        self._empty_inputs = len(inputs)  # inputs without a waiting element; a tuple can be made when it is 0
 
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
         if not input_.waiting:
@@ -144,7 +145,7 @@ class _ZipStage(JoinStage):
             self._completion_due = True
 
     def _max_ahead(self) -> int:
-        # Where a source has ended, its last elements need as many partners; beyond that, others would be asked for nothing.
+        # The waiting elements of an ended source bound how many more tuples there can be; further elements of other sources are useless.
         return min([super()._max_ahead(), *(len(input_.waiting) for input_ in self._inputs if input_.ended)])
 
 
@@ -152,9 +153,9 @@ class _CombineLatestStage(JoinStage):
     __slots__ = ("_arrivals", "_inputs_without_element", "_latest")
 
     def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
-        self._arrivals: deque[JoinInput] = deque()  # an entry for each element that waits, in order of arrival
+        self._arrivals: deque[JoinInput] = deque()  # one entry per waiting element, in order of arrival
         self._latest: dict[JoinInput, Any] = dict.fromkeys(inputs, NO_ELEMENT)
-        self._inputs_without_element = len(inputs)  # sources that have not given an element yet
+        self._inputs_without_element = len(inputs)  # no tuple is passed on before this is 0
 
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
         input_.waiting.append(element)
@@ -177,6 +178,7 @@ class _CombineLatestStage(JoinStage):
             self._refill(input_)
         elif not input_.waiting:
             self._inputs.pop(input_, None)
+            # A source that ended without an element makes any tuple impossible.
             self._completion_due = self._completion_due or not self._inputs or self._latest[input_] is NO_ELEMENT
 
     def _release(self) -> None:

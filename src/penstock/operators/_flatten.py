@@ -1,9 +1,9 @@
-"""Operators that make one stream of many: `concat` one after the other, `flat_map` several at a time.
+"""Operators that make one stream from several: `concat` one after the other, `flat_map` several at a time.
 
 Rules of this file:
 
-* What a source before did not use of the demand, the next one gets, exactly.
-* A stream that an async function is to name begins when the first of its elements is asked for, in a task of its own.
+* Demand that one source has not used goes to the next source, exactly.
+* If the function of `flat_map` is async, it runs in its own task, and starts when its inner stream first gets demand.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,11 +25,11 @@ B = TypeVar("B")
 
 
 def concat(*others: Streamable[B]) -> Operator[A, A | B]:
-    """Pass on all elements of the source, then those of each of `others`, which is subscribed to when the one before has completed.
+    """Pass on all elements of the source, then those of each of `others`. Each source is subscribed to when the one before has completed.
 
-    Upstream demand: 1 per downstream demand; what one source leaves of it goes to the next. Buffer: none.
+    Upstream demand: 1 per downstream demand; demand that one source leaves goes to the next. Buffer: none.
     Completes with the last source. An error ends the stream, and the sources after it are never subscribed to.
-    Cancelling cancels the source whose turn it is.
+    Cancelling cancels the current source.
     """
     return join_operator("concat", _ConcatStage, others)
 
@@ -37,16 +37,17 @@ def concat(*others: Streamable[B]) -> Operator[A, A | B]:
 def flat_map(
     function: Callable[[A], Streamable[B]] | Callable[[A], Awaitable[Streamable[B]]], /, *, concurrency: int = 16
 ) -> Operator[A, B]:
-    """Pass on the elements of the streams that ``function(element)`` returns, of at most `concurrency` of them at a time.
+    """Pass on the elements of the streams that ``function(element)`` returns, at most `concurrency` streams at a time.
 
-    The function returns whatever can be subscribed to. An async function is awaited when its stream is first asked for something,
-    so up to `concurrency` calls run at a time. Elements go on as they arrive; those that wait take turns by inner stream.
+    The function may return anything that can be subscribed to. An async function is awaited when its stream first gets demand,
+    so up to `concurrency` calls run at a time. Elements go on as they arrive. If several inner streams have elements waiting,
+    they take turns.
 
     Upstream demand: `concurrency` with the first downstream demand, then 1 for each inner stream that has ended.
     Buffer: up to 16 for each inner stream, so 16 times `concurrency` in all.
-    Each inner stream is asked for what downstream wants, at most 16 elements ahead.
-    Completes when upstream and all inner streams have. What the function raises ends the stream; that or any other error overtakes
-    what waits, and cancels upstream and all inner streams, as cancelling does.
+    Each inner stream is requested what downstream has requested, at most 16 elements ahead.
+    Completes when upstream and all inner streams have completed. If the function raises, the stream ends with that error.
+    Any error ends the stream without waiting for the buffer, and cancels upstream and all inner streams. A cancel cancels them too.
     """
     if not callable(function):
         raise UsageError(f"flat_map() was given {function!r}; it takes a function, plain or async, that returns a stream for an element")
@@ -59,13 +60,13 @@ def flat_map(
 
 
 class _ConcatStage(JoinStage):
-    """Passes everything straight through between downstream and the one source whose turn it is."""
+    """Passes signals and requests straight through between downstream and the current source."""
 
     __slots__ = ("_current", "_remaining")
 
     def start(self, sources: Sequence[Source[Any]]) -> None:
         self._remaining = iter(sources)
-        self._current: JoinInput | None = None  # the inlet that can be asked, or has ended
+        self._current: JoinInput | None = None  # None while a source is being attached: it may not get demand twice
         self._downstream.on_subscribe(self)
         self._is_running = False
         self._run_loop()
@@ -74,7 +75,7 @@ class _ConcatStage(JoinStage):
         if self._is_live:
             self._demand = add_demand(self._demand, n)
             if self._current is not None:
-                self._current.request(n)  # nothing, where it has ended: the next one is asked for all that is left
+                self._current.request(n)  # no effect if it has ended; _switch_to requests all of _demand from the next source
 
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
         self._pass_on(element)
@@ -99,7 +100,7 @@ class _ConcatStage(JoinStage):
                 input_.request(self._demand)
 
     def _after_input_change(self, input_: JoinInput) -> None:
-        """Do nothing: the loop sees that it is the next one's turn."""
+        """Do nothing: `_advance` sees that the current source has ended."""
 
     def _release(self) -> None:
         self._remaining = iter(())
@@ -107,18 +108,18 @@ class _ConcatStage(JoinStage):
 
 
 class _FlatMapStage(MergeStage):
-    """A merge whose inlets come and go: upstream says which."""
+    """A merge of inner streams. Each element of upstream adds an input."""
 
     __slots__ = ("_outer", "_to_source", "_unrequested")
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope, to_source: Callable[[Any], Source[Any]], concurrency: int) -> None:
         super().__init__(downstream, scope)
         self._to_source = to_source
-        self._unrequested = concurrency  # elements of upstream for which there is room, and which were not asked for yet
+        self._unrequested = concurrency  # upstream elements for which an inner stream may be opened, and which are not requested yet
 
     def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
         (self._outer,) = inputs
-        self._inputs = {}  # of the inner streams alone
+        self._inputs = {}  # only the inner streams; upstream is not one of the inputs that take turns
 
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
         if input_ is self._outer:
@@ -140,7 +141,7 @@ class _FlatMapStage(MergeStage):
             self.fail(error)
             return
         if not self._is_live:
-            return  # the function has cancelled the stream that it was called by
+            return  # the function has cancelled its own stream
         input_ = JoinInput(self)
         self._inputs[input_] = True
         self._attach(source, input_)
@@ -165,7 +166,7 @@ class _FlatMapStage(MergeStage):
 
 
 def _inner_source(function: Callable[[Any], Any], label: str, element: Any) -> Source[Any]:
-    """Return the source that a plain function names for an element."""
+    """Return the source that the plain function returns for `element`."""
     return _as_inner_source(function(element), label)
 
 
@@ -177,11 +178,11 @@ def _as_inner_source(result: Any, label: str) -> Source[Any]:
     try:
         return as_source(result)
     except UsageError as wrong:
-        raise UsageError(f"{label} returned what is no stream: {wrong}") from wrong
+        raise UsageError(f"{label} returned an object that is not a stream: {wrong}") from wrong
 
 
 class _DeferredSource(Source[Any]):
-    """The stream that an async function will name for an element, once it is asked for something."""
+    """The inner stream of an async function: calls the function at the first demand, and attaches the source that it returns."""
 
     __slots__ = ("_element", "_function", "_label")
 
@@ -196,7 +197,7 @@ class _DeferredSource(Source[Any]):
 
 
 class _DeferredStage(Stage[Any, Any]):
-    """Keeps demand until the function has returned; from then on it is not in the way."""
+    """Keeps demand until the async function has returned its source, then passes requests and signals straight through."""
 
     __slots__ = ("_call", "_demand", "_label", "_scope", "_task_scope")
 
@@ -206,7 +207,7 @@ class _DeferredStage(Stage[Any, Any]):
         self._scope = scope
         self._call: Callable[[], Awaitable[Any]] | None = call
         self._label = label
-        self._demand = 0  # kept until there is somebody to ask
+        self._demand = 0  # requested before the source was attached
         self._task_scope: trio.CancelScope | None = None
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -219,7 +220,7 @@ class _DeferredStage(Stage[Any, Any]):
 
     def request(self, n: int, /) -> None:
         if self._is_over:
-            return  # rule 3.6
+            return  # rule 3.6: no effect after the end
         if self._upstream is not ENDED_UPSTREAM:
             self._upstream.request(n)
             return
@@ -236,25 +237,25 @@ class _DeferredStage(Stage[Any, Any]):
     async def _run_task(self) -> None:
         call, self._call = self._call, None
         if call is None:
-            return  # over before the task had its first turn
+            return  # the stream ended before the task ran
         try:
             source = _as_inner_source(await call(), self._label)
         except Exception as error:  # boundary: the user's function
             if self._is_over:
-                self._scope.fail(error)  # it raised while it was being cancelled: nobody listens any more
+                self._scope.fail(error)  # raised during cancellation: no subscriber is left to signal it to
             self._fail(error)
         except BaseException:
-            self._fail(stopped_error(self._label))  # nothing, where it is the end of the stream that cancels this task
+            self._fail(stopped_error(self._label))  # no effect if the end of the stream was what cancelled this task
             raise
         else:
             self._attach_source(source)
 
     def _attach_source(self, source: Source[Any]) -> None:
         if self._is_over:
-            return  # the function has finished in spite of being cancelled
+            return  # the function returned although it was cancelled
         try:
             source.attach(self, self._scope)
-        except Exception as error:  # boundary: attach of a source that somebody else wrote
+        except Exception as error:  # boundary: the source may be user code
             self._fail(error)
 
     def _release(self) -> None:

@@ -1,11 +1,13 @@
-"""A stage that holds elements back until they are due and asked for, and passes them on one at a time.
+"""`HoldingStage`: a stage that holds elements until they are due and requested, and passes them on one at a time.
 
 Rules of this file:
 
-* What is held goes on in one place, `_pass_on`. It is never entered twice: a signal or a request that arrives from inside
-  a neighbour's `on_next` is noted, and acted on when that has returned. So signals stay serial (rule 1.3) and nothing recurses.
-* More is asked of upstream only after all that may go on has gone on: what is held never exceeds its bound, not even for a moment.
-* Completion waits for what is held, and needs no demand of its own; an error overtakes it (rule 4.2), a cancel drops it.
+* `_pass_on` is the only place where held elements go on, and it never runs inside itself. A signal or request that arrives during
+  a neighbour's `on_next` only changes the state; the loop in `_pass_on` sees it afterwards. So signals stay serial (rule 1.3) and
+  nothing recurses (rule 3.3).
+* `_request_upstream` runs only after every due element has gone on. Otherwise a source that answers inside `request` could make
+  the stage hold more than its bound.
+* Completion waits for the held elements and needs no demand. An error does not wait (rule 4.2), and a cancel drops the held elements.
 """
 
 from abc import abstractmethod
@@ -19,30 +21,30 @@ B = TypeVar("B")
 
 
 class HoldingStage(Stage[A, B], Generic[A, B]):
-    """Subclasses say what is held (`_has_held`), what of it may go on now (`_next_due`), and what to ask of upstream (`_request_upstream`).
+    """Base of stages with a buffer. A subclass owns the buffer and implements `_has_held`, `_next_due` and `_request_upstream`.
 
-    They drop what is held in `_release`, so that nothing is left to take when the stream is over.
+    Its `_release` must empty the buffer, so that `_next_due` finds nothing after the end of the stream.
     """
 
     __slots__ = ("_demand", "_is_passing_on", "_upstream_completed")
 
     def __init__(self, downstream: Subscriber[B]) -> None:
         super().__init__(downstream)
-        self._demand = 0  # requested from below and not yet passed on
-        self._upstream_completed = False  # completed above; what is held is still to go on
-        self._is_passing_on = False
+        self._demand = 0  # requested by downstream and not yet passed on
+        self._upstream_completed = False  # True: held elements still go on, and then on_complete
+        self._is_passing_on = False  # True while the loop in _pass_on runs, so that calls from inside on_next return at once
 
     @abstractmethod
     def _has_held(self) -> bool:
-        """Tell whether anything is held."""
+        """Return whether an element is held."""
 
     @abstractmethod
     def _next_due(self) -> B | None:
-        """Take what is to go on now, or None (which is never an element). When `_upstream_completed`, all that is held is to go on."""
+        """Remove and return the next element that is due, or None. After `_upstream_completed` every held element is due."""
 
     @abstractmethod
     def _request_upstream(self) -> None:
-        """Request from above what is wanted now; called whenever demand may have changed, while upstream is live."""
+        """Request elements from upstream. Called after each change of demand while upstream is live."""
 
     def request(self, n: int, /) -> None:
         if not self._is_over:

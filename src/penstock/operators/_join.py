@@ -1,12 +1,12 @@
-"""A junction is a stage with several sources above it; each of them comes in through an inlet.
+"""`JoinStage`: a stage with several sources. Each source has its own `JoinInput`.
 
 Rules of this file:
 
-* Everything that a junction does, it does in one loop. A signal or a request that arrives while the loop runs changes the state,
-  and the loop, further up the stack, sees it. So no recursion grows with the number of sources or elements (rule 3.3), and no
-  signal reaches downstream inside another one (rule 1.3).
-* An inlet is asked for as much as downstream has asked for, and at most `WINDOW` elements ahead: that bounds what waits in it.
-* An error overtakes what waits, and the moment that it arrives every other source is cancelled.
+* `_run_loop` signals downstream. A signal or request that arrives while the loop runs only changes the state; the loop, further up
+  the call stack, sees it. So recursion does not grow with sources or elements (rule 3.3), and no signal arrives inside another one
+  (rule 1.3). `MergeStage` and `concat` pass an element on without the loop when no other element can be waiting.
+* An input requests what downstream has requested, and is at most `WINDOW` elements ahead. This bounds its waiting elements.
+* An error does not wait for held elements. When it arrives, all other sources are cancelled at once.
 """
 
 from abc import abstractmethod
@@ -19,14 +19,14 @@ from penstock.operators._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM, Oper
 from penstock.operators._step import WINDOW
 
 HALF_WINDOW: Final = WINDOW // 2
-"""How much is asked for at a time while a source keeps up."""
+"""How many elements an input requests at a time while its source keeps up: one request per 8 elements."""
 
 NO_ELEMENT: Final = object()
-"""What stands where no element has been yet."""
+"""Stands for the latest element of a source that has given none. Not None, which would look like an element to a reader."""
 
 
 class JoinOperator(Operator[Any, Any]):
-    """An operator whose stage is a junction: of the source that it is applied to, and of `others`."""
+    """An operator with one `JoinStage` over the source that it is applied to and `others`."""
 
     __slots__ = ("_label", "_make_stage", "_others")
 
@@ -47,7 +47,7 @@ class JoinOperator(Operator[Any, Any]):
 def join_operator(
     name: str, make_stage: "Callable[[Subscriber[Any], Scope], JoinStage]", others: Sequence[Streamable[Any]]
 ) -> JoinOperator:
-    """Return the operator that joins `others` to a source; raise UsageError naming the place of what can be none."""
+    """Return the operator that joins `others` to a source. UsageError names the position of an argument that is not a source."""
     sources: list[Source[Any]] = []
     for position, other in enumerate(others, 1):
         try:
@@ -58,7 +58,7 @@ def join_operator(
 
 
 class JoinInput(Subscriber[Any]):
-    """One source's way into a junction."""
+    """The subscriber to one source of a `JoinStage`. It buffers elements until the stage uses them."""
 
     __slots__ = ("_stage", "_subscription", "ended", "outstanding", "waiting")
 
@@ -66,17 +66,17 @@ class JoinInput(Subscriber[Any]):
         self._stage: JoinStage | None = stage
         self._subscription: Subscription = ENDED_UPSTREAM
         self.waiting: list[Any] = []
-        """Arrived and not yet used; at most `WINDOW`, for which a list is smaller than a deque, and as fast."""
+        """Elements that arrived and are not used yet. At most `WINDOW`, where a list is smaller than a deque and as fast."""
         self.outstanding = 0
-        """Asked for and not yet arrived."""
+        """Elements requested and not yet arrived."""
         self.ended = False
-        """Nothing more will arrive; what waits may still be used."""
+        """True if no more elements will arrive. Waiting elements may still be used."""
 
-    # --- called from above
+    # --- Subscriber: called by the source
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if self._stage is None:
-            subscription.cancel()  # everything ended while this source was being attached (rule 2.6)
+            subscription.cancel()  # the stream ended while this source was being attached (rule 2.6)
         else:
             self._subscription = subscription
 
@@ -96,15 +96,15 @@ class JoinInput(Subscriber[Any]):
         if self._stage is not None:
             self._stage.on_input_complete(self)
 
-    # --- called by the junction
+    # --- called by the stage
 
     def request(self, n: int) -> None:
-        """Ask the source for `n` elements."""
+        """Request `n` elements from the source. No effect after its end."""
         self.outstanding += n
         self._subscription.request(n)
 
     def close(self) -> None:
-        """Cancel the source, if it lives, and forget both sides and everything in between."""
+        """Cancel the source if it is live, and drop the waiting elements and the references to both sides."""
         self._stage = None
         self.ended = True
         self.waiting.clear()
@@ -113,7 +113,7 @@ class JoinInput(Subscriber[Any]):
 
 
 class JoinStage(Subscription):
-    """What all joints of several sources have in common; a subclass says what it makes of the elements that arrive."""
+    """Base of stages with several sources. A subclass decides what to do with the elements that arrive."""
 
     __slots__ = (
         "_completion_due",
@@ -131,24 +131,24 @@ class JoinStage(Subscription):
     def __init__(self, downstream: Subscriber[Any], scope: Scope) -> None:
         self._downstream = downstream
         self._scope = scope
-        self._inputs: dict[JoinInput, bool] = {}  # those that something may still come out of, in order; one for each source
+        self._inputs: dict[JoinInput, bool] = {}  # inputs that are live or have waiting elements; a dict because it is an ordered set
         self._demand = 0
-        self._has_new_demand = False  # demand was added, and the inlets do not know of it yet
-        self._is_running = True  # the loop runs, or may not run yet
+        self._has_new_demand = False  # demand was added and the inputs have not requested it yet
+        self._is_running = True  # the loop runs; also True before start() is done, so that no signal arrives before on_subscribe returns
         self._is_live = True
-        self._must_rerun = False  # something happened while the loop ran
-        self._completion_due = False  # nothing more can come of this: to be completed as soon as the loop allows
-        self._pending_error: BaseException | None = None  # to be signalled as soon as the loop allows
+        self._must_rerun = False  # the state changed while the loop ran; read by MergeStage, which does one pass outside the loop
+        self._completion_due = False  # no more elements can follow; the loop completes the stream
+        self._pending_error: BaseException | None = None  # the loop signals it
 
     def start(self, sources: Sequence[Source[Any]]) -> None:
-        """Greet the subscriber, attach each source, and let the loop run."""
+        """Signal `on_subscribe`, attach each source, and run the loop."""
         inputs = [JoinInput(self) for _ in sources]
         self._inputs = dict.fromkeys(inputs, True)
         self._prepare_inputs(inputs)
         self._downstream.on_subscribe(self)
         for input_, source in zip(inputs, sources, strict=True):
             if not self._is_live or self._completion_due:
-                break  # cancelled, failed or over already: the others need not hear of us at all
+                break  # the stream is cancelled, failed or complete already: do not attach further sources
             self._attach(source, input_)
         self._is_running = False
         self._run_loop()
@@ -162,22 +162,22 @@ class JoinStage(Subscription):
             self._run_loop()
 
     def cancel(self, /) -> None:
-        self._downstream = CANCELLED_SUBSCRIBER  # rule 1.8: an end that waits for its turn reaches nobody
+        self._downstream = CANCELLED_SUBSCRIBER  # rule 1.8: a pending completion or error must not reach the subscriber
         self._close_inputs()
 
-    # --- called by the inlets
+    # --- called by the inputs
 
     @abstractmethod
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
-        """Take an element that came in through `input_`."""
+        """Receive an element from the source of `input_`."""
 
     def on_input_complete(self, input_: JoinInput) -> None:
-        """Take note that nothing more comes in through `input_`."""
+        """Receive the completion of the source of `input_`."""
         self._after_input_change(input_)
         self._run_loop()
 
     def fail(self, error: BaseException) -> None:
-        """End everything because of `error`: at once above, and below as soon as the loop allows."""
+        """Fail the stream: cancel all sources at once, and signal `error` when the loop allows it."""
         if self._is_live:
             self._close_inputs()
             self._pending_error = error
@@ -186,44 +186,44 @@ class JoinStage(Subscription):
     # --- for subclasses
 
     def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
-        """Get ready for these inlets; called once, before anything else."""
+        """Set up the state for these inputs. Called once, before any signal."""
 
     @abstractmethod
     def _advance(self) -> bool:
-        """Do the next thing that can be done, at most one signal below; return False where there is none."""
+        """Do one thing: at most one signal to downstream, or one request to each source. Return False if there is nothing to do."""
 
     @abstractmethod
     def _after_input_change(self, input_: JoinInput) -> None:
-        """Do what is due after something was taken out of `input_`, or after it ended: renew it, let go of it, call it a day."""
+        """React to a change of `input_` (an element was used, or it ended): refill it, remove it, or complete the stream."""
 
     def _release(self) -> None:
-        """Drop what is held beside the inlets: called once, when the stream ends in whatever way."""
+        """Drop elements held outside the inputs. Called once: on completion, error or cancel."""
 
     def _attach(self, source: Source[Any], input_: JoinInput) -> None:
-        """Attach a source; what its attach raises ends everything."""
+        """Attach a source. If `attach` raises, fail the stream with that error."""
         try:
             source.attach(input_, self._scope)
-        except Exception as error:  # boundary: attach of a source that somebody else wrote
+        except Exception as error:  # boundary: the source may be user code
             if not self._is_live:
-                self._scope.fail(error)  # nobody listens any more
+                self._scope.fail(error)  # no subscriber is left to signal it to
             self.fail(error)
 
     def _pass_on(self, element: Any) -> None:
-        if self._demand < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
+        if self._demand < UNBOUNDED:  # rule 3.17: a demand of 2^63-1 is unbounded, and is never used up
             self._demand -= 1
         self._downstream.on_next(element)
 
     def _max_ahead(self) -> int:
-        """Return how many elements each source may be ahead of downstream: expected and waiting together."""
+        """Return how many elements, outstanding and waiting together, a source may be ahead of downstream."""
         return min(self._demand, WINDOW)
 
     def _refill(self, input_: JoinInput) -> None:
-        """Ask for what may come after something has been taken: half a window at a time, so that asking is cheap."""
-        if input_.outstanding <= HALF_WINDOW:  # else no half can be missing
+        """Request more after an element was used, half a window at a time: one request per element would cost a call each."""
+        if input_.outstanding <= HALF_WINDOW:  # with more outstanding, fewer than HALF_WINDOW can be missing
             self._request_missing(input_, HALF_WINDOW)
 
     def _request_missing(self, input_: JoinInput, least: int = 1) -> None:
-        """Ask for what may come, if it is at least so much, or if nothing is under way."""
+        """Request what is missing up to `_max_ahead`, if it is at least `least` elements or if the input has none."""
         if input_.ended:
             return
         held = input_.outstanding + len(input_.waiting)
@@ -232,7 +232,7 @@ class JoinStage(Subscription):
             input_.request(missing)
 
     def _request_new_demand(self) -> bool:
-        """Tell every inlet, at once, of demand that was added; return whether there was anything to tell."""
+        """Pass new demand on to every input. Return False if there was none."""
         if not self._has_new_demand:
             return False
         self._has_new_demand = False
@@ -241,7 +241,7 @@ class JoinStage(Subscription):
         return True
 
     def _run_loop(self) -> None:
-        """The loop: go on for as long as anything can be done, then end what has ended."""
+        """Advance until nothing can be done, then signal a due completion or error. A nested call returns at once."""
         if self._is_running:
             self._must_rerun = True
             return
@@ -260,7 +260,7 @@ class JoinStage(Subscription):
             self._detach_downstream().on_error(error)
 
     def _close_inputs(self) -> None:
-        """End everything above."""
+        """Cancel all sources and release what the stage holds."""
         if self._is_live:
             self._is_live = False
             inputs, self._inputs = self._inputs, {}
@@ -269,7 +269,7 @@ class JoinStage(Subscription):
                 input_.close()
 
     def _detach_downstream(self) -> Subscriber[Any]:
-        """Forget the subscriber (rules 1.6, 3.13); return who it was, for the last signal."""
+        """Drop the reference to the subscriber (rules 1.6, 3.13) and return it for the last signal."""
         downstream, self._downstream = self._downstream, CANCELLED_SUBSCRIBER
         return downstream
 

@@ -1,12 +1,12 @@
-"""Operators that go on after an error: `retry` with the same source, `on_error_resume` with another one.
+"""Operators that go on after an error: `retry` with the same source, `on_error_resume` with another source.
 
 Rules of this file:
 
-* What comes after an error is begun from a task of its own, never from inside the signal that failed: so a source that fails at once,
-  ten thousand times, takes ten thousand turns and no stack, its neighbours get theirs, and a cancelled nursery ends the stream.
-* Demand survives: what was requested and not answered by one source is requested of the next, and nothing else.
-* A source that has failed is never called again (rule 4.2: it counts as cancelled); between two sources there is nobody to call.
-* An error that is not gone on from passes at once (rule 4.2). What is no `Exception` always does.
+* The next source is attached in its own task, never inside the signal that failed. A source that fails at once, 10,000 times,
+  then costs 10,000 scheduler passes and no stack depth; other tasks run in between, and a cancelled nursery ends the stream.
+* Demand survives: elements requested and not received from one source are requested from the next source, and no others.
+* The subscription of a source that has failed is never called again (rule 4.2: it counts as cancelled).
+* An error that does not lead to recovery passes at once (rule 4.2). An error that is not an `Exception` always passes.
 """
 
 import inspect
@@ -38,20 +38,19 @@ def retry(
     when: When = is_retryable,
     consecutive: bool = False,
 ) -> Operator[A, A]:
-    """Begin the source anew after an error, up to `attempts` times (None: without end); the error after the last attempt passes on.
+    """After an error subscribe to the source again, up to `attempts` times (None: no limit). The error after the last attempt passes on.
 
-    What was passed on before an error is not taken back: a source that begins from its start repeats itself.
+    Elements passed on before an error stay passed on: a source that begins from its start repeats them.
 
-    All errors of the stream count; with ``consecutive=True`` only those in a row: each element that arrives begins the count, and the
-    backoff, anew.
-    Before the first attempt it waits `backoff` seconds, then `factor` times as long each time, never longer than `max_backoff`,
-    and of that the share that `jitter()` says, from 0 to 1: by default a random one, so that many subscribers who failed together do
-    not come back together. With ``jitter=None`` it waits the whole time.
-    `when` is a type of exceptions, a tuple of them, or a function of the error, plain or async; other errors pass on at once.
-    By default that is every error but `UsageError`, which trying again cannot cure.
+    All errors of the stream count. With ``consecutive=True`` each element that arrives resets the count and the backoff.
+    The first attempt waits `backoff` seconds, and each further one `factor` times as long, at most `max_backoff`.
+    The wait is multiplied by ``jitter()``, a number from 0 to 1; by default a random one, so that subscribers that failed together
+    do not return together. With ``jitter=None`` the whole wait passes.
+    `when` is an exception type, a tuple of them, or a function of the error, plain or async. Other errors pass on at once.
+    The default is every error but `UsageError`, because a new attempt cannot cure that.
 
-    Upstream demand: 1 per downstream demand; what an attempt left unanswered is asked of the next. Buffer: none.
-    What a function raises ends the stream with that error. Completion passes straight through. A cancel ends the waiting too.
+    Upstream demand: 1 per downstream demand; demand that an attempt left goes to the next. Buffer: none.
+    If a function raises, the stream ends with that error. Completion passes straight through. A cancel also ends the wait.
     """
     policy = RetryPolicy.create(
         attempts=attempts,
@@ -68,13 +67,13 @@ def retry(
 def on_error_resume(
     source: Streamable[A] | Callable[[Exception], Streamable[A]] | Callable[[Exception], Awaitable[Streamable[A]]], /
 ) -> Operator[A, A]:
-    """After an error go on with another source, or with the one that ``source(error)`` returns; its own errors pass on.
+    """After an error go on with another source, or with the source that ``source(error)`` returns. An error of that one passes on.
 
-    A function, plain or async, that takes an argument is called with the error; to let some errors pass, raise them from it.
-    One that takes none (an async generator function, say) is a source like any other.
+    A function (plain or async) with an argument is called with the error. To let an error pass, raise it from the function.
+    A function without an argument, for example an async generator function, is a source like any other.
 
-    Upstream demand: 1 per downstream demand; what the first source left unanswered is asked of the other. Buffer: none.
-    What the function raises ends the stream with that error. Completion and cancellation pass straight through.
+    Upstream demand: 1 per downstream demand; demand that the first source left goes to the other. Buffer: none.
+    If the function raises, the stream ends with that error. Completion and cancellation pass straight through.
     """
     if _takes_error(source):
         return _Resume(cast("Callable[[Exception], Any]", source), f"on_error_resume({name_of(source)})")
@@ -111,7 +110,7 @@ class _Resume(Operator[A, A]):
 
 
 class _RecoveringStage(Stage[A, A], Generic[A]):
-    """A stage that may get one source after another. Subclasses say when (`_is_final`) and which (`_next_source`)."""
+    """A stage that may attach further sources. A subclass decides when (`_is_final`) and which (`_next_source`)."""
 
     __slots__ = ("_demand", "_has_subscribed", "_label", "_scope", "_task_scope")
 
@@ -119,24 +118,24 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
         super().__init__(downstream)
         self._scope = scope
         self._label = label
-        self._demand = 0  # requested from below and not yet passed on
+        self._demand = 0  # requested by downstream and not yet passed on
         self._has_subscribed = False
         self._task_scope: trio.CancelScope | None = None
 
     @abstractmethod
     def _is_final(self, error: Exception) -> bool:
-        """Tell whether `error` is known to be passed on. What this raises ends the stream."""
+        """Return True if `error` must pass on. An exception fails the stream."""
 
     @abstractmethod
     async def _next_source(self, error: Exception) -> Source[A] | None:
-        """Return what to go on with, when it is time to; or None to pass `error` on. What this raises ends the stream."""
+        """Wait if needed, then return the next source, or None to pass `error` on. An exception fails the stream."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if not self._has_subscribed:
             self._has_subscribed = True
-            super().on_subscribe(subscription)  # rule 2.12: once, however many sources follow
+            super().on_subscribe(subscription)  # rule 2.12: downstream gets one on_subscribe, even with several sources
         elif self._is_over:
-            subscription.cancel()  # rule 2.6
+            subscription.cancel()  # rule 2.6: the stream ended while the source was being attached
         else:
             self._upstream = subscription
             if self._demand:
@@ -167,11 +166,11 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
 
     def _start_recovery(self, error: Exception) -> bool:
         if self._is_over:
-            return False  # the user's function has cancelled the very stream that it was asked about
+            return False  # the user's function has cancelled its own stream
         try:
             self._task_scope = self._scope.spawn(partial(self._recover, error), name=f"penstock {self._label}")
         except UsageError:
-            return False  # the nursery has closed, and nothing can be begun in it: the error itself tells most
+            return False  # the nursery is closed and can run no task; the error of the source says more than a UsageError
         return True
 
     # --- the task
@@ -182,10 +181,10 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
             source = await self._next_source(error)
         except Exception as raised:  # boundary: the user's functions
             if self._is_over:
-                self._scope.fail(raised)  # it raised while it was being cancelled: nobody listens any more
+                self._scope.fail(raised)  # raised during cancellation: no subscriber is left to signal it to
             self._fail(_after(error, raised))
         except BaseException:
-            self._fail(stopped_error(self._label))  # nothing, unless this task was cancelled while the stream was live
+            self._fail(stopped_error(self._label))  # no effect if the end of the stream was what cancelled this task
             raise
         else:
             self._attach_next(source, error)
@@ -198,7 +197,7 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
             return
         try:
             source.attach(self, self._scope)
-        except Exception as raised:  # boundary: attach of a source that somebody else wrote; there is no caller to raise to
+        except Exception as raised:  # boundary: the source may be user code, and this task has no caller that could handle it
             self._fail(raised)
 
     def _release(self) -> None:
@@ -255,13 +254,13 @@ class _ResumeStage(_RecoveringStage[A]):
 
 
 def _takes_error(source: object) -> bool:
-    """Tell whether `source` is a function of the error, and not a source."""
+    """Return whether `source` is a function of the error. Otherwise it is a source itself."""
     if not callable(source) or isinstance(source, Source | Publisher | Iterable | AsyncIterable):
         return False
     try:
         signature = inspect.signature(source)
     except (TypeError, ValueError):
-        return True  # some functions written in C do not tell; calling is how to find out
+        return True  # some functions written in C have no signature; only a call can tell
     try:
         signature.bind(None)
     except TypeError:
@@ -270,18 +269,17 @@ def _takes_error(source: object) -> bool:
 
 
 def _after(error: Exception, raised: Exception) -> Exception:
-    """Return `raised`, with the error that was being answered as its context, as an `except` clause would have it."""
+    """Return `raised` with `error` as its context, as if it had been raised in an `except` clause for `error`."""
     if raised is not error and raised.__context__ is None:
         raised.__context__ = error
     return raised
 
 
 def _not_coroutine(answer: Any, label: str) -> Any:
-    """Return what a plain function returned; raise UsageError where that would have to be awaited."""
+    """Return the result of a plain function. Raise UsageError if it is a coroutine, which would have to be awaited."""
     if type(answer) is CoroutineType:
         answer.close()
         raise UsageError(
-            f"the function of {label} returned a coroutine: it is async in disguise. "
-            "Give the `async def` function itself, not a lambda around it"
+            f"the function of {label} returned a coroutine, so it is async. Give the `async def` function itself, not a lambda around it"
         )
     return answer

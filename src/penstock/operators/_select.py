@@ -1,4 +1,4 @@
-"""Operators that choose which elements go on: `filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`."""
+"""Operators that select elements: `filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`."""
 
 from collections.abc import Awaitable, Callable
 from types import CoroutineType
@@ -13,11 +13,11 @@ A = TypeVar("A")
 _NO_KEY: Final = object()
 
 
-def filter(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:  # noqa: A001  # the word that everybody knows
+def filter(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:  # noqa: A001  # the usual name
     """Pass on the elements for which ``predicate(element)`` is true.
 
     Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none; up to 16 with an async function.
-    What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error. Completion, errors and cancellation pass straight through.
     """
     return step_operator("filter", predicate, lambda: _FilterStep(predicate), _FilterStage)
 
@@ -26,7 +26,7 @@ def take(count: int) -> Operator[A, A]:
     """Pass on the first `count` elements, complete with the last of them, and cancel upstream.
 
     Upstream demand: 1 per downstream demand, never more than `count` in all. Buffer: none.
-    Completes early when the source does; ``take(0)`` completes at once. Errors and cancellation pass straight through.
+    Completes earlier if the source does; ``take(0)`` completes at once. Errors and cancellation pass straight through.
     """
     count = check_count(count, "take", least=0)
     return StageOperator(f"take({count})", lambda downstream, scope: _TakeStage(downstream, count))
@@ -43,10 +43,10 @@ def skip(count: int) -> Operator[A, A]:
 
 
 def take_while(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:
-    """Pass on elements until one for which ``predicate(element)`` is false; leave that one out, complete, and cancel upstream.
+    """Pass on elements up to the first one for which ``predicate(element)`` is false. Leave that one out, complete, and cancel upstream.
 
     Upstream demand: 1 per downstream demand. Buffer: none; up to 16 with an async function.
-    What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error. Completion, errors and cancellation pass straight through.
     """
     return step_operator("take_while", predicate, lambda: _TakeWhileStep(predicate))
 
@@ -54,9 +54,9 @@ def take_while(predicate: Callable[[A], object] | Callable[[A], Awaitable[object
 def first(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]] | None = None, /) -> Operator[A, A]:
     """Pass on the first element (for which ``predicate(element)`` is true), complete with it, and cancel upstream.
 
-    A source that ends without such an element just completes; the sink `penstock.first` raises `NoElement` there.
+    If the source ends without such an element, the stream completes without one; the sink `penstock.first` then raises `NoElement`.
     Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none; up to 16 with an async function.
-    What the function raises ends the stream with that error. Errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error. Errors and cancellation pass straight through.
     """
     if predicate is None:
         return take(1)
@@ -64,18 +64,18 @@ def first(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]] | 
 
 
 def distinct_until_changed(key: Callable[[A], object] | Callable[[A], Awaitable[object]] | None = None, /) -> Operator[A, A]:
-    """Leave out each element that equals the one before it, or whose ``key(element)`` does.
+    """Leave out each element that equals the one before it, or whose ``key(element)`` equals the key before it.
 
     Upstream demand: 1 per downstream demand, and 1 more for each element left out.
     Buffer: none but the last key; up to 16 with an async function.
-    What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error. Completion, errors and cancellation pass straight through.
     """
     function = _identity if key is None else key
     return step_operator("distinct_until_changed", function, lambda: _DistinctStep(function))
 
 
 def check_count(count: int, name: str, *, least: int = 1) -> int:
-    """Return `count` where it is an integer of at least `least`; else raise UsageError naming the operator."""
+    """Return `count` if it is an integer of at least `least`. Otherwise raise UsageError, which names the operator."""
     if type(count) is not int or count < least:
         raise UsageError(f"{name}({count!r}): give how many elements, an integer of at least {least}")
     return count
@@ -121,7 +121,7 @@ class _DistinctStep(Step):
 
 
 class _FilterStage(Stage[A, A]):
-    """`filter` with a plain function: the shortest path that an element can take."""
+    """`filter` with a plain function. It has its own stage to save the two calls of a step for each element."""
 
     __slots__ = ("_label", "_predicate")
 
@@ -158,7 +158,7 @@ class _TakeStage(Stage[A, A]):
             self._complete()
 
     def request(self, n: int, /) -> None:
-        # Never more from above than will be passed on: an element beyond the last would be produced for nobody.
+        # Request only what will be passed on: a source would produce elements beyond `count` in vain.
         wanted = min(n, self._remaining - self._outstanding)
         if wanted > 0:
             self._outstanding += wanted

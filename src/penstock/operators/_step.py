@@ -1,12 +1,12 @@
-"""Steps: operators that look at one element at a time and decide whether it goes on, is left out, or ends the stream.
+"""`Step`: an operator that looks at one element at a time and decides whether it goes on, is left out, or ends the stream.
 
-A `Step` is the decision alone, a plain function of the element and of what the user's function said about it. Two stages act on it:
-`SyncStage` calls a plain function where it stands, `AsyncStage` awaits an async one in a task of its own, in order, one at a time.
+A step only decides: it maps the element and the result of the user's function to a verdict. Two stages act on the verdict.
+`SyncStage` calls a plain function inside `on_next`. `AsyncStage` awaits an async function in its own task, one element at a time.
 
 Rules of this file:
 
-* Upstream demand per downstream demand is 1, and 1 more for each element that was left out.
-* `AsyncStage` holds at most `WINDOW` elements, all of which it requested; it never requests more than downstream has.
+* Upstream demand is 1 per downstream demand, and 1 more for each element left out.
+* `AsyncStage` holds at most `WINDOW` elements. It never requests more than downstream has requested.
 """
 
 import inspect
@@ -25,17 +25,17 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 WINDOW: Final = 16
-"""Elements that an async stage asks for ahead of its function: enough to keep a source busy, few enough to hold."""
+"""How many elements an async stage or a join input may be ahead of its use of them. It bounds their buffers."""
 
 SKIP: Final = object()
-"""The verdict "leave this element out"."""
+"""Verdict: leave this element out."""
 
 END: Final = object()
-"""The verdict "leave this element out, and complete"."""
+"""Verdict: leave this element out and complete."""
 
 
 class Last:
-    """The verdict "pass this on, and complete with it"."""
+    """Verdict: pass on `element`, then complete."""
 
     __slots__ = ("element",)
 
@@ -44,7 +44,7 @@ class Last:
 
 
 class Step:
-    """One operator's decision, with what it remembers from one element to the next; made anew for each stream."""
+    """The decision of one operator and its state between elements. Each stream has its own step."""
 
     __slots__ = ("function",)
 
@@ -52,22 +52,22 @@ class Step:
         self.function = function
 
     def invoke(self, element: Any) -> Any:
-        """Call the user's function about `element`; what it returns, or what its awaitable gives, goes to `decide`."""
+        """Call the user's function with `element`. Its result (awaited, if the function is async) goes to `decide`."""
         return self.function(element)
 
     def decide(self, element: Any, result: Any) -> Any:
-        """Return what goes on (never None), or SKIP, END, or Last(element). What this raises ends the stream."""
-        raise AssertionError("every step decides")
+        """Return the element to pass on (never None), SKIP, END or Last(element). An exception fails the stream."""
+        raise AssertionError(f"{type(self).__name__} does not define decide()")
 
 
 FINISHED_STEP: Final = Step(callable)
-"""What a stage holds when its stream has ended: a step that remembers no element."""
+"""Replaces the step of a stage that is over, so that the stage refers to no element and to no function of a user."""
 
 
 def step_operator(
     name: str, function: Callable[..., Any], make_step: Callable[[], Step], sync_stage: Callable[..., Stage[Any, Any]] | None = None
 ) -> Operator[Any, Any]:
-    """Return the operator for a step: in place for a plain `function`, in a task for an async one."""
+    """Return the operator of a step: a `SyncStage` (or `sync_stage`) for a plain `function`, an `AsyncStage` for an async one."""
     if not callable(function):
         raise UsageError(f"{name}() was given {function!r}; it takes a function, plain or async")
     label = f"{name}({name_of(function)})"
@@ -79,25 +79,25 @@ def step_operator(
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Tell whether calling `function` gives something to await."""
-    # Of the type, because that is where Python looks for it: a class whose objects are async functions is itself a plain one.
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004  # the question is whether __call__ is async, not whether it is there
+    """Return whether a call of `function` returns an awaitable."""
+    # __call__ is looked up on the type, as Python does. On the object itself, a class with an async __call__ would count as async.
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004  # the question is whether __call__ is async, not whether it exists
 
 
 def checked_element(result: Any, label: str) -> Any:
-    """Return `result` where it can be an element; raise UsageError for None and for what was not awaited."""
+    """Return `result` if it can be an element. Raise UsageError for None and for a coroutine that was not awaited."""
     if result is None:
         raise UsageError(f"{label} returned None, which is never an element (rule 2.13). Use filter() to leave elements out")
     if type(result) is CoroutineType:
         result.close()
         raise UsageError(
-            f"{label} returned a coroutine: it is async in disguise. Give the `async def` function itself, not a lambda around it"
+            f"{label} returned a coroutine, so the function is async. Give the `async def` function itself, not a lambda around it"
         )
     return result
 
 
 class SyncStage(Stage[Any, Any]):
-    """Runs a step where the element arrives."""
+    """Runs a step with a plain function, inside `on_next`."""
 
     __slots__ = ("_label", "_step")
 
@@ -133,9 +133,9 @@ class SyncStage(Stage[Any, Any]):
 
 
 class AsyncStage(Stage[Any, Any]):
-    """Runs a step whose function is async: what arrives waits in an inbox, and one task takes it from there in order.
+    """Runs a step with an async function: elements wait in a queue, and one task processes them in order.
 
-    The task begins with the first element and ends with the stream.
+    The task starts with the first element and ends with the stream.
     """
 
     __slots__ = ("_demand", "_label", "_outstanding", "_parked_task", "_queue", "_scope", "_step", "_task_scope", "_upstream_completed")
@@ -146,16 +146,16 @@ class AsyncStage(Stage[Any, Any]):
         self._step = step
         self._label = label
         self._queue: deque[Any] = deque()  # bounded by _outstanding, which never exceeds WINDOW
-        self._demand = 0  # requested from below and not yet passed on
-        self._outstanding = 0  # requested from above and not yet decided; at most min(_demand, WINDOW)
-        self._upstream_completed = False  # completed above; what waits in the inbox is still to be done
+        self._demand = 0  # requested by downstream and not yet passed on
+        self._outstanding = 0  # requested from upstream and not yet decided; at most min(_demand, WINDOW)
+        self._upstream_completed = False  # True: queued elements are still processed, and then on_complete follows
         self._task_scope: trio.CancelScope | None = None
         self._parked_task: trio.lowlevel.Task | None = None
 
     def request(self, n: int, /) -> None:
         if not self._is_over:
             self._demand = add_demand(self._demand, n)
-            self._top_up(least=1)  # at once: a source above may drop what it finds no demand for
+            self._top_up(least=1)  # at once: a hot source upstream may drop elements that have no demand yet
 
     def on_next(self, element: Any, /) -> None:
         self._queue.append(element)
@@ -191,7 +191,7 @@ class AsyncStage(Stage[Any, Any]):
                     self._parked_task = trio.lowlevel.current_task()
                     await trio.lowlevel.wait_task_rescheduled(self._abort_park)
         finally:
-            if not self._is_over:  # this task was cancelled from outside
+            if not self._is_over:  # the nursery of this task was cancelled, not the stream
                 self._fail(stopped_error(self._label))
 
     async def _process(self, element: Any) -> None:
@@ -199,7 +199,7 @@ class AsyncStage(Stage[Any, Any]):
             verdict = checked_element(self._step.decide(element, await self._step.invoke(element)), self._label)
         except Exception as error:  # boundary: the user's function
             if self._is_over:
-                self._scope.fail(error)  # it raised while it was being cancelled: nobody listens any more
+                self._scope.fail(error)  # raised during cancellation: no subscriber is left to signal it to
             self._fail(error)
             return
         if not self._is_over:
@@ -221,14 +221,14 @@ class AsyncStage(Stage[Any, Any]):
                 self._top_up()
 
     def _top_up(self, *, least: int = WINDOW // 2) -> None:
-        """Request from above what may come: half a window at a time, so that asking is cheap."""
+        """Request what is missing up to WINDOW, at least `least` elements unless none is outstanding. Half a window is one call per 8."""
         missing = 0 if self._upstream_completed else min(self._demand, WINDOW) - self._outstanding
         if missing >= least or (missing > 0 and not self._outstanding):
             self._outstanding += missing
             self._upstream.request(missing)
 
     def _release(self) -> None:
-        # An error from above overtakes what waits here: it is no event in the stream that may be queued.
+        # An error from upstream drops the queue: errors do not wait for elements (rule 4.2).
         self._queue.clear()
         self._step = FINISHED_STEP
         if self._task_scope is not None:

@@ -1,11 +1,11 @@
-"""A timer for a stage: one moment in the future that can be moved, and one task that waits for it.
+"""`Timer`: one deadline that can be moved, and one task that sleeps until it. For stages.
 
 Rules of this file:
 
-* The task begins when a moment is first set, and ends with the stage: whoever owns a timer calls `stop` in `_release`.
-* Moving the moment further away costs no more than noting it, because a stage does that for each element: the task finds out when
-  it wakes, and goes back to sleep. Only a moment that comes nearer wakes the task anew.
-* Where the task is cancelled from outside while the stage lives, the stage fails: a stream whose clock has stopped would hang.
+* The task starts at the first `set` and ends at `stop`. The stage that owns the timer calls `stop` in `_release`.
+* Moving the deadline later only stores a number, because stages do it for each element. The task sees it when it wakes up, and sleeps
+  again. Moving it earlier changes the deadline of the sleeping scope.
+* If the task is cancelled from outside while the stage is live, the stage fails. Otherwise the stream would hang.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from penstock.operators._stage import stopped_error
 
 
 class Timer:
-    """Calls ``on_deadline()`` at the deadline that was set, and ``fail(error)`` where it cannot."""
+    """Calls ``on_deadline()`` when the deadline has passed, or ``fail(error)`` if its task cannot run."""
 
     __slots__ = ("_deadline", "_fail", "_label", "_on_deadline", "_scope", "_sleep_scope", "_task_scope")
 
@@ -33,7 +33,7 @@ class Timer:
         self._task_scope: trio.CancelScope | None = None
 
     def set(self, seconds: float) -> float:
-        """Ring `seconds` from now, and not at the moment that was set before; return the moment."""
+        """Set the deadline to `seconds` from now and return it. It replaces the deadline before."""
         deadline = self._deadline = trio.current_time() + seconds
         if self._task_scope is None:
             self._start()
@@ -42,11 +42,11 @@ class Timer:
         return deadline
 
     def clear(self) -> None:
-        """Do not ring, until it is set again."""
+        """Remove the deadline."""
         self._deadline = inf
 
     def stop(self) -> None:
-        """End the task. Nothing rings any more, and the stage is forgotten."""
+        """End the task and drop the references to the owner. No callback follows."""
         self._on_deadline = self._fail = None
         if self._task_scope is not None:
             self._task_scope.cancel()
@@ -62,12 +62,12 @@ class Timer:
             while self._on_deadline is not None:
                 with trio.CancelScope(deadline=self._deadline) as self._sleep_scope:
                     await trio.sleep_forever()
-                # The moment may have been moved while this task slept, or was on its way from sleep to here.
+                # The deadline may have moved while this task slept, or after its sleep ended and before it ran.
                 if trio.current_time() >= self._deadline and self._on_deadline is not None:
                     self._deadline = inf
                     self._on_deadline()
         finally:
-            self._fail_stage(stopped_error(self._label))  # nothing, unless this task was cancelled while the stage was live
+            self._fail_stage(stopped_error(self._label))  # no effect after stop(); the task was cancelled while the stage was live
 
     def _fail_stage(self, error: BaseException) -> None:
         if self._fail is not None:

@@ -1,7 +1,7 @@
-"""Operators that look at the clock: `debounce`, `throttle`, `timeout`.
+"""Operators that use the clock: `debounce`, `throttle`, `timeout`.
 
-None of them relaxes demand, and the clock runs only while upstream was asked: a time in which nobody asked proves nothing about
-the source. Where a source must not wait for a slow subscriber, put `drop` or `latest` before them.
+They do not relax demand. Their clock runs only while elements are requested from upstream, because without demand a source has to be
+silent. If a source must not wait for a slow subscriber, put `drop` or `latest` before them.
 """
 
 from math import inf
@@ -19,12 +19,12 @@ A = TypeVar("A")
 
 
 def debounce(seconds: float) -> Operator[A, A]:
-    """Pass on an element when upstream was asked for a newer one and had none for `seconds`; one that a newer one follows is left out.
+    """Pass on an element if no newer one follows within `seconds` of asking for it; an element that a newer one follows is left out.
 
     Upstream demand: 1 at a time, renewed while downstream demand is left: 1 per downstream demand, 1 more for each element left out,
     and 1 more that is already under way.
-    Buffer: 1 element. One that arrives when nothing is asked for any more waits; its time begins with the next request.
-    On completion the element that waits is passed on, once asked for, then completion.
+    Buffer: 1 element. If it arrives after demand has run out, it waits, and its time begins with the next request.
+    On completion the waiting element is passed on, once requested, then completion.
     An error passes at once, and that element is dropped. A cancel drops it too.
     """
     seconds = check_seconds(seconds, "debounce(seconds)")
@@ -33,9 +33,9 @@ def debounce(seconds: float) -> Operator[A, A]:
 
 
 def throttle(seconds: float) -> Operator[A, A]:
-    """Pass on an element at once, then leave out what arrives within `seconds` of it.
+    """Pass on an element at once, then leave out the elements that arrive within `seconds` of it.
 
-    Nothing is passed on late, not even the last of those that were left out: the next one is the first that arrives after that time.
+    No element is passed on late, not even the last one left out. The next one passed on is the first that arrives after that time.
 
     Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none.
     Completion, errors and cancellation pass straight through.
@@ -45,9 +45,9 @@ def throttle(seconds: float) -> Operator[A, A]:
 
 
 def timeout(seconds: float) -> Operator[A, A]:
-    """Fail with `StreamTimeout` when upstream was asked for an element and gave no signal for `seconds`; upstream is cancelled.
+    """Fail with `StreamTimeout` and cancel upstream if an element is requested and no signal arrives for `seconds`.
 
-    The time begins with the request, and anew with each element while more are asked for. It never runs while nothing is asked for.
+    The time begins with the request, and again with each element while more are requested. It never runs without demand.
 
     Upstream demand: 1 per downstream demand. Buffer: none.
     Completion, errors and cancellation pass straight through.
@@ -64,7 +64,7 @@ class _DebounceStage(HoldingStage[A, A]):
         super().__init__(downstream)
         self._seconds = seconds
         self._newest: A | None = None
-        self._is_outstanding = False  # one element is under way
+        self._is_outstanding = False  # True between request(1) and its element
         self._is_due = False
         self._timer = Timer(scope, label, on_deadline=self._on_deadline, fail=self._fail)
 
@@ -102,7 +102,7 @@ class _DebounceStage(HoldingStage[A, A]):
 
 
 class _ThrottleStage(Stage[A, A]):
-    """No task: whether an element goes on is known when it arrives."""
+    """Needs no task: the clock is read when an element arrives."""
 
     __slots__ = ("_opens_at", "_seconds")
 
@@ -125,7 +125,7 @@ class _TimeoutStage(Stage[A, A]):
 
     def __init__(self, downstream: Subscriber[A], scope: Scope, seconds: float, label: str) -> None:
         super().__init__(downstream)
-        self._demand = 0  # requested and not yet answered
+        self._demand = 0  # requested and not yet arrived
         self._seconds = seconds
         self._timer = Timer(scope, label, on_deadline=self._on_deadline, fail=self._fail)
 
@@ -148,8 +148,8 @@ class _TimeoutStage(Stage[A, A]):
     def _on_deadline(self) -> None:
         self._fail(
             StreamTimeout(
-                f"nothing came within {self._seconds:g} s of asking: no element, no end, no error. Give timeout() more seconds, "
-                "look at why the source is silent, or go on with retry() or on_error_resume() after it"
+                f"no signal arrived within {self._seconds:g} s of a request. Give timeout() more seconds, "
+                "find out why the source is silent, or go on with retry() or on_error_resume() after it"
             )
         )
 
