@@ -1,4 +1,4 @@
-"""What several tests of operators do with the bench."""
+"""Actions on an `OperatorHarness` that several test modules share."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,20 +11,20 @@ from tests.operators.harness import OperatorHarness, Recorder, Upstream
 
 
 def answer_at_once(harness: OperatorHarness) -> None:
-    """Make the lines of `harness` answer inside `request`, like a synchronous publisher that bounds recursion (rule 3.3)."""
+    """Make the upstreams signal inside `request`, like a synchronous publisher that bounds its recursion (rule 3.3)."""
     answering: list[Upstream] = []
 
-    def asked(upstream: Upstream) -> None:
+    def on_request(upstream: Upstream) -> None:
         if upstream not in answering:
             answering.append(upstream)
             upstream.answer()
             answering.remove(upstream)
 
-    harness.on_request = asked  # type: ignore[method-assign]  # another way to answer
+    harness.on_request = on_request  # type: ignore[method-assign]  # replaces the answer for this harness only
 
 
 async def stop_nursery(harness: OperatorHarness, operator: Operator[Any, Any], begin: Callable[[Recorder], Any]) -> Recorder:
-    """Run `operator` in a nursery of its own, `begin`, wait until all is quiet, and cancel the nursery."""
+    """Run `operator` in its own nursery, call `begin`, wait until all tasks are blocked, and cancel the nursery."""
     async with trio.open_nursery() as nursery:
         harness.scope = Scope(nursery, on_violation=harness.failures.append)
         recorder = harness.run(operator)
@@ -35,6 +35,6 @@ async def stop_nursery(harness: OperatorHarness, operator: Operator[Any, Any], b
 
 
 async def close_nursery(harness: OperatorHarness) -> None:
-    """Let the bench run what follows in a nursery that has closed."""
+    """Give the harness a scope whose nursery has closed."""
     async with trio.open_nursery() as nursery:
         harness.scope = Scope(nursery, on_violation=harness.failures.append)

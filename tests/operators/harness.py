@@ -1,19 +1,19 @@
-"""The bench on which operators are measured: scripted sources above, a recording subscriber below, and what is held in between.
+"""The test harness of operators: scripted sources upstream, a recording subscriber downstream, and a count of the held elements.
 
 ::
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.skip(2))            # bench.lines[0] is the line from the source above
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.skip(2))
         recorder.request(3)
-        assert bench.lines[0].requested == 5
-        bench.lines[0].emit()
+        assert harness.upstreams[0].requested == 5   # harness.upstreams[0] is the subscription to the source
+        harness.upstreams[0].emit()
 
 Rules of this file:
 
-* Elements are `Token`s, and the bench watches them by weak reference. What is alive and in nobody's hands here is **held** by the operator:
-  memory is measured, not bookkeeping.
-* `Upstream` and `Recorder` write down every breach of the rules by the operator that stands between them; leaving the bench fails on any,
-  and on any task, token or demand that is left over.
+* Elements are `Token`s, and the harness refers to them weakly. A token that is alive and not in a running `on_next` of the recorder is
+  **held** by the operator. So memory is measured, not the operator's own counters.
+* `Upstream` and `Recorder` record every rule that the operator between them breaks. The end of the block fails on any breach, and on
+  any task, token or live source that is left.
 """
 
 import weakref
@@ -29,11 +29,11 @@ from penstock.core import Scope, Source
 from penstock.operators import Operator
 
 MAX_ELEMENTS: Final = 300
-"""How many elements a line gives in one measurement: an operator that keeps asking has shown by then what it holds."""
+"""How many elements an `Upstream` gives in one measurement: more than any bound of an operator here (64)."""
 
 
 class Token:
-    """An element that can be watched."""
+    """A numbered element that can be referred to weakly."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -45,7 +45,7 @@ class Token:
 
 
 class ScriptedError(Exception):
-    """What a scripted source fails with."""
+    """The error of a scripted source."""
 
 
 def numbers(element: Any) -> Any:
@@ -58,14 +58,14 @@ def numbers(element: Any) -> Any:
 
 
 def count_tokens(element: Any) -> int:
-    """Return how many tokens an element consists of."""
+    """Return the number of tokens in an element."""
     if isinstance(element, tuple | list):
         return sum(count_tokens(part) for part in element)
     return isinstance(element, Token)
 
 
 def clear_tracebacks(error: BaseException | None) -> None:
-    """Let go of the frames that an error refers to: what is in their variables is held by the error, and not by the operator."""
+    """Drop the tracebacks of an error and its causes: their frames refer to elements, which would count as held by the operator."""
     assert error is not None
     for each in (error, error.__cause__, error.__context__):
         if each is not None:
@@ -73,7 +73,7 @@ def clear_tracebacks(error: BaseException | None) -> None:
 
 
 class Upstream(Subscription):
-    """What one source of the bench has to do with one subscriber: what it was asked, and the means to answer."""
+    """The subscription of the operator to one scripted source. It records requests, and the test signals through it."""
 
     def __init__(self, harness: "OperatorHarness", name: str, subscriber: Subscriber[Any]) -> None:
         self.harness = harness
@@ -85,10 +85,10 @@ class Upstream(Subscription):
         self.sent = 0
         self._answering = False
         self.last_subscriber = subscriber
-        """A publisher may be slow to forget its subscriber: what that still refers to after the end is a leak."""
+        """The subscriber, kept after the end: a publisher may forget it late, and elements that it still holds then are a leak."""
         self._subscriber: Subscriber[Any] | None = subscriber
 
-    # --- what the operator calls
+    # --- called by the operator
 
     def request(self, n: int, /) -> None:
         if type(n) is not int or n <= 0:
@@ -105,7 +105,7 @@ class Upstream(Subscription):
         self.cancelled = True
         self._subscriber = None
 
-    # --- what the test calls
+    # --- called by the test
 
     @property
     def over(self) -> bool:
@@ -116,23 +116,23 @@ class Upstream(Subscription):
         return 0 if self.over else self.requested - self.sent
 
     def emit(self, count: int = 1) -> None:
-        """Signal `count` fresh tokens, which must have been asked for; stop when cancelled in between."""
+        """Signal `count` new tokens, which must have been requested. Stop at a cancel."""
         for _ in range(count):
             if self._subscriber is None:
                 return
-            assert self.outstanding > 0, f"{self.name} was not asked for another element"
+            assert self.outstanding > 0, f"{self.name} has no demand for another element"
             self.sent += 1
             self._subscriber.on_next(self.harness.token())
             self.harness.measure_held()
 
     def answer(self, at_most: int = MAX_ELEMENTS) -> None:
-        """Signal as many elements as have been asked for and still are, up to `at_most`."""
+        """Signal elements while there is demand, up to `at_most`."""
         while at_most > 0 and self.outstanding > 0:
             self.emit()
             at_most -= 1
 
     def answer_in_request(self, length: int) -> None:
-        """Answer inside `request` (rule 3.10) in a loop that a request from inside on_next does not enter again (rule 3.3)."""
+        """Signal inside `request` (rule 3.10), in a loop that a `request` from inside `on_next` does not enter again (rule 3.3)."""
         if self._answering:
             return
         self._answering = True
@@ -155,11 +155,11 @@ class Upstream(Subscription):
         signal(subscriber)
 
     def __repr__(self) -> str:
-        return f"<line {self.name}: {self.requested} requested, {self.sent} sent, {'over' if self.over else 'live'}>"
+        return f"<upstream {self.name}: {self.requested} requested, {self.sent} sent, {'over' if self.over else 'live'}>"
 
 
 class ScriptedSource(Source[Any]):
-    """A source whose lines the test speaks through. `script(upstream)` is called for each one when it has been subscribed to."""
+    """A source that records its subscriptions in the harness. `script(upstream)` is called after each `on_subscribe`."""
 
     __slots__ = ("_bench", "_name", "_script")
 
@@ -180,9 +180,9 @@ class ScriptedSource(Source[Any]):
 
 
 class Recorder(Subscriber[Any]):
-    """The subscriber below: writes down each signal with the tokens' numbers, keeps no element, and judges what arrives.
+    """The subscriber downstream. It records each signal with the numbers of its tokens, keeps no element, and checks the rules.
 
-    It keeps its subscription to the last, as users do: what that still refers to after the end is a leak.
+    It keeps its subscription to the end of the test, as users do: elements that the subscription still refers to then are a leak.
     """
 
     def __init__(self, harness: "OperatorHarness") -> None:
@@ -198,7 +198,7 @@ class Recorder(Subscriber[Any]):
         self.on_element: Callable[[], None] | None = None
         self._subscription: Subscription | None = None
 
-    # --- what the test calls
+    # --- called by the test
 
     @property
     def elements(self) -> list[Any]:
@@ -209,7 +209,7 @@ class Recorder(Subscriber[Any]):
         return [signal[0] for signal in self.signals]
 
     def request(self, n: int) -> None:
-        """Ask for `n` more, as a subscriber does that respects the end (rule 2.4)."""
+        """Request `n` more elements, unless the stream is over (rule 2.4)."""
         self.requested += n
         if not self.over:
             assert self._subscription is not None
@@ -220,7 +220,7 @@ class Recorder(Subscriber[Any]):
         self.over = True
         self._subscription.cancel()
 
-    # --- what the operator calls
+    # --- called by the operator
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if self._subscription is not None:
@@ -263,7 +263,7 @@ class Recorder(Subscriber[Any]):
 
 
 class OperatorHarness:
-    """Everything around one operator, for the length of an ``async with`` block."""
+    """The surroundings of one operator, for the length of an ``async with`` block."""
 
     def __init__(self) -> None:
         self._nursery = trio.open_nursery()
@@ -273,9 +273,9 @@ class OperatorHarness:
         self.failures: list[Exception] = []
         self.peak = 0
         self.answers_in_request = False
-        """Whether lines answer inside `request`, as synchronous publishers do."""
+        """True: upstreams signal inside `request`, as synchronous publishers do."""
         self.source_length = MAX_ELEMENTS
-        """How many elements an obedient line gives before it completes."""
+        """How many elements an upstream that signals inside `request` gives before it completes."""
         self._tokens_made = 0
         self._alive: weakref.WeakSet[Token] = weakref.WeakSet()
         self._unblocked = trio.Event()
@@ -289,7 +289,7 @@ class OperatorHarness:
         if error is None:
             try:
                 await self._check()
-            except BaseException as found:  # handed to the nursery, which must be left in any case
+            except BaseException as found:  # passed to the nursery, whose __aexit__ must run in any case
                 kind, error, trace = type(found), found, found.__traceback__
         self.scope.cancel()
         try:
@@ -301,7 +301,7 @@ class OperatorHarness:
         return False
 
     async def _check(self) -> None:
-        """Fail on whatever is left over, and on whatever rule was broken."""
+        """Fail if a task, an element or a live source is left, or if a rule was broken."""
         if not self.recorder.over:
             self.recorder.cancel()
         await self.settle()
@@ -309,14 +309,14 @@ class OperatorHarness:
         assert self.failures == [], self.failures
         assert self.scope.running == 0, "a task outlives its stream"
         assert self.held == 0, "an element outlives its stream"
-        assert [upstream for upstream in self.upstreams if not upstream.over] == [], "a source is neither cancelled nor at its end"
+        assert [upstream for upstream in self.upstreams if not upstream.over] == [], "a source has neither ended nor been cancelled"
 
     def source(self, name: str = "other", script: Callable[[Upstream], None] | None = None) -> Source[Any]:
-        """Return a source whose lines are appended to `upstreams` as they are subscribed to."""
+        """Return a source. Each subscription to it is appended to `upstreams`."""
         return ScriptedSource(self, name, script)
 
     def run(self, operator: Operator[Any, Any]) -> Recorder:
-        """Put `operator` between a source (the first of `upstreams`, unless the operator asks elsewhere first) and the recorder."""
+        """Attach the recorder to a source named "main" through `operator`. Normally that source is the first of `upstreams`."""
         operator.attach(self.source("main"), self.recorder, self.scope)
         return self.recorder
 
@@ -328,22 +328,22 @@ class OperatorHarness:
 
     @property
     def held(self) -> int:
-        """How many elements the operator holds at this moment."""
+        """How many elements the operator holds now."""
         return len(self._alive) - self.recorder.tokens_in_on_next
 
     def measure_held(self) -> None:
-        """Measure what is held."""
+        """Update `peak`."""
         self.peak = max(self.peak, self.held)
 
     def on_request(self, upstream: Upstream) -> None:
-        """Take note of a request."""
+        """Called at each request of the operator."""
         if self.answers_in_request:
             upstream.answer_in_request(self.source_length)
 
     # --- for operators with async functions
 
     async def wait_unblocked(self) -> None:
-        """Wait until `unblock`: what an async function does that is slow."""
+        """Wait for `unblock`. The async functions of the tests call this."""
         await self._unblocked.wait()
 
     def unblock(self) -> None:

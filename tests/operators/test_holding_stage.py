@@ -1,4 +1,4 @@
-"""What every stage that holds elements has in common: one way out, taken by one at a time."""
+"""`HoldingStage`: held elements go on one at a time, in one place."""
 
 from collections import deque
 from typing import Any
@@ -11,15 +11,15 @@ from penstock.operators._stage import StageOperator
 from tests.operators.harness import OperatorHarness, ScriptedError
 
 
-class Shelf(HoldingStage[Any, Any]):
-    """Holds all, asks for one at a time, and writes down how much it held when it asked."""
+class OneAtATime(HoldingStage[Any, Any]):
+    """Holds all elements, requests one at a time, and records how many elements it held at each request."""
 
-    __slots__ = ("asked_with", "held")
+    __slots__ = ("held", "held_at_request")
 
     def __init__(self, downstream: Any) -> None:
         super().__init__(downstream)
         self.held: deque[Any] = deque()
-        self.asked_with: list[int] = []
+        self.held_at_request: list[int] = []
 
     def on_next(self, element: Any, /) -> None:
         self.held.append(element)
@@ -32,27 +32,27 @@ class Shelf(HoldingStage[Any, Any]):
         return self.held.popleft() if self.held else None
 
     def _request_upstream(self) -> None:
-        self.asked_with.append(len(self.held))
+        self.held_at_request.append(len(self.held))
         self._upstream.request(1)
 
     def _release(self) -> None:
         self.held.clear()
 
 
-def shelf() -> tuple[StageOperator[Any, Any], list[Shelf]]:
-    made: list[Shelf] = []
+def one_at_a_time() -> tuple[StageOperator[Any, Any], list[OneAtATime]]:
+    made: list[OneAtATime] = []
 
-    def make(downstream: Any, _: Any) -> Shelf:
-        made.append(Shelf(downstream))
+    def make(downstream: Any, _: Any) -> OneAtATime:
+        made.append(OneAtATime(downstream))
         return made[0]
 
-    return StageOperator("shelf", make), made
+    return StageOperator("one_at_a_time", make), made
 
 
-async def test_a_request_from_inside_a_signal_is_answered_after_it() -> None:
-    """Nothing recurses: a subscriber that asks for one more in each on_next is never signalled inside it (rules 1.3, 3.3)."""
+async def test_a_request_inside_on_next_is_answered_after_it() -> None:
+    """A subscriber that requests one more in each on_next is never signalled inside it (rules 1.3, 3.3)."""
     async with OperatorHarness() as harness:
-        operator, _ = shelf()
+        operator, _ = one_at_a_time()
         recorder = harness.run(operator)
         recorder.request(1)
         harness.upstreams[0].emit()
@@ -64,10 +64,10 @@ async def test_a_request_from_inside_a_signal_is_answered_after_it() -> None:
         assert recorder.deepest == 1
 
 
-async def test_an_element_from_inside_a_signal_goes_on_after_it() -> None:
-    """A source that is driven by its own subscriber (a topic, say) signals inside a signal; below, they follow each other."""
+async def test_an_element_inside_on_next_goes_on_after_it() -> None:
+    """If the subscriber makes the source signal, as with a topic, downstream signals stay serial."""
     async with OperatorHarness() as harness:
-        operator, _ = shelf()
+        operator, _ = one_at_a_time()
         recorder = harness.run(operator)
         upstream = harness.upstreams[0]
         upstream.request(10)
@@ -78,10 +78,10 @@ async def test_an_element_from_inside_a_signal_goes_on_after_it() -> None:
         assert recorder.deepest == 1
 
 
-async def test_a_completion_from_inside_a_signal_comes_after_it_and_after_what_is_held() -> None:
-    """The last element is not overtaken by the end."""
+async def test_completion_inside_on_next_comes_after_held_elements() -> None:
+    """The completion does not overtake the last element."""
     async with OperatorHarness() as harness:
-        operator, _ = shelf()
+        operator, _ = one_at_a_time()
         recorder = harness.run(operator)
         upstream = harness.upstreams[0]
         upstream.request(3)
@@ -97,23 +97,23 @@ async def test_a_completion_from_inside_a_signal_comes_after_it_and_after_what_i
         assert recorder.signals == [("next", 1), ("next", 2), ("next", 3), ("complete",)]
 
 
-async def test_more_is_asked_only_when_all_that_may_go_on_has_gone_on() -> None:
-    """What is held never exceeds its bound for a moment: asking comes last."""
+async def test_upstream_is_requested_after_held_elements_have_gone_on() -> None:
+    """Otherwise the stage could hold more than its bound for the length of a call."""
     async with OperatorHarness() as harness:
-        operator, made = shelf()
+        operator, made = one_at_a_time()
         recorder = harness.run(operator)
         upstream = harness.upstreams[0]
         upstream.request(5)
         upstream.emit(5)
-        made[0].asked_with.clear()
+        made[0].held_at_request.clear()
         recorder.request(5)
-        assert made[0].asked_with == [0]
+        assert made[0].held_at_request == [0]
 
 
-async def test_completion_waits_for_what_is_held_and_for_no_demand_of_its_own() -> None:
-    """With one element held the end waits for the request that frees it, and then for nothing more."""
+async def test_completion_waits_for_held_elements_and_needs_no_demand() -> None:
+    """The completion follows the last held element without a further request."""
     async with OperatorHarness() as harness:
-        operator, _ = shelf()
+        operator, _ = one_at_a_time()
         recorder = harness.run(operator)
         harness.upstreams[0].request(1)
         harness.upstreams[0].emit()
@@ -123,34 +123,34 @@ async def test_completion_waits_for_what_is_held_and_for_no_demand_of_its_own() 
         assert recorder.signals == [("next", 1), ("complete",)]
 
 
-async def test_completion_with_nothing_held_passes_at_once_without_demand() -> None:
+async def test_completion_without_held_elements_passes_at_once() -> None:
     """An end needs no request (rule 1.5)."""
     async with OperatorHarness() as harness:
-        operator, _ = shelf()
+        operator, _ = one_at_a_time()
         recorder = harness.run(operator)
         harness.upstreams[0].complete()
         assert recorder.signals == [("complete",)]
 
 
-async def test_after_completion_upstream_is_left_alone() -> None:
-    """What is requested or cancelled while held elements go out never reaches the source that has ended (rule 2.4)."""
+async def test_upstream_is_not_called_after_its_completion() -> None:
+    """Requests and cancels that come while held elements go on do not reach the ended source (rule 2.4)."""
     async with OperatorHarness() as harness:
-        operator, made = shelf()
+        operator, made = one_at_a_time()
         recorder = harness.run(operator)
         harness.upstreams[0].request(3)
         harness.upstreams[0].emit(3)
         harness.upstreams[0].complete()
-        made[0].asked_with.clear()
+        made[0].held_at_request.clear()
         recorder.request(1)
         recorder.cancel()
-        assert made[0].asked_with == []
+        assert made[0].held_at_request == []
         assert harness.breaches == []
 
 
-async def test_an_error_overtakes_what_is_held_and_drops_it() -> None:
+async def test_an_error_drops_held_elements() -> None:
     """An error passes at once, without demand (rule 4.2)."""
     async with OperatorHarness() as harness:
-        operator, made = shelf()
+        operator, made = one_at_a_time()
         recorder = harness.run(operator)
         harness.upstreams[0].request(2)
         harness.upstreams[0].emit(2)
@@ -161,10 +161,10 @@ async def test_an_error_overtakes_what_is_held_and_drops_it() -> None:
 
 
 @pytest.mark.parametrize("signal", ["on_complete", "request"])
-async def test_after_a_cancel_nothing_is_done(signal: str) -> None:
-    """A late completion and a late request find nothing to do (rules 2.8, 3.6)."""
+async def test_signals_and_requests_after_a_cancel_have_no_effect(signal: str) -> None:
+    """A late completion and a late request change nothing (rules 2.8, 3.6)."""
     async with OperatorHarness() as harness:
-        operator, made = shelf()
+        operator, made = one_at_a_time()
         recorder = harness.run(operator)
         recorder.cancel()
         if signal == "request":
@@ -176,35 +176,35 @@ async def test_after_a_cancel_nothing_is_done(signal: str) -> None:
         assert made[0]._demand == 0
 
 
-async def test_a_cancel_from_inside_a_signal_ends_it_there() -> None:
-    """Of three that are held and asked for, the first one's receiver cancels: the others are dropped, and no more are asked for."""
+async def test_a_cancel_inside_on_next_drops_held_elements() -> None:
+    """If the subscriber cancels at the first of three requested elements, the other two are dropped and no more are requested."""
     async with OperatorHarness() as harness:
-        operator, made = shelf()
+        operator, made = one_at_a_time()
         recorder = harness.run(operator)
         harness.upstreams[0].request(3)
         harness.upstreams[0].emit(3)
-        made[0].asked_with.clear()
+        made[0].held_at_request.clear()
         recorder.on_element = recorder.cancel
         recorder.request(3)
         assert recorder.elements == [1]
-        assert made[0].asked_with == []
+        assert made[0].held_at_request == []
         assert harness.held == 0
 
 
-async def test_demand_saturates() -> None:
-    """Unbounded demand twice is unbounded demand (rule 3.17)."""
+async def test_unbounded_demand_twice_is_unbounded() -> None:
+    """Demand saturates (rule 3.17)."""
     async with OperatorHarness() as harness:
-        operator, made = shelf()
+        operator, made = one_at_a_time()
         recorder = harness.run(operator)
         recorder.request(UNBOUNDED)
         recorder.request(UNBOUNDED)
         assert made[0]._demand == UNBOUNDED
 
 
-async def test_a_neighbour_that_raises_does_not_block_the_way_out() -> None:
-    """What a neighbour raises is its own affair: the next request still finds the way open."""
+async def test_a_subscriber_that_raises_does_not_block_later_elements() -> None:
+    """The error goes to the caller, and the next request still passes the next element on."""
     async with OperatorHarness() as harness:
-        operator, _ = shelf()
+        operator, _ = one_at_a_time()
         recorder = harness.run(operator)
         harness.upstreams[0].request(2)
         harness.upstreams[0].emit(2)

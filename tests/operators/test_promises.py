@@ -1,4 +1,4 @@
-"""Each operator's promises, measured: demand, buffer, and what happens on error, completion and cancellation."""
+"""The promises of each operator, measured: demand, buffer, and the reaction to error, completion and cancel."""
 
 import re
 from typing import Any
@@ -14,23 +14,23 @@ from tests.operators.promises import PROMISES, STEPS, Promise
 each_promise = pytest.mark.parametrize("promise", PROMISES, ids=str)
 
 
-async def _serve(harness: OperatorHarness, most: int) -> None:
-    """Let each line answer some of what it was asked for, a few times over, because an answer may bring a question."""
+async def _answer_three_times(harness: OperatorHarness, at_most: int) -> None:
+    """Let each upstream signal some of the requested elements, three times, because an answer may lead to a new request."""
     for _ in range(3):
         for upstream in tuple(harness.upstreams):
-            upstream.answer(most)
+            upstream.answer(at_most)
         await harness.settle()
 
 
 async def _filled(harness: OperatorHarness, promise: Promise) -> int:
-    """Bring the operator to where it holds something, if it ever does; return how much."""
+    """Fill the buffer of the operator, if it has one. Return the number of held elements."""
     harness.run(promise.make(harness)).request(4)
-    await _serve(harness, promise.room)
+    await _answer_three_times(harness, promise.room)
     return harness.held
 
 
 def _tokens(elements: list[Any]) -> list[int]:
-    """Return the numbers of all tokens in what was received, also of those in tuples and lists."""
+    """Return the numbers of all tokens in the received elements, also of those in tuples and lists."""
     return [number for element in elements for number in (_tokens(list(element)) if isinstance(element, tuple | list) else [element])]
 
 
@@ -38,8 +38,8 @@ def _tokens(elements: list[Any]) -> list[int]:
 
 
 @each_promise
-async def test_nothing_is_asked_for_from_above_before_something_is_from_below(promise: Promise, autojump_clock: Any) -> None:
-    """Demand begins downstream (except where relaxing it is the operator's purpose, and its row says so)."""
+async def test_no_demand_goes_upstream_before_downstream_requests(promise: Promise, autojump_clock: Any) -> None:
+    """Demand begins downstream. The row of an operator that relaxes demand says how much it requests by itself."""
     async with OperatorHarness() as harness:
         harness.run(promise.make(harness))
         await harness.settle()
@@ -48,8 +48,8 @@ async def test_nothing_is_asked_for_from_above_before_something_is_from_below(pr
 
 @each_promise
 @pytest.mark.parametrize("n", [1, 3, 16, 100, UNBOUNDED])
-async def test_the_first_demand_asks_upstream_for_what_is_promised(promise: Promise, n: int, autojump_clock: Any) -> None:
-    """`request(n)` below becomes the promised number of elements asked for above, from each source."""
+async def test_the_first_request_leads_to_the_promised_demand(promise: Promise, n: int, autojump_clock: Any) -> None:
+    """`request(n)` from downstream becomes the promised demand on each source."""
     async with OperatorHarness() as harness:
         harness.run(promise.make(harness)).request(n)
         await harness.settle()
@@ -59,8 +59,8 @@ async def test_the_first_demand_asks_upstream_for_what_is_promised(promise: Prom
 
 
 @each_promise
-async def test_demand_in_single_steps_asks_upstream_for_what_is_promised(promise: Promise, autojump_clock: Any) -> None:
-    """Over a run of `request(1)`, each answered at once, upstream is asked for exactly the promised number of elements in all."""
+async def test_single_requests_lead_to_the_promised_demand(promise: Promise, autojump_clock: Any) -> None:
+    """`STEPS` requests of 1, each answered at once, lead to exactly the promised demand in total."""
     async with OperatorHarness() as harness:
         harness.unblock()
         recorder = harness.run(promise.make(harness))
@@ -78,8 +78,8 @@ async def test_demand_in_single_steps_asks_upstream_for_what_is_promised(promise
 
 
 @each_promise
-async def test_no_more_is_held_than_is_promised(promise: Promise, autojump_clock: Any) -> None:
-    """However the sources answer and the subscriber asks, the operator holds as many elements as it says, and not one more."""
+async def test_the_operator_never_holds_more_than_promised(promise: Promise, autojump_clock: Any) -> None:
+    """In each scenario the number of held elements stays within the bound, and the largest is exactly the promised peak."""
     peaks = []
     for scenario in (_slow_consumer, _others_first, _sources_answer_inside_on_next):
         async with OperatorHarness() as harness:
@@ -87,13 +87,13 @@ async def test_no_more_is_held_than_is_promised(promise: Promise, autojump_clock
             await scenario(harness)
             peaks.append(harness.peak)
     assert max(peaks) <= promise.bound
-    assert max(peaks) == promise.max_held, "the row says how much can be seen to be held"
+    assert max(peaks) == promise.max_held, "the row states the largest number of held elements"
 
 
 async def _slow_consumer(harness: OperatorHarness) -> None:
     for n in (1, 8, 1000):
         harness.recorder.request(n)
-        await _serve(harness, 100)
+        await _answer_three_times(harness, 100)
 
 
 async def _others_first(harness: OperatorHarness) -> None:
@@ -101,11 +101,11 @@ async def _others_first(harness: OperatorHarness) -> None:
     for upstream in reversed(harness.upstreams):
         upstream.answer(100)
         await harness.settle()
-    await _serve(harness, 100)
+    await _answer_three_times(harness, 100)
 
 
 async def _sources_answer_inside_on_next(harness: OperatorHarness) -> None:
-    """All that was asked for arrives while the subscriber has the first element in its hands."""
+    """All requested elements arrive while the subscriber is inside the on_next of the first one."""
 
     def answer_all() -> None:
         harness.recorder.on_element = None
@@ -115,15 +115,15 @@ async def _sources_answer_inside_on_next(harness: OperatorHarness) -> None:
 
     harness.recorder.on_element = answer_all
     harness.recorder.request(100)
-    await _serve(harness, 1)
+    await _answer_three_times(harness, 1)
 
 
 # ----------------------------------------------------------------------------------------------------------------- ends
 
 
 @each_promise
-async def test_an_error_is_answered_as_promised(promise: Promise, autojump_clock: Any) -> None:
-    """An error overtakes what is held, needs no demand, arrives as the same object, and ends everything else at once."""
+async def test_an_error_leads_to_the_promised_signals(promise: Promise, autojump_clock: Any) -> None:
+    """An error does not wait for held elements, needs no demand, arrives as the same object, and ends all sources at once."""
     async with OperatorHarness() as harness:
         await _filled(harness, promise)
         seen = len(harness.recorder.signals)
@@ -136,8 +136,8 @@ async def test_an_error_is_answered_as_promised(promise: Promise, autojump_clock
 
 
 @each_promise
-async def test_completion_is_answered_as_promised(promise: Promise, autojump_clock: Any) -> None:
-    """Where nothing is held, completion needs no demand to be passed on."""
+async def test_completion_leads_to_the_promised_signals(promise: Promise, autojump_clock: Any) -> None:
+    """If no element is held, completion passes without demand."""
     async with OperatorHarness() as harness:
         harness.run(promise.make(harness))
         await harness.settle()
@@ -151,25 +151,25 @@ async def test_completion_is_answered_as_promised(promise: Promise, autojump_clo
 
 
 @each_promise
-async def test_what_is_held_is_passed_on_before_completion(promise: Promise, autojump_clock: Any) -> None:
-    """Completion overtakes nothing: what was received before it and was not left out arrives first."""
+async def test_held_elements_are_passed_on_before_completion(promise: Promise, autojump_clock: Any) -> None:
+    """Elements that arrived before the completion, and were not left out, arrive before it downstream."""
     async with OperatorHarness() as harness:
         held = await _filled(harness, promise)
         seen = len(_tokens(harness.recorder.elements))
-        for _ in range(2):  # a function that is unblocked may name one more source
+        for _ in range(2):  # an unblocked function may return one more source
             while live := [upstream for upstream in harness.upstreams if not upstream.over]:
                 live[0].complete()
             harness.recorder.request(100)
             harness.unblock()
             await harness.settle()
         assert harness.recorder.kinds[-1] == "complete"
-        if promise.raising is None:  # a function may leave out what it is asked about
+        if promise.raising is None:  # a function may leave elements out
             assert len(_tokens(harness.recorder.elements)) - seen == promise.passes_on(held - promise.remembered)
 
 
 @each_promise
-async def test_cancelling_while_something_is_held_after_completion_leaves_the_sources_alone(promise: Promise, autojump_clock: Any) -> None:
-    """A subscription that has ended is not called any more, and what was held is dropped; the bench looks at both."""
+async def test_a_cancel_after_completion_does_not_reach_the_sources(promise: Promise, autojump_clock: Any) -> None:
+    """A subscription must not be called after its end, and a cancel drops the held elements. The harness checks both."""
     async with OperatorHarness() as harness:
         await _filled(harness, promise)
         while live := [upstream for upstream in harness.upstreams if not upstream.over]:
@@ -182,8 +182,8 @@ async def test_cancelling_while_something_is_held_after_completion_leaves_the_so
 
 
 @each_promise
-async def test_cancelling_ends_everything_at_once_and_for_good(promise: Promise, autojump_clock: Any) -> None:
-    """When `cancel()` returns, every source is cancelled and nothing is held; no signal follows, also not by the clock."""
+async def test_a_cancel_ends_everything_at_once(promise: Promise, autojump_clock: Any) -> None:
+    """When `cancel()` returns, every source is cancelled and no element is held. No signal follows within an hour."""
     async with OperatorHarness() as harness:
         await _filled(harness, promise)
         seen = list(harness.recorder.kinds)
@@ -197,8 +197,8 @@ async def test_cancelling_ends_everything_at_once_and_for_good(promise: Promise,
 
 
 @pytest.mark.parametrize("promise", [row for row in PROMISES if row.raising], ids=str)
-async def test_a_function_that_raises_ends_the_stream_with_its_error(promise: Promise, autojump_clock: Any) -> None:
-    """The user's fault reaches the subscriber as the same object, and upstream is cancelled."""
+async def test_a_function_that_raises_fails_the_stream(promise: Promise, autojump_clock: Any) -> None:
+    """The subscriber gets the same error object, and upstream is cancelled."""
     boom = ScriptedError()
 
     def plain(*args: Any) -> Any:
@@ -219,17 +219,17 @@ async def test_a_function_that_raises_ends_the_stream_with_its_error(promise: Pr
         clear_tracebacks(boom)
 
 
-# ------------------------------------------------------------------------------------------------------------ the words
+# ------------------------------------------------------------------------------------------------------------ docstrings
 
 
 def test_every_operator_has_a_row() -> None:
-    """The table is complete: a new operator cannot be exported without a promise that is measured."""
+    """A new operator cannot be exported without a measured promise."""
     operators = set(ops.__all__) - {"Operator", "pipe"}
     assert operators == {promise.name for promise in PROMISES}
 
 
-def test_an_operator_with_async_functions_has_a_row_for_them() -> None:
-    """Where the docstring speaks of an async function, its buffer is measured with one."""
+def test_an_operator_for_async_functions_has_a_row_with_one() -> None:
+    """If the docstring mentions an async function, a row measures the buffer with one."""
     speaking = {name for name in set(ops.__all__) - {"Operator", "pipe"} if "async function" in _doc(name)}
     assert speaking == {promise.name for promise in PROMISES if promise.variant.startswith("async")}
 
@@ -239,7 +239,7 @@ def _doc(name: str) -> str:
 
 
 def _sentences(name: str) -> tuple[str, str]:
-    """Return what a docstring says behind "Upstream demand:" and behind "Buffer:"."""
+    """Return the sentences of a docstring after "Upstream demand:" and after "Buffer:"."""
     found = re.search(r"Upstream demand: (.*?)\. Buffer: (.*?)\. ", _doc(name))
     assert found, f"{name}: say `Upstream demand: … . Buffer: … .` in this order"
     return found[1], found[2]
@@ -247,17 +247,17 @@ def _sentences(name: str) -> tuple[str, str]:
 
 @each_promise
 def test_the_docstring_says_what_was_measured(promise: Promise) -> None:
-    """Words and figures in the docstring are those of the row, and the row's are measured."""
+    """The words and numbers in the docstring are those of the row, and the tests above measure the row."""
     demand, buffer = _sentences(promise.name)
     assert promise.demand_words in demand
     assert promise.buffer_words in buffer
     for figure in re.findall(r"\d+", promise.buffer_words):
-        assert (promise.bound - promise.remembered) % int(figure) == 0, f"{figure} says nothing about a bound of {promise.bound}"
+        assert (promise.bound - promise.remembered) % int(figure) == 0, f"{figure} does not divide the bound {promise.bound}"
     assert (promise.bound == promise.remembered) == promise.buffer_words.startswith("none")
 
 
 @pytest.mark.parametrize("name", sorted({promise.name for promise in PROMISES}))
-def test_the_docstring_tells_of_every_end(name: str) -> None:
-    """It says what happens on an error, on completion and on cancellation."""
+def test_the_docstring_describes_every_end(name: str) -> None:
+    """It says what happens on error, completion and cancel."""
     doc = _doc(name).lower()
     assert [word for word in ("error", "complet", "cancel") if word not in doc] == []

@@ -1,4 +1,4 @@
-"""A stage passes everything on, ends once, and forgets both neighbours when it has."""
+"""`Stage`: passes everything on, ends once, and drops the references to both neighbours at the end."""
 
 import gc
 import weakref
@@ -10,7 +10,7 @@ from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Up
 
 
 class _Watched(Stage[Any, Any]):
-    """Counts how often it was told to release what it holds."""
+    """Counts the calls of `_release`."""
 
     __slots__ = ("released",)
 
@@ -46,15 +46,15 @@ async def test_signals_and_demand_pass_straight_through() -> None:
 
 
 async def test_an_error_passes_as_the_same_object() -> None:
-    """Nothing is wrapped on the way."""
+    """A stage does not wrap errors."""
     async with OperatorHarness() as harness:
         _, upstream, recorder = _run(harness)
         upstream.fail(boom := ScriptedError())
         assert recorder.signals == [("error", boom)]
 
 
-async def test_the_end_releases_once_in_whatever_way_it_comes() -> None:
-    """After one end no other follows, from either side or from the stage itself."""
+async def test_a_stage_is_released_once_at_its_end() -> None:
+    """After the first end, no other end has an effect: from upstream, from downstream, or from the stage itself."""
     for end in ("on_complete", "cancel", "_complete"):
         async with OperatorHarness() as harness:
             stage, upstream, recorder = _run(harness)
@@ -77,8 +77,8 @@ async def test_the_end_releases_once_in_whatever_way_it_comes() -> None:
             assert repr(stage) == "<stage Watched: over>"
 
 
-async def test_finishing_and_failing_in_the_middle_cancel_upstream() -> None:
-    """A stage that ends the stream by itself wants nothing more from above."""
+async def test_a_stage_that_ends_the_stream_cancels_upstream() -> None:
+    """`_complete` and `_fail` cancel upstream and signal downstream."""
     for fail in (False, True):
         async with OperatorHarness() as harness:
             stage, upstream, recorder = _run(harness)
@@ -91,8 +91,8 @@ async def test_finishing_and_failing_in_the_middle_cancel_upstream() -> None:
             assert recorder.kinds == ["error" if fail else "complete"]
 
 
-async def test_neither_neighbour_is_held_after_the_end() -> None:
-    """A stage that somebody still refers to keeps nobody else alive."""
+async def test_neighbours_are_not_referenced_after_the_end() -> None:
+    """After each kind of end the stage refers to neither its subscriber nor its subscription."""
     for end in ("complete", "fail", "cancel"):
         async with OperatorHarness() as harness:
             stage, upstream, recorder = _run(harness)
@@ -101,8 +101,8 @@ async def test_neither_neighbour_is_held_after_the_end() -> None:
             assert stage._upstream is ENDED_UPSTREAM
 
 
-def test_what_nobody_listens_to_goes_nowhere() -> None:
-    """The subscriber that stands in for one that has gone takes every signal and keeps none."""
+def test_the_cancelled_subscriber_ignores_signals() -> None:
+    """It takes every signal and keeps no element."""
 
     class Element:
         pass
@@ -118,13 +118,13 @@ def test_what_nobody_listens_to_goes_nowhere() -> None:
     assert kept() is None
 
 
-def test_an_operator_names_itself() -> None:
-    """Its repr is what a person wrote."""
+def test_the_repr_of_an_operator_is_its_name() -> None:
+    """The repr is the text of the call."""
     assert repr(StageOperator("take(3)", lambda downstream, scope: Stage(downstream))) == "<operator take(3)>"
 
 
-def test_a_stopped_stream_says_what_stopped_it() -> None:
-    """The error tells who must act, and what to try."""
+def test_stopped_error_says_what_was_cancelled() -> None:
+    """The error says who must act and what to try."""
     error = stopped_error("map(fetch)")
     assert isinstance(error, PublisherStopped)
     assert str(error) == (

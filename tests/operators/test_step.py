@@ -1,4 +1,4 @@
-"""Steps with plain functions run in place, with async ones in one task; both keep order, demand and silence."""
+"""`Step`: plain functions run inside `on_next`, async functions in one task. Both keep order, demand, and the rules after the end."""
 
 import functools
 from typing import Any
@@ -23,7 +23,7 @@ class _AsyncObject:
 
 
 class _Slow:
-    """An async function that is let through one element at a time."""
+    """An async function whose calls wait until `let_go`."""
 
     def __init__(self) -> None:
         self.begun: list[int] = []
@@ -62,13 +62,13 @@ class _Slow:
     ],
     ids=["function", "object", "partial", "class of async objects", "builtin", "class", "lambda"],
 )
-def test_async_functions_are_told_from_plain_ones(function: Any, expected: bool) -> None:
-    """What counts is whether calling it gives something to await."""
+def test_is_async_recognises_async_callables(function: Any, expected: bool) -> None:
+    """A callable is async if a call of it returns an awaitable."""
     assert is_async(function) is expected
 
 
-async def test_an_async_function_is_called_for_one_element_at_a_time_in_order() -> None:
-    """The next call begins when the one before has ended and its result has been passed on."""
+async def test_an_async_function_processes_one_element_at_a_time() -> None:
+    """The next call begins when the call before has ended and its result has been passed on."""
     slow = _Slow()
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.map(slow))
@@ -83,8 +83,8 @@ async def test_an_async_function_is_called_for_one_element_at_a_time_in_order() 
         assert slow.most == 1
 
 
-async def test_no_task_runs_before_the_first_element_and_none_after_the_end() -> None:
-    """A stage that waits for its first element is an object, not a task."""
+async def test_the_task_lives_from_the_first_element_to_the_end() -> None:
+    """A stage without an element has no task, and neither has one that is over."""
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.map(_async))
         recorder.request(3)
@@ -99,8 +99,8 @@ async def test_no_task_runs_before_the_first_element_and_none_after_the_end() ->
         assert harness.scope.running == 0
 
 
-async def test_demand_is_passed_on_at_once_while_the_window_has_room() -> None:
-    """Each request is heard above when it is made: a source that drops what nobody asked for must not be kept in the dark."""
+async def test_requests_pass_at_once_up_to_the_window() -> None:
+    """A hot source drops elements without demand, so a request must not wait for the task."""
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.map(_async))
         for _ in range(3):
@@ -112,8 +112,8 @@ async def test_demand_is_passed_on_at_once_while_the_window_has_room() -> None:
         assert harness.upstreams[0].requested == WINDOW
 
 
-async def test_the_window_is_renewed_in_halves() -> None:
-    """Asking upstream costs something, so it is done for eight elements at a time."""
+async def test_the_window_is_refilled_in_halves() -> None:
+    """Upstream gets one request for eight elements, not one for each."""
     slow = _Slow()
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.map(slow))
@@ -127,8 +127,8 @@ async def test_the_window_is_renewed_in_halves() -> None:
         assert recorder.received == WINDOW // 2
 
 
-async def test_what_is_left_out_is_asked_for_anew() -> None:
-    """Demand below is met, however many elements an async predicate leaves out."""
+async def test_elements_left_out_are_requested_again() -> None:
+    """Downstream demand is met although an async predicate leaves elements out."""
 
     async def fifth(token: Token) -> bool:
         return token.number % 5 == 0
@@ -143,8 +143,8 @@ async def test_what_is_left_out_is_asked_for_anew() -> None:
         assert harness.upstreams[0].requested == 15
 
 
-async def test_completion_waits_for_what_is_in_the_inbox() -> None:
-    """Elements that arrived before the end are passed on before it, and demand is all that they need."""
+async def test_completion_waits_for_queued_elements() -> None:
+    """Elements that arrived before the completion are processed and passed on first."""
     slow = _Slow()
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.map(slow))
@@ -158,8 +158,8 @@ async def test_completion_waits_for_what_is_in_the_inbox() -> None:
         assert recorder.kinds == ["next", "next", "complete"]
 
 
-async def test_an_error_from_above_overtakes_the_inbox_and_stops_the_function() -> None:
-    """The call that is under way is cancelled, and what waits is never called for."""
+async def test_an_upstream_error_drops_the_queue_and_cancels_the_function() -> None:
+    """The running call is cancelled, and the function is not called for queued elements."""
     slow = _Slow()
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.map(slow))
@@ -173,8 +173,8 @@ async def test_an_error_from_above_overtakes_the_inbox_and_stops_the_function() 
         assert slow.begun == [1]
 
 
-async def test_cancelling_stops_the_function() -> None:
-    """The call that is under way is cancelled like any task of trio's; its result is nobody's."""
+async def test_a_cancel_cancels_the_function() -> None:
+    """The running call is cancelled, and its result is dropped."""
     slow = _Slow()
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.map(slow))
@@ -190,8 +190,8 @@ async def test_cancelling_stops_the_function() -> None:
         assert recorder.kinds == []
 
 
-async def test_a_stream_that_ends_before_its_task_has_begun_never_calls_the_function() -> None:
-    """Between the first element and the task's first turn, everything may be over."""
+async def test_a_cancel_before_the_task_runs_prevents_the_call() -> None:
+    """If the stream ends between the first element and the first step of the task, the function is never called."""
     slow = _Slow()
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.map(slow))
@@ -202,8 +202,8 @@ async def test_a_stream_that_ends_before_its_task_has_begun_never_calls_the_func
         assert slow.begun == []
 
 
-async def test_a_result_that_comes_in_spite_of_cancellation_is_dropped() -> None:
-    """A function may finish its work when it is cancelled; nobody hears of it."""
+async def test_the_result_of_a_shielded_function_is_dropped_after_cancel() -> None:
+    """A function may finish in spite of the cancel. Its result is not passed on."""
 
     async def stubborn(token: Token) -> Token:
         with trio.CancelScope(shield=True):
@@ -221,8 +221,8 @@ async def test_a_result_that_comes_in_spite_of_cancellation_is_dropped() -> None
         assert recorder.kinds == []
 
 
-async def test_a_fault_while_being_cancelled_is_told_to_the_scope() -> None:
-    """Nobody listens to the stream any more, and the fault is not lost."""
+async def test_an_error_during_cancellation_goes_to_the_scope() -> None:
+    """After the cancel the error has no subscriber to go to, and it must not be lost."""
 
     async def clumsy(token: Token) -> Token:
         try:
@@ -250,8 +250,8 @@ async def test_a_fault_while_being_cancelled_is_told_to_the_scope() -> None:
     ],
     ids=["take_while", "first"],
 )
-async def test_an_async_verdict_can_end_the_stream(operator: Any, numbers: int, expected: list[str]) -> None:
-    """The end comes with the element that decides it; what arrived after it is dropped, and upstream cancelled."""
+async def test_an_async_predicate_can_end_the_stream(operator: Any, numbers: int, expected: list[str]) -> None:
+    """The element that decides also ends the stream. Later elements are dropped, and upstream is cancelled."""
 
     async def below_three(token: Token) -> bool:
         return token.number < 3
@@ -265,8 +265,8 @@ async def test_an_async_verdict_can_end_the_stream(operator: Any, numbers: int, 
         assert harness.upstreams[0].cancelled
 
 
-async def test_a_cancelled_nursery_ends_the_stream_with_an_error() -> None:
-    """Whoever still listens learns that the publisher was stopped, and what to do about it."""
+async def test_a_cancelled_nursery_fails_the_stream() -> None:
+    """The subscriber gets PublisherStopped with a hint."""
     async with OperatorHarness() as harness:
         recorder = Recorder(harness)
         async with trio.open_nursery() as nursery:
@@ -282,8 +282,8 @@ async def test_a_cancelled_nursery_ends_the_stream_with_an_error() -> None:
         harness.recorder.over = True  # it was not used
 
 
-async def test_a_closed_nursery_ends_the_stream_with_an_error() -> None:
-    """A task that cannot start is told to the subscriber; the element is dropped."""
+async def test_a_closed_nursery_fails_the_stream() -> None:
+    """If the task cannot start, the subscriber gets the error, and the element is dropped."""
     async with OperatorHarness() as harness:
         recorder = Recorder(harness)
         async with trio.open_nursery() as nursery:
@@ -298,32 +298,32 @@ async def test_a_closed_nursery_ends_the_stream_with_an_error() -> None:
         harness.recorder.over = True  # it was not used
 
 
-def test_what_can_be_no_element_is_refused() -> None:
-    """None and a coroutine that nobody awaited; everything else passes."""
+def test_none_and_coroutines_are_not_elements() -> None:
+    """Every other value is accepted."""
     assert checked_element(0, "map(f)") == 0
     with pytest.raises(UsageError, match=r"^map\(f\) returned None, which is never an element \(rule 2.13\)"):
         checked_element(None, "map(f)")
     coroutine = _async(1)
     with pytest.raises(UsageError, match=r"^map\(f\) returned a coroutine"):
         checked_element(coroutine, "map(f)")
-    assert coroutine.cr_frame is None, "it was closed, so that Python does not warn of it"
+    assert coroutine.cr_frame is None, "the coroutine is closed, so that Python does not warn about it"
 
 
-def test_every_step_decides() -> None:
-    """A step that forgets to is found at its first element."""
+def test_a_step_must_define_decide() -> None:
+    """A step without `decide` fails at its first element."""
     with pytest.raises(AssertionError, match=r"Step does not define decide\(\)"):
         Step(len).decide(1, 1)
     assert FINISHED_STEP.invoke(1) is False
 
 
-def test_a_step_is_named_after_its_function() -> None:
-    """What a person sees in a repr or a message is what they wrote."""
+def test_the_repr_of_a_step_operator_names_the_function() -> None:
+    """Reprs and messages show the text of the call."""
     assert repr(step_operator("map", len, lambda: Step(len))) == "<operator map(len)>"
     assert repr(step_operator("map", _AsyncObject(), lambda: Step(len))) == "<operator map(_AsyncObject)>"
 
 
-async def test_a_long_chain_of_async_and_plain_functions_keeps_every_element() -> None:
-    """Stages of both kinds compose, with demand smaller than the stream."""
+async def test_a_chain_of_async_and_plain_functions_keeps_every_element() -> None:
+    """Stages of both kinds compose, with less demand than elements."""
     piped = ops.pipe(range(500), ops.map(_async), ops.filter(lambda n: n % 2), ops.map(_async), ops.tap(_async))
     async with subscribe(piped, demand=7) as stream:
         assert [element async for element in stream] == list(range(1, 500, 2))

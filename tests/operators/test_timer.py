@@ -132,7 +132,7 @@ async def test_the_callback_may_set_the_timer_again(autojump_clock: trio.testing
 
 @pytest.mark.parametrize("when", ["before set", "while the task sleeps", "at the deadline", "after the callback"])
 async def test_stop_ends_the_task_without_a_callback(when: str, mock_clock: trio.testing.MockClock) -> None:
-    """After `stop` there is no task, no callback, no error, and no reference to the owner."""
+    """`stop` ends the task, prevents callback and error, and drops the references to the owner."""
     async with a_scope() as scope:
         owner = TimedOwner(scope)
         if when != "before set":
@@ -163,7 +163,7 @@ async def test_stop_inside_the_callback_ends_the_task(autojump_clock: trio.testi
 
 
 async def test_a_cancelled_nursery_fails_the_owner(autojump_clock: trio.testing.MockClock) -> None:
-    """If the timer task is cancelled with its nursery, the owner gets PublisherStopped and does not wait for ever."""
+    """If the timer task is cancelled with its nursery, the owner gets PublisherStopped and does not hang."""
     async with trio.open_nursery() as nursery:
         owner = TimedOwner(Scope(nursery))
         owner.timer.set(2)

@@ -1,6 +1,6 @@
 """`Step`: an operator that looks at one element at a time and decides whether it goes on, is left out, or ends the stream.
 
-A step only decides: it maps the element and the result of the user's function to a verdict. Two stages act on the verdict.
+A step only decides: it maps the element and the result of the function to a verdict. Two stages act on the verdict.
 `SyncStage` calls a plain function inside `on_next`. `AsyncStage` awaits an async function in its own task, one element at a time.
 
 Rules of this file:
