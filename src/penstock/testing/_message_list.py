@@ -13,7 +13,7 @@ class MessageList:
         self.streams: dict[int, _RecordingStream] = {}
 
     def receive_control(self, message: rsio.Message, /) -> None:
-        """Keep a message that has no method of its own here."""
+        """Keep a message for which the sink has no other method."""
         self.messages.append(message)
 
     def receive_request(self, subscriber: int, demand: int, /) -> None:
