@@ -85,8 +85,8 @@ async def test_an_error_drops_the_waiting_elements_of_merge() -> None:
         main.emit()
         other.emit()
         assert len(stage._ready) == 1
-        main.fail(boom := ScriptedError())
-        assert recorder.signals == [("next", 1), ("error", boom)]
+        main.fail(error := ScriptedError())
+        assert recorder.signals == [("next", 1), ("error", error)]
         assert other.cancelled
         assert harness.held == 0
         assert len(stage._ready) == 0
@@ -173,8 +173,8 @@ async def test_zip_fails_at_the_first_error_of_a_source() -> None:
         main, other = harness.upstreams
         recorder.request(2)
         main.emit(2)
-        other.fail(boom := ScriptedError())
-        assert recorder.signals == [("error", boom)]
+        other.fail(error := ScriptedError())
+        assert recorder.signals == [("error", error)]
         assert main.cancelled
 
 
@@ -280,7 +280,7 @@ async def test_combine_latest_of_two_branches_of_one_topic_does_not_deadlock() -
 
 async def test_combine_latest_fails_at_the_first_error_of_a_source() -> None:
     """An error does not wait for tuples."""
-    async with subscribe(ops.pipe(single(1), ops.combine_latest(single(2), failed(boom := ScriptedError())))) as stream:
+    async with subscribe(ops.pipe(single(1), ops.combine_latest(single(2), failed(error := ScriptedError())))) as stream:
         with pytest.raises(ScriptedError) as caught:
             await anext(stream)
-    assert caught.value is boom
+    assert caught.value is error

@@ -60,9 +60,9 @@ async def test_concat_counts_demand_during_attach_once() -> None:
 async def test_concat_attaches_no_source_after_an_error() -> None:
     """The sources after the failed one are never subscribed to."""
     async with OperatorHarness() as harness:
-        recorder = harness.run(ops.concat(failed(boom := ScriptedError()), harness.source("never")))
+        recorder = harness.run(ops.concat(failed(error := ScriptedError()), harness.source("never")))
         harness.upstreams[0].complete()
-        assert recorder.signals == [("error", boom)]
+        assert recorder.signals == [("error", error)]
         assert [upstream.name for upstream in harness.upstreams] == ["main"]
 
 
@@ -196,9 +196,9 @@ async def test_an_error_of_any_stream_ends_flat_map(failing: int) -> None:
         harness.upstreams[0].emit(2)
         harness.upstreams[1].emit()
         harness.upstreams[2].emit()
-        harness.upstreams[failing].fail(boom := ScriptedError())
+        harness.upstreams[failing].fail(error := ScriptedError())
         assert recorder.kinds == ["next", "error"]
-        assert recorder.error is boom
+        assert recorder.error is error
         assert all(upstream.over for upstream in harness.upstreams)
         assert harness.held == 0
 
@@ -256,14 +256,14 @@ async def test_a_plain_function_that_returns_a_coroutine_fails_the_stream() -> N
 
 async def test_an_error_during_the_creation_of_an_inner_stream_fails_the_stream() -> None:
     """The error may come from the function, from a generator function that it returns, or from the attach of a source."""
-    boom = ScriptedError()
+    error = ScriptedError()
 
     def broken() -> Any:
-        raise boom
+        raise error
 
     class Broken(Source[Any]):
         def attach(self, subscriber: Any, scope: Scope) -> None:
-            raise boom
+            raise error
 
     async def broken_later(token: Token) -> Any:
         return Broken()
@@ -273,7 +273,7 @@ async def test_an_error_during_the_creation_of_an_inner_stream_fails_the_stream(
         ops.flat_map(lambda token: Broken()),
         ops.flat_map(broken_later),
     ):
-        assert await _fails(operator) is boom
+        assert await _fails(operator) is error
 
 
 def test_wrong_arguments_of_flat_map_are_refused() -> None:
@@ -416,13 +416,13 @@ async def test_a_cancel_before_the_task_runs_prevents_the_call_of_flat_map() -> 
 async def test_the_stream_of_a_shielded_function_is_not_attached_after_cancel() -> None:
     """A function may finish in spite of the cancel. The stream that it returns is not subscribed to."""
 
-    async def stubborn(token: Token) -> Any:
+    async def shielded(token: Token) -> Any:
         with trio.CancelScope(shield=True):
             await harness.wait_unblocked()
         return harness.source("inner")
 
     async with OperatorHarness() as harness:
-        recorder = harness.run(ops.flat_map(stubborn))
+        recorder = harness.run(ops.flat_map(shielded))
         recorder.request(1)
         harness.upstreams[0].emit()
         await harness.settle()
@@ -461,14 +461,14 @@ async def test_a_cancel_during_attach_cancels_the_inner_stream() -> None:
 async def test_an_error_of_an_async_function_during_cancellation_goes_to_the_scope() -> None:
     """After the cancel the error has no subscriber to go to, and it must not be lost."""
 
-    async def clumsy(token: Token) -> Any:
+    async def raises_in_cleanup(token: Token) -> Any:
         try:
             await trio.sleep_forever()
         finally:
             raise ScriptedError("in cleanup")
 
     async with OperatorHarness() as harness:
-        recorder = harness.run(ops.flat_map(clumsy))
+        recorder = harness.run(ops.flat_map(raises_in_cleanup))
         recorder.request(1)
         harness.upstreams[0].emit()
         await harness.settle()

@@ -192,8 +192,8 @@ async def test_demand_inside_on_subscribe_reaches_every_source(join: Any) -> Non
 async def test_a_source_that_fails_at_once_prevents_further_attaches(join: Any) -> None:
     """The subscriber gets the error, and the sources after the failed one are not subscribed to."""
     async with OperatorHarness() as harness:
-        recorder = harness.run(join(failed(boom := ScriptedError()), harness.source("never")))
-        assert recorder.signals == [("error", boom)]
+        recorder = harness.run(join(failed(error := ScriptedError()), harness.source("never")))
+        assert recorder.signals == [("error", error)]
         assert [upstream.name for upstream in harness.upstreams] == ["main"]
         assert harness.upstreams[0].cancelled
 
@@ -203,11 +203,11 @@ async def test_a_source_that_fails_at_once_prevents_further_attaches(join: Any) 
 async def test_a_source_whose_attach_raises_fails_the_stream(join: Any, subscribes: bool) -> None:
     """An error from `attach` of a user's source becomes on_error, before or after its on_subscribe."""
     async with OperatorHarness() as harness:
-        boom = ScriptedError()
-        recorder = harness.run(join(_Raising(boom, subscribes=subscribes)))
+        error = ScriptedError()
+        recorder = harness.run(join(_Raising(error, subscribes=subscribes)))
         if not recorder.over:
             harness.upstreams[0].complete()  # concat attaches the next source only now
-        assert recorder.signals == [("error", boom)]
+        assert recorder.signals == [("error", error)]
         assert harness.upstreams[0].over
 
 

@@ -139,9 +139,9 @@ async def _play(
             elif action == "cancel":
                 recorder.cancel()
             elif action == "emit":
-                asked = [upstream for upstream in live if upstream.outstanding]
-                if asked:
-                    upstream = asked[n % len(asked)]
+                with_demand = [upstream for upstream in live if upstream.outstanding]
+                if with_demand:
+                    upstream = with_demand[n % len(with_demand)]
                     model.arrived.append((upstream, harness._tokens_made + 1))
                     upstream.emit()
             elif live:  # all sources may have completed while elements are held

@@ -127,10 +127,10 @@ async def test_an_error_leads_to_the_promised_signals(promise: Promise, autojump
     async with OperatorHarness() as harness:
         await _filled(harness, promise)
         seen = len(harness.recorder.signals)
-        harness.upstreams[0].fail(boom := ScriptedError())
+        harness.upstreams[0].fail(error := ScriptedError())
         assert tuple(harness.recorder.kinds[seen:]) == promise.after_error
         if "error" in promise.after_error:
-            assert harness.recorder.error is boom
+            assert harness.recorder.error is error
             assert [upstream for upstream in harness.upstreams if not upstream.over] == []
         await harness.settle()
 
@@ -199,13 +199,13 @@ async def test_a_cancel_ends_everything_at_once(promise: Promise, autojump_clock
 @pytest.mark.parametrize("promise", [row for row in PROMISES if row.raising], ids=str)
 async def test_a_function_that_raises_fails_the_stream(promise: Promise, autojump_clock: Any) -> None:
     """The subscriber gets the same error object, and upstream is cancelled."""
-    boom = ScriptedError()
+    error = ScriptedError()
 
     def plain(*args: Any) -> Any:
-        raise boom
+        raise error
 
     async def slow(*args: Any) -> Any:
-        raise boom
+        raise error
 
     assert promise.raising is not None
     async with OperatorHarness() as harness:
@@ -214,9 +214,9 @@ async def test_a_function_that_raises_fails_the_stream(promise: Promise, autojum
         harness.upstreams[0].emit()
         await harness.settle()
         assert recorder.kinds == ["error"]
-        assert recorder.error is boom
+        assert recorder.error is error
         assert harness.upstreams[0].cancelled
-        clear_tracebacks(boom)
+        clear_tracebacks(error)
 
 
 # ------------------------------------------------------------------------------------------------------------ docstrings

@@ -49,8 +49,8 @@ async def test_an_error_passes_as_the_same_object() -> None:
     """A stage does not wrap errors."""
     async with OperatorHarness() as harness:
         _, upstream, recorder = _run(harness)
-        upstream.fail(boom := ScriptedError())
-        assert recorder.signals == [("error", boom)]
+        upstream.fail(error := ScriptedError())
+        assert recorder.signals == [("error", error)]
 
 
 async def test_a_stage_is_released_once_at_its_end() -> None:

@@ -23,29 +23,29 @@ class _AsyncObject:
 
 
 class _Slow:
-    """An async function whose calls wait until `let_go`."""
+    """An async function whose calls wait until `release`."""
 
     def __init__(self) -> None:
-        self.begun: list[int] = []
+        self.called: list[int] = []
         self.running = 0
-        self.most = 0
-        self._gates: list[trio.Event] = []
+        self.max_running = 0
+        self._events: list[trio.Event] = []
 
     async def __call__(self, token: Token) -> Token:
-        self.begun.append(token.number)
+        self.called.append(token.number)
         self.running += 1
-        self.most = max(self.most, self.running)
-        gate = trio.Event()
-        self._gates.append(gate)
+        self.max_running = max(self.max_running, self.running)
+        event = trio.Event()
+        self._events.append(event)
         try:
-            await gate.wait()
+            await event.wait()
         finally:
             self.running -= 1
         return token
 
-    async def let_go(self, harness: OperatorHarness, count: int = 1) -> None:
+    async def release(self, harness: OperatorHarness, count: int = 1) -> None:
         for _ in range(count):
-            self._gates.pop(0).set()
+            self._events.pop(0).set()
             await harness.settle()
 
 
@@ -75,12 +75,12 @@ async def test_an_async_function_processes_one_element_at_a_time() -> None:
         recorder.request(3)
         harness.upstreams[0].emit(3)
         await harness.settle()
-        assert (slow.begun, recorder.elements) == ([1], [])
-        await slow.let_go(harness)
-        assert (slow.begun, recorder.elements) == ([1, 2], [1])
-        await slow.let_go(harness, 2)
+        assert (slow.called, recorder.elements) == ([1], [])
+        await slow.release(harness)
+        assert (slow.called, recorder.elements) == ([1, 2], [1])
+        await slow.release(harness, 2)
         assert recorder.elements == [1, 2, 3]
-        assert slow.most == 1
+        assert slow.max_running == 1
 
 
 async def test_the_task_lives_from_the_first_element_to_the_end() -> None:
@@ -120,9 +120,9 @@ async def test_the_window_is_refilled_in_halves() -> None:
         recorder.request(100)
         harness.upstreams[0].emit(WINDOW)
         await harness.settle()
-        await slow.let_go(harness, WINDOW // 2 - 1)
+        await slow.release(harness, WINDOW // 2 - 1)
         assert harness.upstreams[0].requests == [WINDOW]
-        await slow.let_go(harness)
+        await slow.release(harness)
         assert harness.upstreams[0].requests == [WINDOW, WINDOW // 2]
         assert recorder.received == WINDOW // 2
 
@@ -154,7 +154,7 @@ async def test_completion_waits_for_queued_elements() -> None:
         await harness.settle()
         assert recorder.kinds == []
         recorder.request(5)
-        await slow.let_go(harness, 2)
+        await slow.release(harness, 2)
         assert recorder.kinds == ["next", "next", "complete"]
 
 
@@ -166,11 +166,11 @@ async def test_an_upstream_error_drops_the_queue_and_cancels_the_function() -> N
         recorder.request(3)
         harness.upstreams[0].emit(3)
         await harness.settle()
-        harness.upstreams[0].fail(boom := ScriptedError())
-        assert recorder.signals == [("error", boom)]
+        harness.upstreams[0].fail(error := ScriptedError())
+        assert recorder.signals == [("error", error)]
         await harness.settle()
         assert slow.running == 0
-        assert slow.begun == [1]
+        assert slow.called == [1]
 
 
 async def test_a_cancel_cancels_the_function() -> None:
@@ -199,19 +199,19 @@ async def test_a_cancel_before_the_task_runs_prevents_the_call() -> None:
         harness.upstreams[0].emit()
         recorder.cancel()
         await harness.settle()
-        assert slow.begun == []
+        assert slow.called == []
 
 
 async def test_the_result_of_a_shielded_function_is_dropped_after_cancel() -> None:
     """A function may finish in spite of the cancel. Its result is not passed on."""
 
-    async def stubborn(token: Token) -> Token:
+    async def shielded(token: Token) -> Token:
         with trio.CancelScope(shield=True):
             await harness.wait_unblocked()
         return token
 
     async with OperatorHarness() as harness:
-        recorder = harness.run(ops.map(stubborn))
+        recorder = harness.run(ops.map(shielded))
         recorder.request(1)
         harness.upstreams[0].emit()
         await harness.settle()
@@ -224,14 +224,14 @@ async def test_the_result_of_a_shielded_function_is_dropped_after_cancel() -> No
 async def test_an_error_during_cancellation_goes_to_the_scope() -> None:
     """After the cancel the error has no subscriber to go to, and it must not be lost."""
 
-    async def clumsy(token: Token) -> Token:
+    async def raises_in_cleanup(token: Token) -> Token:
         try:
             await trio.sleep_forever()
         finally:
             raise ScriptedError("in cleanup")
 
     async with OperatorHarness() as harness:
-        recorder = harness.run(ops.map(clumsy))
+        recorder = harness.run(ops.map(raises_in_cleanup))
         recorder.request(1)
         harness.upstreams[0].emit()
         await harness.settle()

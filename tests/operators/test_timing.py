@@ -240,8 +240,8 @@ def test_debounce_follows_its_model(pauses: list[float]) -> None:
             yield number
 
     async def main() -> None:
-        wanted = [number for number in range(len(pauses)) if number == len(pauses) - 1 or pauses[number + 1] > 1]
-        assert await penstock.collect(penstock.pipe(source, ops.debounce(1))) == wanted
+        expected = [number for number in range(len(pauses)) if number == len(pauses) - 1 or pauses[number + 1] > 1]
+        assert await penstock.collect(penstock.pipe(source, ops.debounce(1))) == expected
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 

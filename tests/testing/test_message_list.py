@@ -6,16 +6,16 @@ from penstock.testing import MessageList
 
 def test_each_kind_of_signal_becomes_its_record() -> None:
     """Single elements, runs, packs and parts of elements, requests, and every other message."""
-    heard = MessageList()
-    heard.receive_on_subscribe(3, 2)
-    stream = heard.streams[3]
+    message_list = MessageList()
+    message_list.receive_on_subscribe(3, 2)
+    stream = message_list.streams[3]
     stream.receive_element(b"aa")
     stream.receive_run([b"bb", b"cc"])
     stream.receive_packed(1, b"dd")
     stream.receive_part(0, b"e", False)
     stream.receive_part(0, b"e", True)
-    heard.receive_request(3, 7)
-    assert heard.messages == [
+    message_list.receive_request(3, 7)
+    assert message_list.messages == [
         rsio.OnSubscribe(subscriber=3, element_size=2),
         rsio.OnNext(subscriber=3, element=b"aa"),
         rsio.OnNext(subscriber=3, element=b"bb"),
@@ -29,7 +29,7 @@ def test_each_kind_of_signal_becomes_its_record() -> None:
 
 def test_on_subscribe_enters_the_stream_into_the_table() -> None:
     """The decoder reads the element size from the table."""
-    heard = MessageList()
-    assert heard.streams == {}
-    heard.receive_on_subscribe(3, 2)
-    assert heard.streams[3].element_size == 2
+    message_list = MessageList()
+    assert message_list.streams == {}
+    message_list.receive_on_subscribe(3, 2)
+    assert message_list.streams[3].element_size == 2

@@ -7,13 +7,13 @@ from penstock.testing import MessageList
 
 def test_the_message_list_has_the_methods_of_the_sink_and_of_a_stream() -> None:
     """The assignments are checked by mypy; the run checks that nothing more is needed to decode a stream."""
-    heard = MessageList()
-    sink: RsioSink = heard
-    decoder = rsio.RsioDecoder(sink, heard.streams)
+    recorded = MessageList()
+    sink: RsioSink = recorded
+    decoder = rsio.RsioDecoder(sink, recorded.streams)
     decoder.feed(rsio.encode(rsio.OnSubscribe(subscriber=3, element_size=0)) + rsio.encode(rsio.OnNext(subscriber=3, element=b"a")))
-    stream: WireStream = heard.streams[3]
+    stream: WireStream = recorded.streams[3]
     assert stream.element_size == 0
-    assert heard.messages[1:] == [rsio.OnNext(subscriber=3, element=b"a")]
+    assert recorded.messages[1:] == [rsio.OnNext(subscriber=3, element=b"a")]
 
 
 def test_an_element_size_before_on_subscribe_is_no_size() -> None:
