@@ -103,7 +103,7 @@ class _BatchStage(Stage[A, list[A]]):
         self._partial: list[A] = []
 
     def request(self, n: int, /) -> None:
-        self._upstream.request(min(UNBOUNDED, n * self._count))
+        self._upstream.request(min(UNBOUNDED, n * self._count))  # demand saturates (rule 3.17)
 
     def on_next(self, element: A, /) -> None:
         partial = self._partial
@@ -132,9 +132,8 @@ class _TimedBatchStage(HoldingStage[A, list[A]]):
         super().__init__(downstream)
         self._count = count
         self._seconds = seconds
-        self._full_batches: deque[list[A]] = (
-            deque()
-        )  # bounded: with _partial at most BATCHES_AHEAD * _count elements, all of them requested
+        # Bounded: with _partial at most BATCHES_AHEAD * _count elements, because no more are ever requested.
+        self._full_batches: deque[list[A]] = deque()
         self._partial: list[A] = []
         self._outstanding = 0  # requested from upstream and not yet arrived
         self._deadline = 0.0  # when _partial is due; without a meaning while _partial is empty
@@ -188,13 +187,14 @@ class _BufferStage(HoldingStage[A, A]):
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         super().on_subscribe(subscription)
-        self._request_upstream()
+        self._request_upstream()  # after on_subscribe of downstream, so that its first request goes up with `size` in one call
 
     def request(self, n: int, /) -> None:
         self._unrequested = add_demand(self._unrequested, n)
         super().request(n)
 
     def on_next(self, element: A, /) -> None:
+        # With demand left, and outside the loop of _pass_on, no element is held: this one goes on without the detour.
         if self._demand and not self._is_passing_on:
             self._demand -= 1
             self._downstream.on_next(element)
@@ -254,7 +254,7 @@ class _LatestStage(HoldingStage[A, A]):
     def on_next(self, element: A, /) -> None:
         if self._is_over:
             return
-        replaced, self._newest = self._newest, element
+        replaced, self._newest = self._newest, element  # before on_drop, which may cancel the stream: _release then clears it
         if replaced is not None:
             _report_dropped(self._on_drop, replaced, self._fail)
         self._pass_on()

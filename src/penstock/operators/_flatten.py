@@ -45,7 +45,7 @@ def flat_map(
 
     Upstream demand: `concurrency` with the first downstream demand, then 1 for each inner stream that has ended.
     Buffer: up to 16 for each inner stream, so 16 times `concurrency` in all.
-    Each inner stream is requested what downstream has requested, at most 16 elements ahead.
+    Each inner stream gets the demand of downstream, at most 16 elements ahead.
     Completes when upstream and all inner streams have completed. If the function raises, the stream ends with that error.
     Any error ends the stream without waiting for the buffer, and cancels upstream and all inner streams. A cancel cancels them too.
     """
@@ -96,7 +96,7 @@ class _ConcatStage(JoinStage):
         self._attach(source, input_)
         if self._is_live:
             self._current = input_
-            if self._demand:
+            if self._demand:  # one request for all of it, including requests during attach
                 input_.request(self._demand)
 
     def _after_input_change(self, input_: JoinInput) -> None:
@@ -150,6 +150,7 @@ class _FlatMapStage(MergeStage):
     def _advance(self) -> bool:
         if super()._advance():
             return True
+        # Last: without downstream demand, upstream gets no request, because an inner stream would run for no reader.
         if not self._unrequested or not self._demand:
             return False
         unrequested, self._unrequested = self._unrequested, 0
@@ -212,11 +213,11 @@ class _DeferredStage(Stage[Any, Any]):
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if self._is_over:
-            subscription.cancel()
+            subscription.cancel()  # rule 2.6: the stream ended while the source was being attached
             return
         self._upstream = subscription
         demand, self._demand = self._demand, 0
-        subscription.request(demand)
+        subscription.request(demand)  # at least 1, because the task that attaches the source starts with the first request
 
     def request(self, n: int, /) -> None:
         if self._is_over:

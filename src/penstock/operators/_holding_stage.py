@@ -66,7 +66,7 @@ class HoldingStage(Stage[A, B], Generic[A, B]):
                 self._downstream.on_next(element)
         finally:
             self._is_passing_on = False
-        if self._is_over:
+        if self._is_over:  # the subscriber has cancelled inside on_next
             return
         if not self._upstream_completed:
             self._request_upstream()

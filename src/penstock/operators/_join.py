@@ -236,7 +236,7 @@ class JoinStage(Subscription):
         if not self._has_new_demand:
             return False
         self._has_new_demand = False
-        for input_ in tuple(self._inputs):
+        for input_ in tuple(self._inputs):  # a copy: a source may signal inside request, and so remove its input
             self._request_missing(input_)
         return True
 
@@ -252,8 +252,9 @@ class JoinStage(Subscription):
                 pass
         finally:
             self._is_running = False
+        # Outside the loop: an end must not be signalled inside an on_next that is still on the stack (rule 1.3).
         if self._is_live and self._completion_due:
-            self._close_inputs()
+            self._close_inputs()  # zip and combine_latest may complete while other sources are live
             self._detach_downstream().on_complete()
         elif self._pending_error is not None:
             error, self._pending_error = self._pending_error, None

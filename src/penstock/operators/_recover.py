@@ -146,7 +146,7 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
         self._upstream.request(n)
 
     def on_next(self, element: A, /) -> None:
-        self._demand -= 1
+        self._demand -= 1  # also of unbounded demand: the next source then gets 2^63-1 less the elements that arrived
         self._downstream.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
@@ -177,7 +177,7 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
 
     async def _recover(self, error: Exception) -> None:
         try:
-            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()  # one scheduler pass between two sources, even without a wait
             source = await self._next_source(error)
         except Exception as raised:  # boundary: the user's functions
             if self._is_over:
@@ -224,6 +224,7 @@ class _RetryStage(_RecoveringStage[A]):
         super().on_next(element)
 
     def _is_final(self, error: Exception) -> bool:
+        # An async `when` is awaited in _next_source, where it can wait.
         return self._attempts_left <= 0 or (not is_async(self._policy.when) and not _not_coroutine(self._policy.when(error), self._label))
 
     async def _next_source(self, error: Exception) -> Source[A] | None:

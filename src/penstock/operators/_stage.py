@@ -96,7 +96,7 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
         self._downstream.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
-        self._upstream = ENDED_UPSTREAM
+        self._upstream = ENDED_UPSTREAM  # before the signal: the subscriber may call cancel() inside it (rule 2.4)
         if self._mark_over():
             self._detach_downstream().on_error(error)
 

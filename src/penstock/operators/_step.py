@@ -110,7 +110,7 @@ class SyncStage(Stage[Any, Any]):
         step = self._step
         try:
             result = step.invoke(element)
-            if type(result) is CoroutineType:
+            if type(result) is CoroutineType:  # a lambda around an async function; as a predicate it would always be true
                 checked_element(result, self._label)
             verdict = step.decide(element, result)
             if verdict is None:
@@ -118,6 +118,7 @@ class SyncStage(Stage[Any, Any]):
         except Exception as error:  # boundary: the user's function
             self._fail(error)
             return
+        # Outside the try: an error that a neighbour raises is not an error of the function, and must not end the stream as one.
         if verdict is SKIP:
             self._upstream.request(1)
         elif verdict is END:
@@ -159,7 +160,7 @@ class AsyncStage(Stage[Any, Any]):
 
     def on_next(self, element: Any, /) -> None:
         self._queue.append(element)
-        if self._task_scope is None:
+        if self._task_scope is None:  # the first element: a stream without elements needs no task
             self._start_task()
         else:
             self._wake()
@@ -186,7 +187,7 @@ class AsyncStage(Stage[Any, Any]):
                 if self._queue:
                     await self._process(self._queue.popleft())
                 elif self._upstream_completed:
-                    super().on_complete()
+                    super().on_complete()  # after the queue is empty: completion does not overtake elements
                 else:
                     self._parked_task = trio.lowlevel.current_task()
                     await trio.lowlevel.wait_task_rescheduled(self._abort_park)
@@ -202,7 +203,7 @@ class AsyncStage(Stage[Any, Any]):
                 self._scope.fail(error)  # raised during cancellation: no subscriber is left to signal it to
             self._fail(error)
             return
-        if not self._is_over:
+        if not self._is_over:  # the stream may have ended during the await, and the function may have ignored the cancel
             self._outstanding -= 1
             self._apply(verdict)
 
@@ -217,7 +218,7 @@ class AsyncStage(Stage[Any, Any]):
             self._downstream.on_next(verdict.element if last else verdict)
             if last:
                 self._complete()
-            elif not self._is_over:
+            elif not self._is_over:  # the subscriber may have cancelled inside on_next
                 self._top_up()
 
     def _top_up(self, *, least: int = WINDOW // 2) -> None:

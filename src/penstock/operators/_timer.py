@@ -38,7 +38,7 @@ class Timer:
         if self._task_scope is None:
             self._start()
         elif self._sleep_scope is not None and deadline < self._sleep_scope.deadline:
-            self._sleep_scope.deadline = deadline
+            self._sleep_scope.deadline = deadline  # only if earlier: changing it reorders trio's heap of deadlines
         return deadline
 
     def clear(self) -> None:
@@ -64,7 +64,7 @@ class Timer:
                     await trio.sleep_forever()
                 # The deadline may have moved while this task slept, or after its sleep ended and before it ran.
                 if trio.current_time() >= self._deadline and self._on_deadline is not None:
-                    self._deadline = inf
+                    self._deadline = inf  # first, because the callback may call set()
                     self._on_deadline()
         finally:
             self._fail_stage(stopped_error(self._label))  # no effect after stop(); the task was cancelled while the stage was live

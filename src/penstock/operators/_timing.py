@@ -92,7 +92,7 @@ class _DebounceStage(HoldingStage[A, A]):
         if self._is_outstanding or not self._demand:
             return
         self._is_outstanding = True
-        if self._newest is not None:
+        if self._newest is not None:  # its time begins now, with the request for a newer element
             self._timer.set(self._seconds)
         self._upstream.request(1)
 
@@ -132,7 +132,7 @@ class _TimeoutStage(Stage[A, A]):
     def request(self, n: int, /) -> None:
         if self._is_over:
             return
-        if not self._demand:
+        if not self._demand:  # a further request does not move the deadline of the first one
             self._timer.set(self._seconds)
         self._demand = add_demand(self._demand, n)
         self._upstream.request(n)

@@ -94,6 +94,7 @@ class _MapStage(Stage[A, B]):
     def on_next(self, element: A, /) -> None:
         try:
             result = self._function(element)
+            # Only for the values that checked_element refuses: a call for each result would slow down every element.
             if result is None or type(result) is CoroutineType:
                 checked_element(result, self._label)
         except Exception as error:  # boundary: the user's function
