@@ -34,7 +34,7 @@ ALIKE = re.compile(r"^([^;:.]*?) pass(?:es)? straight through\.$")
 """One sentence for several ends: "Completion, errors and cancellation pass straight through."."""
 
 
-OF_THE_FUNCTION = re.compile(r"^What (?:a|the) function raises ")
+OF_THE_FUNCTION = re.compile(r"^If (?:a|the) function raises\b")
 
 
 class Promise(NamedTuple):

@@ -1,71 +1,72 @@
-"""The table of what operators promise: a row for each exported name, and one for each way in which it takes a function.
+"""The table of the operators' promises: a row for each exported name, and one more for each variant with an async function.
 
-`test_promises.py` measures every row, and holds the docstring to it. To add an operator, add its rows to `PROMISES` below: say how to
-make one, and only what differs from a stage that passes one element on for each that it is asked for.
+`test_promises.py` measures every row and compares the docstring with it. To add an operator, add its rows to `PROMISES`: a function that
+makes the operator, and the figures that differ from those of a stage that passes on one element for each request.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+import attrs
 
 from penstock import operators as ops
 from penstock.api import UNBOUNDED
 from penstock.operators import Operator
-from tests.operators.measure import Bench, Token
+from tests.operators.harness import OperatorHarness, Token
 
 STEPS: Final = 24
-"""How many elements `steady` is about."""
+"""How many requests `steady` covers."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Promise:
     """What one operator promises, in figures that can be measured."""
 
     name: str
-    make: Callable[[Bench], Operator[Any, Any]]
+    make: Callable[[OperatorHarness], Operator[Any, Any]]
     variant: str = ""
-    """Tells the rows of one name apart; "async" where the function is async and waits for `bench.blocked()`."""
+    """Distinguishes rows with the same name. "async": the function is async and waits for `harness.wait_unblocked()`."""
 
     # --- demand
     idle: int = 0
-    """Elements asked for from above before anything was asked from below."""
+    """Elements requested from the first source before any downstream request."""
     demand: Callable[[int], int] = lambda n: n
-    """Elements asked for from above after one ``request(n)``."""
+    """Elements requested from the first source after one ``request(n)``."""
     others: Callable[[int], int] | None = None
-    """The same of each further source."""
+    """Elements requested from each further source after one ``request(n)``."""
     steady: int = STEPS
-    """Elements asked for from above after `STEPS` times ``request(1)``, each of them answered at once."""
+    """Elements requested from the first source after `STEPS` times ``request(1)``, each of them answered at once."""
     pause: float = 0.0
-    """Seconds that pass after each of those answers."""
-    says_demand: str = "1 per downstream demand"
-    """These words stand behind "Upstream demand:" in the docstring."""
+    """Seconds to wait after each of those answers."""
+    demand_words: str = "1 per downstream demand"
+    """These words follow "Upstream demand:" in the docstring."""
 
     # --- buffer
     bound: int = 0
-    """Elements held at most, as the docstring has it, for the operator that `make` makes."""
+    """Maximum of held elements for the operator that `make` returns, as the docstring has it."""
     peak: int | None = None
-    """Elements that a measurement can make it hold, where that is less than the bound."""
-    says_buffer: str = "none"
-    """These words stand behind "Buffer:" in the docstring; a number in them is a part of `bound`."""
+    """Maximum of held elements that a measurement can reach, if that is less than `bound`."""
+    buffer_words: str = "none"
+    """These words follow "Buffer:" in the docstring. Each number in them divides `bound`."""
 
     # --- ends
     after_error: tuple[str, ...] = ("error",)
-    """Signals below after the first source has failed."""
+    """Signals to downstream after the first source has failed."""
     after_complete: tuple[str, ...] = ("complete",)
-    """Signals below after the first source has completed, with nothing held."""
+    """Signals to downstream after the first source has completed, with no element held."""
     after_all: tuple[str, ...] = ("complete",)
-    """Signals below after every source has completed, with nothing held."""
+    """Signals to downstream after every source has completed, with no element held."""
     remembered: int = 0
-    """Of the held elements, those that are a memory and will not be passed on."""
+    """How many of the held elements only serve a comparison or a later result, and are never passed on."""
     room: int = 4
-    """Elements that each source may give in a filling without ending the stream by that."""
+    """Elements that each source may give to fill the operator without ending the stream."""
     passes_on: Callable[[int], int] = lambda waiting: waiting
-    """Tokens that are passed on for so many that wait, when every source has completed."""
+    """Tokens passed on when every source has completed, as a function of the number that waits."""
     raising: Callable[[Callable[..., Any]], Operator[Any, Any]] | None = None
-    """The same operator with the given function (which will raise); None where it takes no function."""
+    """Makes the same operator with the given function, which will raise. None if the operator takes no function."""
 
     @property
-    def most_held(self) -> int:
+    def max_held(self) -> int:
         return self.bound if self.peak is None else self.peak
 
     def __str__(self) -> str:
@@ -88,11 +89,11 @@ def _pair(token: Token) -> int:
     return token.number // 2
 
 
-def _slow(bench: Bench, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` as an async one that waits until the bench unblocks it."""
+def _slow(harness: OperatorHarness, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` as an async function that first waits until the harness unblocks it."""
 
     async def slow(*args: Any) -> Any:
-        await bench.blocked()
+        await harness.wait_unblocked()
         return function(*args)
 
     return slow
@@ -105,16 +106,16 @@ def _up_to_16(n: int) -> int:
 def _plain_and_async(
     name: str, build: Callable[[Callable[..., Any]], Operator[Any, Any]], function: Callable[..., Any], **differs: Any
 ) -> list[Promise]:
-    """Return both rows of an operator that looks at an element at a time."""
+    """Return the two rows of an operator with a plain or async function."""
     return [
-        Promise(name=name, make=lambda bench: build(function), raising=build, **differs),
+        Promise(name=name, make=lambda harness: build(function), raising=build, **differs),
         Promise(
             name=name,
             variant="async",
-            make=lambda bench: build(_slow(bench, function)),
+            make=lambda harness: build(_slow(harness, function)),
             raising=build,
             **{**differs, "demand": _up_to_16, "bound": 16 + differs.get("bound", 0), "peak": 16},
-            says_buffer="up to 16 with an async function",
+            buffer_words="up to 16 with an async function",
         ),
     ]
 
@@ -128,7 +129,7 @@ PROMISES: Final[list[Promise]] = [
     *_plain_and_async("filter", ops.filter, _even, steady=2 * STEPS),
     *_plain_and_async("take_while", ops.take_while, _below_nine, steady=9),
     *_plain_and_async("first", ops.first, _fiftieth, steady=50),
-    Promise(name="first", variant="of any", make=lambda bench: ops.first(), demand=lambda n: 1, steady=1, room=0),
+    Promise(name="first", variant="without a predicate", make=lambda harness: ops.first(), demand=lambda n: 1, steady=1, room=0),
     *_plain_and_async(
         "distinct_until_changed",
         ops.distinct_until_changed,
@@ -137,130 +138,130 @@ PROMISES: Final[list[Promise]] = [
     ),
     Promise(
         name="distinct_until_changed",
-        variant="by itself",
-        make=lambda bench: ops.distinct_until_changed(),
+        variant="without a key",
+        make=lambda harness: ops.distinct_until_changed(),
         bound=1,
-        says_buffer="none but the last key",
+        buffer_words="none but the last key",
         remembered=1,
     ),
-    Promise(name="take", make=lambda bench: ops.take(5), demand=lambda n: min(n, 5), steady=5),
+    Promise(name="take", make=lambda harness: ops.take(5), demand=lambda n: min(n, 5), steady=5),
     Promise(
         name="skip",
-        make=lambda bench: ops.skip(2),
+        make=lambda harness: ops.skip(2),
         demand=lambda n: n + 2,
         steady=STEPS + 2,
-        says_demand="1 per downstream demand, and `count` more with the first",
+        demand_words="1 per downstream demand, and `count` more with the first",
     ),
     # --- _buffer.py
     Promise(
         name="batch",
-        make=lambda bench: ops.batch(5),
+        make=lambda harness: ops.batch(5),
         demand=lambda n: 5 * n,
         steady=5 * STEPS,
-        says_demand="`count` per downstream demand",
+        demand_words="`count` per downstream demand",
         bound=5,
-        peak=4,  # the fifth makes it a list, which goes on at once
-        says_buffer="`count` elements",
+        peak=4,  # the fifth element completes a list, which goes on at once
+        buffer_words="`count` elements",
     ),
     Promise(
         name="batch",
         variant="timed",
-        make=lambda bench: ops.batch(5, 60),
+        make=lambda harness: ops.batch(5, 60),
         demand=lambda n: 5 * min(n, 2),
         steady=5 * STEPS,
-        says_demand="with `seconds` at most 2·`count` at a time",
+        demand_words="with `seconds` at most 2·`count` at a time",
         bound=2 * 5,
-        peak=4,  # more takes time: lists that were passed on early leave the rest of theirs under way
-        says_buffer="with `seconds` 2·`count`",
+        peak=4,  # the scenarios take no time; more is held only after lists were passed on early
+        buffer_words="with `seconds` 2·`count`",
     ),
     Promise(
         name="buffer",
-        make=lambda bench: ops.buffer(4),
+        make=lambda harness: ops.buffer(4),
         idle=4,
         demand=lambda n: 4 + n,
         steady=4 + STEPS,
-        says_demand="`size` at once, then 1 per downstream demand",
+        demand_words="`size` at once, then 1 per downstream demand",
         bound=4,
-        says_buffer="`size` elements",
+        buffer_words="`size` elements",
     ),
     Promise(
         name="drop",
-        make=lambda bench: ops.drop(),
+        make=lambda harness: ops.drop(),
         idle=UNBOUNDED,
         demand=lambda n: UNBOUNDED,
         steady=UNBOUNDED,
-        says_demand="unbounded, at once",
+        demand_words="unbounded, at once",
     ),
     Promise(
         name="latest",
-        make=lambda bench: ops.latest(),
+        make=lambda harness: ops.latest(),
         idle=UNBOUNDED,
         demand=lambda n: UNBOUNDED,
         steady=UNBOUNDED,
-        says_demand="unbounded, at once",
+        demand_words="unbounded, at once",
         bound=1,
-        says_buffer="1 element",
+        buffer_words="1 element",
     ),
     # --- _timing.py
     Promise(
         name="debounce",
-        make=lambda bench: ops.debounce(1),
+        make=lambda harness: ops.debounce(1),
         demand=lambda n: 1,
         steady=STEPS + 1,
         pause=2,
-        says_demand="1 at a time, renewed while downstream demand is left",
+        demand_words="1 at a time, renewed while downstream demand is left",
         bound=1,
-        says_buffer="1 element",
+        buffer_words="1 element",
     ),
     Promise(
         name="throttle",
-        make=lambda bench: ops.throttle(1),
-        steady=2 * STEPS - 1,  # every other one comes too early
+        make=lambda harness: ops.throttle(1),
+        steady=2 * STEPS - 1,  # every second element arrives within the second
         pause=0.6,
-        says_demand="1 per downstream demand, and 1 more for each element left out",
+        demand_words="1 per downstream demand, and 1 more for each element left out",
     ),
-    Promise(name="timeout", make=lambda bench: ops.timeout(60)),
+    Promise(name="timeout", make=lambda harness: ops.timeout(60)),
     # --- _recover.py
-    Promise(name="retry", make=lambda bench: ops.retry(3), after_error=()),
-    Promise(name="on_error_resume", make=lambda bench: ops.on_error_resume(bench.source()), after_error=()),
+    Promise(name="retry", make=lambda harness: ops.retry(3), after_error=()),
+    Promise(name="on_error_resume", make=lambda harness: ops.on_error_resume(harness.source()), after_error=()),
     # --- _combine.py
     Promise(
         name="merge",
-        make=lambda bench: ops.merge(bench.source()),
+        make=lambda harness: ops.merge(harness.source()),
         demand=_up_to_16,
         others=_up_to_16,
-        steady=STEPS // 2,  # each step is answered by both sources, and pays for two
-        says_demand="1 per downstream demand from each source, at most 16 ahead",
+        steady=STEPS // 2,  # both sources answer each request, so it yields two elements
+        demand_words="1 per downstream demand from each source, at most 16 ahead",
         bound=2 * 16,
-        peak=2 * 16 - 1,  # the first element is in the subscriber's hands when all others arrive
-        says_buffer="up to 16 for each source",
+        peak=2 * 16 - 1,  # the first element is in on_next when all others arrive
+        buffer_words="up to 16 for each source",
         after_complete=(),
     ),
     Promise(
         name="zip",
-        make=lambda bench: ops.zip(bench.source()),
+        make=lambda harness: ops.zip(harness.source()),
         demand=_up_to_16,
         others=_up_to_16,
-        says_demand="1 per downstream demand from each source, at most 16 ahead",
+        demand_words="1 per downstream demand from each source, at most 16 ahead",
         bound=2 * 16,
-        peak=2 * 16 - 2,  # the first tuple is in the subscriber's hands when all others arrive
-        says_buffer="up to 16 for each source",
+        peak=2 * 16 - 2,  # the first tuple is in on_next when all others arrive
+        buffer_words="up to 16 for each source",
     ),
     Promise(
         name="combine_latest",
-        make=lambda bench: ops.combine_latest(bench.source()),
+        make=lambda harness: ops.combine_latest(harness.source()),
         demand=_up_to_16,
         others=_up_to_16,
-        steady=STEPS // 2 + 1,  # each step but the first is answered by both sources, and pays for two
-        says_demand="1 per downstream demand from each source, at most 16 ahead, and 1 more for each element that was replaced",
+        steady=STEPS // 2 + 1,  # both sources answer each request, which yields two elements, except for the first
+        demand_words="1 per downstream demand from each source, at most 16 ahead, and 1 more for each element that was replaced",
         bound=2 * 16 + 2,
-        peak=2 * 16 - 2,  # the first tuple, made of the latest of each, is in the subscriber's hands when all others arrive
-        says_buffer="up to 16 for each source, and the latest element of each",
+        peak=2 * 16 - 2,  # the first tuple, of the latest elements, is in on_next when all others arrive
+        buffer_words="up to 16 for each source, and the latest element of each",
         remembered=2,
         passes_on=lambda waiting: 2 * waiting,
     ),
     # --- _flatten.py
-    Promise(name="concat", make=lambda bench: ops.concat(bench.source()), after_complete=()),
+    Promise(name="concat", make=lambda harness: ops.concat(harness.source()), after_complete=()),
     *(
         Promise(
             name="flat_map",
@@ -269,14 +270,14 @@ PROMISES: Final[list[Promise]] = [
             raising=lambda function: ops.flat_map(function, concurrency=4),
             demand=lambda n: 4,
             steady=4,  # the inner streams do not end
-            says_demand="`concurrency` with the first downstream demand, then 1 for each inner stream that has ended",
+            demand_words="`concurrency` with the first downstream demand, then 1 for each inner stream that has ended",
             bound=4 * 16,
             peak=peak,
-            says_buffer="up to 16 for each inner stream, so 16 times `concurrency` in all",
+            buffer_words="up to 16 for each inner stream, so 16 times `concurrency` in all",
         )
         for variant, make, peak in (
-            ("", lambda bench: ops.flat_map(lambda token: bench.source("inner"), concurrency=4), 4 * 16 - 1),
-            ("async", lambda bench: ops.flat_map(_slow(bench, lambda token: bench.source("inner")), concurrency=4), 4),
+            ("", lambda harness: ops.flat_map(lambda token: harness.source("inner"), concurrency=4), 4 * 16 - 1),
+            ("async", lambda harness: ops.flat_map(_slow(harness, lambda token: harness.source("inner")), concurrency=4), 4),
         )
     ),
 ]

@@ -1,4 +1,4 @@
-"""`batch`, and the three ways of relaxing demand: `buffer`, `drop`, `latest`."""
+"""`batch`, and the three operators that relax demand: `buffer`, `drop`, `latest`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,104 +12,104 @@ from hypothesis import strategies as st
 import penstock
 from penstock import ops
 from penstock.api import UNBOUNDED, PublisherStopped, UsageError
-from tests.operators._extras import answer_at_once, close_nursery, stop_nursery
-from tests.operators.measure import Bench, Boom, forget_frames
+from tests.operators._harness_actions import answer_at_once, close_nursery, stop_nursery
+from tests.operators.harness import OperatorHarness, ScriptedError, clear_tracebacks
 
-# --- batch by count
+# --- batch without a time
 
 
 async def test_batch_passes_on_full_lists_and_a_shorter_last_one() -> None:
-    """Seven elements in threes are two full lists and one of one."""
+    """Seven elements in batches of three make two full lists and a list of one."""
     assert await penstock.collect(penstock.pipe(range(7), ops.batch(3))) == [[0, 1, 2], [3, 4, 5], [6]]
 
 
-async def test_batch_of_nothing_is_nothing() -> None:
-    """An empty source gives no empty list."""
+async def test_batch_of_an_empty_source_gives_no_list() -> None:
+    """An empty list is never passed on."""
     assert await penstock.collect(penstock.pipe([], ops.batch(3))) == []
 
 
-@pytest.mark.parametrize(("asked", "upstream"), [(1, 5), (3, 15), (2**61, UNBOUNDED), (UNBOUNDED, UNBOUNDED)])
-async def test_batch_asks_for_count_elements_per_list(asked: int, upstream: int) -> None:
-    """Demand is multiplied, and held at its top."""
-    async with Bench() as bench:
-        bench.run(ops.batch(5)).request(asked)
-        assert bench.lines[0].requests == [upstream]
+@pytest.mark.parametrize(("demand", "requested"), [(1, 5), (3, 15), (2**61, UNBOUNDED), (UNBOUNDED, UNBOUNDED)])
+async def test_batch_requests_count_elements_per_list(demand: int, requested: int) -> None:
+    """Demand is multiplied by `count` and saturates."""
+    async with OperatorHarness() as harness:
+        harness.run(ops.batch(5)).request(demand)
+        assert harness.upstreams[0].requests == [requested]
 
 
-async def test_batch_asks_for_nothing_unasked_and_holds_less_than_a_list() -> None:
-    """Before a request nothing is asked for; what waits is what a list lacks."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(4))
-        assert bench.lines[0].requests == []
+async def test_batch_requests_nothing_without_demand_and_holds_less_than_a_list() -> None:
+    """The elements of a list that is not full are held."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(4))
+        assert harness.upstreams[0].requests == []
         recorder.request(2)
-        bench.lines[0].emit(3)
+        harness.upstreams[0].emit(3)
         assert recorder.elements == []
-        assert bench.held == 3
-        bench.lines[0].emit()
+        assert harness.held == 3
+        harness.upstreams[0].emit()
         assert recorder.elements == [[1, 2, 3, 4]]
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
-async def test_batch_drops_the_rest_on_an_error_which_passes_at_once(seconds: float | None) -> None:
-    """An error overtakes a list that is not full (rule 4.2)."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, seconds))
+async def test_batch_drops_a_short_list_on_an_error(seconds: float | None) -> None:
+    """An error passes at once (rule 4.2)."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, seconds))
         recorder.request(2)
-        bench.lines[0].emit(2)
-        stage = bench.lines[0]._subscriber
-        error = Boom("now")
-        bench.lines[0].fail(error)
+        harness.upstreams[0].emit(2)
+        stage = harness.upstreams[0]._subscriber
+        error = ScriptedError("now")
+        harness.upstreams[0].fail(error)
         assert recorder.signals == [("error", error)]
         assert stage is not None
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
-async def test_batch_drops_the_rest_on_a_cancel(seconds: float | None) -> None:
-    """A cancel goes up, and a list that is not full is dropped."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, seconds))
+async def test_batch_drops_a_short_list_on_a_cancel(seconds: float | None) -> None:
+    """The cancel goes upstream."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, seconds))
         recorder.request(2)
-        bench.lines[0].emit(2)
-        stage = bench.lines[0]._subscriber
+        harness.upstreams[0].emit(2)
+        stage = harness.upstreams[0]._subscriber
         recorder.cancel()
-        assert bench.lines[0].cancelled
+        assert harness.upstreams[0].cancelled
         assert recorder.signals == []
         assert stage is not None
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
-async def test_batch_passes_on_the_rest_on_completion(seconds: float | None) -> None:
-    """The last list is as long as it is."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, seconds))
+async def test_batch_passes_a_short_list_on_at_completion(seconds: float | None) -> None:
+    """The last list may be shorter than `count`."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, seconds))
         recorder.request(2)
-        bench.lines[0].emit(4)
-        bench.lines[0].complete()
+        harness.upstreams[0].emit(4)
+        harness.upstreams[0].complete()
         assert recorder.signals == [("next", [1, 2, 3]), ("next", [4]), ("complete",)]
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
-async def test_batch_says_no_more_when_the_last_list_makes_its_receiver_cancel(seconds: float | None) -> None:
-    """Between the rest and the completion the subscriber may cancel: then there is silence (rule 1.8)."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, seconds))
+async def test_a_cancel_inside_the_last_on_next_of_batch_suppresses_completion(seconds: float | None) -> None:
+    """No signal follows the cancel (rule 1.8)."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, seconds))
         recorder.request(2)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         recorder.on_element = recorder.cancel
-        bench.lines[0].complete()
+        harness.upstreams[0].complete()
         assert recorder.signals == [("next", [1])]
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
 @pytest.mark.parametrize("demand", [1, 2, UNBOUNDED])
-async def test_batch_over_a_source_that_answers_at_once(seconds: float | None, demand: int) -> None:
-    """A source that signals inside `request` gives the same lists, whatever is asked for at a time."""
-    async with Bench() as bench:
-        answer_at_once(bench)
-        recorder = bench.run(ops.batch(3, seconds))
+async def test_batch_of_a_synchronous_source(seconds: float | None, demand: int) -> None:
+    """A source that signals inside `request` gives the same lists, for every size of the requests."""
+    async with OperatorHarness() as harness:
+        answer_at_once(harness)
+        recorder = harness.run(ops.batch(3, seconds))
         if demand < UNBOUNDED:
             recorder.on_element = lambda: recorder.request(demand) if recorder.received < 10 else None
         recorder.request(demand)
@@ -117,14 +117,14 @@ async def test_batch_over_a_source_that_answers_at_once(seconds: float | None, d
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, "3", None])
-async def test_batch_refuses_a_count_that_is_none(count: Any) -> None:
-    """The message names the operator and what to give."""
+async def test_batch_refuses_a_wrong_count(count: Any) -> None:
+    """The error names the operator and says what to give."""
     with pytest.raises(UsageError, match=r"batch\(.*\): give how many elements, an integer of at least 1"):
         ops.batch(count)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan"), "1", True])
-async def test_batch_refuses_a_time_that_is_none(seconds: Any) -> None:
+async def test_batch_refuses_a_wrong_time(seconds: Any) -> None:
     """A time is a finite number above 0."""
     with pytest.raises(UsageError, match=r"batch\(seconds=…\) is .*; it is a time in seconds, above 0, and finite"):
         ops.batch(3, seconds)
@@ -132,7 +132,7 @@ async def test_batch_refuses_a_time_that_is_none(seconds: Any) -> None:
 
 @settings(deadline=None)
 @given(length=st.integers(0, 40), count=st.integers(1, 12), demand=st.integers(1, 9))
-def test_batch_is_slicing(length: int, count: int, demand: int) -> None:
+def test_batch_slices_the_source(length: int, count: int, demand: int) -> None:
     """For every length, count and demand the lists are the slices of the source."""
 
     async def main() -> None:
@@ -143,128 +143,128 @@ def test_batch_is_slicing(length: int, count: int, demand: int) -> None:
     trio.run(main)
 
 
-# --- batch by time
+# --- batch with a time
 
 
-async def test_a_short_list_goes_on_so_long_after_its_first_element(autojump_clock: trio.testing.MockClock) -> None:
-    """The time runs from the first element of the list, not from the last one, nor from the list before."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(5, 2))
+async def test_a_short_list_goes_on_when_its_time_is_over(autojump_clock: trio.testing.MockClock) -> None:
+    """The time begins with the first element of the list, not with the last one or with the list before."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(5, 2))
         recorder.request(3)
         await trio.sleep(10)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(0.75)
         assert recorder.elements == []
         await trio.sleep(0.25)
-        await bench.settle()
+        await harness.settle()
         assert recorder.elements == [[1, 2]]
 
 
-async def test_a_full_list_does_not_wait_and_the_next_one_has_its_own_time(autojump_clock: trio.testing.MockClock) -> None:
-    """A full list goes at once, and takes its time with it: the next list begins at its own first element."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(2, 4))
+async def test_a_full_list_goes_on_at_once_and_the_next_one_has_its_own_time(autojump_clock: trio.testing.MockClock) -> None:
+    """The time of the next list begins with its own first element."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(2, 4))
         recorder.request(3)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(3)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert recorder.elements == [[1, 2]]
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(3)
         assert recorder.elements == [[1, 2]]
         await trio.sleep(1)
-        await bench.settle()
+        await harness.settle()
         assert recorder.elements == [[1, 2], [3]]
 
 
 async def test_an_empty_list_never_goes_on(autojump_clock: trio.testing.MockClock) -> None:
-    """However long nothing comes, there is nothing to pass on."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(2, 1))
+    """Without elements no list is passed on, even after a long time."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(2, 1))
         recorder.request(5)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(100)
         assert recorder.elements == [[1]]
 
 
-async def test_a_short_list_that_nobody_asked_for_goes_on_when_it_is_asked_for(autojump_clock: trio.testing.MockClock) -> None:
-    """What a short list left under way arrives without demand: it waits, and goes at once when its time is over already."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, 1))
+async def test_a_short_list_without_demand_goes_on_with_the_next_request(autojump_clock: trio.testing.MockClock) -> None:
+    """Elements under way after a short list arrive without demand and wait. If their time is over, the next request gets them at once."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, 1))
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(2)
-        bench.lines[0].emit(2)
+        harness.upstreams[0].emit(2)
         await trio.sleep(2)
         assert recorder.elements == [[1]]
         recorder.request(1)
         assert recorder.elements == [[1], [2, 3]]
 
 
-async def test_a_list_that_is_asked_for_before_its_time_waits_for_it(autojump_clock: trio.testing.MockClock) -> None:
-    """A request does not shorten the time of a list that is not full."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, 2))
+async def test_a_request_does_not_shorten_the_time_of_a_list(autojump_clock: trio.testing.MockClock) -> None:
+    """A list that is not full waits for its time, even with demand."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, 2))
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(3)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         await trio.sleep(1)
         recorder.request(1)
         assert recorder.elements == [[1]]
         await trio.sleep(1)
-        await bench.settle()
+        await harness.settle()
         assert recorder.elements == [[1], [2]]
 
 
-async def test_timed_batch_asks_for_two_lists_at_a_time_and_counts_what_is_under_way(autojump_clock: trio.testing.MockClock) -> None:
-    """Whatever is asked for, upstream is asked for 2·count at most; after a short list only for what is missing."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(10, 1))
+async def test_timed_batch_requests_at_most_two_lists(autojump_clock: trio.testing.MockClock) -> None:
+    """Upstream is asked for at most 2·count elements, and after a short list only for the missing ones."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(10, 1))
         recorder.request(1)
-        assert bench.lines[0].requests == [10]
+        assert harness.upstreams[0].requests == [10]
         recorder.request(UNBOUNDED)
-        assert bench.lines[0].requests == [10, 10]
-        bench.lines[0].emit(4)
+        assert harness.upstreams[0].requests == [10, 10]
+        harness.upstreams[0].emit(4)
         await trio.sleep(1)
-        await bench.settle()
+        await harness.settle()
         assert recorder.elements == [[1, 2, 3, 4]]
-        assert bench.lines[0].requests == [10, 10, 4]
+        assert harness.upstreams[0].requests == [10, 10, 4]
 
 
 async def test_timed_batch_holds_at_most_two_lists(autojump_clock: trio.testing.MockClock) -> None:
-    """However many short lists used up demand, what was left under way never grows past 2·count."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(10, 1))
+    """Short lists use up demand, and yet the elements under way stay within 2·count."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(10, 1))
         recorder.request(50)
         for _ in range(50):
-            bench.lines[0].emit()
+            harness.upstreams[0].emit()
             await trio.sleep(1)
-            await bench.settle()
+            await harness.settle()
         assert recorder.received == 50
-        bench.lines[0].answer()
-        assert bench.held == 18
-        assert bench.lines[0].outstanding == 0
+        harness.upstreams[0].answer()
+        assert harness.held == 18
+        assert harness.upstreams[0].outstanding == 0
         recorder.request(2)
         assert [len(part) for part in recorder.elements[50:]] == [10]
         await trio.sleep(1)
-        await bench.settle()
+        await harness.settle()
         assert [len(part) for part in recorder.elements[50:]] == [10, 8]
 
 
-async def test_timed_batch_gives_what_it_holds_before_it_completes(autojump_clock: trio.testing.MockClock) -> None:
-    """After the source's end, lists go on as they are asked for, without waiting for their time; then completion."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(3, 1))
+async def test_timed_batch_passes_on_held_lists_before_it_completes(autojump_clock: trio.testing.MockClock) -> None:
+    """After the completion of the source, lists go on when they are requested, without their time. The completion comes last."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(3, 1))
         recorder.request(2)
         for _ in range(2):
-            bench.lines[0].emit()
+            harness.upstreams[0].emit()
             await trio.sleep(1)
-            await bench.settle()
-        bench.lines[0].emit(4)
-        bench.lines[0].complete()
+            await harness.settle()
+        harness.upstreams[0].emit(4)
+        harness.upstreams[0].complete()
         assert recorder.kinds == ["next", "next"]
         recorder.request(1)
         assert recorder.elements[2:] == [[3, 4, 5]]
@@ -272,64 +272,64 @@ async def test_timed_batch_gives_what_it_holds_before_it_completes(autojump_cloc
         assert recorder.signals[3:] == [("next", [6]), ("complete",)]
 
 
-async def test_timed_batch_ends_with_the_nursery_that_runs_its_timer(autojump_clock: trio.testing.MockClock) -> None:
-    """A nursery that is cancelled while a list fills ends the stream with PublisherStopped, and cancels upstream."""
-    async with Bench() as bench:
-        recorder = await stop_nursery(bench, ops.batch(3, 5), lambda recorder: (recorder.request(1), bench.lines[0].emit()))
+async def test_a_cancelled_nursery_fails_timed_batch(autojump_clock: trio.testing.MockClock) -> None:
+    """If the timer is cancelled from outside, the subscriber gets PublisherStopped, and upstream is cancelled."""
+    async with OperatorHarness() as harness:
+        recorder = await stop_nursery(harness, ops.batch(3, 5), lambda recorder: (recorder.request(1), harness.upstreams[0].emit()))
         assert isinstance(recorder.error, PublisherStopped)
         assert "batch(3, seconds=5) was stopped" in str(recorder.error)
-        assert bench.lines[0].cancelled
+        assert harness.upstreams[0].cancelled
 
 
-async def test_timed_batch_in_a_nursery_that_has_closed_fails() -> None:
-    """Where no timer can be started the stream fails rather than hold a list for ever."""
-    async with Bench() as bench:
-        await close_nursery(bench)
-        recorder = bench.run(ops.batch(3, 5))
+async def test_a_closed_nursery_fails_timed_batch() -> None:
+    """If no timer can be started, the stream fails: otherwise a short list could be held without limit."""
+    async with OperatorHarness() as harness:
+        await close_nursery(harness)
+        recorder = harness.run(ops.batch(3, 5))
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert isinstance(recorder.error, UsageError)
-        assert bench.lines[0].cancelled
-        forget_frames(recorder.error)
+        assert harness.upstreams[0].cancelled
+        clear_tracebacks(recorder.error)
 
 
-async def test_timed_batch_starts_no_timer_where_none_is_needed() -> None:
-    """Lists of one are always full."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(1, 5))
+async def test_timed_batch_of_1_starts_no_timer() -> None:
+    """Lists of one element are always full."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(1, 5))
         recorder.request(3)
-        bench.lines[0].emit(3)
+        harness.upstreams[0].emit(3)
         assert recorder.elements == [[1], [2], [3]]
-        assert bench.scope.running == 0
+        assert harness.scope.running == 0
 
 
-async def test_timed_batch_drops_full_lists_too_on_a_cancel(autojump_clock: trio.testing.MockClock) -> None:
-    """A full list that was not asked for yet is no exception."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(2, 1))
+async def test_timed_batch_drops_full_lists_on_a_cancel(autojump_clock: trio.testing.MockClock) -> None:
+    """A full list without demand is dropped too."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(2, 1))
         recorder.request(2)
         for _ in range(2):
-            bench.lines[0].emit()
+            harness.upstreams[0].emit()
             await trio.sleep(1)
-            await bench.settle()
-        bench.lines[0].emit(2)
-        stage = bench.lines[0]._subscriber
-        assert bench.held == 2
+            await harness.settle()
+        harness.upstreams[0].emit(2)
+        stage = harness.upstreams[0]._subscriber
+        assert harness.held == 2
         recorder.cancel()
         assert stage is not None
-        assert bench.held == 0
+        assert harness.held == 0
 
 
-async def test_timed_batch_ignores_what_comes_after_a_cancel() -> None:
+async def test_timed_batch_ignores_elements_after_a_cancel() -> None:
     """An element that arrives late, against the rules, is not held (rule 2.8)."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.batch(2, 5))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.batch(2, 5))
         recorder.request(1)
-        stage = bench.lines[0]._subscriber
+        stage = harness.upstreams[0]._subscriber
         assert stage is not None
         recorder.cancel()
-        stage.on_next(bench.token())
-        assert bench.held == 0
+        stage.on_next(harness.token())
+        assert harness.held == 0
 
 
 @settings(deadline=None, max_examples=60)
@@ -338,8 +338,8 @@ async def test_timed_batch_ignores_what_comes_after_a_cancel() -> None:
     count=st.integers(1, 5),
     demand=st.integers(1, 4),
 )
-def test_timed_batch_is_what_a_reader_with_a_watch_would_do(pauses: list[float], count: int, demand: int) -> None:
-    """For every rhythm of the source, the lists are those of a plain loop over (time, element)."""
+def test_timed_batch_follows_its_model(pauses: list[float], count: int, demand: int) -> None:
+    """For every sequence of pauses, the lists are those of a plain loop over (time, element)."""
 
     async def source() -> Any:
         for number, pause in enumerate(pauses):
@@ -348,13 +348,13 @@ def test_timed_batch_is_what_a_reader_with_a_watch_would_do(pauses: list[float],
 
     async def main() -> None:
         async with penstock.subscribe(penstock.pipe(source, ops.batch(count, 2.25)), demand=demand) as stream:
-            assert [part async for part in stream] == lists_by_watch(pauses, count, 2.25)
+            assert [part async for part in stream] == expected_lists(pauses, count, 2.25)
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
-def lists_by_watch(pauses: list[float], count: int, seconds: float) -> list[list[int]]:
-    """The model: a list is closed when it is full, or when the next element comes after its time."""
+def expected_lists(pauses: list[float], count: int, seconds: float) -> list[list[int]]:
+    """The model: a list ends when it is full, or when the next element comes after its time."""
     now, due, lists = 0.0, -1.0, []
     for number, pause in enumerate(pauses):
         now += pause
@@ -368,79 +368,79 @@ def lists_by_watch(pauses: list[float], count: int, seconds: float) -> list[list
 # --- buffer
 
 
-async def test_buffer_asks_ahead_before_anybody_asks() -> None:
-    """Subscribed to, it asks for its size at once; each demand from below is added to that."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.buffer(4))
-        assert bench.lines[0].requests == [4]
+async def test_buffer_requests_its_size_before_any_demand() -> None:
+    """At on_subscribe it requests its size, and then each downstream demand."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.buffer(4))
+        assert harness.upstreams[0].requests == [4]
         recorder.request(3)
-        assert bench.lines[0].requests == [4, 3]
+        assert harness.upstreams[0].requests == [4, 3]
 
 
-async def test_buffer_holds_its_size_and_loses_nothing() -> None:
-    """What arrives unasked is held, up to the size, and passed on in order."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.buffer(4))
-        bench.lines[0].answer()
-        assert bench.held == 4
+async def test_buffer_holds_up_to_its_size_and_loses_no_element() -> None:
+    """Elements without demand are held, up to the size, and passed on in order."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.buffer(4))
+        harness.upstreams[0].answer()
+        assert harness.held == 4
         recorder.request(2)
         assert recorder.elements == [1, 2]
-        bench.lines[0].answer()
-        assert bench.held == 4
+        harness.upstreams[0].answer()
+        assert harness.held == 4
         recorder.request(5)
-        bench.lines[0].answer()
+        harness.upstreams[0].answer()
         assert recorder.elements == [1, 2, 3, 4, 5, 6, 7]
-        assert bench.peak == 4
+        assert harness.peak == 4
 
 
-async def test_buffer_asks_once_when_it_is_asked_while_it_is_subscribed_to() -> None:
-    """A request from inside on_subscribe goes up together with the size."""
-    async with Bench() as bench:
-        subscribe = bench.recorder.on_subscribe
-        bench.recorder.on_subscribe = lambda subscription: (subscribe(subscription), bench.recorder.request(3))  # type: ignore[method-assign, assignment, func-returns-value]  # the recorder does more
-        bench.run(ops.buffer(4))
-        assert bench.lines[0].requests == [7]
+async def test_buffer_adds_demand_inside_on_subscribe_to_its_first_request() -> None:
+    """A request inside on_subscribe goes upstream together with the size."""
+    async with OperatorHarness() as harness:
+        subscribe = harness.recorder.on_subscribe
+        harness.recorder.on_subscribe = lambda subscription: (subscribe(subscription), harness.recorder.request(3))  # type: ignore[method-assign, assignment, func-returns-value]  # another behaviour for this recorder only
+        harness.run(ops.buffer(4))
+        assert harness.upstreams[0].requests == [7]
 
 
 @pytest.mark.parametrize("make", [lambda: ops.buffer(4), ops.drop, ops.latest])
-async def test_a_cancel_from_inside_on_subscribe_asks_for_nothing(make: Callable[[], Any]) -> None:
-    """Who cancels at once makes nobody work."""
-    async with Bench() as bench:
-        subscribe = bench.recorder.on_subscribe
-        bench.recorder.on_subscribe = lambda subscription: (subscribe(subscription), bench.recorder.cancel())  # type: ignore[method-assign, assignment, func-returns-value]  # the recorder does more
-        bench.run(make())
-        assert bench.lines[0].requests == []
-        assert bench.lines[0].cancelled
+async def test_a_cancel_inside_on_subscribe_prevents_requests(make: Callable[[], Any]) -> None:
+    """A subscriber that cancels at once causes no work."""
+    async with OperatorHarness() as harness:
+        subscribe = harness.recorder.on_subscribe
+        harness.recorder.on_subscribe = lambda subscription: (subscribe(subscription), harness.recorder.cancel())  # type: ignore[method-assign, assignment, func-returns-value]  # another behaviour for this recorder only
+        harness.run(make())
+        assert harness.upstreams[0].requests == []
+        assert harness.upstreams[0].cancelled
 
 
-async def test_buffer_keeps_its_bound_over_a_source_that_answers_at_once() -> None:
-    """A subscriber that asks for a hundred from inside on_next, and a source that gives them inside `request`: still 4 are held."""
-    async with Bench() as bench:
-        answer_at_once(bench)
-        recorder = bench.run(ops.buffer(4))
+async def test_buffer_keeps_its_bound_over_a_synchronous_source() -> None:
+    """With 100 elements requested inside on_next, and a source that signals inside `request`, at most 4 are held."""
+    async with OperatorHarness() as harness:
+        answer_at_once(harness)
+        recorder = harness.run(ops.buffer(4))
         recorder.on_element = lambda: recorder.request(100) if recorder.received == 1 else None
         recorder.request(1)
         assert recorder.elements == list(range(1, 102))
-        assert bench.peak == 4
+        assert harness.peak == 4
         assert recorder.deepest == 1
 
 
-async def test_buffer_passes_through_while_demand_is_left() -> None:
-    """With demand left an element is not held at all."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.buffer(4))
+async def test_buffer_holds_no_element_while_demand_is_left() -> None:
+    """With demand left an element passes straight through."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.buffer(4))
         recorder.request(10)
-        bench.lines[0].emit(6)
+        harness.upstreams[0].emit(6)
         assert recorder.received == 6
-        assert bench.peak == 0
+        assert harness.peak == 0
 
 
-async def test_buffer_gives_what_it_holds_before_it_completes() -> None:
-    """The end comes last."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.buffer(4))
-        bench.lines[0].emit(2)
-        bench.lines[0].complete()
+async def test_buffer_passes_on_held_elements_before_it_completes() -> None:
+    """The completion comes last."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.buffer(4))
+        harness.upstreams[0].emit(2)
+        harness.upstreams[0].complete()
         recorder.request(1)
         assert recorder.signals == [("next", 1)]
         recorder.request(1)
@@ -448,58 +448,60 @@ async def test_buffer_gives_what_it_holds_before_it_completes() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: ops.buffer(4), ops.latest])
-async def test_an_error_overtakes_what_is_held(make: Callable[[], Any]) -> None:
-    """An error passes at once, and what is held is dropped (rule 4.2)."""
-    async with Bench() as bench:
-        recorder = bench.run(make())
-        bench.lines[0].emit(2)
-        error = Boom("now")
-        bench.lines[0].fail(error)
+async def test_an_error_drops_held_elements(make: Callable[[], Any]) -> None:
+    """An error passes at once (rule 4.2)."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make())
+        harness.upstreams[0].emit(2)
+        error = ScriptedError("now")
+        harness.upstreams[0].fail(error)
         assert recorder.signals == [("error", error)]
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 @pytest.mark.parametrize("make", [lambda: ops.buffer(4), ops.drop, ops.latest])
-async def test_a_cancel_drops_what_is_held_and_goes_up(make: Callable[[], Any]) -> None:
-    """Nothing is kept, and what arrives late, against the rules, is not kept either (rule 2.8)."""
-    async with Bench() as bench:
-        recorder = bench.run(make())
-        bench.lines[0].emit(2)
-        stage = bench.lines[0]._subscriber
+async def test_a_cancel_drops_held_elements_and_goes_upstream(make: Callable[[], Any]) -> None:
+    """An element that arrives late, against the rules, is not held either (rule 2.8)."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make())
+        harness.upstreams[0].emit(2)
+        stage = harness.upstreams[0]._subscriber
         assert stage is not None
         recorder.cancel()
-        stage.on_next(bench.token())
-        assert bench.lines[0].cancelled
-        assert bench.held == 0
+        stage.on_next(harness.token())
+        assert harness.upstreams[0].cancelled
+        assert harness.held == 0
         assert recorder.signals == []
 
 
 @pytest.mark.parametrize("size", [0, -3, 2.0, False, None])
-async def test_buffer_refuses_a_size_that_is_none(size: Any) -> None:
-    """The message names the operator and what to give."""
+async def test_buffer_refuses_a_wrong_size(size: Any) -> None:
+    """The error names the operator and says what to give."""
     with pytest.raises(UsageError, match=r"buffer\(.*\): give how many elements, an integer of at least 1"):
         ops.buffer(size)
 
 
 @settings(deadline=None)
-@given(size=st.integers(1, 6), steps=st.lists(st.one_of(st.tuples(st.just("ask"), st.integers(1, 5)), st.just(("give", 1))), max_size=60))
-def test_buffer_is_a_queue_between_two_counters(size: int, steps: list[tuple[str, int]]) -> None:
-    """For every order of asking and giving: what came and was asked for has gone on; the rest, `size` at most, is held."""
+@given(
+    size=st.integers(1, 6), steps=st.lists(st.one_of(st.tuples(st.just("request"), st.integers(1, 5)), st.just(("emit", 1))), max_size=60)
+)
+def test_buffer_follows_its_model(size: int, steps: list[tuple[str, int]]) -> None:
+    """For every order of requests and elements: requested elements that arrived have gone on, and the others, at most `size`, are held."""
 
     async def main() -> None:
-        async with Bench() as bench:
-            recorder = bench.run(ops.buffer(size))
-            line, asked, given_ = bench.lines[0], 0, 0
+        async with OperatorHarness() as harness:
+            recorder = harness.run(ops.buffer(size))
+            upstream, requested, emitted = harness.upstreams[0], 0, 0
             for step, number in steps:
-                if step == "ask":
-                    asked += number
+                if step == "request":
+                    requested += number
                     recorder.request(number)
-                elif line.outstanding:
-                    given_ += 1
-                    line.emit()
-                assert line.requested == size + asked
-                assert recorder.elements == list(range(1, min(asked, given_) + 1))
-                assert bench.held == max(0, given_ - asked) <= size
+                elif upstream.outstanding:
+                    emitted += 1
+                    upstream.emit()
+                assert upstream.requested == size + requested
+                assert recorder.elements == list(range(1, min(requested, emitted) + 1))
+                assert harness.held == max(0, emitted - requested) <= size
 
     trio.run(main)
 
@@ -508,152 +510,152 @@ def test_buffer_is_a_queue_between_two_counters(size: int, steps: list[tuple[str
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
-async def test_they_ask_for_everything_at_once(make: Callable[[], Any]) -> None:
-    """Upstream demand is unbounded from the beginning, whoever asks below."""
-    async with Bench() as bench:
-        recorder = bench.run(make())
-        assert bench.lines[0].requests == [UNBOUNDED]
+async def test_drop_and_latest_request_everything_at_once(make: Callable[[], Any]) -> None:
+    """Upstream demand is unbounded from on_subscribe on, independent of downstream requests."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make())
+        assert harness.upstreams[0].requests == [UNBOUNDED]
         recorder.request(3)
-        assert bench.lines[0].requests == [UNBOUNDED]
+        assert harness.upstreams[0].requests == [UNBOUNDED]
 
 
-async def test_drop_leaves_out_what_nobody_asked_for() -> None:
-    """Of five elements, the second and third find a demand; the others are told to on_drop and forgotten."""
+async def test_drop_leaves_out_elements_without_demand() -> None:
+    """Of five elements the second and third have demand. The others go to on_drop, and none is held."""
     dropped: list[int] = []
-    async with Bench() as bench:
-        recorder = bench.run(ops.drop(on_drop=lambda token: dropped.append(token.number)))
-        bench.lines[0].emit()
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.drop(on_drop=lambda token: dropped.append(token.number)))
+        harness.upstreams[0].emit()
         recorder.request(2)
-        bench.lines[0].emit(4)
+        harness.upstreams[0].emit(4)
         assert recorder.elements == [2, 3]
         assert dropped == [1, 4, 5]
-        assert bench.peak == 0
+        assert harness.peak == 0
 
 
-async def test_drop_says_nothing_of_what_comes_after_the_end() -> None:
-    """What arrives late, against the rules, is not counted as dropped (rule 2.8)."""
+async def test_drop_does_not_report_elements_after_the_end() -> None:
+    """An element that arrives late, against the rules, does not count as dropped (rule 2.8)."""
     dropped: list[Any] = []
-    async with Bench() as bench:
-        recorder = bench.run(ops.drop(on_drop=dropped.append))
-        stage = bench.lines[0]._subscriber
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.drop(on_drop=dropped.append))
+        stage = harness.upstreams[0]._subscriber
         assert stage is not None
         recorder.cancel()
-        stage.on_next(bench.token())
+        stage.on_next(harness.token())
         assert dropped == []
 
 
-async def test_drop_counts_demand_without_bound() -> None:
-    """Unbounded demand is never used up."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.drop())
+async def test_unbounded_demand_of_drop_is_never_used_up() -> None:
+    """Demand saturates."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.drop())
         recorder.request(UNBOUNDED)
         recorder.request(UNBOUNDED)
-        bench.lines[0].emit(20)
+        harness.upstreams[0].emit(20)
         assert recorder.received == 20
 
 
-async def test_latest_keeps_the_newest() -> None:
-    """Of what arrives unasked only the newest waits; on_drop is told of those that were replaced."""
+async def test_latest_keeps_the_newest_element() -> None:
+    """Of the elements without demand only the newest is held; on_drop gets the replaced ones."""
     replaced: list[int] = []
-    async with Bench() as bench:
-        recorder = bench.run(ops.latest(on_drop=lambda token: replaced.append(token.number)))
-        bench.lines[0].emit(3)
-        assert bench.held == 1
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.latest(on_drop=lambda token: replaced.append(token.number)))
+        harness.upstreams[0].emit(3)
+        assert harness.held == 1
         recorder.request(2)
         assert recorder.elements == [3]
-        bench.lines[0].emit(3)
+        harness.upstreams[0].emit(3)
         assert recorder.elements == [3, 4]
         recorder.request(1)
         assert recorder.elements == [3, 4, 6]
         assert replaced == [1, 2, 5]
-        assert bench.peak == 1
+        assert harness.peak == 1
 
 
-async def test_latest_gives_what_it_holds_before_it_completes() -> None:
-    """The newest element is still to be had after the end, then completion."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.latest())
-        bench.lines[0].emit(2)
-        bench.lines[0].complete()
+async def test_latest_passes_on_its_element_before_it_completes() -> None:
+    """The newest element can still be requested after the completion of the source."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.latest())
+        harness.upstreams[0].emit(2)
+        harness.upstreams[0].complete()
         assert recorder.signals == []
         recorder.request(1)
         assert recorder.signals == [("next", 2), ("complete",)]
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
-async def test_drop_lets_the_end_pass_straight_through(end: str) -> None:
-    """There is nothing that it would have to wait for."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.drop())
-        bench.lines[0].emit()
-        getattr(bench.lines[0], end)()
+async def test_drop_passes_an_end_straight_through(end: str) -> None:
+    """It holds no element that an end would have to wait for."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.drop())
+        harness.upstreams[0].emit()
+        getattr(harness.upstreams[0], end)()
         assert recorder.kinds == [{"complete": "complete", "fail": "error"}[end]]
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
-async def test_they_run_a_source_that_answers_at_once_to_its_end(make: Callable[..., Any]) -> None:
-    """A source that gives all inside `request` is emptied; what was asked for in on_subscribe arrives."""
-    async with Bench() as bench:
-        answer_at_once(bench)
+async def test_drop_and_latest_read_a_synchronous_source_to_its_end(make: Callable[..., Any]) -> None:
+    """A source that signals inside `request` gives all its elements during on_subscribe."""
+    async with OperatorHarness() as harness:
+        answer_at_once(harness)
         dropped: list[Any] = []
-        bench.run(make(on_drop=lambda token: dropped.append(token.number)))
-        assert bench.lines[0].sent == 300
-        assert len(dropped) == 300 - bench.held
+        harness.run(make(on_drop=lambda token: dropped.append(token.number)))
+        assert harness.upstreams[0].sent == 300
+        assert len(dropped) == 300 - harness.held
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
-async def test_what_on_drop_raises_ends_the_stream(make: Callable[..., Any]) -> None:
-    """A fault of the user's function is the stream's error, upstream is cancelled, and nothing is held."""
-    error = Boom("in on_drop")
+async def test_an_on_drop_that_raises_ends_the_stream(make: Callable[..., Any]) -> None:
+    """An error of on_drop becomes the error of the stream, upstream is cancelled, and no element is held."""
+    error = ScriptedError("in on_drop")
 
     def refuse(_: Any) -> None:
         raise error
 
-    async with Bench() as bench:
-        recorder = bench.run(make(on_drop=refuse))
-        bench.lines[0].emit(3)
-        forget_frames(error)
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(on_drop=refuse))
+        harness.upstreams[0].emit(3)
+        clear_tracebacks(error)
         assert recorder.signals == [("error", error)]
-        assert bench.lines[0].cancelled
-        assert bench.held == 0
+        assert harness.upstreams[0].cancelled
+        assert harness.held == 0
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
-async def test_an_on_drop_that_is_async_in_disguise_ends_the_stream(make: Callable[..., Any]) -> None:
-    """A coroutine that nobody would await is closed and named."""
+async def test_an_on_drop_that_returns_a_coroutine_ends_the_stream(make: Callable[..., Any]) -> None:
+    """The coroutine is closed, and the error names the mistake."""
 
     async def log(_: Any) -> None: ...
 
-    async with Bench() as bench:
-        recorder = bench.run(make(on_drop=lambda token: log(token.number)))
-        bench.lines[0].emit(3)
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(on_drop=lambda token: log(token.number)))
+        harness.upstreams[0].emit(3)
         assert isinstance(recorder.error, UsageError)
-        assert "async in disguise" in str(recorder.error)
+        assert "so it is async" in str(recorder.error)
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
 async def test_on_drop_may_cancel_the_stream(make: Callable[..., Any]) -> None:
-    """The function may cancel the very stream that calls it."""
-    async with Bench() as bench:
-        recorder = bench.run(make(on_drop=lambda _: recorder.cancel()))
-        bench.lines[0].emit(3)
+    """The function may cancel the stream that calls it."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(on_drop=lambda _: recorder.cancel()))
+        harness.upstreams[0].emit(3)
         assert recorder.signals == []
-        assert bench.held == 0
+        assert harness.held == 0
 
 
 async def an_async_function(_: Any) -> None: ...
 
 
 @pytest.mark.parametrize("name", ["drop", "latest"])
-@pytest.mark.parametrize("on_drop", ["loudly", 3, an_async_function])
+@pytest.mark.parametrize("on_drop", ["text", 3, an_async_function])
 async def test_on_drop_must_be_a_plain_function(name: str, on_drop: Any) -> None:
-    """What is dropped cannot wait, and the message says so."""
-    with pytest.raises(UsageError, match=name + r"\(on_drop=.*\): give a plain function of one element.*no bound"):
+    """The error says why an async function is not accepted."""
+    with pytest.raises(UsageError, match=name + r"\(on_drop=.*\): give a plain function of one element.*nothing would bound"):
         getattr(ops, name)(on_drop=on_drop)
 
 
-async def test_each_operator_says_what_it_is() -> None:
-    """The repr is what was written, for whoever looks at a pipe."""
+async def test_the_repr_is_the_text_of_the_call() -> None:
+    """A repr shows what was written."""
     shown = [repr(operator) for operator in (ops.batch(3), ops.batch(3, 0.5), ops.buffer(2), ops.drop(), ops.latest())]
     assert shown == [
         "<operator batch(3)>",

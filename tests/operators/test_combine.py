@@ -1,4 +1,4 @@
-"""`merge`, `zip`, `combine_latest`: which elements go on, in what order, and when that is all."""
+"""`merge`, `zip`, `combine_latest`: which elements go on, in which order, and when the stream completes."""
 
 from typing import Any
 
@@ -7,41 +7,41 @@ import pytest
 from penstock import operators as ops
 from penstock.core import Topic, empty, failed, single, subscribe
 from penstock.operators._step import WINDOW
-from tests.operators.measure import Bench, Boom
+from tests.operators.harness import OperatorHarness, ScriptedError
 
 # ---------------------------------------------------------------------------------------------------------------- merge
 
 
-async def test_merge_passes_on_what_arrives_as_it_arrives() -> None:
-    """While there is demand, the order is that of arrival."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source()))
-        main, other = bench.lines
+async def test_merge_passes_elements_on_in_order_of_arrival() -> None:
+    """With demand left, each element goes on at once."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source()))
+        main, other = harness.upstreams
         recorder.request(10)
-        for line in (main, other, other, main):
-            line.emit()
+        for upstream in (main, other, other, main):
+            upstream.emit()
         assert recorder.elements == [1, 2, 3, 4]
 
 
-async def test_merge_lets_those_that_wait_take_turns() -> None:
-    """However much one source has brought, the next element is another one's."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source("a"), bench.source("b")))
-        main, a, b = bench.lines
+async def test_waiting_sources_of_merge_take_turns() -> None:
+    """A source with three waiting elements does not delay the element of another source."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source("a"), harness.source("b")))
+        main, a, b = harness.upstreams
         recorder.request(4)
-        a.emit(4)  # goes on at once
+        a.emit(4)  # goes on at once and uses up the demand
         main.emit(3)
         b.emit(1)
         recorder.request(4)
         assert recorder.elements[4:] == [5, 8, 6, 7]
 
 
-async def test_merge_renews_each_source_in_halves_of_the_window() -> None:
-    """Asking costs something, so it is done for eight elements at a time; at the end of the demand for what is left."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source()))
+async def test_merge_refills_each_source_in_halves_of_the_window() -> None:
+    """A source gets one request for eight elements, and at the end of the demand one for the rest."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source()))
         recorder.request(30)
-        main = bench.lines[0]
+        main = harness.upstreams[0]
         main.emit(7)
         assert main.requests == [WINDOW]
         main.emit(1)
@@ -51,20 +51,20 @@ async def test_merge_renews_each_source_in_halves_of_the_window() -> None:
         assert main.requested == 30
 
 
-async def test_merge_tells_every_source_of_demand_at_once() -> None:
-    """A source that drops what nobody asked for must not be kept in the dark."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source()))
+async def test_merge_passes_demand_to_every_source_at_once() -> None:
+    """A hot source drops elements without demand, so a request must not be delayed."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source()))
         for _ in range(3):
             recorder.request(1)
-        assert [line.requests for line in bench.lines] == [[1, 1, 1], [1, 1, 1]]
+        assert [upstream.requests for upstream in harness.upstreams] == [[1, 1, 1], [1, 1, 1]]
 
 
-async def test_merge_completes_when_the_last_source_has_and_nothing_waits() -> None:
-    """A source that completes takes nothing away from what it brought before."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source()))
-        main, other = bench.lines
+async def test_merge_completes_after_the_last_source_and_the_last_element() -> None:
+    """Waiting elements of a completed source are still passed on."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source()))
+        main, other = harness.upstreams
         recorder.request(1)
         main.emit()
         other.emit()
@@ -75,25 +75,25 @@ async def test_merge_completes_when_the_last_source_has_and_nothing_waits() -> N
         assert recorder.signals == [("next", 1), ("next", 2), ("complete",)]
 
 
-async def test_merge_gives_what_an_error_overtook_to_nobody() -> None:
-    """No demand is needed to hear of an error, and nothing that waited comes after it."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(bench.source()))
+async def test_an_error_drops_the_waiting_elements_of_merge() -> None:
+    """An error passes without demand, and no waiting element follows it."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(harness.source()))
         stage: Any = recorder._subscription
-        main, other = bench.lines
+        main, other = harness.upstreams
         recorder.request(1)
         main.emit()
         other.emit()
         assert len(stage._ready) == 1
-        main.fail(boom := Boom())
-        assert recorder.signals == [("next", 1), ("error", boom)]
+        main.fail(error := ScriptedError())
+        assert recorder.signals == [("next", 1), ("error", error)]
         assert other.cancelled
-        assert bench.held == 0
+        assert harness.held == 0
         assert len(stage._ready) == 0
 
 
-async def test_merge_of_topics_loses_nothing_while_there_is_demand() -> None:
-    """Hot sources that are published to in one go are heard in order."""
+async def test_merge_of_topics_loses_no_element_with_demand() -> None:
+    """Elements of two hot sources arrive completely and in order."""
     first, second = Topic[int](), Topic[int]()
     async with subscribe(ops.pipe(first, ops.merge(second)), demand=64) as stream:
         for n in range(20):
@@ -109,11 +109,11 @@ async def test_merge_of_topics_loses_nothing_while_there_is_demand() -> None:
 # ------------------------------------------------------------------------------------------------------------------ zip
 
 
-async def test_zip_pairs_by_position() -> None:
-    """The first with the first, the second with the second; an element waits for its partners."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.zip(bench.source()))
-        main, other = bench.lines
+async def test_zip_pairs_elements_by_position() -> None:
+    """The first element goes with the first, the second with the second. An element waits for its partners."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.zip(harness.source()))
+        main, other = harness.upstreams
         recorder.request(5)
         main.emit(2)
         assert recorder.elements == []
@@ -121,11 +121,11 @@ async def test_zip_pairs_by_position() -> None:
         assert recorder.elements == [(1, 3), (2, 4)]
 
 
-async def test_zip_completes_without_demand_when_an_ended_source_has_nothing_left() -> None:
-    """With the tuple that uses its last element; the others are cancelled, and asked for nothing more."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.zip(bench.source()))
-        main, other = bench.lines
+async def test_zip_completes_with_the_last_element_of_an_ended_source() -> None:
+    """The tuple with that element also completes the stream, without demand. The other source is cancelled, without a further request."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.zip(harness.source()))
+        main, other = harness.upstreams
         recorder.request(2)
         main.emit(2)
         main.complete()
@@ -136,20 +136,20 @@ async def test_zip_completes_without_demand_when_an_ended_source_has_nothing_lef
         assert other.requested == 2
 
 
-async def test_zip_is_over_as_soon_as_one_source_is_empty() -> None:
-    """There is nothing to pair with; a source that comes after it is not even begun."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.zip(empty(), bench.source("never")))
+async def test_zip_completes_as_soon_as_one_source_is_empty() -> None:
+    """An empty source makes tuples impossible. Sources after it are not subscribed to."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.zip(empty(), harness.source("never")))
         assert recorder.kinds == ["complete"]
-        assert [line.name for line in bench.lines] == ["main"]
-        assert bench.lines[0].cancelled
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
+        assert harness.upstreams[0].cancelled
 
 
-async def test_zip_asks_nobody_for_an_element_without_a_partner() -> None:
-    """Where a source has ended, the others are asked for as many elements as it has left, and then cancelled."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.zip(bench.source()))
-        main, other = bench.lines
+async def test_zip_requests_no_element_without_a_partner() -> None:
+    """After the end of one source, the others are asked for as many elements as that source has waiting, and then cancelled."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.zip(harness.source()))
+        main, other = harness.upstreams
         recorder.request(100)
         other.emit(WINDOW)
         other.complete()
@@ -159,33 +159,33 @@ async def test_zip_asks_nobody_for_an_element_without_a_partner() -> None:
         assert main.requests == [WINDOW]
 
 
-async def test_zip_of_several_sources_is_what_zip_is() -> None:
-    """The same rows as Python's, with sources of every kind."""
+async def test_zip_gives_the_rows_of_the_builtin_zip() -> None:
+    """It gives the same rows as Python's zip, for sources of several kinds."""
     piped = ops.pipe([1, 2, 3], ops.zip(iter("abc"), lambda: iter([1.0, 2.0])))
     async with subscribe(piped) as stream:
         assert [row async for row in stream] == [(1, "a", 1.0), (2, "b", 2.0)]
 
 
-async def test_zip_fails_with_the_first_source_that_does() -> None:
-    """Rows that could have been completed later are not."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.zip(bench.source()))
-        main, other = bench.lines
+async def test_zip_fails_at_the_first_error_of_a_source() -> None:
+    """Waiting elements are dropped."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.zip(harness.source()))
+        main, other = harness.upstreams
         recorder.request(2)
         main.emit(2)
-        other.fail(boom := Boom())
-        assert recorder.signals == [("error", boom)]
+        other.fail(error := ScriptedError())
+        assert recorder.signals == [("error", error)]
         assert main.cancelled
 
 
 # ------------------------------------------------------------------------------------------------------- combine_latest
 
 
-async def test_combine_latest_makes_a_tuple_for_each_element_once_all_have_begun() -> None:
-    """Before that, a newer element replaces the older one of the same source."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source()))
-        main, other = bench.lines
+async def test_combine_latest_makes_a_tuple_for_each_element_after_the_first_tuple() -> None:
+    """Before the first tuple a newer element of a source replaces its older one."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source()))
+        main, other = harness.upstreams
         recorder.request(10)
         main.emit(2)
         other.emit()
@@ -194,30 +194,30 @@ async def test_combine_latest_makes_a_tuple_for_each_element_once_all_have_begun
         assert recorder.elements == [(2, 3), (4, 3), (4, 5), (4, 6)]
 
 
-async def test_combine_latest_holds_what_arrives_without_demand_in_order_of_arrival() -> None:
-    """Nothing is dropped once all have begun: each element makes its tuple when it is asked for."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source()))
-        main, other = bench.lines
+async def test_combine_latest_holds_elements_without_demand_in_order_of_arrival() -> None:
+    """After the first tuple no element is dropped: each makes its tuple when it is requested."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source()))
+        main, other = harness.upstreams
         recorder.request(3)
-        for line in (main, other, main, other, other, main):
-            line.emit()
+        for upstream in (main, other, main, other, other, main):
+            upstream.emit()
         assert recorder.elements == [(1, 2), (3, 2), (3, 4)]
-        assert bench.held == 2 + 2
+        assert harness.held == 2 + 2
         recorder.request(1)
         assert recorder.elements[3:] == [(3, 5)]
         recorder.request(1)
         assert recorder.elements[4:] == [(6, 5)]
 
 
-async def test_combine_latest_holds_the_first_tuple_until_it_is_asked_for() -> None:
-    """Whichever element completes the first tuple waits for demand like any other."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source("a"), bench.source("b")))
-        main, a, b = bench.lines
+async def test_combine_latest_holds_an_element_that_has_no_demand() -> None:
+    """An element of any source waits for demand."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source("a"), harness.source("b")))
+        main, a, b = harness.upstreams
         recorder.request(1)
-        for line in (main, a, b):
-            line.emit()
+        for upstream in (main, a, b):
+            upstream.emit()
         assert recorder.elements == [(1, 2, 3)]
         main.emit()
         a.emit()
@@ -226,11 +226,11 @@ async def test_combine_latest_holds_the_first_tuple_until_it_is_asked_for() -> N
         assert recorder.elements[1:] == [(4, 2, 3), (4, 5, 3)]
 
 
-async def test_combine_latest_goes_on_with_the_last_element_of_a_source_that_has_completed() -> None:
-    """It completes with the last source."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source()))
-        main, other = bench.lines
+async def test_combine_latest_keeps_the_last_element_of_a_completed_source() -> None:
+    """The stream completes with the last source."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source()))
+        main, other = harness.upstreams
         recorder.request(5)
         main.emit()
         main.complete()
@@ -240,11 +240,11 @@ async def test_combine_latest_goes_on_with_the_last_element_of_a_source_that_has
         assert recorder.kinds[-1] == "complete"
 
 
-async def test_combine_latest_is_over_when_a_source_ends_without_an_element() -> None:
-    """No tuple can ever be made: the others are cancelled, and no demand is needed."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source()))
-        main, other = bench.lines
+async def test_combine_latest_completes_if_a_source_ends_without_an_element() -> None:
+    """No tuple is possible any more, so the other sources are cancelled. This needs no demand."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source()))
+        main, other = harness.upstreams
         recorder.request(5)
         main.emit(3)
         other.complete()
@@ -252,11 +252,11 @@ async def test_combine_latest_is_over_when_a_source_ends_without_an_element() ->
         assert main.cancelled
 
 
-async def test_combine_latest_completes_after_what_waits() -> None:
-    """A source's completion does not overtake its elements."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.combine_latest(bench.source()))
-        main, other = bench.lines
+async def test_combine_latest_completes_after_waiting_elements() -> None:
+    """The completion of a source does not overtake its elements."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.combine_latest(harness.source()))
+        main, other = harness.upstreams
         recorder.request(1)
         main.emit()
         other.emit()
@@ -268,8 +268,8 @@ async def test_combine_latest_completes_after_what_waits() -> None:
         assert recorder.signals == [("next", (1, 2)), ("next", (3, 2)), ("complete",)]
 
 
-async def test_combine_latest_of_a_source_and_itself_does_not_lock_up() -> None:
-    """Two branches of one topic, of which one speaks seldom: until it does, the other must not stand in the way of `publish`."""
+async def test_combine_latest_of_two_branches_of_one_topic_does_not_deadlock() -> None:
+    """While one branch has not given its first element, the other one must not block `publish`."""
     topic = Topic[int]()
     seldom = ops.pipe(topic, ops.filter(lambda n: n >= 100))
     async with subscribe(ops.pipe(topic, ops.combine_latest(seldom)), demand=4) as stream:
@@ -278,9 +278,9 @@ async def test_combine_latest_of_a_source_and_itself_does_not_lock_up() -> None:
         assert await anext(stream) == (100, 100)
 
 
-async def test_combine_latest_fails_with_the_first_source_that_does() -> None:
-    """An error overtakes tuples that wait."""
-    async with subscribe(ops.pipe(single(1), ops.combine_latest(single(2), failed(boom := Boom())))) as stream:
-        with pytest.raises(Boom) as caught:
+async def test_combine_latest_fails_at_the_first_error_of_a_source() -> None:
+    """An error does not wait for tuples."""
+    async with subscribe(ops.pipe(single(1), ops.combine_latest(single(2), failed(error := ScriptedError())))) as stream:
+        with pytest.raises(ScriptedError) as caught:
             await anext(stream)
-    assert caught.value is boom
+    assert caught.value is error

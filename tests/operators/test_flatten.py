@@ -1,4 +1,4 @@
-"""`concat` and `flat_map`: whose turn it is, what each source is asked for, and what becomes of functions that fail."""
+"""`concat` and `flat_map`: which source is current, what each source is asked for, and how failing functions end the stream."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,75 +9,75 @@ import trio
 from penstock import operators as ops
 from penstock.api import PublisherStopped, UsageError
 from penstock.core import Scope, Source, empty, failed, single, subscribe
-from tests.operators.measure import Bench, Boom, Recorder, Token, forget_frames
+from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Token, clear_tracebacks
 
 # --------------------------------------------------------------------------------------------------------------- concat
 
 
 async def test_concat_subscribes_to_a_source_when_the_one_before_has_completed() -> None:
-    """Not earlier, and not only when there is demand."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.concat(bench.source("a"), bench.source("b")))
-        assert [line.name for line in bench.lines] == ["main"]
-        bench.lines[0].complete()
-        assert [line.name for line in bench.lines] == ["main", "a"]
-        bench.lines[1].complete()
-        bench.lines[2].complete()
+    """The next source is subscribed to at the completion, even without demand."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.concat(harness.source("a"), harness.source("b")))
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
+        harness.upstreams[0].complete()
+        assert [upstream.name for upstream in harness.upstreams] == ["main", "a"]
+        harness.upstreams[1].complete()
+        harness.upstreams[2].complete()
         assert recorder.kinds == ["complete"]
 
 
-async def test_concat_hands_on_exactly_the_demand_that_is_left() -> None:
-    """What one source did not use, the next one is asked for: no more, no less."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.concat(bench.source("a"), bench.source("b")))
+async def test_concat_passes_unused_demand_to_the_next_source() -> None:
+    """The next source gets exactly the demand that the source before has not used."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.concat(harness.source("a"), harness.source("b")))
         recorder.request(5)
         recorder.request(2)
-        bench.lines[0].emit(3)
-        bench.lines[0].complete()
-        assert bench.lines[1].requests == [4]
-        bench.lines[1].emit(4)
-        bench.lines[1].complete()
-        assert bench.lines[2].requests == []
+        harness.upstreams[0].emit(3)
+        harness.upstreams[0].complete()
+        assert harness.upstreams[1].requests == [4]
+        harness.upstreams[1].emit(4)
+        harness.upstreams[1].complete()
+        assert harness.upstreams[2].requests == []
         recorder.request(1)
-        assert bench.lines[2].requests == [1]
+        assert harness.upstreams[2].requests == [1]
 
 
-async def test_concat_keeps_demand_that_comes_while_a_source_is_being_attached() -> None:
-    """Between two sources, too, every request counts once."""
-    async with Bench() as bench:
-        recorder = bench.recorder
+async def test_concat_counts_demand_during_attach_once() -> None:
+    """Demand that arrives while the next source is being attached is requested once."""
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
 
-        def ask_meanwhile(_: Any) -> None:
+        def request_during_attach(_: Any) -> None:
             recorder.request(2)
 
-        bench.run(ops.concat(bench.source("a", ask_meanwhile)))
+        harness.run(ops.concat(harness.source("a", request_during_attach)))
         recorder.request(3)
-        bench.lines[0].emit(1)
-        bench.lines[0].complete()
-        assert bench.lines[1].requests == [4]
+        harness.upstreams[0].emit(1)
+        harness.upstreams[0].complete()
+        assert harness.upstreams[1].requests == [4]
 
 
-async def test_concat_ends_with_an_error_and_begins_no_further_source() -> None:
-    """The sources after it are never subscribed to."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.concat(failed(boom := Boom()), bench.source("never")))
-        bench.lines[0].complete()
-        assert recorder.signals == [("error", boom)]
-        assert [line.name for line in bench.lines] == ["main"]
+async def test_concat_attaches_no_source_after_an_error() -> None:
+    """The sources after the failed one are never subscribed to."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.concat(failed(error := ScriptedError()), harness.source("never")))
+        harness.upstreams[0].complete()
+        assert recorder.signals == [("error", error)]
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
 
 
-async def test_concat_forgets_the_sources_whose_turn_will_not_come() -> None:
-    """After the end nothing is held, also not what was still to be attached."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.concat(bench.source("a"), bench.source("b")))
+async def test_concat_drops_its_remaining_sources_at_the_end() -> None:
+    """After the end the stage refers to no source, not even to those that were never attached."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.concat(harness.source("a"), harness.source("b")))
         stage: Any = recorder._subscription
         recorder.cancel()
-        assert list(stage._left) == []
-        assert stage._turn is None
+        assert list(stage._remaining) == []
+        assert stage._current is None
 
 
-async def test_concat_is_what_chain_is() -> None:
-    """All elements of all sources, in order, with demand smaller than any of them."""
+async def test_concat_gives_the_elements_of_itertools_chain() -> None:
+    """All elements of all sources, in order, with less demand than any source has elements."""
     piped = ops.pipe(range(10), ops.concat(iter(range(10, 20)), empty(), single(20), lambda: iter(range(21, 30))))
     async with subscribe(piped, demand=3) as stream:
         assert [element async for element in stream] == list(range(30))
@@ -105,50 +105,50 @@ async def _three(n: int) -> AsyncIterator[int]:
     ],
     ids=["list", "iterator", "source", "empty", "generator", "function", "pipe"],
 )
-async def test_flat_map_takes_whatever_can_be_subscribed_to(function: Any, expected: list[Any]) -> None:
-    """The function may return anything that `subscribe` takes."""
+async def test_flat_map_accepts_every_kind_of_stream(function: Any, expected: list[Any]) -> None:
+    """The function may return anything that `subscribe` accepts."""
     async with subscribe(ops.pipe([1, 2], ops.flat_map(function))) as stream:
         assert sorted([element async for element in stream]) == expected
 
 
-async def test_flat_map_runs_no_more_inner_streams_than_it_may() -> None:
-    """Upstream is asked for as many elements as there may be inner streams, and for one more when one has ended."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(lambda token: bench.source("inner"), concurrency=3))
+async def test_flat_map_runs_at_most_concurrency_inner_streams() -> None:
+    """Upstream is asked for `concurrency` elements, and for one more when an inner stream has ended."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(lambda token: harness.source("inner"), concurrency=3))
         recorder.request(100)
-        main = bench.lines[0]
+        main = harness.upstreams[0]
         assert main.requests == [3]
         main.emit(3)
-        assert len(bench.lines) == 4
-        bench.lines[2].complete()
+        assert len(harness.upstreams) == 4
+        harness.upstreams[2].complete()
         assert main.requests == [3, 1]
         main.emit()
-        assert [line.over for line in bench.lines[1:]] == [False, True, False, False]
+        assert [upstream.over for upstream in harness.upstreams[1:]] == [False, True, False, False]
 
 
-async def test_flat_map_keeps_the_place_of_an_inner_stream_until_its_last_element_has_gone_on() -> None:
-    """What waits counts: otherwise inner streams that end could pile up elements without bound."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(lambda token: bench.source("inner"), concurrency=1))
+async def test_flat_map_counts_an_inner_stream_until_its_last_element_has_gone_on() -> None:
+    """Otherwise inner streams that have ended could hold an unbounded number of elements."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(lambda token: harness.source("inner"), concurrency=1))
         recorder.request(1)
-        main = bench.lines[0]
+        main = harness.upstreams[0]
         main.emit()
-        inner = bench.lines[1]
+        inner = harness.upstreams[1]
         inner.emit()
         recorder.request(1)
         inner.emit()
         inner.complete()
-        assert main.requests == [1], "nobody waits for anything below"
+        assert main.requests == [1], "downstream has no demand, so no inner stream is needed"
         recorder.request(1)
         assert main.requests == [1, 1]
 
 
-async def test_flat_map_opens_nothing_while_nobody_waits_for_anything() -> None:
-    """With all demand met, upstream is not asked for more, even if there is room for more inner streams."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(lambda token: single(token.number), concurrency=2))
+async def test_flat_map_opens_no_inner_stream_without_demand() -> None:
+    """While all demand is met, upstream is not asked for elements, even with fewer inner streams than `concurrency`."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(lambda token: single(token.number), concurrency=2))
         recorder.request(1)
-        main = bench.lines[0]
+        main = harness.upstreams[0]
         main.emit()
         assert recorder.elements == [1]
         assert main.requests == [2]
@@ -156,16 +156,16 @@ async def test_flat_map_opens_nothing_while_nobody_waits_for_anything() -> None:
         assert main.requests == [2, 1]
 
 
-async def test_flat_map_asks_each_inner_stream_for_what_is_wanted_and_lets_them_take_turns() -> None:
-    """At most 16 ahead; those that wait go on one by one."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(lambda token: bench.source("inner"), concurrency=2))
+async def test_flat_map_passes_demand_to_inner_streams_and_takes_turns() -> None:
+    """Each inner stream is asked for at most 16 elements ahead. Waiting inner streams take turns, one element each."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(lambda token: harness.source("inner"), concurrency=2))
         recorder.request(4)
-        bench.lines[0].emit(2)
-        first, second = bench.lines[1:]
+        harness.upstreams[0].emit(2)
+        first, second = harness.upstreams[1:]
         assert (first.requests, second.requests) == ([4], [4])
         second.emit(2)  # 3 and 4
-        first.emit(4)  # 5 and 6, then 7 and 8, which wait
+        first.emit(4)  # 5 and 6; then 7 and 8, which wait for demand
         second.emit(2)  # 9 and 10
         recorder.request(3)
         assert recorder.elements == [3, 4, 5, 6, 7, 9, 8]
@@ -175,56 +175,56 @@ async def test_flat_map_asks_each_inner_stream_for_what_is_wanted_and_lets_them_
 
 
 async def test_flat_map_completes_when_upstream_and_all_inner_streams_have() -> None:
-    """In whatever order they do."""
+    """The order of their completions does not matter."""
     for inner_first in (False, True):
-        async with Bench() as bench:
-            recorder = bench.run(ops.flat_map(lambda token: bench.source("inner")))
+        async with OperatorHarness() as harness:
+            recorder = harness.run(ops.flat_map(lambda token: harness.source("inner")))
             recorder.request(1)
-            bench.lines[0].emit()
-            for line in reversed(bench.lines) if inner_first else tuple(bench.lines):
+            harness.upstreams[0].emit()
+            for upstream in reversed(harness.upstreams) if inner_first else tuple(harness.upstreams):
                 assert recorder.kinds == []
-                line.complete()
+                upstream.complete()
             assert recorder.kinds == ["complete"]
 
 
-@pytest.mark.parametrize("whose", [0, 1])
-async def test_an_error_of_any_stream_ends_all_of_flat_map(whose: int) -> None:
-    """Upstream's or an inner stream's: everything that waits is dropped, everybody else cancelled."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(lambda token: bench.source("inner")))
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_an_error_of_any_stream_ends_flat_map(failing: int) -> None:
+    """An error of upstream or of an inner stream drops waiting elements and cancels all other streams."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(lambda token: harness.source("inner")))
         recorder.request(1)
-        bench.lines[0].emit(2)
-        bench.lines[1].emit()
-        bench.lines[2].emit()
-        bench.lines[whose].fail(boom := Boom())
+        harness.upstreams[0].emit(2)
+        harness.upstreams[1].emit()
+        harness.upstreams[2].emit()
+        harness.upstreams[failing].fail(error := ScriptedError())
         assert recorder.kinds == ["next", "error"]
-        assert recorder.error is boom
-        assert all(line.over for line in bench.lines)
-        assert bench.held == 0
+        assert recorder.error is error
+        assert all(upstream.over for upstream in harness.upstreams)
+        assert harness.held == 0
 
 
 # ----------------------------------------------------------------------------------------------- flat_map: the function
 
 
 async def _fails(operator: Any) -> BaseException:
-    """Return what a stream of one element fails with."""
-    async with Bench() as bench:
-        recorder = bench.run(operator)
+    """Return the error of a stream with one element."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(operator)
         recorder.request(5)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         assert recorder.kinds == ["error"]
-        assert all(line.over for line in bench.lines)
-        forget_frames(recorder.error)
+        assert all(upstream.over for upstream in harness.upstreams)
+        clear_tracebacks(recorder.error)
         assert recorder.error is not None
         return recorder.error
 
 
 def _async_of(function: Any) -> Any:
-    async def of(token: Token) -> Any:
+    async def wrapper(token: Token) -> Any:
         return function(token)
 
-    return of
+    return wrapper
 
 
 @pytest.mark.parametrize("dress", [lambda function: function, _async_of], ids=["plain", "async"])
@@ -232,38 +232,38 @@ def _async_of(function: Any) -> Any:
     ("result", "words"),
     [
         (None, "returned None; it returns a stream for each element. For one without elements, return empty()"),
-        (5, "returned what is no stream: 'int' cannot be subscribed to"),
-        ("text", "returned what is no stream: str is not streamed element by element"),
+        (5, "returned an object that is not a stream: 'int' cannot be subscribed to"),
+        ("text", "returned an object that is not a stream: str is not streamed element by element"),
     ],
 )
-async def test_a_function_that_returns_no_stream_fails_the_stream(dress: Any, result: Any, words: str) -> None:
-    """The error names the operator and says what to return instead."""
+async def test_a_function_without_a_stream_as_its_result_fails_the_stream(dress: Any, result: Any, words: str) -> None:
+    """The error names the operator and says what to return."""
     error = await _fails(ops.flat_map(dress(lambda token: result)))
     assert isinstance(error, UsageError)
     assert words in str(error)
     assert str(error).startswith("flat_map(")
 
 
-async def test_a_function_that_returns_a_coroutine_in_disguise_fails_the_stream() -> None:
-    """The coroutine is closed, and the message says what to give instead."""
+async def test_a_plain_function_that_returns_a_coroutine_fails_the_stream() -> None:
+    """The coroutine is closed, and the error says what to give."""
 
     async def fetch(token: Token) -> list[int]:
         return []
 
     error = await _fails(ops.flat_map(lambda token: fetch(token)))  # noqa: PLW0108 (the lambda is the mistake that is tested)
-    assert "it is async in disguise" in str(error)
+    assert "so the function is async" in str(error)
 
 
-async def test_an_inner_stream_that_fails_while_it_is_created_fails_the_stream() -> None:
-    """Whether the function, a generator function that it returns, or the source's attach raises."""
-    boom = Boom()
+async def test_an_error_during_the_creation_of_an_inner_stream_fails_the_stream() -> None:
+    """The error may come from the function, from a generator function that it returns, or from the attach of a source."""
+    error = ScriptedError()
 
     def broken() -> Any:
-        raise boom
+        raise error
 
     class Broken(Source[Any]):
         def attach(self, subscriber: Any, scope: Scope) -> None:
-            raise boom
+            raise error
 
     async def broken_later(token: Token) -> Any:
         return Broken()
@@ -273,11 +273,11 @@ async def test_an_inner_stream_that_fails_while_it_is_created_fails_the_stream()
         ops.flat_map(lambda token: Broken()),
         ops.flat_map(broken_later),
     ):
-        assert await _fails(operator) is boom
+        assert await _fails(operator) is error
 
 
-def test_what_is_no_function_and_no_concurrency_is_refused() -> None:
-    """The messages name the operator, what it was given, and what it takes."""
+def test_wrong_arguments_of_flat_map_are_refused() -> None:
+    """The errors name the operator, the argument, and its allowed values."""
     with pytest.raises(UsageError, match=r"flat_map\(\) was given \[1\]; it takes a function, plain or async, that returns a stream"):
         ops.flat_map([1])  # type: ignore[arg-type]  # the mistake that is tested
     for concurrency in (0, -1, 1.5, True, None, "2"):
@@ -285,239 +285,242 @@ def test_what_is_no_function_and_no_concurrency_is_refused() -> None:
             ops.flat_map(single, concurrency=concurrency)  # type: ignore[arg-type]  # the mistake that is tested
 
 
-async def test_a_function_that_cancels_its_own_stream_opens_nothing() -> None:
-    """The stream that it returns all the same is nobody's."""
-    async with Bench() as bench:
+async def test_a_function_that_cancels_its_own_stream_opens_no_inner_stream() -> None:
+    """The stream that the function returns is not subscribed to."""
+    async with OperatorHarness() as harness:
 
         def stop(token: Token) -> Any:
-            bench.recorder.cancel()
-            return bench.source("inner")
+            harness.recorder.cancel()
+            return harness.source("inner")
 
-        recorder = bench.run(ops.flat_map(stop))
+        recorder = harness.run(ops.flat_map(stop))
         recorder.request(5)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert recorder.kinds == []
-        assert [line.name for line in bench.lines] == ["main"]
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
 
 
 # ------------------------------------------------------------------------------------------- flat_map: async functions
 
 
-async def test_async_functions_run_side_by_side_within_the_concurrency() -> None:
-    """That is what it is for: several calls at a time, and results as they come."""
+async def test_async_functions_run_concurrently_within_the_limit() -> None:
+    """Three calls run at a time with concurrency=3, and results go on as they arrive."""
     running: list[int] = []
-    most = 0
+    max_running = 0
 
     async def fetch(token: Token) -> list[int]:
-        nonlocal most
+        nonlocal max_running
         running.append(token.number)
-        most = max(most, len(running))
-        await bench.blocked()
+        max_running = max(max_running, len(running))
+        await harness.wait_unblocked()
         running.remove(token.number)
         return [token.number]
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(fetch, concurrency=3))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(fetch, concurrency=3))
         recorder.request(100)
-        bench.lines[0].answer()
-        await bench.settle()
+        harness.upstreams[0].answer()
+        await harness.settle()
         assert sorted(running) == [1, 2, 3]
-        bench.unblock()
-        while bench.lines[0].sent < 10:
-            bench.lines[0].answer(10 - bench.lines[0].sent)
-            await bench.settle()
+        harness.unblock()
+        while harness.upstreams[0].sent < 10:
+            harness.upstreams[0].answer(10 - harness.upstreams[0].sent)
+            await harness.settle()
         assert sorted(recorder.elements) == list(range(1, 11))
-        assert most == 3
+        assert max_running == 3
 
 
-async def test_an_async_function_is_called_when_its_stream_is_asked_for_something() -> None:
-    """Not before: nothing runs for a subscriber that waits for nothing."""
+async def test_an_async_function_is_called_at_the_first_demand_for_its_stream() -> None:
+    """Without downstream demand the function does not run."""
     called: list[int] = []
 
     async def fetch(token: Token) -> list[int]:
         called.append(token.number)
         return [token.number]
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(fetch, concurrency=2))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(fetch, concurrency=2))
         recorder.request(1)
-        main = bench.lines[0]
+        main = harness.upstreams[0]
         main.emit()
-        await bench.settle()
+        await harness.settle()
         assert (called, recorder.elements) == ([1], [1])
         main.emit()
-        await bench.settle()
+        await harness.settle()
         assert called == [1]
         recorder.request(1)
-        await bench.settle()
+        await harness.settle()
         assert (called, recorder.elements) == ([1, 2], [1, 2])
 
 
-async def test_demand_while_an_async_function_runs_is_not_lost() -> None:
-    """All that was asked for before the stream was named is asked of it then."""
-    async with Bench() as bench:
+async def test_demand_while_an_async_function_runs_is_kept() -> None:
+    """When the function returns its stream, all demand until then is requested from it."""
+    async with OperatorHarness() as harness:
 
         async def fetch(token: Token) -> Any:
-            await bench.blocked()
-            return bench.source("inner")
+            await harness.wait_unblocked()
+            return harness.source("inner")
 
-        recorder = bench.run(ops.flat_map(fetch))
+        recorder = harness.run(ops.flat_map(fetch))
         recorder.request(2)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         recorder.request(3)
-        bench.unblock()
-        await bench.settle()
-        assert bench.lines[1].requests == [5]
+        harness.unblock()
+        await harness.settle()
+        assert harness.upstreams[1].requests == [5]
         recorder.request(1)
-        assert bench.lines[1].requests == [5, 1]
+        assert harness.upstreams[1].requests == [5, 1]
 
 
-async def test_cancelling_stops_async_functions_and_the_streams_that_they_named() -> None:
-    """Those that run are cancelled, those that have returned have their streams cancelled."""
+async def test_a_cancel_cancels_running_functions_and_their_streams() -> None:
+    """Running calls are cancelled, and so are the streams of calls that have returned."""
     stopped = []
 
     async def fetch(token: Token) -> Any:
         if token.number == 1:
-            return bench.source("inner")
+            return harness.source("inner")
         try:
             await trio.sleep_forever()
         finally:
             stopped.append(token.number)
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(fetch))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(fetch))
         recorder.request(2)
-        bench.lines[0].emit(2)
-        await bench.settle()
+        harness.upstreams[0].emit(2)
+        await harness.settle()
         recorder.cancel()
-        assert bench.lines[1].cancelled
-        await bench.settle()
+        assert harness.upstreams[1].cancelled
+        await harness.settle()
         assert stopped == [2]
 
 
-async def test_a_call_that_was_cancelled_before_its_turn_never_happens() -> None:
-    """Between the first request and the task's first turn, everything may be over."""
+async def test_a_cancel_before_the_task_runs_prevents_the_call_of_flat_map() -> None:
+    """If the stream ends between the first request and the first step of the task, the function is never called."""
     called = []
 
     async def fetch(token: Token) -> Any:
         called.append(token.number)
         return []
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(fetch))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(fetch))
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         recorder.cancel()
-        await bench.settle()
+        await harness.settle()
         assert called == []
 
 
-async def test_a_stream_that_is_named_in_spite_of_cancellation_is_not_begun() -> None:
-    """A function may finish its work when it is cancelled; nobody subscribes to what it returns."""
+async def test_the_stream_of_a_shielded_function_is_not_attached_after_cancel() -> None:
+    """A function may finish in spite of the cancel. The stream that it returns is not subscribed to."""
 
-    async def stubborn(token: Token) -> Any:
+    async def shielded(token: Token) -> Any:
         with trio.CancelScope(shield=True):
-            await bench.blocked()
-        return bench.source("inner")
+            await harness.wait_unblocked()
+        return harness.source("inner")
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(stubborn))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(shielded))
         recorder.request(1)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         recorder.cancel()
-        bench.unblock()
-        await bench.settle()
-        assert [line.name for line in bench.lines] == ["main"]
+        harness.unblock()
+        await harness.settle()
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
 
 
-async def test_a_stream_that_is_cancelled_while_it_is_being_begun_is_cancelled_above() -> None:
-    """A source that takes its time to greet finds out then; what is asked for after the end is nothing."""
-    greeted = []
+async def test_a_cancel_during_attach_cancels_the_inner_stream() -> None:
+    """A source that calls on_subscribe after the cancel is cancelled, and later requests have no effect."""
+    attached = []
 
-    class Hesitant(Source[Any]):
+    class CancelsFirst(Source[Any]):
         def attach(self, subscriber: Any, scope: Scope) -> None:
-            bench.recorder.cancel()
-            bench.source("inner").attach(subscriber, scope)
+            harness.recorder.cancel()
+            harness.source("inner").attach(subscriber, scope)
             subscriber.request(1)
-            greeted.append(subscriber)
+            attached.append(subscriber)
 
     async def fetch(token: Token) -> Any:
-        return Hesitant()
+        return CancelsFirst()
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(fetch))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(fetch))
         recorder.request(1)
-        bench.lines[0].emit()
-        await bench.settle()
-        assert [(line.name, line.requests, line.cancelled) for line in bench.lines] == [("main", [16], True), ("inner", [], True)]
-        assert len(greeted) == 1
+        harness.upstreams[0].emit()
+        await harness.settle()
+        assert [(upstream.name, upstream.requests, upstream.cancelled) for upstream in harness.upstreams] == [
+            ("main", [16], True),
+            ("inner", [], True),
+        ]
+        assert len(attached) == 1
 
 
-async def test_a_fault_of_an_async_function_while_being_cancelled_is_told_to_the_scope() -> None:
-    """Nobody listens to the stream any more, and the fault is not lost."""
+async def test_an_error_of_an_async_function_during_cancellation_goes_to_the_scope() -> None:
+    """After the cancel the error has no subscriber to go to, and it must not be lost."""
 
-    async def clumsy(token: Token) -> Any:
+    async def raises_in_cleanup(token: Token) -> Any:
         try:
             await trio.sleep_forever()
         finally:
-            raise Boom("in cleanup")
+            raise ScriptedError("in cleanup")
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.flat_map(clumsy))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.flat_map(raises_in_cleanup))
         recorder.request(1)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         recorder.cancel()
-        await bench.settle()
-        assert [str(failure) for failure in bench.failures] == ["in cleanup"]
-        forget_frames(bench.failures.pop())
+        await harness.settle()
+        assert [str(failure) for failure in harness.failures] == ["in cleanup"]
+        clear_tracebacks(harness.failures.pop())
 
 
-async def test_a_cancelled_nursery_ends_flat_map_with_an_error() -> None:
-    """Whoever still listens learns that the publisher was stopped."""
+async def test_a_cancelled_nursery_fails_flat_map() -> None:
+    """The subscriber gets PublisherStopped."""
 
     async def forever(token: Token) -> Any:
         await trio.sleep_forever()
 
-    async with Bench() as bench:
-        recorder = Recorder(bench)
+    async with OperatorHarness() as harness:
+        recorder = Recorder(harness)
         async with trio.open_nursery() as nursery:
-            ops.flat_map(forever).attach(bench.source(), recorder, Scope(nursery))
+            ops.flat_map(forever).attach(harness.source(), recorder, Scope(nursery))
             recorder.request(1)
-            bench.lines[0].emit()
-            await bench.settle()
+            harness.upstreams[0].emit()
+            await harness.settle()
             nursery.cancel_scope.cancel()
         assert recorder.kinds == ["error"]
         assert isinstance(recorder.error, PublisherStopped)
         assert "flat_map(" in str(recorder.error)
-        assert bench.lines[0].cancelled
-        bench.recorder.over = True  # it was not used
+        assert harness.upstreams[0].cancelled
+        harness.recorder.over = True  # it was not used
 
 
-async def test_a_closed_nursery_ends_flat_map_with_an_error() -> None:
-    """A task that cannot start is told to the subscriber."""
+async def test_a_closed_nursery_fails_flat_map() -> None:
+    """If the task cannot start, the subscriber gets the error."""
 
     async def fetch(token: Token) -> Any:
         return []
 
-    async with Bench() as bench:
-        recorder = Recorder(bench)
+    async with OperatorHarness() as harness:
+        recorder = Recorder(harness)
         async with trio.open_nursery() as nursery:
             scope = Scope(nursery)
-        ops.flat_map(fetch).attach(bench.source(), recorder, scope)
+        ops.flat_map(fetch).attach(harness.source(), recorder, scope)
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert recorder.kinds == ["error"]
         assert "the nursery that this publisher was bound to has closed" in str(recorder.error)
-        forget_frames(recorder.error)
-        assert bench.lines[0].cancelled
-        bench.recorder.over = True  # it was not used
+        clear_tracebacks(recorder.error)
+        assert harness.upstreams[0].cancelled
+        harness.recorder.over = True  # it was not used
 
 
-async def test_generators_that_flat_map_runs_are_closed_when_it_ends() -> None:
-    """Leaving the block closes upstream's generator and those of all inner streams."""
+async def test_generators_of_flat_map_are_closed_at_its_end() -> None:
+    """Leaving the block closes the generator of upstream and those of all inner streams."""
     opened, closed = [], []
 
     async def endless(n: int) -> AsyncIterator[int]:

@@ -1,4 +1,4 @@
-"""What all joints of several sources have in common: one loop, one end, and nobody who is held or called after it."""
+"""`JoinStage`: one loop, one end, and no reference or call after the end. For `merge`, `zip`, `combine_latest`, `concat` and `flat_map`."""
 
 import sys
 from collections.abc import Callable
@@ -12,29 +12,29 @@ from penstock.core import Scope, Source, empty, failed, from_iterable, single, s
 from penstock.operators import Operator
 from penstock.operators._join import JoinInput
 from penstock.operators._stage import CANCELLED_SUBSCRIBER
-from tests.operators.measure import Bench, Boom, Line
+from tests.operators.harness import OperatorHarness, ScriptedError, Upstream
 
-JOINTS: list[Callable[..., Operator[Any, Any]]] = [ops.merge, ops.zip, ops.combine_latest, ops.concat]
+JOINS: list[Callable[..., Operator[Any, Any]]] = [ops.merge, ops.zip, ops.combine_latest, ops.concat]
 SIDE_BY_SIDE = [ops.merge, ops.zip, ops.combine_latest]
-each_joint = pytest.mark.parametrize("joint", JOINTS)
-each_side_by_side = pytest.mark.parametrize("joint", SIDE_BY_SIDE)
+each_join = pytest.mark.parametrize("join", JOINS)
+each_side_by_side = pytest.mark.parametrize("join", SIDE_BY_SIDE)
 
 
 class _Raising(Source[Any]):
-    """A source of somebody's whose attach raises, before or after it has greeted its subscriber."""
+    """A source whose attach raises, before or after its on_subscribe."""
 
-    def __init__(self, error: Exception, *, greet: bool = False) -> None:
+    def __init__(self, error: Exception, *, subscribes: bool = False) -> None:
         self._error = error
-        self._greet = greet
+        self._subscribes = subscribes
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        if self._greet:
+        if self._subscribes:
             subscriber.on_subscribe(_Counting())
         raise self._error
 
 
 class _Counting(Subscription):
-    """Counts its cancellations."""
+    """Counts its cancels."""
 
     def __init__(self) -> None:
         self.cancels = 0
@@ -55,31 +55,31 @@ def _stack_depth() -> int:
 # ------------------------------------------------------------------------------------------------------------ arguments
 
 
-@each_joint
-def test_what_is_no_source_is_refused_by_its_place(joint: Any) -> None:
-    """The message names the operator, the argument, and what would be taken."""
+@each_join
+def test_an_argument_that_is_not_a_source_is_refused(join: Any) -> None:
+    """The error names the operator, the position of the argument, and its allowed values."""
     with pytest.raises(UsageError, match=r"^(merge|zip|combine_latest|concat)\(\), argument 2: 'int' cannot be subscribed to: give"):
-        joint([1], 5)
+        join([1], 5)
 
 
-@each_joint
-async def test_without_other_sources_there_is_one(joint: Any) -> None:
-    """`merge()` and its like are the source alone (in tuples, where there are tuples)."""
-    async with subscribe(ops.pipe([1, 2], joint())) as stream:
+@each_join
+async def test_a_join_without_other_sources_is_the_source(join: Any) -> None:
+    """`merge()` passes the elements of its source on; `zip()` and `combine_latest()` put them into tuples of one."""
+    async with subscribe(ops.pipe([1, 2], join())) as stream:
         elements = [element async for element in stream]
     assert elements in ([1, 2], [(1,), (2,)])
 
 
-def test_a_joint_tells_what_it_joins() -> None:
-    """Its repr says how many sources there are, which may be thousands, without listing them."""
+def test_the_repr_of_a_join_counts_its_sources() -> None:
+    """There may be thousands of sources, so the repr does not list them."""
     assert repr(ops.merge([1], [2])) == "<operator merge of 3 sources>"
     assert repr(ops.flat_map(single)) == "<operator flat_map(single)>"
 
 
-@each_joint
-async def test_a_joint_is_a_blueprint(joint: Any) -> None:
-    """Each subscriber gets streams of its own from every source."""
-    piped = ops.pipe(single(1), joint(single(2)))
+@each_join
+async def test_each_subscriber_of_a_join_gets_new_streams(join: Any) -> None:
+    """Each subscriber subscribes to every source again."""
+    piped = ops.pipe(single(1), join(single(2)))
     results = []
     for _ in range(2):
         async with subscribe(piped) as stream:
@@ -90,12 +90,12 @@ async def test_a_joint_is_a_blueprint(joint: Any) -> None:
 # ------------------------------------------------------------------------------------------------------------- one loop
 
 
-@pytest.mark.parametrize("joint", [*SIDE_BY_SIDE, lambda other: ops.flat_map(lambda token: other)])
-async def test_signals_never_nest_even_if_sources_answer_inside_request(joint: Any) -> None:
-    """A subscriber that asks in on_next gets the next element after it has returned (rules 1.3, 3.3)."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
-        bench.obedient, bench.length = True, 10_000
+@pytest.mark.parametrize("join", [*SIDE_BY_SIDE, lambda other: ops.flat_map(lambda token: other)])
+async def test_signals_never_nest_if_sources_answer_inside_request(join: Any) -> None:
+    """A subscriber that requests in on_next gets the next element after that on_next has returned (rules 1.3, 3.3)."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(join(harness.source()))
+        harness.answers_in_request, harness.source_length = True, 10_000
         recorder.on_element = lambda: recorder.request(1) if recorder.requested < 500 else None
         recorder.request(1)
         assert recorder.received == 500
@@ -103,20 +103,20 @@ async def test_signals_never_nest_even_if_sources_answer_inside_request(joint: A
 
 
 @pytest.mark.parametrize("step", [1, 7, 10**6])
-async def test_a_chain_of_thousands_of_synchronous_sources_needs_no_deeper_stack(step: int) -> None:
-    """`concat` of 5,000 sources that signal inside attach and request runs at one depth."""
+async def test_concat_of_thousands_of_synchronous_sources_needs_no_stack(step: int) -> None:
+    """5,000 sources that signal inside attach and request run at one stack depth."""
     depths = set()
     sources = [single(n) if n % 2 else empty() for n in range(5000)]
-    async with Bench() as bench:
-        recorder = bench.recorder
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
 
-        def renew() -> None:
+        def request_more() -> None:
             if recorder.received > 1:
                 depths.add(_stack_depth())
             recorder.request(step)
 
-        recorder.on_element = renew
-        ops.concat(*sources).attach(single(0), recorder, bench.scope)
+        recorder.on_element = request_more
+        ops.concat(*sources).attach(single(0), recorder, harness.scope)
         recorder.request(step)
         assert recorder.elements == [0, *range(1, 5000, 2)]
         assert recorder.kinds[-1] == "complete"
@@ -124,220 +124,220 @@ async def test_a_chain_of_thousands_of_synchronous_sources_needs_no_deeper_stack
 
 
 @pytest.mark.parametrize("step", [1, 7, 10**6])
-async def test_thousands_of_synchronous_inner_streams_need_no_deeper_stack(step: int) -> None:
-    """`flat_map` over 10,000 elements, all of them there at once, each a stream that signals inside request."""
+async def test_flat_map_of_thousands_of_synchronous_streams_needs_no_stack(step: int) -> None:
+    """10,000 elements that are there at once, each a stream that signals inside request, run at one stack depth."""
     depths = set()
-    async with Bench() as bench:
-        recorder = bench.recorder
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
 
-        def renew() -> None:
+        def request_more() -> None:
             if recorder.received > 1:
                 depths.add(_stack_depth())
             recorder.request(step)
 
-        recorder.on_element = renew
-        bench.run(ops.flat_map(lambda token: single(token.number) if token.number % 3 else empty()))
-        bench.obedient, bench.length = True, 10_000
+        recorder.on_element = request_more
+        harness.run(ops.flat_map(lambda token: single(token.number) if token.number % 3 else empty()))
+        harness.answers_in_request, harness.source_length = True, 10_000
         recorder.request(step)
         assert recorder.elements == [n for n in range(1, 10_001) if n % 3]
         assert recorder.kinds[-1] == "complete"
         assert len(depths) == 1
 
 
-@each_joint
-async def test_thousands_of_joints_sources_end_without_a_deeper_stack(joint: Any) -> None:
-    """Side by side, too, thousands of sources that are over before they began are no recursion."""
-    async with Bench() as bench:
-        recorder = bench.recorder
-        joint(*[empty() for _ in range(5000)]).attach(empty(), recorder, bench.scope)
+@each_join
+async def test_thousands_of_sources_that_end_at_once_need_no_stack(join: Any) -> None:
+    """5,000 sources that complete inside attach do not recurse."""
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
+        join(*[empty() for _ in range(5000)]).attach(empty(), recorder, harness.scope)
         assert recorder.kinds == ["complete"]
 
 
 # ------------------------------------------------------------------------------------------------------------------ end
 
 
-@each_joint
-async def test_cancelling_inside_on_subscribe_attaches_no_source(joint: Any) -> None:
-    """Where nobody listens any more, the sources need not hear of it at all."""
-    async with Bench() as bench:
-        recorder = bench.recorder
-        greet = recorder.on_subscribe
+@each_join
+async def test_a_cancel_inside_on_subscribe_attaches_no_source(join: Any) -> None:
+    """A source of a cancelled stream is never subscribed to."""
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
+        on_subscribe = recorder.on_subscribe
 
-        def greet_and_cancel(subscription: Subscription, /) -> None:
-            greet(subscription)
+        def subscribe_and_cancel(subscription: Subscription, /) -> None:
+            on_subscribe(subscription)
             recorder.cancel()
 
-        recorder.on_subscribe = greet_and_cancel  # type: ignore[method-assign]  # a subscriber with a mind of its own
-        bench.run(joint(bench.source()))
-        assert bench.lines == []
+        recorder.on_subscribe = subscribe_and_cancel  # type: ignore[method-assign]  # another behaviour for this recorder only
+        harness.run(join(harness.source()))
+        assert harness.upstreams == []
 
 
-@each_joint
-async def test_demand_inside_on_subscribe_is_heard(joint: Any) -> None:
-    """What is requested before the sources are there reaches them when they are."""
-    async with Bench() as bench:
-        recorder = bench.recorder
-        greet = recorder.on_subscribe
+@each_join
+async def test_demand_inside_on_subscribe_reaches_every_source(join: Any) -> None:
+    """Demand that comes before the sources are attached is requested when they are."""
+    async with OperatorHarness() as harness:
+        recorder = harness.recorder
+        on_subscribe = recorder.on_subscribe
 
-        def greet_and_request(subscription: Subscription, /) -> None:
-            greet(subscription)
+        def subscribe_and_request(subscription: Subscription, /) -> None:
+            on_subscribe(subscription)
             recorder.request(3)
 
-        recorder.on_subscribe = greet_and_request  # type: ignore[method-assign]  # a subscriber with a mind of its own
-        bench.run(joint(bench.source()))
-        assert {line.requested for line in bench.lines} == {3}
+        recorder.on_subscribe = subscribe_and_request  # type: ignore[method-assign]  # another behaviour for this recorder only
+        harness.run(join(harness.source()))
+        assert {upstream.requested for upstream in harness.upstreams} == {3}
 
 
 @each_side_by_side
-async def test_a_source_that_fails_at_once_keeps_those_after_it_from_being_attached(joint: Any) -> None:
-    """The error is the subscriber's; no further source is begun for nobody."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(failed(boom := Boom()), bench.source("never")))
-        assert recorder.signals == [("error", boom)]
-        assert [line.name for line in bench.lines] == ["main"]
-        assert bench.lines[0].cancelled
+async def test_a_source_that_fails_at_once_prevents_further_attaches(join: Any) -> None:
+    """The subscriber gets the error, and the sources after the failed one are not subscribed to."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(join(failed(error := ScriptedError()), harness.source("never")))
+        assert recorder.signals == [("error", error)]
+        assert [upstream.name for upstream in harness.upstreams] == ["main"]
+        assert harness.upstreams[0].cancelled
 
 
-@each_joint
-@pytest.mark.parametrize("greet", [False, True])
-async def test_a_source_whose_attach_raises_fails_the_stream(joint: Any, greet: bool) -> None:
-    """What somebody else's source raises becomes an on_error, whatever it has done before."""
-    async with Bench() as bench:
-        boom = Boom()
-        recorder = bench.run(joint(_Raising(boom, greet=greet)))
+@each_join
+@pytest.mark.parametrize("subscribes", [False, True])
+async def test_a_source_whose_attach_raises_fails_the_stream(join: Any, subscribes: bool) -> None:
+    """An error from `attach` of a user's source becomes on_error, before or after its on_subscribe."""
+    async with OperatorHarness() as harness:
+        error = ScriptedError()
+        recorder = harness.run(join(_Raising(error, subscribes=subscribes)))
         if not recorder.over:
-            bench.lines[0].complete()  # concat: the next one's turn
-        assert recorder.signals == [("error", boom)]
-        assert bench.lines[0].over
+            harness.upstreams[0].complete()  # concat attaches the next source only now
+        assert recorder.signals == [("error", error)]
+        assert harness.upstreams[0].over
 
 
-async def test_a_source_whose_attach_raises_when_nobody_listens_is_told_to_the_scope() -> None:
-    """A fault is never lost."""
+async def test_an_attach_error_after_the_end_goes_to_the_scope() -> None:
+    """After the end the error has no subscriber to go to, and it must not be lost."""
 
     class Late(Source[Any]):
         def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-            subscriber.on_error(Boom("first"))
-            raise Boom("second")
+            subscriber.on_error(ScriptedError("first"))
+            raise ScriptedError("second")
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.merge(Late()))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.merge(Late()))
         assert str(recorder.error) == "first"
-        assert [str(failure) for failure in bench.failures] == ["second"]
-        bench.failures.clear()
+        assert [str(failure) for failure in harness.failures] == ["second"]
+        harness.failures.clear()
 
 
-@pytest.mark.parametrize("joint", [*JOINTS, lambda other: ops.flat_map(lambda token: other)])
-async def test_an_error_inside_on_next_is_signalled_when_on_next_has_returned(joint: Any) -> None:
-    """Signals are serial; the sources are cancelled at once all the same."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
+@pytest.mark.parametrize("join", [*JOINS, lambda other: ops.flat_map(lambda token: other)])
+async def test_an_error_inside_on_next_is_signalled_after_it(join: Any) -> None:
+    """Signals are serial (rule 1.3). All sources are cancelled at once, before on_next returns."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(join(harness.source()))
         seen = []
 
         def break_a_source() -> None:
-            live = [line for line in bench.lines if not line.over]
+            live = [upstream for upstream in harness.upstreams if not upstream.over]
             live[-1].fail()
-            seen.append((recorder.kinds[-1], [line for line in bench.lines if not line.over]))
+            seen.append((recorder.kinds[-1], [upstream for upstream in harness.upstreams if not upstream.over]))
 
         recorder.request(5)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         recorder.on_element = break_a_source
-        if len(bench.lines) > 1:
-            bench.lines[1].emit()
+        if len(harness.upstreams) > 1:
+            harness.upstreams[1].emit()
         if not seen:
-            bench.lines[0].emit()
+            harness.upstreams[0].emit()
         assert recorder.kinds.count("error") == 1
-        if joint is not ops.concat:  # which passes everything straight through, one source at a time
+        if join is not ops.concat:  # concat has one source at a time and passes its signals straight through
             assert seen == [("next", [])]
 
 
 @each_side_by_side
-async def test_cancelling_after_an_error_inside_the_same_on_next_silences_it(joint: Any) -> None:
-    """Who has cancelled hears nothing more, not even of what happened before."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
+async def test_a_cancel_after_an_error_in_the_same_on_next_suppresses_it(join: Any) -> None:
+    """After a cancel no signal arrives, not even of an error that came before the cancel."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(join(harness.source()))
 
-        def break_and_leave() -> None:
-            bench.lines[1].fail()
+        def fail_and_cancel() -> None:
+            harness.upstreams[1].fail()
             recorder.cancel()
 
-        recorder.on_element = break_and_leave
+        recorder.on_element = fail_and_cancel
         recorder.request(5)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         if not recorder.over:
-            bench.lines[1].emit()
+            harness.upstreams[1].emit()
         assert recorder.kinds == ["next"]
 
 
-@each_joint
-async def test_cancelling_inside_on_next_is_the_last_that_happens(joint: Any) -> None:
-    """What waits is dropped, what is asked after it is nothing."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
+@each_join
+async def test_a_cancel_inside_on_next_is_final(join: Any) -> None:
+    """Waiting elements are dropped, and later calls have no effect."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(join(harness.source()))
         subscription: Any = recorder._subscription
         recorder.on_element = recorder.cancel
         recorder.request(5)
-        bench.lines[0].emit(1)
+        harness.upstreams[0].emit(1)
         if not recorder.over:
-            bench.lines[1].emit(1)
+            harness.upstreams[1].emit(1)
         assert recorder.kinds == ["next"]
         subscription.request(5)
         subscription.cancel()
-        subscription.fail(Boom())
+        subscription.fail(ScriptedError())
         assert recorder.kinds == ["next"]
-        assert bench.held == 0
+        assert harness.held == 0
 
 
-@each_joint
+@each_join
 @pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
-async def test_neither_side_is_held_after_the_end(joint: Any, end: str) -> None:
-    """A junction that somebody still refers to keeps neither its subscriber nor its sources alive."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
-        junction: Any = recorder._subscription
-        assert "live" in repr(junction)
+async def test_neither_side_is_referenced_after_the_end(join: Any, end: str) -> None:
+    """A stage that is over refers to neither its subscriber nor its sources."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(join(harness.source()))
+        stage: Any = recorder._subscription
+        assert "live" in repr(stage)
         while not recorder.over:
             if end == "cancel":
                 recorder.cancel()
             else:
-                line: Line = next(line for line in bench.lines if not line.over)
-                getattr(line, end)()
-        assert junction._downstream is CANCELLED_SUBSCRIBER
-        assert junction._inlets == {}
-        assert repr(junction).endswith(": over>")
+                upstream: Upstream = next(upstream for upstream in harness.upstreams if not upstream.over)
+                getattr(upstream, end)()
+        assert stage._downstream is CANCELLED_SUBSCRIBER
+        assert stage._inputs == {}
+        assert repr(stage).endswith(": over>")
 
 
-def test_an_inlet_that_is_closed_before_it_was_greeted_cancels_what_greets_it() -> None:
-    """A source that takes its time to greet learns that it is not wanted any more; its signals are nothing."""
-    inlet = JoinInput(ops.merge()._junction(CANCELLED_SUBSCRIBER, None))  # type: ignore[attr-defined]  # the stage, without a stream around it
-    inlet.close()
+def test_a_closed_input_cancels_a_late_subscription() -> None:
+    """A source that calls on_subscribe after the end is cancelled, and its signals have no effect."""
+    input_ = JoinInput(ops.merge()._make_stage(CANCELLED_SUBSCRIBER, None))  # type: ignore[attr-defined]  # the stage, without a stream around it
+    input_.close()
     subscription = _Counting()
-    inlet.on_subscribe(subscription)
+    input_.on_subscribe(subscription)
     assert subscription.cancels == 1
-    inlet.on_next(1)
-    inlet.on_error(Boom())
-    inlet.on_complete()
-    assert inlet.waiting == []
-    assert inlet.ended
+    input_.on_next(1)
+    input_.on_error(ScriptedError())
+    input_.on_complete()
+    assert input_.waiting == []
+    assert input_.ended
 
 
 @each_side_by_side
-async def test_a_source_that_gives_more_than_it_was_asked_for_does_not_make_the_joint_do_so(joint: Any) -> None:
-    """Inside a pipe nobody does that; if somebody does, what was not asked for below still waits."""
-    async with Bench() as bench:
-        recorder = bench.run(joint(bench.source()))
+async def test_a_source_beyond_demand_does_not_break_downstream_demand(join: Any) -> None:
+    """Even if a source breaks rule 1.1, elements without downstream demand wait."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(join(harness.source()))
         recorder.request(1)
-        for line in (*bench.lines, *bench.lines):
-            line.kept.on_next(line.name)
+        for upstream in (*harness.upstreams, *harness.upstreams):
+            upstream.last_subscriber.on_next(upstream.name)
         assert recorder.received == 1
         recorder.request(1)
         assert recorder.received == 2
 
 
-async def test_demand_without_bound_stays_without_bound() -> None:
-    """2^63-1 is not counted down (rule 3.17)."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.concat(from_iterable([])))
+async def test_unbounded_demand_is_not_counted_down() -> None:
+    """A demand of 2^63-1 stays as it is (rule 3.17)."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.concat(from_iterable([])))
         recorder.request(2**63 - 1)
-        bench.lines[0].emit(3)
-        junction: Any = recorder._subscription
-        assert junction._demand == 2**63 - 1
+        harness.upstreams[0].emit(3)
+        stage: Any = recorder._subscription
+        assert stage._demand == 2**63 - 1

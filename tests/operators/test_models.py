@@ -1,7 +1,7 @@
-"""The joints of several sources against plain Python, under schedules that nobody would write down.
+"""The joins of several sources compared with plain Python models, under generated schedules.
 
-Two kinds of schedule: scripted (any order of requests, elements, ends and cancellation, checked after each step), and real sources
-of every kind, plain and async, read by a consumer with demand of its own.
+There are two kinds of schedule. The scripted ones are any order of requests, elements, ends and cancels, checked after each step.
+The others use real sources of every kind, plain and async, and a consumer with its own demand.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from penstock import operators as ops
 from penstock.api import Publisher, Subscriber, Subscription
 from penstock.core import single, subscribe
 from penstock.operators._step import WINDOW
-from tests.operators.measure import Bench, Line
+from tests.operators.harness import OperatorHarness, Upstream
 
 # ------------------------------------------------------------------------------------------------------------- scripted
 
@@ -26,179 +26,181 @@ ACTIONS = st.lists(
     st.tuples(st.sampled_from(["request", "emit", "emit", "emit", "emit", "complete", "fail", "cancel"]), st.integers(0, 40)),
     max_size=80,
 )
-RARELY = {"fail": 10, "cancel": 10, "complete": 3}
-"""An end happens for one in so many actions that say so: otherwise hardly a schedule would live to see the interesting part."""
+ONE_IN = {"fail": 10, "cancel": 10, "complete": 3}
+"""Only one in this number of such actions is done. Otherwise most schedules would end before elements wait."""
 
 
 class _Model:
-    """What was signalled to the joint, by line, and what should have come of it."""
+    """The elements that arrived at the join, by upstream. Subclasses check the result."""
 
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.arrived: list[tuple[Line, int]] = []
+    def __init__(self, harness: OperatorHarness) -> None:
+        self.harness = harness
+        self.arrived: list[tuple[Upstream, int]] = []
 
-    def of(self, line: Line) -> list[int]:
-        return [number for each, number in self.arrived if each is line]
+    def of(self, upstream: Upstream) -> list[int]:
+        return [number for each, number in self.arrived if each is upstream]
 
     def check(self) -> None:
-        raise AssertionError("every model checks")
+        raise AssertionError(f"{type(self).__name__} does not define check()")
 
     def unmet(self) -> bool:
-        recorder = self.bench.recorder
+        recorder = self.harness.recorder
         return not recorder.over and recorder.requested > recorder.received
 
 
 class _Merge(_Model):
     concurrency = 0
 
-    def inner(self) -> list[Line]:
-        return self.bench.lines
+    def inner(self) -> list[Upstream]:
+        return self.harness.upstreams
 
     def check(self) -> None:
-        recorder = self.bench.recorder
-        arrived = [number for line, number in self.arrived if line in self.inner()]
+        recorder = self.harness.recorder
+        arrived = [number for upstream, number in self.arrived if upstream in self.inner()]
         if not recorder.over:
-            assert recorder.received == min(recorder.requested, len(arrived)), "nothing waits while there is demand"
-        for line in self.inner():
-            own = set(self.of(line))
+            assert recorder.received == min(recorder.requested, len(arrived)), "no element waits while there is demand"
+        for upstream in self.inner():
+            own = set(self.of(upstream))
             passed = [number for number in recorder.elements if number in own]
-            assert passed == self.of(line)[: len(passed)], "each source's order is kept"
+            assert passed == self.of(upstream)[: len(passed)], "the order of each source is kept"
         assert len(set(recorder.elements)) == recorder.received
         if self.unmet():
-            assert all(line.outstanding for line in self.inner() if not line.over), "whoever may give is asked"
+            assert all(upstream.outstanding for upstream in self.inner() if not upstream.over), "every live source has demand"
 
 
 class _FlatMap(_Merge):
     concurrency = 3
 
-    def inner(self) -> list[Line]:
-        return self.bench.lines[1:]
+    def inner(self) -> list[Upstream]:
+        return self.harness.upstreams[1:]
 
     def check(self) -> None:
         super().check()
-        passed = set(self.bench.recorder.elements)
-        used = [line for line in self.inner() if not line.over or not passed.issuperset(self.of(line))]
-        if not self.bench.recorder.over:
-            assert len(used) + self.bench.lines[0].outstanding <= self.concurrency
-        if self.unmet() and not self.bench.lines[0].over:
-            assert len(used) + self.bench.lines[0].outstanding == self.concurrency, "room for an inner stream is used"
+        passed = set(self.harness.recorder.elements)
+        used = [upstream for upstream in self.inner() if not upstream.over or not passed.issuperset(self.of(upstream))]
+        if not self.harness.recorder.over:
+            assert len(used) + self.harness.upstreams[0].outstanding <= self.concurrency
+        if self.unmet() and not self.harness.upstreams[0].over:
+            assert len(used) + self.harness.upstreams[0].outstanding == self.concurrency, "upstream is asked for every free inner stream"
 
 
 class _Zip(_Model):
     def check(self) -> None:
-        recorder = self.bench.recorder
-        columns = [self.of(line) for line in self.bench.lines]
+        recorder = self.harness.recorder
+        columns = [self.of(upstream) for upstream in self.harness.upstreams]
         rows = list(zip(*columns, strict=False))
         if recorder.over:
             assert recorder.elements == rows[: recorder.received]
         else:
             assert recorder.elements == rows[: recorder.requested]
         if self.unmet():
-            lacking = [line for line in self.bench.lines if len(self.of(line)) == recorder.received]
+            lacking = [upstream for upstream in self.harness.upstreams if len(self.of(upstream)) == recorder.received]
             assert lacking
-            assert all(line.outstanding for line in lacking), "whoever holds up the row is asked"
+            assert all(upstream.outstanding for upstream in lacking), "each source that the row lacks has demand"
 
 
 class _CombineLatest(_Model):
     def check(self) -> None:
-        recorder = self.bench.recorder
-        latest: dict[Line, int] = {}
+        recorder = self.harness.recorder
+        latest: dict[Upstream, int] = {}
         rows = []
-        for line, number in self.arrived:
-            latest[line] = number
-            if len(latest) == len(self.bench.lines):
-                rows.append(tuple(latest[each] for each in self.bench.lines))
+        for upstream, number in self.arrived:
+            latest[upstream] = number
+            if len(latest) == len(self.harness.upstreams):
+                rows.append(tuple(latest[each] for each in self.harness.upstreams))
         if recorder.over:
             assert recorder.elements == rows[: recorder.received]
         else:
             assert recorder.elements == rows[: recorder.requested]
         if self.unmet():
-            assert all(line.outstanding for line in self.bench.lines if not line.over)
+            assert all(upstream.outstanding for upstream in self.harness.upstreams if not upstream.over)
 
 
 class _Concat(_Model):
     def check(self) -> None:
-        recorder = self.bench.recorder
-        assert recorder.elements == [number for _, number in self.arrived], "nothing ever waits"
+        recorder = self.harness.recorder
+        assert recorder.elements == [number for _, number in self.arrived], "no element waits"
         if not recorder.over:
-            assert self.bench.lines[-1].outstanding == recorder.requested - recorder.received
+            assert self.harness.upstreams[-1].outstanding == recorder.requested - recorder.received
 
 
-async def _play(make: Callable[[Bench], ops.Operator[Any, Any]], model_of: Callable[[Bench], _Model], actions: list[Any]) -> None:
-    async with Bench() as bench:
-        recorder = bench.run(make(bench))
-        model = model_of(bench)
+async def _play(
+    make: Callable[[OperatorHarness], ops.Operator[Any, Any]], model_of: Callable[[OperatorHarness], _Model], actions: list[Any]
+) -> None:
+    async with OperatorHarness() as harness:
+        recorder = harness.run(make(harness))
+        model = model_of(harness)
         for action, n in actions:
-            live = [line for line in bench.lines if not line.over]
-            if recorder.over or (action in RARELY and n % RARELY[action]):
+            live = [upstream for upstream in harness.upstreams if not upstream.over]
+            if recorder.over or (action in ONE_IN and n % ONE_IN[action]):
                 continue
             if action == "request":
                 recorder.request(n % 20 + 1)
             elif action == "cancel":
                 recorder.cancel()
             elif action == "emit":
-                asked = [line for line in live if line.outstanding]
-                if asked:
-                    line = asked[n % len(asked)]
-                    model.arrived.append((line, bench._made + 1))
-                    line.emit()
-            elif live:  # all may have completed while what they brought is still held
+                with_demand = [upstream for upstream in live if upstream.outstanding]
+                if with_demand:
+                    upstream = with_demand[n % len(with_demand)]
+                    model.arrived.append((upstream, harness._tokens_made + 1))
+                    upstream.emit()
+            elif live:  # all sources may have completed while elements are held
                 getattr(live[n % len(live)], action)()
             model.check()
-            assert model_of is _Concat or all(line.outstanding <= WINDOW for line in bench.lines)
-            assert bench.held <= (0 if model_of is _Concat else (WINDOW + 1) * len(bench.lines))
+            assert model_of is _Concat or all(upstream.outstanding <= WINDOW for upstream in harness.upstreams)
+            assert harness.held <= (0 if model_of is _Concat else (WINDOW + 1) * len(harness.upstreams))
         if not recorder.over:
-            _finish(bench, model)
+            _complete_all(harness, model)
 
 
-def _finish(bench: Bench, model: _Model) -> None:
-    """Complete everything, ask for everything: what was held comes out, and the end after it."""
-    bench.recorder.request(1000)
-    while live := [line for line in bench.lines if not line.over]:
+def _complete_all(harness: OperatorHarness, model: _Model) -> None:
+    """Complete every source and request everything: held elements arrive, and then the completion."""
+    harness.recorder.request(1000)
+    while live := [upstream for upstream in harness.upstreams if not upstream.over]:
         live[0].complete()
     model.check()
-    assert bench.recorder.kinds[-1] == "complete"
+    assert harness.recorder.kinds[-1] == "complete"
 
 
-def _joint(joint: Callable[..., ops.Operator[Any, Any]]) -> Callable[[Bench], ops.Operator[Any, Any]]:
-    return lambda bench: joint(bench.source("a"), bench.source("b"))
+def _with_two_others(join: Callable[..., ops.Operator[Any, Any]]) -> Callable[[OperatorHarness], ops.Operator[Any, Any]]:
+    return lambda harness: join(harness.source("a"), harness.source("b"))
 
 
 @given(ACTIONS)
 def test_merge_follows_its_model(actions: list[Any]) -> None:
-    """Whatever the schedule: nothing lost, doubled or reordered within a source, and nothing held while there is demand."""
-    trio.run(_play, _joint(ops.merge), _Merge, actions)
+    """For every schedule: no element is lost, doubled or reordered within its source, and none is held while there is demand."""
+    trio.run(_play, _with_two_others(ops.merge), _Merge, actions)
 
 
 @given(ACTIONS)
 def test_zip_follows_its_model(actions: list[Any]) -> None:
-    """Whatever the schedule: the rows of Python's zip, each as soon as it is complete and asked for."""
-    trio.run(_play, _joint(ops.zip), _Zip, actions)
+    """For every schedule: the rows of Python's zip, each as soon as it is complete and requested."""
+    trio.run(_play, _with_two_others(ops.zip), _Zip, actions)
 
 
 @given(ACTIONS)
 def test_combine_latest_follows_its_model(actions: list[Any]) -> None:
-    """Whatever the schedule: a row for each element once all have begun, in order of arrival."""
-    trio.run(_play, _joint(ops.combine_latest), _CombineLatest, actions)
+    """For every schedule: after the first element of each source, one row per element, in order of arrival."""
+    trio.run(_play, _with_two_others(ops.combine_latest), _CombineLatest, actions)
 
 
 @given(ACTIONS)
 def test_concat_follows_its_model(actions: list[Any]) -> None:
-    """Whatever the schedule: every element at once, and the one live source asked for exactly what is unmet."""
-    trio.run(_play, _joint(ops.concat), _Concat, actions)
+    """For every schedule: every element at once, and the live source has exactly the unmet demand."""
+    trio.run(_play, _with_two_others(ops.concat), _Concat, actions)
 
 
 @given(ACTIONS)
 def test_flat_map_follows_its_model(actions: list[Any]) -> None:
-    """Whatever the schedule: as `merge`, and never more inner streams than there may be, nor fewer than there could."""
-    trio.run(_play, lambda bench: ops.flat_map(lambda token: bench.source("inner"), concurrency=3), _FlatMap, actions)
+    """For every schedule: as `merge`, with exactly as many inner streams as concurrency and demand allow."""
+    trio.run(_play, lambda harness: ops.flat_map(lambda token: harness.source("inner"), concurrency=3), _FlatMap, actions)
 
 
 # --------------------------------------------------------------------------------------------------------- real sources
 
 
 class _Synchronous(Publisher[int], Subscription):
-    """Somebody else's publisher, for one subscriber, that answers inside `request`."""
+    """A foreign publisher for one subscriber, which signals inside `request`."""
 
     def __init__(self, elements: list[int]) -> None:
         self._left = deque(elements)
@@ -261,8 +263,8 @@ SOURCES = st.lists(st.tuples(st.lists(st.none(), max_size=40).map(len), st.sampl
 DEMAND = st.sampled_from([1, 2, 3, 16, 17, 256])
 
 
-def _made(sources: list[Any]) -> tuple[list[list[int]], list[Any]]:
-    """Return lists of numbers, all different, and a source for each."""
+def _numbered(sources: list[Any]) -> tuple[list[list[int]], list[Any]]:
+    """Return a list of numbers for each source, all different, and the sources."""
     numbers = itertools.count()
     lists = [[next(numbers) for _ in range(length)] for length, _ in sources]
     return lists, [kind(elements) for elements, (_, kind) in zip(lists, sources, strict=True)]
@@ -279,31 +281,31 @@ def _orders_are_kept(result: list[int], lists: list[list[int]]) -> bool:
 
 @given(SOURCES, DEMAND)
 def test_merge_of_real_sources_is_their_union(sources: list[Any], demand: int) -> None:
-    """Every element once, each source's in its order."""
-    lists, (first, *others) = _made(sources)
+    """Every element once, those of one source in their order."""
+    lists, (first, *others) = _numbered(sources)
     result = trio.run(_read, ops.pipe(first, ops.merge(*others)), demand)
     assert Counter(result) == Counter(itertools.chain(*lists))
     assert _orders_are_kept(result, lists)
 
 
 @given(SOURCES, DEMAND)
-def test_zip_of_real_sources_is_what_zip_is(sources: list[Any], demand: int) -> None:
-    """The rows of Python's zip."""
-    lists, (first, *others) = _made(sources)
+def test_zip_of_real_sources_gives_the_rows_of_the_builtin_zip(sources: list[Any], demand: int) -> None:
+    """The rows are those of Python's zip."""
+    lists, (first, *others) = _numbered(sources)
     assert trio.run(_read, ops.pipe(first, ops.zip(*others)), demand) == list(zip(*lists, strict=False))
 
 
 @given(SOURCES, DEMAND)
-def test_concat_of_real_sources_is_what_chain_is(sources: list[Any], demand: int) -> None:
+def test_concat_of_real_sources_gives_the_elements_of_itertools_chain(sources: list[Any], demand: int) -> None:
     """All elements in order."""
-    lists, (first, *others) = _made(sources)
+    lists, (first, *others) = _numbered(sources)
     assert trio.run(_read, ops.pipe(first, ops.concat(*others)), demand) == list(itertools.chain(*lists))
 
 
 @given(SOURCES, DEMAND)
 def test_combine_latest_of_real_sources_ends_with_the_last_of_each(sources: list[Any], demand: int) -> None:
-    """Each row differs from the one before it in one place, where that source goes on; none where a source is empty."""
-    lists, (first, *others) = _made(sources)
+    """Each row differs from the row before in one place, by the next element of that source. An empty source makes no rows."""
+    lists, (first, *others) = _numbered(sources)
     rows = trio.run(_read, ops.pipe(first, ops.combine_latest(*others)), demand)
     if not all(lists):
         assert rows == []
@@ -318,8 +320,8 @@ def test_combine_latest_of_real_sources_ends_with_the_last_of_each(sources: list
 
 @given(SOURCES, DEMAND, st.integers(1, 5), st.booleans())
 def test_flat_map_of_real_sources_is_their_union(sources: list[Any], demand: int, concurrency: int, is_async: bool) -> None:
-    """Every element once, each inner stream's in its order, with plain and async functions."""
-    lists, inner = _made(sources)
+    """Every element once, those of one inner stream in their order, with plain and async functions."""
+    lists, inner = _numbered(sources)
 
     async def later(place: int) -> Any:
         await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Each operator's promises, measured: demand, buffer, and what happens on error, completion and cancellation."""
+"""The promises of each operator, measured: demand, buffer, and the reaction to error, completion and cancel."""
 
 import re
 from typing import Any
@@ -8,29 +8,29 @@ import trio
 
 from penstock import operators as ops
 from penstock.api import UNBOUNDED
-from tests.operators.measure import MOST_ELEMENTS, Bench, Boom, forget_frames
+from tests.operators.harness import MAX_ELEMENTS, OperatorHarness, ScriptedError, clear_tracebacks
 from tests.operators.promises import PROMISES, STEPS, Promise
 
 each_promise = pytest.mark.parametrize("promise", PROMISES, ids=str)
 
 
-async def _serve(bench: Bench, most: int) -> None:
-    """Let each line answer some of what it was asked for, a few times over, because an answer may bring a question."""
+async def _answer_three_times(harness: OperatorHarness, at_most: int) -> None:
+    """Let each upstream signal some of the requested elements, three times, because an answer may lead to a new request."""
     for _ in range(3):
-        for line in tuple(bench.lines):
-            line.answer(most)
-        await bench.settle()
+        for upstream in tuple(harness.upstreams):
+            upstream.answer(at_most)
+        await harness.settle()
 
 
-async def _filled(bench: Bench, promise: Promise) -> int:
-    """Bring the operator to where it holds something, if it ever does; return how much."""
-    bench.run(promise.make(bench)).request(4)
-    await _serve(bench, promise.room)
-    return bench.held
+async def _filled(harness: OperatorHarness, promise: Promise) -> int:
+    """Fill the buffer of the operator, if it has one. Return the number of held elements."""
+    harness.run(promise.make(harness)).request(4)
+    await _answer_three_times(harness, promise.room)
+    return harness.held
 
 
 def _tokens(elements: list[Any]) -> list[int]:
-    """Return the numbers of all tokens in what was received, also of those in tuples and lists."""
+    """Return the numbers of all tokens in the received elements, also of those in tuples and lists."""
     return [number for element in elements for number in (_tokens(list(element)) if isinstance(element, tuple | list) else [element])]
 
 
@@ -38,198 +38,198 @@ def _tokens(elements: list[Any]) -> list[int]:
 
 
 @each_promise
-async def test_nothing_is_asked_for_from_above_before_something_is_from_below(promise: Promise, autojump_clock: Any) -> None:
-    """Demand begins downstream (except where relaxing it is the operator's purpose, and its row says so)."""
-    async with Bench() as bench:
-        bench.run(promise.make(bench))
-        await bench.settle()
-        assert [line.requested for line in bench.lines if line.name == "main"] == [promise.idle]
+async def test_no_demand_goes_upstream_before_downstream_requests(promise: Promise, autojump_clock: Any) -> None:
+    """Demand begins downstream. The row of an operator that relaxes demand says how much it requests by itself."""
+    async with OperatorHarness() as harness:
+        harness.run(promise.make(harness))
+        await harness.settle()
+        assert [upstream.requested for upstream in harness.upstreams if upstream.name == "main"] == [promise.idle]
 
 
 @each_promise
 @pytest.mark.parametrize("n", [1, 3, 16, 100, UNBOUNDED])
-async def test_the_first_demand_asks_upstream_for_what_is_promised(promise: Promise, n: int, autojump_clock: Any) -> None:
-    """`request(n)` below becomes the promised number of elements asked for above, from each source."""
-    async with Bench() as bench:
-        bench.run(promise.make(bench)).request(n)
-        await bench.settle()
-        main, *others = bench.lines
+async def test_the_first_request_leads_to_the_promised_demand(promise: Promise, n: int, autojump_clock: Any) -> None:
+    """`request(n)` from downstream becomes the promised demand on each source."""
+    async with OperatorHarness() as harness:
+        harness.run(promise.make(harness)).request(n)
+        await harness.settle()
+        main, *others = harness.upstreams
         assert min(main.requested, UNBOUNDED) == min(promise.demand(n), UNBOUNDED)
-        assert {line.requested for line in others} == ({promise.others(n)} if promise.others else set())
+        assert {upstream.requested for upstream in others} == ({promise.others(n)} if promise.others else set())
 
 
 @each_promise
-async def test_demand_in_single_steps_asks_upstream_for_what_is_promised(promise: Promise, autojump_clock: Any) -> None:
-    """Over a run of `request(1)`, each answered at once, upstream is asked for exactly the promised number of elements in all."""
-    async with Bench() as bench:
-        bench.unblock()
-        recorder = bench.run(promise.make(bench))
+async def test_single_requests_lead_to_the_promised_demand(promise: Promise, autojump_clock: Any) -> None:
+    """`STEPS` requests of 1, each answered at once, lead to exactly the promised demand in total."""
+    async with OperatorHarness() as harness:
+        harness.unblock()
+        recorder = harness.run(promise.make(harness))
         for step in range(STEPS):
             recorder.request(1)
-            while recorder.received <= step and any(line.outstanding for line in bench.lines):
-                for line in tuple(bench.lines):
-                    line.answer(1)
-                    await bench.settle()
+            while recorder.received <= step and any(upstream.outstanding for upstream in harness.upstreams):
+                for upstream in tuple(harness.upstreams):
+                    upstream.answer(1)
+                    await harness.settle()
                     await trio.sleep(promise.pause)
-        assert bench.lines[0].requested == promise.steady
+        assert harness.upstreams[0].requested == promise.steady
 
 
 # --------------------------------------------------------------------------------------------------------------- buffer
 
 
 @each_promise
-async def test_no_more_is_held_than_is_promised(promise: Promise, autojump_clock: Any) -> None:
-    """However the sources answer and the subscriber asks, the operator holds as many elements as it says, and not one more."""
+async def test_the_operator_never_holds_more_than_promised(promise: Promise, autojump_clock: Any) -> None:
+    """In each scenario the number of held elements stays within the bound, and the largest is exactly the promised peak."""
     peaks = []
     for scenario in (_slow_consumer, _others_first, _sources_answer_inside_on_next):
-        async with Bench() as bench:
-            bench.run(promise.make(bench))
-            await scenario(bench)
-            peaks.append(bench.peak)
+        async with OperatorHarness() as harness:
+            harness.run(promise.make(harness))
+            await scenario(harness)
+            peaks.append(harness.peak)
     assert max(peaks) <= promise.bound
-    assert max(peaks) == promise.most_held, "the row says how much can be seen to be held"
+    assert max(peaks) == promise.max_held, "the row states the largest number of held elements"
 
 
-async def _slow_consumer(bench: Bench) -> None:
+async def _slow_consumer(harness: OperatorHarness) -> None:
     for n in (1, 8, 1000):
-        bench.recorder.request(n)
-        await _serve(bench, 100)
+        harness.recorder.request(n)
+        await _answer_three_times(harness, 100)
 
 
-async def _others_first(bench: Bench) -> None:
-    bench.recorder.request(100)
-    for line in reversed(bench.lines):
-        line.answer(100)
-        await bench.settle()
-    await _serve(bench, 100)
+async def _others_first(harness: OperatorHarness) -> None:
+    harness.recorder.request(100)
+    for upstream in reversed(harness.upstreams):
+        upstream.answer(100)
+        await harness.settle()
+    await _answer_three_times(harness, 100)
 
 
-async def _sources_answer_inside_on_next(bench: Bench) -> None:
-    """All that was asked for arrives while the subscriber has the first element in its hands."""
+async def _sources_answer_inside_on_next(harness: OperatorHarness) -> None:
+    """All requested elements arrive while the subscriber is inside the on_next of the first one."""
 
     def answer_all() -> None:
-        bench.recorder.on_element = None
+        harness.recorder.on_element = None
         for _ in range(2):
-            for line in tuple(bench.lines):
-                line.emit(min(line.outstanding, MOST_ELEMENTS))
+            for upstream in tuple(harness.upstreams):
+                upstream.emit(min(upstream.outstanding, MAX_ELEMENTS))
 
-    bench.recorder.on_element = answer_all
-    bench.recorder.request(100)
-    await _serve(bench, 1)
+    harness.recorder.on_element = answer_all
+    harness.recorder.request(100)
+    await _answer_three_times(harness, 1)
 
 
 # ----------------------------------------------------------------------------------------------------------------- ends
 
 
 @each_promise
-async def test_an_error_is_answered_as_promised(promise: Promise, autojump_clock: Any) -> None:
-    """An error overtakes what is held, needs no demand, arrives as the same object, and ends everything else at once."""
-    async with Bench() as bench:
-        await _filled(bench, promise)
-        seen = len(bench.recorder.signals)
-        bench.lines[0].fail(boom := Boom())
-        assert tuple(bench.recorder.kinds[seen:]) == promise.after_error
+async def test_an_error_leads_to_the_promised_signals(promise: Promise, autojump_clock: Any) -> None:
+    """An error does not wait for held elements, needs no demand, arrives as the same object, and ends all sources at once."""
+    async with OperatorHarness() as harness:
+        await _filled(harness, promise)
+        seen = len(harness.recorder.signals)
+        harness.upstreams[0].fail(error := ScriptedError())
+        assert tuple(harness.recorder.kinds[seen:]) == promise.after_error
         if "error" in promise.after_error:
-            assert bench.recorder.error is boom
-            assert [line for line in bench.lines if not line.over] == []
-        await bench.settle()
+            assert harness.recorder.error is error
+            assert [upstream for upstream in harness.upstreams if not upstream.over] == []
+        await harness.settle()
 
 
 @each_promise
-async def test_completion_is_answered_as_promised(promise: Promise, autojump_clock: Any) -> None:
-    """Where nothing is held, completion needs no demand to be passed on."""
-    async with Bench() as bench:
-        bench.run(promise.make(bench))
-        await bench.settle()
-        bench.lines[0].complete()
-        await bench.settle()
-        assert tuple(bench.recorder.kinds) == promise.after_complete
-        while live := [line for line in bench.lines if not line.over]:
+async def test_completion_leads_to_the_promised_signals(promise: Promise, autojump_clock: Any) -> None:
+    """If no element is held, completion passes without demand."""
+    async with OperatorHarness() as harness:
+        harness.run(promise.make(harness))
+        await harness.settle()
+        harness.upstreams[0].complete()
+        await harness.settle()
+        assert tuple(harness.recorder.kinds) == promise.after_complete
+        while live := [upstream for upstream in harness.upstreams if not upstream.over]:
             live[0].complete()
-            await bench.settle()
-        assert tuple(bench.recorder.kinds) == promise.after_all
+            await harness.settle()
+        assert tuple(harness.recorder.kinds) == promise.after_all
 
 
 @each_promise
-async def test_what_is_held_is_passed_on_before_completion(promise: Promise, autojump_clock: Any) -> None:
-    """Completion overtakes nothing: what was received before it and was not left out arrives first."""
-    async with Bench() as bench:
-        held = await _filled(bench, promise)
-        seen = len(_tokens(bench.recorder.elements))
-        for _ in range(2):  # a function that is unblocked may name one more source
-            while live := [line for line in bench.lines if not line.over]:
+async def test_held_elements_are_passed_on_before_completion(promise: Promise, autojump_clock: Any) -> None:
+    """Elements that arrived before the completion, and were not left out, arrive before it downstream."""
+    async with OperatorHarness() as harness:
+        held = await _filled(harness, promise)
+        seen = len(_tokens(harness.recorder.elements))
+        for _ in range(2):  # an unblocked function may return one more source
+            while live := [upstream for upstream in harness.upstreams if not upstream.over]:
                 live[0].complete()
-            bench.recorder.request(100)
-            bench.unblock()
-            await bench.settle()
-        assert bench.recorder.kinds[-1] == "complete"
-        if promise.raising is None:  # a function may leave out what it is asked about
-            assert len(_tokens(bench.recorder.elements)) - seen == promise.passes_on(held - promise.remembered)
+            harness.recorder.request(100)
+            harness.unblock()
+            await harness.settle()
+        assert harness.recorder.kinds[-1] == "complete"
+        if promise.raising is None:  # a function may leave elements out
+            assert len(_tokens(harness.recorder.elements)) - seen == promise.passes_on(held - promise.remembered)
 
 
 @each_promise
-async def test_cancelling_while_something_is_held_after_completion_leaves_the_sources_alone(promise: Promise, autojump_clock: Any) -> None:
-    """A subscription that has ended is not called any more, and what was held is dropped; the bench looks at both."""
-    async with Bench() as bench:
-        await _filled(bench, promise)
-        while live := [line for line in bench.lines if not line.over]:
+async def test_a_cancel_after_completion_does_not_reach_the_sources(promise: Promise, autojump_clock: Any) -> None:
+    """A subscription must not be called after its end, and a cancel drops the held elements. The harness checks both."""
+    async with OperatorHarness() as harness:
+        await _filled(harness, promise)
+        while live := [upstream for upstream in harness.upstreams if not upstream.over]:
             live[0].complete()
-        kinds = list(bench.recorder.kinds)
-        if not bench.recorder.over:
-            bench.recorder.cancel()
-        await bench.settle()
-        assert bench.recorder.kinds == kinds
+        kinds = list(harness.recorder.kinds)
+        if not harness.recorder.over:
+            harness.recorder.cancel()
+        await harness.settle()
+        assert harness.recorder.kinds == kinds
 
 
 @each_promise
-async def test_cancelling_ends_everything_at_once_and_for_good(promise: Promise, autojump_clock: Any) -> None:
-    """When `cancel()` returns, every source is cancelled and nothing is held; no signal follows, also not by the clock."""
-    async with Bench() as bench:
-        await _filled(bench, promise)
-        seen = list(bench.recorder.kinds)
-        bench.recorder.cancel()
-        assert [line for line in bench.lines if not line.over] == []
-        await bench.settle()
-        assert bench.held == 0
-        bench.unblock()
+async def test_a_cancel_ends_everything_at_once(promise: Promise, autojump_clock: Any) -> None:
+    """When `cancel()` returns, every source is cancelled and no element is held. No signal follows within an hour."""
+    async with OperatorHarness() as harness:
+        await _filled(harness, promise)
+        seen = list(harness.recorder.kinds)
+        harness.recorder.cancel()
+        assert [upstream for upstream in harness.upstreams if not upstream.over] == []
+        await harness.settle()
+        assert harness.held == 0
+        harness.unblock()
         await trio.sleep(3600)
-        assert bench.recorder.kinds == seen
+        assert harness.recorder.kinds == seen
 
 
 @pytest.mark.parametrize("promise", [row for row in PROMISES if row.raising], ids=str)
-async def test_a_function_that_raises_ends_the_stream_with_its_error(promise: Promise, autojump_clock: Any) -> None:
-    """The user's fault reaches the subscriber as the same object, and upstream is cancelled."""
-    boom = Boom()
+async def test_a_function_that_raises_fails_the_stream(promise: Promise, autojump_clock: Any) -> None:
+    """The subscriber gets the same error object, and upstream is cancelled."""
+    error = ScriptedError()
 
     def plain(*args: Any) -> Any:
-        raise boom
+        raise error
 
     async def slow(*args: Any) -> Any:
-        raise boom
+        raise error
 
     assert promise.raising is not None
-    async with Bench() as bench:
-        recorder = bench.run(promise.raising(slow if promise.variant == "async" else plain))
+    async with OperatorHarness() as harness:
+        recorder = harness.run(promise.raising(slow if promise.variant == "async" else plain))
         recorder.request(5)
-        bench.lines[0].emit()
-        await bench.settle()
+        harness.upstreams[0].emit()
+        await harness.settle()
         assert recorder.kinds == ["error"]
-        assert recorder.error is boom
-        assert bench.lines[0].cancelled
-        forget_frames(boom)
+        assert recorder.error is error
+        assert harness.upstreams[0].cancelled
+        clear_tracebacks(error)
 
 
-# ------------------------------------------------------------------------------------------------------------ the words
+# ------------------------------------------------------------------------------------------------------------ docstrings
 
 
 def test_every_operator_has_a_row() -> None:
-    """The table is complete: a new operator cannot be exported without a promise that is measured."""
+    """A new operator cannot be exported without a measured promise."""
     operators = set(ops.__all__) - {"Operator", "pipe"}
     assert operators == {promise.name for promise in PROMISES}
 
 
-def test_an_operator_with_async_functions_has_a_row_for_them() -> None:
-    """Where the docstring speaks of an async function, its buffer is measured with one."""
+def test_an_operator_for_async_functions_has_a_row_with_one() -> None:
+    """If the docstring mentions an async function, a row measures the buffer with one."""
     speaking = {name for name in set(ops.__all__) - {"Operator", "pipe"} if "async function" in _doc(name)}
     assert speaking == {promise.name for promise in PROMISES if promise.variant.startswith("async")}
 
@@ -239,7 +239,7 @@ def _doc(name: str) -> str:
 
 
 def _sentences(name: str) -> tuple[str, str]:
-    """Return what a docstring says behind "Upstream demand:" and behind "Buffer:"."""
+    """Return the sentences of a docstring after "Upstream demand:" and after "Buffer:"."""
     found = re.search(r"Upstream demand: (.*?)\. Buffer: (.*?)\. ", _doc(name))
     assert found, f"{name}: say `Upstream demand: … . Buffer: … .` in this order"
     return found[1], found[2]
@@ -247,17 +247,17 @@ def _sentences(name: str) -> tuple[str, str]:
 
 @each_promise
 def test_the_docstring_says_what_was_measured(promise: Promise) -> None:
-    """Words and figures in the docstring are those of the row, and the row's are measured."""
+    """The words and numbers in the docstring are those of the row, and the tests above measure the row."""
     demand, buffer = _sentences(promise.name)
-    assert promise.says_demand in demand
-    assert promise.says_buffer in buffer
-    for figure in re.findall(r"\d+", promise.says_buffer):
-        assert (promise.bound - promise.remembered) % int(figure) == 0, f"{figure} says nothing about a bound of {promise.bound}"
-    assert (promise.bound == promise.remembered) == promise.says_buffer.startswith("none")
+    assert promise.demand_words in demand
+    assert promise.buffer_words in buffer
+    for figure in re.findall(r"\d+", promise.buffer_words):
+        assert (promise.bound - promise.remembered) % int(figure) == 0, f"{figure} does not divide the bound {promise.bound}"
+    assert (promise.bound == promise.remembered) == promise.buffer_words.startswith("none")
 
 
 @pytest.mark.parametrize("name", sorted({promise.name for promise in PROMISES}))
-def test_the_docstring_tells_of_every_end(name: str) -> None:
-    """It says what happens on an error, on completion and on cancellation."""
+def test_the_docstring_describes_every_end(name: str) -> None:
+    """It says what happens on error, completion and cancel."""
     doc = _doc(name).lower()
     assert [word for word in ("error", "complet", "cancel") if word not in doc] == []

@@ -1,4 +1,4 @@
-"""`filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`: which elements go on, and when that is enough."""
+"""`filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`: which elements go on, and when the stream ends."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from penstock import operators as ops
 from penstock.api import UsageError
 from penstock.core import subscribe
 from penstock.operators import Operator
-from tests.operators.measure import Bench
+from tests.operators.harness import OperatorHarness
 
 
-async def _through(operator: Operator[Any, Any], elements: Any) -> list[Any]:
+async def _collect_through(operator: Operator[Any, Any], elements: Any) -> list[Any]:
     async with subscribe(ops.pipe(elements, operator)) as stream:
         return [element async for element in stream]
 
@@ -48,109 +48,109 @@ async def _is_small(n: int) -> bool:
     ],
     ids=str,
 )
-async def test_the_right_elements_go_on(operator: Operator[int, int], expected: list[int]) -> None:
-    """Each operator against what it says, over the numbers from 0 to 5."""
-    assert await _through(operator, range(6)) == expected
+async def test_the_selected_elements_go_on(operator: Operator[int, int], expected: list[int]) -> None:
+    """Each operator over the numbers from 0 to 5."""
+    assert await _collect_through(operator, range(6)) == expected
 
 
-async def test_distinct_until_changed_forgets_all_but_the_last() -> None:
-    """An element comes again once another has been between."""
-    assert await _through(ops.distinct_until_changed(), [1, 1, 2, 2, 1]) == [1, 2, 1]
+async def test_distinct_until_changed_compares_with_the_last_element_only() -> None:
+    """An element goes on again after a different one."""
+    assert await _collect_through(ops.distinct_until_changed(), [1, 1, 2, 2, 1]) == [1, 2, 1]
 
 
-async def test_filter_and_distinct_take_any_truth_value() -> None:
-    """A predicate may return what it likes; a key may be None."""
-    assert await _through(ops.filter(lambda text: text), ["", "a"]) == ["a"]
-    assert await _through(ops.filter(lambda text: None), ["", "a"]) == []
-    assert await _through(ops.distinct_until_changed(lambda n: None), [1, 2]) == [1]
+async def test_filter_and_distinct_accept_any_result() -> None:
+    """A predicate may return any object, and a key may be None."""
+    assert await _collect_through(ops.filter(lambda text: text), ["", "a"]) == ["a"]
+    assert await _collect_through(ops.filter(lambda text: None), ["", "a"]) == []
+    assert await _collect_through(ops.distinct_until_changed(lambda n: None), [1, 2]) == [1]
 
 
 @pytest.mark.parametrize("operator", [ops.take(1), ops.first(), ops.first(lambda token: True)], ids=str)
-async def test_what_is_enough_completes_with_its_last_element(operator: Operator[Any, Any]) -> None:
-    """No further demand is needed to learn of an end that is known, and upstream is cancelled at once."""
-    async with Bench() as bench:
-        recorder = bench.run(operator)
+async def test_take_and_first_complete_with_their_last_element(operator: Operator[Any, Any]) -> None:
+    """The completion needs no demand, and upstream is cancelled at once."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(operator)
         recorder.request(1)
-        bench.lines[0].emit()
+        harness.upstreams[0].emit()
         assert recorder.kinds == ["next", "complete"]
-        assert bench.lines[0].cancelled
+        assert harness.upstreams[0].cancelled
 
 
-async def test_take_while_ends_with_the_first_element_that_it_leaves_out() -> None:
-    """That one is not passed on, and upstream is cancelled."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.take_while(lambda token: token.number < 2))
+async def test_take_while_completes_at_the_first_element_that_it_leaves_out() -> None:
+    """That element is not passed on, and upstream is cancelled."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take_while(lambda token: token.number < 2))
         recorder.request(5)
-        bench.lines[0].answer()
+        harness.upstreams[0].answer()
         assert recorder.signals == [("next", 1), ("complete",)]
-        assert bench.lines[0].cancelled
+        assert harness.upstreams[0].cancelled
 
 
-async def test_take_never_asks_for_more_than_it_will_pass_on() -> None:
-    """Whatever is requested below, in however many steps, the source is asked for `count` in all."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.take(5))
+async def test_take_requests_only_what_it_passes_on() -> None:
+    """For all downstream requests together, the source is asked for `count` elements in total."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take(5))
         for n in (1, 3, 100):
             recorder.request(n)
         recorder.request(100)
-        assert bench.lines[0].requests == [1, 3, 1]
-        bench.lines[0].answer()
+        assert harness.upstreams[0].requests == [1, 3, 1]
+        harness.upstreams[0].answer()
         assert recorder.kinds == ["next"] * 5 + ["complete"]
 
 
-async def test_take_of_nothing_completes_without_demand() -> None:
-    """`take(0)` is over as soon as it has begun, and asks for nothing."""
-    async with Bench() as bench:
-        assert bench.run(ops.take(0)).kinds == ["complete"]
-        assert bench.lines[0].requests == []
-        assert bench.lines[0].cancelled
+async def test_take_0_completes_without_demand() -> None:
+    """`take(0)` completes at once and requests nothing."""
+    async with OperatorHarness() as harness:
+        assert harness.run(ops.take(0)).kinds == ["complete"]
+        assert harness.upstreams[0].requests == []
+        assert harness.upstreams[0].cancelled
 
 
-async def test_take_completes_once_when_its_last_element_asks_for_more() -> None:
-    """Demand from inside the last on_next reaches nobody."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.take(2))
+async def test_a_request_inside_the_last_on_next_of_take_has_no_effect() -> None:
+    """The stream completes once, and no demand goes upstream."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take(2))
         recorder.on_element = lambda: recorder.request(1)
-        bench.obedient = True
+        harness.answers_in_request = True
         recorder.request(1)
         assert recorder.kinds == ["next", "next", "complete"]
 
 
-async def test_skip_asks_for_what_it_leaves_out_only_once() -> None:
-    """The first demand pays for the skipped elements, later ones pass straight through."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.skip(2))
+async def test_skip_requests_the_skipped_elements_once() -> None:
+    """The first request includes the skipped elements; later requests pass straight through."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.skip(2))
         recorder.request(1)
         recorder.request(1)
-        assert bench.lines[0].requests == [3, 1]
+        assert harness.upstreams[0].requests == [3, 1]
 
 
-async def test_filter_asks_anew_for_what_it_leaves_out() -> None:
-    """Demand below is met, however many elements are left out on the way."""
-    async with Bench() as bench:
-        recorder = bench.run(ops.filter(lambda token: token.number % 3 == 0))
+async def test_filter_requests_again_what_it_leaves_out() -> None:
+    """Downstream demand is met although elements are left out."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.filter(lambda token: token.number % 3 == 0))
         recorder.request(2)
-        bench.lines[0].answer()
+        harness.upstreams[0].answer()
         assert recorder.elements == [3, 6]
-        assert bench.lines[0].requested == 6
+        assert harness.upstreams[0].requested == 6
 
 
-async def test_filter_refuses_a_coroutine_that_nobody_awaits() -> None:
-    """A coroutine is always true: an async predicate in disguise would let everything through."""
-    with pytest.raises(UsageError, match="async in disguise"):
-        await _through(ops.filter(lambda n: _is_even(n)), [1])  # noqa: PLW0108 (the lambda is the mistake that is tested)
+async def test_filter_refuses_a_coroutine() -> None:
+    """A coroutine is always true, so an async predicate inside a lambda would let every element pass."""
+    with pytest.raises(UsageError, match="so the function is async"):
+        await _collect_through(ops.filter(lambda n: _is_even(n)), [1])  # noqa: PLW0108 (the lambda is the mistake that is tested)
 
 
 @pytest.mark.parametrize("operator", [ops.take, ops.skip])
 @pytest.mark.parametrize("count", [-1, 1.5, "3", None, True])
-def test_a_count_is_an_integer_that_is_not_negative(operator: Any, count: Any) -> None:
-    """The message names the operator, what it was given, and what it takes."""
+def test_a_count_is_a_non_negative_integer(operator: Any, count: Any) -> None:
+    """The error names the operator, the argument, and its allowed values."""
     with pytest.raises(UsageError, match=r"(take|skip)\(.*\): give how many elements, an integer of at least 0"):
         operator(count)
 
 
 @pytest.mark.parametrize("operator", [ops.filter, ops.take_while, ops.first, ops.distinct_until_changed])
-def test_what_is_no_function_is_refused(operator: Any) -> None:
-    """The message names the operator and what it was given."""
+def test_an_argument_that_is_not_a_function_is_refused(operator: Any) -> None:
+    """The error names the operator and the argument."""
     with pytest.raises(UsageError, match=r"\w+\(\) was given 5; it takes a function, plain or async"):
         operator(5)

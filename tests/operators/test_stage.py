@@ -1,16 +1,16 @@
-"""A stage passes everything on, ends once, and forgets both neighbours when it has."""
+"""`Stage`: passes everything on, ends once, and drops the references to both neighbours at the end."""
 
 import gc
 import weakref
 from typing import Any
 
 from penstock.api import PublisherStopped
-from penstock.operators._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM, Stage, Staged, stopped
-from tests.operators.measure import Bench, Boom, Line, Recorder
+from penstock.operators._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM, Stage, StageOperator, stopped_error
+from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Upstream
 
 
 class _Watched(Stage[Any, Any]):
-    """Counts how often it was told to release what it holds."""
+    """Counts the calls of `_release`."""
 
     __slots__ = ("released",)
 
@@ -22,54 +22,54 @@ class _Watched(Stage[Any, Any]):
         self.released += 1
 
 
-def _run(bench: Bench) -> tuple[_Watched, Line, Recorder]:
+def _run(harness: OperatorHarness) -> tuple[_Watched, Upstream, Recorder]:
     stages: list[_Watched] = []
 
     def make(downstream: Any, scope: Any) -> _Watched:
         stages.append(_Watched(downstream))
         return stages[0]
 
-    recorder = bench.run(Staged("watched", make))
-    return stages[0], bench.lines[0], recorder
+    recorder = harness.run(StageOperator("watched", make))
+    return stages[0], harness.upstreams[0], recorder
 
 
 async def test_signals_and_demand_pass_straight_through() -> None:
     """A plain stage is transparent in both directions."""
-    async with Bench() as bench:
-        _, line, recorder = _run(bench)
+    async with OperatorHarness() as harness:
+        _, upstream, recorder = _run(harness)
         recorder.request(2)
         recorder.request(3)
-        line.emit(2)
-        line.complete()
-        assert line.requests == [2, 3]
+        upstream.emit(2)
+        upstream.complete()
+        assert upstream.requests == [2, 3]
         assert recorder.signals == [("next", 1), ("next", 2), ("complete",)]
 
 
 async def test_an_error_passes_as_the_same_object() -> None:
-    """Nothing is wrapped on the way."""
-    async with Bench() as bench:
-        _, line, recorder = _run(bench)
-        line.fail(boom := Boom())
-        assert recorder.signals == [("error", boom)]
+    """A stage does not wrap errors."""
+    async with OperatorHarness() as harness:
+        _, upstream, recorder = _run(harness)
+        upstream.fail(error := ScriptedError())
+        assert recorder.signals == [("error", error)]
 
 
-async def test_the_end_releases_once_in_whatever_way_it_comes() -> None:
-    """After one end no other follows, from either side or from the stage itself."""
-    for end in ("on_complete", "cancel", "_finish"):
-        async with Bench() as bench:
-            stage, line, recorder = _run(bench)
+async def test_a_stage_is_released_once_at_its_end() -> None:
+    """After the first end, no other end has an effect: from upstream, from downstream, or from the stage itself."""
+    for end in ("on_complete", "cancel", "_complete"):
+        async with OperatorHarness() as harness:
+            stage, upstream, recorder = _run(harness)
             if end == "cancel":
                 recorder.cancel()
             elif end == "on_complete":
-                line.complete()
+                upstream.complete()
             else:
-                stage._finish()
+                stage._complete()
             kinds = list(recorder.kinds)
             stage.cancel()
             stage.on_complete()
-            stage.on_error(Boom())
-            stage._finish()
-            stage._fail(Boom())
+            stage.on_error(ScriptedError())
+            stage._complete()
+            stage._fail(ScriptedError())
             stage.on_next(1)
             stage.request(1)
             assert stage.released == 1
@@ -77,32 +77,32 @@ async def test_the_end_releases_once_in_whatever_way_it_comes() -> None:
             assert repr(stage) == "<stage Watched: over>"
 
 
-async def test_finishing_and_failing_in_the_middle_cancel_upstream() -> None:
-    """A stage that ends the stream by itself wants nothing more from above."""
+async def test_a_stage_that_ends_the_stream_cancels_upstream() -> None:
+    """`_complete` and `_fail` cancel upstream and signal downstream."""
     for fail in (False, True):
-        async with Bench() as bench:
-            stage, line, recorder = _run(bench)
+        async with OperatorHarness() as harness:
+            stage, upstream, recorder = _run(harness)
             assert repr(stage) == "<stage Watched: live>"
             if fail:
-                stage._fail(Boom())
+                stage._fail(ScriptedError())
             else:
-                stage._finish()
-            assert line.cancelled
+                stage._complete()
+            assert upstream.cancelled
             assert recorder.kinds == ["error" if fail else "complete"]
 
 
-async def test_neither_neighbour_is_held_after_the_end() -> None:
-    """A stage that somebody still refers to keeps nobody else alive."""
+async def test_neighbours_are_not_referenced_after_the_end() -> None:
+    """After each kind of end the stage refers to neither its subscriber nor its subscription."""
     for end in ("complete", "fail", "cancel"):
-        async with Bench() as bench:
-            stage, line, recorder = _run(bench)
-            getattr(recorder if end == "cancel" else line, end)()
+        async with OperatorHarness() as harness:
+            stage, upstream, recorder = _run(harness)
+            getattr(recorder if end == "cancel" else upstream, end)()
             assert stage._downstream is CANCELLED_SUBSCRIBER
             assert stage._upstream is ENDED_UPSTREAM
 
 
-def test_what_nobody_listens_to_goes_nowhere() -> None:
-    """The subscriber that stands in for one that has gone takes every signal and keeps none."""
+def test_the_cancelled_subscriber_ignores_signals() -> None:
+    """It takes every signal and keeps no element."""
 
     class Element:
         pass
@@ -110,7 +110,7 @@ def test_what_nobody_listens_to_goes_nowhere() -> None:
     element = Element()
     CANCELLED_SUBSCRIBER.on_subscribe(ENDED_UPSTREAM)
     CANCELLED_SUBSCRIBER.on_next(element)
-    CANCELLED_SUBSCRIBER.on_error(Boom())
+    CANCELLED_SUBSCRIBER.on_error(ScriptedError())
     CANCELLED_SUBSCRIBER.on_complete()
     kept = weakref.ref(element)
     del element
@@ -118,14 +118,14 @@ def test_what_nobody_listens_to_goes_nowhere() -> None:
     assert kept() is None
 
 
-def test_an_operator_names_itself() -> None:
-    """Its repr is what a person wrote."""
-    assert repr(Staged("take(3)", lambda downstream, scope: Stage(downstream))) == "<operator take(3)>"
+def test_the_repr_of_an_operator_is_its_name() -> None:
+    """The repr is the text of the call."""
+    assert repr(StageOperator("take(3)", lambda downstream, scope: Stage(downstream))) == "<operator take(3)>"
 
 
-def test_a_stopped_stream_says_what_stopped_it() -> None:
-    """The error tells who must act, and what to try."""
-    error = stopped("map(fetch)")
+def test_stopped_error_says_what_was_cancelled() -> None:
+    """The error says who must act and what to try."""
+    error = stopped_error("map(fetch)")
     assert isinstance(error, PublisherStopped)
     assert str(error) == (
         "map(fetch) was stopped: the nursery that ran it was cancelled. "

@@ -1,4 +1,4 @@
-"""The timer of a stage: one moment that can be moved, one task that waits for it."""
+"""`Timer`: one deadline that can be moved, and one task that sleeps until it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,17 +13,17 @@ from penstock.core import Scope
 from penstock.operators._timer import Timer
 
 
-class Bell:
-    """Whom a timer rings: the times at which it did, and what it failed with."""
+class TimedOwner:
+    """Owns a timer. Records the times of its callbacks, relative to the start, and the errors that it reported."""
 
     def __init__(self, scope: Scope) -> None:
         self.start = trio.current_time()
-        self.rung: list[float] = []
+        self.calls: list[float] = []
         self.errors: list[BaseException] = []
-        self.timer = Timer(scope, "the test", ring=self.ring, fail=self.errors.append)
+        self.timer = Timer(scope, "the test", on_deadline=self.on_deadline, fail=self.errors.append)
 
-    def ring(self) -> None:
-        self.rung.append(trio.current_time() - self.start)
+    def on_deadline(self) -> None:
+        self.calls.append(trio.current_time() - self.start)
 
 
 @asynccontextmanager
@@ -32,173 +32,173 @@ async def a_scope() -> AsyncIterator[Scope]:
         yield Scope(nursery)
 
 
-async def test_it_rings_once_at_the_moment_that_was_set(autojump_clock: trio.testing.MockClock) -> None:
-    """Set for 3 seconds it rings after 3, and then not again."""
+async def test_the_callback_runs_once_at_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    """A timer set to 3 seconds calls back after 3 seconds, and never again."""
     async with a_scope() as scope:
-        bell = Bell(scope)
-        assert bell.timer.set(3) == bell.start + 3
+        owner = TimedOwner(scope)
+        assert owner.timer.set(3) == owner.start + 3
         await trio.sleep(10)
-        assert bell.rung == [3]
-        bell.timer.stop()
+        assert owner.calls == [3]
+        owner.timer.stop()
 
 
-async def test_no_task_runs_before_it_is_set_and_one_alone_however_often_it_is(autojump_clock: trio.testing.MockClock) -> None:
-    """A timer that is never set costs no task; set, moved, rung and set again it costs one."""
+async def test_a_timer_starts_one_task_at_its_first_set(autojump_clock: trio.testing.MockClock) -> None:
+    """A timer that was never set has no task. Moving it, and setting it again after a callback, start no second task."""
     async with a_scope() as scope:
-        bell = Bell(scope)
+        owner = TimedOwner(scope)
         assert scope.running == 0
         for seconds in (5, 1, 4, 2):
-            bell.timer.set(seconds)
+            owner.timer.set(seconds)
         await trio.sleep(3)
-        bell.timer.set(2)
+        owner.timer.set(2)
         assert scope.running == 1
         await trio.sleep(3)
-        assert bell.rung == [2, 5]
-        bell.timer.stop()
+        assert owner.calls == [2, 5]
+        owner.timer.stop()
 
 
-async def test_the_moment_can_be_moved_further_away_while_it_waits(autojump_clock: trio.testing.MockClock) -> None:
-    """Moved again and again it rings only when it was left alone for as long as was set last."""
+async def test_the_deadline_can_be_moved_later_while_the_task_sleeps(autojump_clock: trio.testing.MockClock) -> None:
+    """Each `set` replaces the deadline, so the callback runs 2 seconds after the last of five."""
     async with a_scope() as scope:
-        bell = Bell(scope)
+        owner = TimedOwner(scope)
         for _ in range(5):
-            bell.timer.set(2)
+            owner.timer.set(2)
             await trio.sleep(1)
         await trio.sleep(10)
-        assert bell.rung == [6]
-        bell.timer.stop()
+        assert owner.calls == [6]
+        owner.timer.stop()
 
 
-async def test_the_moment_can_be_moved_nearer_while_it_waits(autojump_clock: trio.testing.MockClock) -> None:
-    """A task that sleeps for a long time already is woken in time for a moment that came nearer."""
+async def test_the_deadline_can_be_moved_earlier_while_the_task_sleeps(autojump_clock: trio.testing.MockClock) -> None:
+    """A task that sleeps until 100 s wakes at 3 s when the deadline moves there."""
     async with a_scope() as scope:
-        bell = Bell(scope)
-        bell.timer.set(100)
+        owner = TimedOwner(scope)
+        owner.timer.set(100)
         await trio.sleep(1)
-        bell.timer.set(2)
+        owner.timer.set(2)
         await trio.sleep(10)
-        assert bell.rung == [3]
-        bell.timer.stop()
+        assert owner.calls == [3]
+        owner.timer.stop()
 
 
-async def test_unset_it_does_not_ring_until_it_is_set_again(autojump_clock: trio.testing.MockClock) -> None:
-    """What was taken back before its moment never rings, and the next moment does."""
+async def test_clear_prevents_the_callback_until_the_next_set(autojump_clock: trio.testing.MockClock) -> None:
+    """A cleared deadline never calls back; a deadline set afterwards does."""
     async with a_scope() as scope:
-        bell = Bell(scope)
-        bell.timer.set(2)
+        owner = TimedOwner(scope)
+        owner.timer.set(2)
         await trio.sleep(1)
-        bell.timer.unset()
+        owner.timer.clear()
         await trio.sleep(10)
-        assert bell.rung == []
-        bell.timer.set(2)
+        assert owner.calls == []
+        owner.timer.set(2)
         await trio.sleep(10)
-        assert bell.rung == [13]
-        bell.timer.stop()
+        assert owner.calls == [13]
+        owner.timer.stop()
 
 
-async def test_what_is_set_while_the_task_is_on_its_way_from_sleep_counts(mock_clock: trio.testing.MockClock) -> None:
-    """The moment has come and the task is to run next, when somebody moves it: it does not ring."""
+async def test_a_set_between_wake_up_and_callback_counts(mock_clock: trio.testing.MockClock) -> None:
+    """If the deadline moves after the sleep has ended and before the task runs, the old deadline does not call back."""
     async with a_scope() as scope:
-        bell = Bell(scope)
-        bell.timer.set(2)
+        owner = TimedOwner(scope)
+        owner.timer.set(2)
         await trio.testing.wait_all_tasks_blocked()
         mock_clock.jump(2)
-        bell.timer.set(5)
+        owner.timer.set(5)
         await trio.testing.wait_all_tasks_blocked()
-        assert bell.rung == []
+        assert owner.calls == []
         mock_clock.jump(5)
         await trio.testing.wait_all_tasks_blocked()
-        assert bell.rung == [7]
-        bell.timer.stop()
+        assert owner.calls == [7]
+        owner.timer.stop()
 
 
-async def test_it_can_be_set_from_inside_its_own_ring(autojump_clock: trio.testing.MockClock) -> None:
-    """A ring that sets it anew makes it ring again, by the same task."""
+async def test_the_callback_may_set_the_timer_again(autojump_clock: trio.testing.MockClock) -> None:
+    """A callback that calls `set` is called again, by the same task."""
     async with a_scope() as scope:
-        bell = Bell(scope)
+        owner = TimedOwner(scope)
 
-        def ring() -> None:
-            bell.ring()
-            if len(bell.rung) < 3:
-                bell.timer.set(2)
+        def on_deadline() -> None:
+            owner.on_deadline()
+            if len(owner.calls) < 3:
+                owner.timer.set(2)
 
-        bell.timer._ring = ring
-        bell.timer.set(2)
+        owner.timer._on_deadline = on_deadline
+        owner.timer.set(2)
         await trio.sleep(20)
-        assert bell.rung == [2, 4, 6]
+        assert owner.calls == [2, 4, 6]
         assert scope.running == 1
-        bell.timer.stop()
+        owner.timer.stop()
 
 
-@pytest.mark.parametrize("when", ["before it was set", "while it waits", "at the moment itself", "after it rang"])
-async def test_stopped_it_leaves_no_task_and_says_nothing(when: str, mock_clock: trio.testing.MockClock) -> None:
-    """Whenever it is stopped: no task, no ring, no failure, and the stage is forgotten."""
+@pytest.mark.parametrize("when", ["before set", "while the task sleeps", "at the deadline", "after the callback"])
+async def test_stop_ends_the_task_without_a_callback(when: str, mock_clock: trio.testing.MockClock) -> None:
+    """`stop` ends the task, prevents callback and error, and drops the references to the owner."""
     async with a_scope() as scope:
-        bell = Bell(scope)
-        if when != "before it was set":
-            bell.timer.set(2)
+        owner = TimedOwner(scope)
+        if when != "before set":
+            owner.timer.set(2)
             await trio.testing.wait_all_tasks_blocked()
-        if when == "at the moment itself":
+        if when == "at the deadline":
             mock_clock.jump(2)
-        if when == "after it rang":
+        if when == "after the callback":
             mock_clock.jump(2)
             await trio.testing.wait_all_tasks_blocked()
-        bell.timer.stop()
+        owner.timer.stop()
         await trio.testing.wait_all_tasks_blocked()
         assert scope.running == 0
-        assert bell.rung == ([2] if when == "after it rang" else [])
-        assert bell.errors == []
-        assert bell.timer._ring is bell.timer._fail is None
+        assert owner.calls == ([2] if when == "after the callback" else [])
+        assert owner.errors == []
+        assert owner.timer._on_deadline is owner.timer._fail is None
 
 
-async def test_stopped_from_inside_its_ring_it_ends(autojump_clock: trio.testing.MockClock) -> None:
-    """A ring that ends the stream ends the task too."""
+async def test_stop_inside_the_callback_ends_the_task(autojump_clock: trio.testing.MockClock) -> None:
+    """A callback that stops the timer ends its task."""
     async with a_scope() as scope:
-        bell = Bell(scope)
-        bell.timer._ring = bell.timer.stop
-        bell.timer.set(2)
+        owner = TimedOwner(scope)
+        owner.timer._on_deadline = owner.timer.stop
+        owner.timer.set(2)
         await trio.sleep(5)
         assert scope.running == 0
-        assert bell.errors == []
+        assert owner.errors == []
 
 
-async def test_cancelled_from_outside_it_fails_the_stage(autojump_clock: trio.testing.MockClock) -> None:
-    """A stage whose timer task was cancelled with the nursery is told so: it must not wait for a moment that never comes."""
+async def test_a_cancelled_nursery_fails_the_owner(autojump_clock: trio.testing.MockClock) -> None:
+    """If the timer task is cancelled with its nursery, the owner gets PublisherStopped and does not hang."""
     async with trio.open_nursery() as nursery:
-        bell = Bell(Scope(nursery))
-        bell.timer.set(2)
+        owner = TimedOwner(Scope(nursery))
+        owner.timer.set(2)
         await trio.sleep(1)
         nursery.cancel_scope.cancel()
-    assert bell.rung == []
-    (error,) = bell.errors
+    assert owner.calls == []
+    (error,) = owner.errors
     assert isinstance(error, PublisherStopped)
     assert "the test was stopped" in str(error)
 
 
-async def test_in_a_nursery_that_has_closed_it_fails_the_stage() -> None:
-    """Where no task can be begun any more, the stage is told at once, and nothing is raised."""
+async def test_a_closed_nursery_fails_the_owner() -> None:
+    """If no task can be started, `set` reports UsageError to the owner and raises nothing."""
     async with trio.open_nursery() as nursery:
         scope = Scope(nursery)
-    bell = Bell(scope)
-    bell.timer.set(2)
-    (error,) = bell.errors
+    owner = TimedOwner(scope)
+    owner.timer.set(2)
+    (error,) = owner.errors
     assert isinstance(error, UsageError)
     assert "has closed" in str(error)
 
 
-async def test_a_moment_that_is_moved_away_leaves_the_sleep_alone(autojump_clock: trio.testing.MockClock) -> None:
-    """Moving away is a note and nothing else, so that it may be done for each element: the task's own deadline stays."""
+async def test_moving_the_deadline_later_leaves_the_sleep_scope_alone(autojump_clock: trio.testing.MockClock) -> None:
+    """Moving later only stores a number, because stages do it for each element. The sleep scope keeps its own deadline."""
     async with a_scope() as scope:
-        bell = Bell(scope)
-        bell.timer.set(2)
+        owner = TimedOwner(scope)
+        owner.timer.set(2)
         await trio.sleep(1)
-        sleep = bell.timer._sleep
+        sleep = owner.timer._sleep_scope
         assert sleep is not None
-        bell.timer.set(5)
-        bell.timer.unset()
-        assert bell.timer._sleep is sleep
-        assert sleep.deadline == bell.start + 2
+        owner.timer.set(5)
+        owner.timer.clear()
+        assert owner.timer._sleep_scope is sleep
+        assert sleep.deadline == owner.start + 2
         await trio.sleep(5)
-        assert bell.timer._sleep is not None
-        assert bell.timer._sleep.deadline == inf
-        bell.timer.stop()
+        assert owner.timer._sleep_scope is not None
+        assert owner.timer._sleep_scope.deadline == inf
+        owner.timer.stop()

@@ -8,6 +8,7 @@ from penstock.api import Extension, Limits, PenstockError, Role, Subscriber, Sub
 from penstock.protocols import rsio
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import DialectSettings, SendingStream, Session
+from penstock.testing import MessageList
 
 LIMITS = Limits()
 
@@ -165,7 +166,7 @@ class RawPeer:
     def __init__(self, role: Role = Role.SERVER, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
         self.owner = Owner(role, limits, extensions)
         self.session = self.owner.session
-        self.heard = rsio.MessageList()
+        self.heard = MessageList()
         self._decoder = rsio.RsioDecoder(self.heard, self.heard.streams)
         self.now = 0.0
 

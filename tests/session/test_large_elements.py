@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.protocols import rsio
+from penstock.testing import MessageList
 from tests.session._pair import Pair, Script, limited, streaming
 
 
@@ -17,7 +18,7 @@ def test_large_elements_are_split_and_others_get_their_turn() -> None:
     small.emit(bytes(101))
     small.complete()
     first = bytes(pair.server.session.take())
-    heard = rsio.MessageList()
+    heard = MessageList()
     for stream in (0, 1):
         heard.receive_on_subscribe(stream, 0)
     rsio.RsioDecoder(heard, heard.streams).feed(first)

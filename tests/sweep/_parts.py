@@ -1,7 +1,7 @@
-"""The parts that the sweep combines: every source, every operator, every sink, each leaving a trace with the census.
+"""The parts that the sweep combines: every source, every operator and every sink, watched by a census.
 
-A part gets a `Yard`, which makes elements and generators that are watched: an element must be gone, and a generator closed, when the
-stream is over, in whatever way it ended.
+A part gets a `WatchedFactory`, which makes elements and generators. After the end of the stream every element must be gone
+and every generator closed.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -17,13 +17,13 @@ from penstock.core import Source
 from penstock.operators import Operator
 from penstock.testing import LeakCensus
 
-COUNT: Final = 4
+ELEMENTS: Final = 4
 
 G = TypeVar("G")
 
 
 class Element:
-    """Something that can be watched, compared, and counted on."""
+    """An element with a number that can be watched."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -31,104 +31,104 @@ class Element:
         self.number = number
 
 
-class Boom(Exception):
-    """What a broken part raises."""
+class ScriptedError(Exception):
+    """The error of a broken part."""
 
 
-class Yard:
-    """Makes what is watched."""
+class WatchedFactory:
+    """Makes elements and generators that the census watches."""
 
     def __init__(self, census: LeakCensus) -> None:
         self.census = census
 
     def element(self, number: int) -> Element:
-        """Return a new element, which must be gone in the end."""
+        """Return a new element, which must be gone after the stream."""
         element = Element(number)
         self.census.watch(element, f"element {number}")
         return element
 
     def numbers(self) -> AsyncIterator[Element]:
-        """Return a new async generator that waits within and between its elements; once begun, it must be closed in the end."""
+        """Return a new async generator that waits between its elements and in its cleanup. Once begun, it must be closed."""
         return self._watched(self._numbers)
 
     def failing(self) -> AsyncIterator[Element]:
-        """The same, failing after two elements."""
+        """Return an async generator that fails after two elements."""
         return self._watched(self._failing)
 
-    def nursing(self) -> AsyncIterator[Element]:
-        """A generator with a nursery of its own around its elements: the dearest to clean up."""
-        return self._watched(self._nursing)
+    def with_nursery(self) -> AsyncIterator[Element]:
+        """Return an async generator with a nursery around its elements: the most difficult one to clean up."""
+        return self._watched(self._with_nursery)
 
     def plain(self) -> Iterator[Element]:
-        """A plain generator."""
+        """Return a plain generator."""
         return self._watched(self._plain)
 
     def _watched(self, function: Callable[[Callable[[], None]], G]) -> G:
-        def begun() -> None:
+        def on_begin() -> None:
             self.census.watch(made[0], f"generator {function.__name__}")
 
-        made = [function(begun)]
+        made = [function(on_begin)]
         return made[0]
 
-    async def _numbers(self, begun: Callable[[], None]) -> AsyncIterator[Element]:
-        begun()
+    async def _numbers(self, on_begin: Callable[[], None]) -> AsyncIterator[Element]:
+        on_begin()
         try:
-            for number in range(COUNT):
+            for number in range(ELEMENTS):
                 await trio.lowlevel.checkpoint()
                 yield self.element(number)
         finally:
             await trio.lowlevel.cancel_shielded_checkpoint()
 
-    async def _failing(self, begun: Callable[[], None]) -> AsyncIterator[Element]:
-        begun()
+    async def _failing(self, on_begin: Callable[[], None]) -> AsyncIterator[Element]:
+        on_begin()
         yield self.element(0)
         await trio.sleep(0.01)
         yield self.element(1)
-        raise Boom
+        raise ScriptedError
 
-    async def _nursing(self, begun: Callable[[], None]) -> AsyncIterator[Element]:
-        begun()
+    async def _with_nursery(self, on_begin: Callable[[], None]) -> AsyncIterator[Element]:
+        on_begin()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.sleep_forever)
             for number in range(2):
                 yield self.element(number)
             nursery.cancel_scope.cancel()
 
-    def _plain(self, begun: Callable[[], None]) -> Iterator[Element]:
-        begun()
-        for number in range(COUNT):
+    def _plain(self, on_begin: Callable[[], None]) -> Iterator[Element]:
+        on_begin()
+        for number in range(ELEMENTS):
             yield self.element(number)
 
 
-class Loud(penstock.Publisher[Any]):
-    """Somebody's publisher: signals inside `request`, as it may."""
+class SynchronousPublisher(penstock.Publisher[Any]):
+    """A publisher that signals inside `request`, which the rules allow."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
+    def __init__(self, factory: WatchedFactory) -> None:
+        self._factory = factory
 
     def subscribe(self, subscriber: Subscriber[Any], /) -> None:
-        subscriber.on_subscribe(_LoudSubscription(self._yard, subscriber))
+        subscriber.on_subscribe(_SynchronousSubscription(self._factory, subscriber))
 
 
-class _LoudSubscription(Subscription):
-    def __init__(self, yard: Yard, subscriber: Subscriber[Any]) -> None:
-        self._yard = yard
+class _SynchronousSubscription(Subscription):
+    def __init__(self, factory: WatchedFactory, subscriber: Subscriber[Any]) -> None:
+        self._factory = factory
         self._subscriber: Subscriber[Any] | None = subscriber
-        self._left = COUNT
+        self._remaining = ELEMENTS
         self._demand = 0
-        self._busy = False
+        self._is_answering = False
 
     def request(self, n: int, /) -> None:
         self._demand += n
-        if self._busy:
+        if self._is_answering:
             return
-        self._busy = True
-        while self._demand and self._left and self._subscriber is not None:
+        self._is_answering = True
+        while self._demand and self._remaining and self._subscriber is not None:
             self._demand -= 1
-            self._left -= 1
-            self._subscriber.on_next(self._yard.element(self._left))
-        self._busy = False
-        if not self._left and self._subscriber is not None:
+            self._remaining -= 1
+            self._subscriber.on_next(self._factory.element(self._remaining))
+        self._is_answering = False
+        if not self._remaining and self._subscriber is not None:
             self._subscriber.on_complete()
             self._subscriber = None
 
@@ -136,51 +136,51 @@ class _LoudSubscription(Subscription):
         self._subscriber = None
 
 
-def topic(slow: penstock.SlowPolicy) -> Callable[[Yard, trio.Nursery], Source[Any]]:
-    """Return what makes a topic with somebody who publishes to it."""
+def topic(slow: penstock.SlowPolicy) -> Callable[[WatchedFactory, trio.Nursery], Source[Any]]:
+    """Return a function that makes a topic and starts a task that publishes to it."""
 
-    def make(yard: Yard, nursery: trio.Nursery) -> Source[Any]:
+    def make(factory: WatchedFactory, nursery: trio.Nursery) -> Source[Any]:
         made: penstock.Topic[Element] = penstock.Topic(slow=slow)
-        nursery.start_soon(_publish, made, yard)
+        nursery.start_soon(_publish, made, factory)
         return made
 
     return make
 
 
-async def _publish(made: penstock.Topic[Element], yard: Yard) -> None:
-    for number in range(COUNT):
+async def _publish(made: penstock.Topic[Element], factory: WatchedFactory) -> None:
+    for number in range(ELEMENTS):
         await trio.sleep(0.01)
-        await made.publish(yard.element(number))
+        await made.publish(factory.element(number))
     made.complete()
 
 
-def _from_channel(yard: Yard, nursery: trio.Nursery) -> Source[Any]:
+def _from_channel(factory: WatchedFactory, nursery: trio.Nursery) -> Source[Any]:
     send, receive = trio.open_memory_channel[Element](1)
-    nursery.start_soon(_send, send, yard)
+    nursery.start_soon(_send, send, factory)
     return penstock.from_channel(receive)
 
 
-async def _send(channel: "trio.MemorySendChannel[Element]", yard: Yard) -> None:
+async def _send(channel: "trio.MemorySendChannel[Element]", factory: WatchedFactory) -> None:
     async with channel:
-        for number in range(COUNT):
+        for number in range(ELEMENTS):
             with suppress(trio.BrokenResourceError):
-                await channel.send(yard.element(number))
+                await channel.send(factory.element(number))
 
 
-SOURCES: Final[dict[str, Callable[[Yard, trio.Nursery], Any]]] = {
-    "async generator function": lambda yard, nursery: penstock.generate(yard.numbers),
-    "async generator": lambda yard, nursery: yard.numbers(),
-    "failing generator": lambda yard, nursery: penstock.generate(yard.failing),
-    "generator with a nursery": lambda yard, nursery: penstock.generate(yard.nursing),
-    "plain generator": lambda yard, nursery: penstock.from_iterable(yard.plain()),
-    "sequence": lambda yard, nursery: [yard.element(number) for number in range(COUNT)],
+SOURCES: Final[dict[str, Callable[[WatchedFactory, trio.Nursery], Any]]] = {
+    "async generator function": lambda factory, nursery: penstock.generate(factory.numbers),
+    "async generator": lambda factory, nursery: factory.numbers(),
+    "failing generator": lambda factory, nursery: penstock.generate(factory.failing),
+    "generator with a nursery": lambda factory, nursery: penstock.generate(factory.with_nursery),
+    "plain generator": lambda factory, nursery: penstock.from_iterable(factory.plain()),
+    "sequence": lambda factory, nursery: [factory.element(number) for number in range(ELEMENTS)],
     "memory channel": _from_channel,
-    "empty": lambda yard, nursery: penstock.empty(),
-    "failed": lambda yard, nursery: penstock.failed(Boom()),
-    "single": lambda yard, nursery: penstock.single(yard.element(0)),
-    "interval": lambda yard, nursery: penstock.pipe(penstock.interval(0.01), ops.map(yard.element), ops.take(3)),
-    "timer": lambda yard, nursery: penstock.pipe(penstock.timer(0.01), ops.map(yard.element)),
-    "foreign publisher": lambda yard, nursery: penstock.from_publisher(Loud(yard)),
+    "empty": lambda factory, nursery: penstock.empty(),
+    "failed": lambda factory, nursery: penstock.failed(ScriptedError()),
+    "single": lambda factory, nursery: penstock.single(factory.element(0)),
+    "interval": lambda factory, nursery: penstock.pipe(penstock.interval(0.01), ops.map(factory.element), ops.take(3)),
+    "timer": lambda factory, nursery: penstock.pipe(penstock.timer(0.01), ops.map(factory.element)),
+    "foreign publisher": lambda factory, nursery: penstock.from_publisher(SynchronousPublisher(factory)),
     **{f"topic, {slow.value}": topic(slow) for slow in penstock.SlowPolicy},
 }
 
@@ -190,91 +190,91 @@ async def _slowly(element: Any) -> Any:
     return element
 
 
-async def _slow_yes(element: Any) -> bool:
+async def _slow_true(element: Any) -> bool:
     await trio.lowlevel.checkpoint()
     return True
 
 
-def _resumed(yard: Yard) -> Operator[Any, Any]:
-    return ops.on_error_resume(penstock.generate(yard.numbers))
+def _resuming(factory: WatchedFactory) -> Operator[Any, Any]:
+    return ops.on_error_resume(penstock.generate(factory.numbers))
 
 
-OPERATORS: Final[dict[str, Callable[[Yard], Operator[Any, Any]]]] = {
-    "map": lambda yard: ops.map(lambda element: element),
-    "map, async": lambda yard: ops.map(_slowly),
-    "filter": lambda yard: ops.filter(lambda element: element.number % 2 == 0),
-    "filter, async": lambda yard: ops.filter(_slow_yes),
-    "tap": lambda yard: ops.tap(lambda element: None),
-    "tap, async": lambda yard: ops.tap(_slowly),
-    "scan": lambda yard: ops.scan(lambda total, element: element, object()),
-    "take": lambda yard: ops.take(2),
-    "skip": lambda yard: ops.skip(1),
-    "take_while": lambda yard: ops.take_while(lambda element: element.number < 2),
-    "first": lambda yard: ops.first(),
-    "first, async": lambda yard: ops.first(_slow_yes),
-    "distinct_until_changed": lambda yard: ops.distinct_until_changed(lambda element: element.number // 2),
-    "flat_map": lambda yard: ops.flat_map(lambda element: penstock.generate(yard.numbers), concurrency=2),
-    "merge": lambda yard: ops.merge(penstock.generate(yard.numbers)),
-    "concat": lambda yard: ops.concat(penstock.generate(yard.numbers)),
-    "zip": lambda yard: ops.zip(penstock.generate(yard.numbers)),
-    "combine_latest": lambda yard: ops.combine_latest(penstock.generate(yard.numbers)),
-    "batch": lambda yard: ops.batch(2),
-    "batch, timed": lambda yard: ops.batch(3, 0.005),
-    "buffer": lambda yard: ops.buffer(2),
-    "drop": lambda yard: ops.drop(),
-    "latest": lambda yard: ops.latest(),
-    "debounce": lambda yard: ops.debounce(0.005),
-    "throttle": lambda yard: ops.throttle(0.005),
-    "timeout": lambda yard: ops.timeout(0.005),
-    "retry": lambda yard: ops.retry(2, backoff=0.01),
-    "on_error_resume": _resumed,
+OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
+    "map": lambda factory: ops.map(lambda element: element),
+    "map, async": lambda factory: ops.map(_slowly),
+    "filter": lambda factory: ops.filter(lambda element: element.number % 2 == 0),
+    "filter, async": lambda factory: ops.filter(_slow_true),
+    "tap": lambda factory: ops.tap(lambda element: None),
+    "tap, async": lambda factory: ops.tap(_slowly),
+    "scan": lambda factory: ops.scan(lambda total, element: element, object()),
+    "take": lambda factory: ops.take(2),
+    "skip": lambda factory: ops.skip(1),
+    "take_while": lambda factory: ops.take_while(lambda element: element.number < 2),
+    "first": lambda factory: ops.first(),
+    "first, async": lambda factory: ops.first(_slow_true),
+    "distinct_until_changed": lambda factory: ops.distinct_until_changed(lambda element: element.number // 2),
+    "flat_map": lambda factory: ops.flat_map(lambda element: penstock.generate(factory.numbers), concurrency=2),
+    "merge": lambda factory: ops.merge(penstock.generate(factory.numbers)),
+    "concat": lambda factory: ops.concat(penstock.generate(factory.numbers)),
+    "zip": lambda factory: ops.zip(penstock.generate(factory.numbers)),
+    "combine_latest": lambda factory: ops.combine_latest(penstock.generate(factory.numbers)),
+    "batch": lambda factory: ops.batch(2),
+    "batch, timed": lambda factory: ops.batch(3, 0.005),
+    "buffer": lambda factory: ops.buffer(2),
+    "drop": lambda factory: ops.drop(),
+    "latest": lambda factory: ops.latest(),
+    "debounce": lambda factory: ops.debounce(0.005),
+    "throttle": lambda factory: ops.throttle(0.005),
+    "timeout": lambda factory: ops.timeout(0.005),
+    "retry": lambda factory: ops.retry(2, backoff=0.01),
+    "on_error_resume": _resuming,
 }
 
 
-async def _read(stream_of: Any, yard: Yard, **options: Any) -> None:
-    async with penstock.subscribe(stream_of, **options) as stream:
-        yard.census.watch(stream, "the stream")
+async def _read(source: Any, factory: WatchedFactory, **options: Any) -> None:
+    async with penstock.subscribe(source, **options) as stream:
+        factory.census.watch(stream, "the stream")
         async for _ in stream:
             await trio.sleep(0.002)
 
 
-async def _read_batches(stream_of: Any, yard: Yard) -> None:
-    async with penstock.subscribe(stream_of, demand=2) as stream:
-        yard.census.watch(stream, "the stream")
+async def _read_batches(source: Any, factory: WatchedFactory) -> None:
+    async with penstock.subscribe(source, demand=2) as stream:
+        factory.census.watch(stream, "the stream")
         async for _ in stream.batches():
             await trio.lowlevel.checkpoint()
 
 
-async def _ask(stream_of: Any, yard: Yard) -> None:
-    async with penstock.subscribe(stream_of, demand=0) as stream:
-        yard.census.watch(stream, "the stream")
+async def _request_manually(source: Any, factory: WatchedFactory) -> None:
+    async with penstock.subscribe(source, demand=0) as stream:
+        factory.census.watch(stream, "the stream")
         stream.request(2)
         await anext(stream, None)
 
 
-async def _leave_early(stream_of: Any, yard: Yard) -> None:
-    async with penstock.subscribe(stream_of, demand=1) as stream:
-        yard.census.watch(stream, "the stream")
+async def _leave_early(source: Any, factory: WatchedFactory) -> None:
+    async with penstock.subscribe(source, demand=1) as stream:
+        factory.census.watch(stream, "the stream")
         async for _ in stream:
             break
 
 
-async def _callback(stream_of: Any, yard: Yard) -> None:
+async def _callback(source: Any, factory: WatchedFactory) -> None:
     done = trio.Event()
     async with trio.open_nursery() as nursery:
         subscriber = penstock.CallbackSubscriber(lambda element: None, error=lambda error: done.set(), complete=done.set, demand=2)
-        yard.census.watch(subscriber, "the callback subscriber")
-        penstock.as_source(stream_of).publisher(nursery).subscribe(subscriber)
+        factory.census.watch(subscriber, "the callback subscriber")
+        penstock.as_source(source).publisher(nursery).subscribe(subscriber)
         del subscriber
         await done.wait()
         nursery.cancel_scope.cancel()
 
 
-async def _to_channel(stream_of: Any, yard: Yard) -> None:
+async def _to_channel(source: Any, factory: WatchedFactory) -> None:
     send, receive = trio.open_memory_channel[Any](1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_drain, receive)
-        await penstock.to_channel(stream_of, send)
+        await penstock.to_channel(source, send)
 
 
 async def _drain(channel: "trio.MemoryReceiveChannel[Any]") -> None:
@@ -282,22 +282,22 @@ async def _drain(channel: "trio.MemoryReceiveChannel[Any]") -> None:
         await trio.lowlevel.checkpoint()
 
 
-async def _collect(stream_of: Any, yard: Yard) -> None:
-    await penstock.collect(stream_of)
+async def _collect(source: Any, factory: WatchedFactory) -> None:
+    await penstock.collect(source)
 
 
-async def _first(stream_of: Any, yard: Yard) -> None:
-    await penstock.first(stream_of, default=None)
+async def _first(source: Any, factory: WatchedFactory) -> None:
+    await penstock.first(source, default=None)
 
 
-async def _for_each(stream_of: Any, yard: Yard) -> None:
-    await penstock.for_each(stream_of, _slowly, demand=3)
+async def _for_each(source: Any, factory: WatchedFactory) -> None:
+    await penstock.for_each(source, _slowly, demand=3)
 
 
-SINKS: Final[dict[str, Callable[[Any, Yard], Awaitable[None]]]] = {
+SINKS: Final[dict[str, Callable[[Any, WatchedFactory], Awaitable[None]]]] = {
     "async for": _read,
     "batches": _read_batches,
-    "manual demand": _ask,
+    "manual demand": _request_manually,
     "left early": _leave_early,
     "callback": _callback,
     "to_channel": _to_channel,
@@ -306,5 +306,5 @@ SINKS: Final[dict[str, Callable[[Any, Yard], Awaitable[None]]]] = {
     "for_each": _for_each,
 }
 
-EXPECTED: Final = (Boom, PenstockError)
-"""How a scenario may end besides well: what its parts raise on purpose."""
+EXPECTED: Final = (ScriptedError, PenstockError)
+"""Errors that the parts raise on purpose."""

@@ -1,4 +1,4 @@
-"""One combination of parts, cancelled before its k-th task step, for every k: nothing may be left of it."""
+"""One combination of parts, cancelled before its k-th task step, for every k. After each run nothing may be left."""
 
 import gc
 from collections.abc import Iterable, Iterator
@@ -11,11 +11,11 @@ import trio
 
 import penstock
 from penstock.testing import LeakCensus, cancel_at_step, run_virtual
-from tests.sweep._parts import EXPECTED, OPERATORS, SINKS, SOURCES, Yard
+from tests.sweep._parts import EXPECTED, OPERATORS, SINKS, SOURCES, WatchedFactory
 
 
 class Combination(NamedTuple):
-    """A source, an operator (or none), a sink."""
+    """A source, an operator or none, and a sink."""
 
     source: str
     operator: str | None
@@ -26,65 +26,65 @@ class Combination(NamedTuple):
 
 
 class Leak(AssertionError):
-    """Something was left."""
+    """A run left tasks, generators or objects."""
 
 
 async def _scenario(combination: Combination, census: LeakCensus) -> None:
-    yard = Yard(census)
-    with trio.move_on_after(60):  # a stream that never ends is left, too
+    factory = WatchedFactory(census)
+    with trio.move_on_after(60):  # a stream that does not end must fail too; the clock is virtual
         async with trio.open_nursery() as nursery:
-            stream_of = SOURCES[combination.source](yard, nursery)
+            source = SOURCES[combination.source](factory, nursery)
             if combination.operator is not None:
-                stream_of = penstock.pipe(stream_of, OPERATORS[combination.operator](yard))
+                source = penstock.pipe(source, OPERATORS[combination.operator](factory))
             try:
-                await SINKS[combination.sink](stream_of, yard)
+                await SINKS[combination.sink](source, factory)
             except* EXPECTED:
                 pass
-            nursery.cancel_scope.cancel()  # whoever still publishes to a topic or sends into a channel
+            nursery.cancel_scope.cancel()  # ends the tasks that publish to a topic or send into a channel
 
 
-async def _attempt(combination: Combination, k: int | None) -> tuple[int, list[str]]:
+async def _count_leaks(combination: Combination, k: int | None) -> tuple[int, list[str]]:
     census = LeakCensus()
-    living = trio.lowlevel.current_statistics().tasks_living
+    tasks_before = trio.lowlevel.current_statistics().tasks_living
     outcome = await cancel_at_step(k, _scenario, combination, census)
     leaks = census.leaks()
-    more = trio.lowlevel.current_statistics().tasks_living - living
+    more = trio.lowlevel.current_statistics().tasks_living - tasks_before
     if more > 0 and not leaks:
-        leaks = [f"{more} tasks more than before, hidden from the census: system tasks"]
+        leaks = [f"{more} new tasks that the census cannot see: system tasks"]
     return outcome.steps, leaks
 
 
-def attempt(combination: Combination, k: int | None, seed: int) -> int:
-    """Run a combination, cancelled before its k-th step (None: not at all); return its steps, or raise Leak."""
-    steps, leaks = run_virtual(_attempt, combination, k, seed=seed)
+def run_cancelled(combination: Combination, k: int | None, seed: int) -> int:
+    """Run a combination, cancelled before its k-th step (None: not cancelled). Return its steps, or raise Leak."""
+    steps, leaks = run_virtual(_count_leaks, combination, k, seed=seed)
     if leaks:
         raise Leak(f"{combination}, cancelled before step {k} under seed {seed}, left:\n  " + "\n  ".join(leaks))
     return steps
 
 
-def sweep(combination: Combination, seeds: Iterable[int], *, most: int | None = None) -> int:
-    """Cancel a combination before every step (or `most` of them, spread) under each seed; return how many runs that took."""
+def sweep(combination: Combination, seeds: Iterable[int], *, at_most: int | None = None) -> int:
+    """Cancel a combination before every step (or `at_most` random ones) under each seed. Return the number of cancelled runs."""
     runs = 0
     for seed in seeds:
-        steps = attempt(combination, None, seed)
-        max_open_connections: Iterable[int] = range(1, steps + 1)
-        if most is not None and steps > most:
-            max_open_connections = sorted(Random(f"{combination}{seed}").sample(range(1, steps + 1), most))
-        for k in max_open_connections:
-            attempt(combination, k, seed)
+        steps = run_cancelled(combination, None, seed)
+        cancel_steps: Iterable[int] = range(1, steps + 1)
+        if at_most is not None and steps > at_most:
+            cancel_steps = sorted(Random(f"{combination}{seed}").sample(range(1, steps + 1), at_most))
+        for k in cancel_steps:
+            run_cancelled(combination, k, seed)
             runs += 1
     return runs
 
 
-def every_pair() -> Iterator[Combination]:
-    """Combinations in which every source meets every sink, and every operator both a waiting source and every sink."""
+def all_pairs() -> Iterator[Combination]:
+    """Return combinations of every source with every sink, and of every operator with every sink behind a source that waits."""
     for sink in SINKS:
         yield from (Combination(source, None, sink) for source in SOURCES)
         yield from (Combination("async generator function", operator, sink) for operator in OPERATORS)
 
 
-def everything() -> Iterator[Combination]:
-    """Every source with every operator and every sink."""
+def all_combinations() -> Iterator[Combination]:
+    """Return every source with every operator and every sink."""
     for source in SOURCES:
         for operator in (None, *OPERATORS):
             yield from (Combination(source, operator, sink) for sink in SINKS)
@@ -92,7 +92,7 @@ def everything() -> Iterator[Combination]:
 
 @contextmanager
 def cheap_collections() -> Iterator[None]:
-    """Keep what exists already out of the garbage collector's sight: the sweep collects thousands of times."""
+    """Exclude existing objects from garbage collection inside the block: the sweep collects thousands of times."""
     gc.collect()
     gc.freeze()
     try:
@@ -101,11 +101,11 @@ def cheap_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def sweep_part(where: range, seeds: int) -> tuple[int, list[str]]:
-    """Sweep these of all combinations, in a process that may be one of several; return how many runs that took, and what leaked."""
+def sweep_part(part: range, seeds: int) -> tuple[int, list[str]]:
+    """Sweep one part of all combinations. Return the number of cancelled runs and the leaks."""
     runs, leaks = 0, []
     with cheap_collections():
-        for combination in islice(everything(), where.start, where.stop):
+        for combination in islice(all_combinations(), part.start, part.stop):
             try:
                 runs += sweep(combination, range(seeds))
             except Leak as leak:

@@ -1,4 +1,4 @@
-"""Cancelled at every step, nothing is left: no task, no open generator, no reference. A short form; `nox -s sweep` is the full one."""
+"""After a cancel at any step, no task, no open generator and no reference is left. This is a sample; `nox -s sweep` runs the whole."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,9 +9,9 @@ import trio
 import penstock
 from penstock.operators import Operator
 from tests.sweep import _parts
-from tests.sweep._sweep import Combination, Leak, attempt, cheap_collections, every_pair, everything, sweep
+from tests.sweep._sweep import Combination, Leak, all_combinations, all_pairs, cheap_collections, run_cancelled, sweep
 
-PAIRS = list(every_pair())
+PAIRS = list(all_pairs())
 SEEDS = (1, 2)
 
 
@@ -22,35 +22,35 @@ def _cheap_collections() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("sink", _parts.SINKS)
-def test_nothing_is_left_of_any_pair_of_parts(sink: str) -> None:
-    """Every source and every operator with every sink, cancelled before a spread of its steps under several seeds."""
-    runs = sum(sweep(pair, SEEDS, most=8) for pair in PAIRS if pair.sink == sink)
+def test_no_pair_of_parts_leaks(sink: str) -> None:
+    """Every source and every operator with every sink, cancelled before 8 of its steps under each of two seeds."""
+    runs = sum(sweep(pair, SEEDS, at_most=8) for pair in PAIRS if pair.sink == sink)
     assert runs > 400
 
 
 @pytest.mark.parametrize("source", _parts.SOURCES)
-def test_nothing_is_left_of_any_combination_that_runs_to_its_end(source: str) -> None:
-    """Every source with every operator and a sink that reads on."""
+def test_no_combination_leaks_when_read_to_its_end(source: str) -> None:
+    """Every source with every operator, read by `async for`, cancelled before 2 of its steps."""
     for operator in _parts.OPERATORS:
-        sweep(Combination(source, operator, "async for"), (3,), most=2)
+        sweep(Combination(source, operator, "async for"), (3,), at_most=2)
 
 
-def test_every_step_of_the_plainest_stream() -> None:
-    """One combination with no step left out."""
+def test_every_step_of_one_combination() -> None:
+    """One combination is cancelled before each of its steps."""
     assert sweep(Combination("async generator function", "map, async", "async for"), range(4)) > 80
 
 
-def test_every_public_part_is_swept() -> None:
-    """A new source or operator that nobody sweeps is noticed here."""
+def test_every_public_operator_is_swept() -> None:
+    """A new operator that is missing from the sweep fails here."""
     swept = {name.split(",")[0] for name in _parts.OPERATORS}
     assert swept == {name for name in penstock.ops.__all__ if name not in {"Operator", "pipe"} and name[0].islower()}
-    assert len(list(everything())) == len(_parts.SOURCES) * (len(_parts.OPERATORS) + 1) * len(_parts.SINKS)
+    assert len(list(all_combinations())) == len(_parts.SOURCES) * (len(_parts.OPERATORS) + 1) * len(_parts.SINKS)
 
 
 KEPT: list[Any] = []
 
 
-class _Hoarder(Operator[Any, Any]):
+class _KeepingOperator(Operator[Any, Any]):
     """A planted leak: keeps the last element that passed."""
 
     def attach(self, source: Any, subscriber: Any, scope: Any) -> None:
@@ -60,30 +60,30 @@ class _Hoarder(Operator[Any, Any]):
         KEPT[:] = [element]
 
 
-async def _forgetful(stream_of: Any, yard: _parts.Yard) -> None:
-    """A planted leak: a sink that leaves a task behind."""
+async def _leaving_a_task(source: Any, factory: _parts.WatchedFactory) -> None:
+    """A planted leak: a sink that leaves a task running."""
     trio.lowlevel.spawn_system_task(trio.sleep_forever)
-    await penstock.collect(stream_of)
+    await penstock.collect(source)
 
 
-async def _careless(stream_of: Any, yard: _parts.Yard) -> None:
-    """A planted leak: a generator that is begun and not closed."""
-    KEPT[:] = [yard.numbers()]
+async def _leaving_a_generator(source: Any, factory: _parts.WatchedFactory) -> None:
+    """A planted leak: a sink that leaves a generator open."""
+    KEPT[:] = [factory.numbers()]
     await anext(KEPT[0])
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "planted", "says"),
+    ("kind", "name", "planted", "words"),
     [
-        ("OPERATORS", "map", lambda yard: _Hoarder(), "element"),
-        ("SINKS", "collect", _forgetful, "task"),
-        ("SINKS", "collect", _careless, "generator"),
+        ("OPERATORS", "map", lambda factory: _KeepingOperator(), "element"),
+        ("SINKS", "collect", _leaving_a_task, "task"),
+        ("SINKS", "collect", _leaving_a_generator, "generator"),
     ],
 )
-def test_a_planted_leak_is_found(monkeypatch: pytest.MonkeyPatch, kind: str, name: str, planted: Any, says: str) -> None:
-    """The sweep can fail: each kind of leak is seen, and named."""
+def test_a_planted_leak_is_found(monkeypatch: pytest.MonkeyPatch, kind: str, name: str, planted: Any, words: str) -> None:
+    """The sweep finds each kind of leak and names it."""
     monkeypatch.setitem(getattr(_parts, kind), name, planted)
     combination = Combination("sequence", "map", "collect")
-    with pytest.raises(Leak, match=says):
-        attempt(combination, None, seed=0)
+    with pytest.raises(Leak, match=words):
+        run_cancelled(combination, None, seed=0)
     KEPT.clear()

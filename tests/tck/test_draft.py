@@ -1,6 +1,6 @@
-"""The test kit over the adapters to the early draft: as_draft over sources and topics, mailboxes of both kinds, and there and back.
+"""The test kit over the adapters to the early draft: `as_draft` over sources and topics, mailboxes, and `as_modern(as_draft(x))`.
 
-Checks run on the kit's MockClock: what sleeps here sleeps in virtual time.
+Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
 
 from functools import partial
@@ -30,7 +30,7 @@ async def _failing(length, error):
 
 
 class _AsDraft(PublisherVerification):
-    """What all of them share: the ends that are known before anybody subscribes."""
+    """The publishers that have ended before they are subscribed to."""
 
     abstract = True
     profile = DRAFT
@@ -43,17 +43,17 @@ class _AsDraft(PublisherVerification):
         return self.bound(penstock.empty())
 
     def create_failed_publisher(self):
-        return self.bound(penstock.failed(ValueError("it failed long ago")))
+        return self.bound(penstock.failed(ValueError("it failed before")))
 
     def create_refusing_publisher(self):
-        return self.bound(penstock.failed(InvalidStateError("nobody may subscribe")))
+        return self.bound(penstock.failed(InvalidStateError("no subscribers are accepted")))
 
     def create_slow_publisher(self, elements, seconds):
         return self.bound(penstock.generate(_slowly, elements, seconds))
 
 
 class GeneratorAsDraft(_AsDraft):
-    """A generator, whose end is seen only by one more pull."""
+    """A generator: its end is known only after one more step."""
 
     remembers = True
 
@@ -62,7 +62,7 @@ class GeneratorAsDraft(_AsDraft):
 
 
 class IterableAsDraft(_AsDraft):
-    """A sequence, which knows its length."""
+    """A sequence, which has a length."""
 
     remembers = True
 
@@ -80,7 +80,7 @@ class SingleAsDraft(_AsDraft):
 
 
 class PipeAsDraft(_AsDraft):
-    """A pipe whose elements come with the clock."""
+    """A pipe whose elements arrive at intervals of one second."""
 
     settle_seconds = 10.0
     remembers = True
@@ -90,7 +90,7 @@ class PipeAsDraft(_AsDraft):
 
 
 class ChannelAsDraft(_AsDraft):
-    """A memory channel, for whose elements subscribers compete."""
+    """A memory channel, whose elements are shared among the subscribers."""
 
     multicast = False
     max_elements = 100
@@ -104,7 +104,7 @@ class ChannelAsDraft(_AsDraft):
 
 
 class SynchronousAsDraft(_AsDraft):
-    """A publisher of somebody's, without a task."""
+    """A foreign publisher without a task."""
 
     max_elements = 1000
     remembers = True
@@ -114,7 +114,7 @@ class SynchronousAsDraft(_AsDraft):
 
 
 class RetainingTopicAsDraft(_AsDraft):
-    """A topic that keeps all that was published, and has ended."""
+    """A topic that retains every element and has completed."""
 
     max_elements = 100
     remembers = True
@@ -131,14 +131,14 @@ class RetainingTopicAsDraft(_AsDraft):
         return as_draft(topic)
 
     def create_failed_publisher(self):
-        (topic := Topic()).fail(ValueError("it failed long ago"))
+        (topic := Topic()).fail(ValueError("it failed before"))
         return as_draft(topic)
 
     create_refusing_publisher = create_failed_publisher
 
 
 class LiveTopicAsDraft(RetainingTopicAsDraft):
-    """A topic that is published to while subscribers come and go, and waits for the slowest."""
+    """A topic that waits for its slowest subscriber, and is published to while subscribers come and go."""
 
     max_elements = UNBOUNDED
     remembers = False
@@ -150,14 +150,14 @@ class LiveTopicAsDraft(RetainingTopicAsDraft):
 
     async def _publish(self, topic, elements):
         for number in range(elements):
-            while not topic.statistics().subscribers:  # noqa: ASYNC110 (a topic has no event for this, and time is virtual)
+            while not topic.statistics().subscribers:  # noqa: ASYNC110  # a topic has no event for its first subscriber, and time is virtual
                 await trio.sleep(1)
             await topic.publish(number)
         topic.complete()
 
 
-class ThereAndBackAndThere(_AsDraft):
-    """as_modern in the middle: what it turns round once, it turns round again."""
+class DraftOfModernOfDraft(_AsDraft):
+    """`as_draft(as_modern(x))`, where x is a draft publisher: the two adapters in the other order."""
 
     remembers = True
 
@@ -165,8 +165,8 @@ class ThereAndBackAndThere(_AsDraft):
         return as_draft(as_modern(self.bound(penstock.generate(_numbers, elements))))
 
 
-class ThereAndBack(PublisherVerification):
-    """as_modern(as_draft(x)) keeps all of today's rules."""
+class ModernOfDraft(PublisherVerification):
+    """`as_modern(as_draft(x))` keeps all of today's rules."""
 
     multicast = True
     violations_reported = True
@@ -181,7 +181,7 @@ class ThereAndBack(PublisherVerification):
         return self.bound(penstock.empty())
 
     def create_failed_publisher(self):
-        return self.bound(penstock.failed(ValueError("it failed long ago")))
+        return self.bound(penstock.failed(ValueError("it failed before")))
 
     create_refusing_publisher = create_failed_publisher
 
@@ -192,7 +192,7 @@ class ThereAndBack(PublisherVerification):
         return self.bound(penstock.generate(_slowly, elements, seconds))
 
 
-class IterableThereAndBack(ThereAndBack):
+class IterableModernOfDraft(ModernOfDraft):
     """The same over a sequence, which completes with its last element."""
 
     eager_completion = True
@@ -201,8 +201,8 @@ class IterableThereAndBack(ThereAndBack):
         return self.bound(penstock.from_iterable(range(elements)))
 
 
-class ForeignThereAndBack(ThereAndBack):
-    """The same over a publisher without a task: as_modern bounds the recursion."""
+class ForeignModernOfDraft(ModernOfDraft):
+    """The same over a publisher without a task: `as_modern` bounds the recursion."""
 
     max_elements = 100_000
 
@@ -211,7 +211,7 @@ class ForeignThereAndBack(ThereAndBack):
 
 
 class _Mailbox(SubscriberVerification):
-    """A mailbox in which everything can be triggered and seen."""
+    """A mailbox in which the checks can trigger and observe everything."""
 
     abstract = True
     reports = True
@@ -240,14 +240,14 @@ class _Mailbox(SubscriberVerification):
 
 
 class DraftMailbox(_Mailbox):
-    """By the draft's rules, with demand that renews itself."""
+    """A mailbox with the draft's rules that requests automatically."""
 
     profile = DRAFT
     policy = MailboxPolicy.DRAFT
 
 
-class DraftMailboxByHand(DraftMailbox):
-    """The same with demand that is given from outside."""
+class DraftMailboxWithManualDemand(DraftMailbox):
+    """The same with requests from outside."""
 
     demand = 0
 
@@ -256,7 +256,7 @@ class DraftMailboxByHand(DraftMailbox):
 
 
 class DraftMailboxWithAsyncHandler(DraftMailbox):
-    """The same with functions that wait."""
+    """The same with async functions."""
 
     def create_subscriber(self):
         async def handler(element):
@@ -267,11 +267,11 @@ class DraftMailboxWithAsyncHandler(DraftMailbox):
 
 
 class ModernMailbox(_Mailbox):
-    """By today's rules, with demand that renews itself."""
+    """A mailbox with today's rules that requests automatically."""
 
 
-class ModernMailboxByHand(_Mailbox):
-    """The same with demand that is given from outside."""
+class ModernMailboxWithManualDemand(_Mailbox):
+    """The same with requests from outside."""
 
     demand = 0
 

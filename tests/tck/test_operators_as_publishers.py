@@ -1,43 +1,43 @@
 """The test kit over every operator as a publisher: `pipe(source, op)`, where the source is a generator.
 
-Above a publisher that signals on the stack of a request, each operator is verified as a processor (test_processors.py). Those that leave
-elements out, or end before their source does, are verified above one here, too: there they pass everything on.
+test_processors.py verifies each operator as a processor, over a publisher that signals inside `request`. Operators that leave out
+elements, or end before their source, are verified over such a publisher here too, because there they pass every element on.
 
-To add an operator, add its rows to `ROWS`: how to build a pipe whose stream has exactly so many elements. What stands above comes in
-as `up(count)` or `up(count, error)`; a row says what differs from an operator that passes on what it gets, as it gets it.
-Checks run on the kit's MockClock: what sleeps here sleeps in virtual time.
+To add an operator, add its rows to `ROWS`: a function that builds a pipe with the given number of elements. Its source is
+`up(count)` or `up(count, error)`. A row also declares how the operator differs from one that passes every element on.
+Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import attrs
 import trio
 from penstock_tck import CountingPublisher
 
 import penstock
 from penstock import UNBOUNDED, Source, ops, pipe
-from tests.tck._ours import OurPublisher, numbers, numbers_and_an_error, numbers_slowly
+from tests.tck._penstock_publisher import PenstockPublisher, numbers, numbers_and_an_error, numbers_slowly
 
 PACE = 0.01
-"""Virtual seconds between two elements where a row wants them slow."""
+"""Virtual seconds between two elements of a slow source."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class Row:
-    """One way to use one operator."""
+    """One use of one operator."""
 
     name: str
     build: Callable[..., Source[Any]]
-    """``build(up, elements)`` returns the pipe; ``build(up, elements, error)`` one that fails after so many, where `faulty` is set."""
+    """``build(up, elements)`` returns the pipe. If `faulty`, ``build(up, elements, error)`` returns one that fails after the elements."""
     variant: str = ""
     faulty: bool = True
     selective: bool = False
-    """It leaves elements out, or ends early: it is verified above a publisher without a task, too."""
+    """True if it leaves out elements or ends early. Then it is also verified over a publisher without a task."""
     synchronous: int = 0
-    """What one request may signal before it returns where the source itself signals nothing then."""
-    declares: dict[str, Any] = field(default_factory=dict)
+    """How many elements one request may signal before it returns, over a source that signals none then."""
+    declares: dict[str, Any] = attrs.field(factory=dict)
 
 
 # ---------------------------------------------------------------------- functions, plain and async
@@ -59,12 +59,12 @@ def _even(number):
     return number % 2 == 0
 
 
-def _itself(number):
+def _identity(number):
     return number
 
 
 def _plain_and_async(name, build, **more):
-    """Return both rows of an operator that takes a function: ``build(f, up, elements, *error)``."""
+    """Return the two rows of an operator with a plain or async function: ``build(f, up, elements, *error)``."""
     return [
         Row(name=name, variant="plain", build=lambda up, n, *e: build(_plain, up, n, *e), **more),
         Row(
@@ -80,32 +80,32 @@ def _twice(n):
     return min(2 * n, UNBOUNDED)
 
 
-def _flaky(elements):
-    """Return a source of which every second beginning fails at once."""
+def _failing_every_second_time(elements):
+    """Return a source whose first, third, fifth … run fails at once."""
     beginnings = count()
 
     def begin():
         if next(beginnings) % 2 == 0:
-            raise ConnectionError("not this time")
+            raise ConnectionError("this run fails")
         return numbers(elements)
 
     return penstock.generate(begin)
 
 
-def _resumed(elements, source):
+def _resumed_half_way(elements, source):
     half = elements // 2
     return pipe(penstock.generate(numbers_and_an_error, half, ValueError("go on")), ops.on_error_resume(source(elements - half)))
 
 
-_OVERTAKING = {"errors_overtake": True, "eager_completion": False}
-_IN_ANY_ORDER = {**_OVERTAKING, "multicast": False}
+_ERRORS_OVERTAKE = {"errors_overtake": True, "eager_completion": False}
+_UNORDERED = {**_ERRORS_OVERTAKE, "multicast": False}
 _SLOW = {"settle_seconds": 100.0, "eager_completion": False}
 _LOSSY = {"multicast": False, "settle_seconds": 30.0, "max_elements": 20, "min_elements": 1, "eager_completion": True}
 
 ROWS = [
     # --- _transform.py
-    *_plain_and_async("map", lambda f, up, n, *e: pipe(up(n, *e), ops.map(f(_itself)))),
-    *_plain_and_async("tap", lambda f, up, n, *e: pipe(up(n, *e), ops.tap(f(_itself)))),
+    *_plain_and_async("map", lambda f, up, n, *e: pipe(up(n, *e), ops.map(f(_identity)))),
+    *_plain_and_async("tap", lambda f, up, n, *e: pipe(up(n, *e), ops.tap(f(_identity)))),
     *_plain_and_async("scan", lambda f, up, n, *e: pipe(up(n, *e), ops.scan(f(lambda total, number: total + number), 0))),
     # --- _select.py
     *_plain_and_async(
@@ -125,7 +125,7 @@ ROWS = [
         name="skip",
         build=lambda up, n, *e: pipe(up(min(n + 3, UNBOUNDED), *e), ops.skip(3)),
         selective=True,
-        declares={"eager_completion": False},  # where all is left out, a request is needed to see the end
+        declares={"eager_completion": False},  # if all elements are left out, a request is needed to see the end
     ),
     *_plain_and_async(
         "take_while",
@@ -143,7 +143,7 @@ ROWS = [
     ),
     Row(
         name="first",
-        variant="of any",
+        variant="without a predicate",
         build=lambda up, n: pipe(up(n), ops.first()),
         faulty=False,
         declares={"eager_completion": True, "min_elements": 1, "max_elements": 1},
@@ -154,34 +154,34 @@ ROWS = [
         selective=True,
         declares={"eager_completion": False},
     ),
-    Row(name="distinct_until_changed", variant="by itself", build=lambda up, n, *e: pipe(up(n, *e), ops.distinct_until_changed())),
+    Row(name="distinct_until_changed", variant="without a key", build=lambda up, n, *e: pipe(up(n, *e), ops.distinct_until_changed())),
     # --- _combine.py
     Row(
         name="merge",
         build=lambda up, n, *e: pipe(up(n // 2, *e), ops.merge(penstock.from_iterable(range(n // 2, n)))),
         faulty=False,
         synchronous=32,
-        declares=_IN_ANY_ORDER,
+        declares=_UNORDERED,
     ),
     Row(
         name="merge",
-        variant="with nothing",
+        variant="with an empty source",
         build=lambda up, n, *e: pipe(up(n, *e), ops.merge(penstock.empty())),
         synchronous=16,
-        declares=_OVERTAKING,
+        declares=_ERRORS_OVERTAKE,
     ),
     Row(
         name="zip",
         build=lambda up, n, *e: pipe(up(n, *e), ops.zip(penstock.generate(numbers, UNBOUNDED))),
         selective=True,
         synchronous=16,
-        declares=_OVERTAKING,
+        declares=_ERRORS_OVERTAKE,
     ),
     Row(
         name="combine_latest",
         build=lambda up, n, *e: pipe(penstock.single("first"), ops.combine_latest(up(n, *e))),
         synchronous=16,
-        declares=_OVERTAKING,
+        declares=_ERRORS_OVERTAKE,
     ),
     # --- _flatten.py
     Row(
@@ -192,14 +192,14 @@ ROWS = [
     *_plain_and_async(
         "flat_map",
         lambda f, up, n, *e: pipe(up(n, *e), ops.flat_map(f(penstock.single))),
-        declares=_IN_ANY_ORDER,
+        declares=_UNORDERED,
     ),
     Row(
         name="flat_map",
         variant="to one long stream",
         build=lambda up, n, *e: pipe(penstock.single("all"), ops.flat_map(lambda _: up(n, *e), concurrency=1)),
         synchronous=16,
-        declares=_OVERTAKING,
+        declares=_ERRORS_OVERTAKE,
     ),
     # --- _buffer.py
     Row(name="batch", build=lambda up, n, *e: pipe(up(_twice(n), *e), ops.batch(2))),
@@ -208,13 +208,13 @@ ROWS = [
         variant="timed",
         build=lambda up, n, *e: pipe(up(_twice(n), *e), ops.batch(2, seconds=5)),
         synchronous=2,
-        declares=_OVERTAKING,
+        declares=_ERRORS_OVERTAKE,
     ),
     Row(
         name="buffer",
         build=lambda up, n, *e: pipe(up(n, *e), ops.buffer(4)),
         synchronous=4,
-        declares=_OVERTAKING,
+        declares=_ERRORS_OVERTAKE,
     ),
     Row(
         name="drop",
@@ -245,31 +245,31 @@ ROWS = [
     # --- _recover.py
     Row(
         name="retry",
-        build=lambda up, n: pipe(_flaky(n), ops.retry(2, backoff=PACE)),
+        build=lambda up, n: pipe(_failing_every_second_time(n), ops.retry(2, backoff=PACE)),
         faulty=False,
         declares={"settle_seconds": 1.0, "eager_completion": False},
     ),
     Row(
         name="retry",
-        variant="that gives up",
+        variant="without attempts",
         build=lambda up, n, *e: pipe(up(n, *e), ops.retry(0)),
     ),
     Row(
         name="retry",
         variant="async",
-        build=lambda up, n: pipe(_flaky(n), ops.retry(2, when=_async(lambda error: True))),
+        build=lambda up, n: pipe(_failing_every_second_time(n), ops.retry(2, when=_async(lambda error: True))),
         faulty=False,
         declares={"settle_seconds": 1.0, "eager_completion": False},
     ),
     Row(
         name="on_error_resume",
         variant="with a source",
-        build=lambda up, n: _resumed(n, lambda rest: penstock.generate(numbers, rest)),
+        build=lambda up, n: _resumed_half_way(n, lambda rest: penstock.generate(numbers, rest)),
         faulty=False,
     ),
     *_plain_and_async(
         "on_error_resume",
-        lambda f, up, n: _resumed(n, lambda rest: f(lambda error: penstock.from_iterable(range(rest)))),
+        lambda f, up, n: _resumed_half_way(n, lambda rest: f(lambda error: penstock.from_iterable(range(rest)))),
         faulty=False,
     ),
 ]
@@ -278,27 +278,27 @@ ROWS = [
 # ---------------------------------------------------------------------- from rows to verifications
 
 
-class _Piped(OurPublisher):
-    """A row, and what stands above its operator."""
+class _Piped(PenstockPublisher):
+    """A row and the source of its operator."""
 
     abstract = True
     row: Row
 
     def up(self, elements, error=None):
-        raise AssertionError("the two kinds below say what stands above")
+        raise AssertionError(f"{type(self).__name__} does not define up()")
 
     def create_publisher(self, elements):
         return self.bound(self.row.build(self.up, elements))
 
 
-class _AboveAGenerator(_Piped):
+class _OverAGenerator(_Piped):
     abstract = True
 
     def up(self, elements, error=None):
         return penstock.generate(numbers, elements) if error is None else penstock.generate(numbers_and_an_error, elements, error)
 
 
-class _AboveAPublisher(_Piped):
+class _OverAPublisher(_Piped):
     abstract = True
     eager_completion = True
     synchronous_bound = None
@@ -311,19 +311,19 @@ def _faulty(self, elements, error):
     return self.bound(self.row.build(self.up, elements, error))
 
 
-def _verification(row, base, above):
-    name = "".join(word.capitalize() for word in f"{row.name} {row.variant} {above}".replace("_", " ").split())
+def _verification(row, base, suffix):
+    name = "".join(word.capitalize() for word in f"{row.name} {row.variant} {suffix}".replace("_", " ").split())
     factory = {"create_faulty_publisher": _faulty} if row.faulty else {}
-    doc = f"`{row.name}` {row.variant} {above}".strip()
-    says = {"row": row, "verifies": row.name, "__doc__": doc, "__module__": __name__}
-    if base is _AboveAGenerator:
-        says["synchronous_bound"] = row.synchronous
-    return type(name, (base,), {**says, **factory, **row.declares})
+    doc = f"`{row.name}` {row.variant} {suffix}".strip()
+    attributes = {"row": row, "verifies": row.name, "__doc__": doc, "__module__": __name__}
+    if base is _OverAGenerator:
+        attributes["synchronous_bound"] = row.synchronous
+    return type(name, (base,), {**attributes, **factory, **row.declares})
 
 
 for _row in ROWS:
-    _made = [_verification(_row, _AboveAGenerator, "")]
+    _made = [_verification(_row, _OverAGenerator, "")]
     if _row.selective:
-        _made.append(_verification(_row, _AboveAPublisher, "above a publisher"))
+        _made.append(_verification(_row, _OverAPublisher, "over a publisher"))
     for _each in _made:
         globals()[_each.__name__] = _each

@@ -1,7 +1,7 @@
-"""The test kit over every operator, seen as a processor: a publisher above, `pipe(from_publisher(it), operator)` below.
+"""The test kit over every operator as a processor: the kit's publisher upstream, `pipe(from_publisher(it), operator)` downstream.
 
-Each operator stands in `ROWS` with arguments that make it pass on every element; what else it is said to be are declarations of the kit.
-Checks run on the kit's MockClock: what sleeps here sleeps in virtual time.
+`ROWS` has each operator with arguments with which it passes every element on. The other values of a row are declarations of the kit.
+Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
 
 import itertools
@@ -17,21 +17,21 @@ from penstock import ops
 
 
 class _Operator(ProcessorVerification):
-    """What all of them share. A pipe is a blueprint: each subscriber below is a subscriber above of its own."""
+    """The base of all rows. Each downstream subscriber of a pipe makes its own upstream subscription."""
 
     abstract = True
     multicast = True
     violations_reported = True
     operators: tuple[Any, ...] = ()
     pace = 0.0
-    """Seconds from one element of the publisher above to the next."""
+    """Seconds between two elements of the upstream publisher."""
 
     def connect(self, upstream: Any) -> Any:
         return self.bound(penstock.pipe(penstock.from_publisher(upstream), *self.operators))
 
-    def create_upstream(self, elements: int, error: BaseException | None = None) -> Any:
-        if not (self.pace and elements):  # a publisher that is over needs no time for it
-            return super().create_upstream(elements, error)
+    def above(self, elements: int, error: BaseException | None = None) -> Any:
+        if not (self.pace and elements):  # a publisher that has ended needs no pace
+            return super().above(elements, error)
         return self.bound(penstock.generate(_paced, elements, error, self.pace))
 
     def bound(self, source: Any) -> Any:
@@ -46,7 +46,7 @@ async def _paced(elements, error, seconds):
         raise error
 
 
-def _asynchronous(function: Callable[..., Any]) -> Callable[..., Any]:
+def _async(function: Callable[..., Any]) -> Callable[..., Any]:
     async def later(*arguments: Any) -> Any:
         await trio.lowlevel.checkpoint()
         return function(*arguments)
@@ -54,15 +54,15 @@ def _asynchronous(function: Callable[..., Any]) -> Callable[..., Any]:
     return later
 
 
-def _same(element: Any) -> Any:
+def _identity(element: Any) -> Any:
     return element
 
 
-def _yes(element: Any) -> bool:
+def _true(element: Any) -> bool:
     return True
 
 
-def _newest(total: Any, element: Any) -> Any:
+def _latest_element(total: Any, element: Any) -> Any:
     return element
 
 
@@ -74,50 +74,52 @@ def _row(*operators: Any, **declares: Any) -> dict[str, Any]:
     return {"operators": operators, **declares}
 
 
-# What is still at work on an element, in a task or behind other sources, is overtaken by an error (rule 4.2).
-_BUSY = {"errors_overtake": True}
+# An error does not wait for elements that a task works on, or that wait for other sources (rule 4.2).
+_ERRORS_OVERTAKE = {"errors_overtake": True}
 _CLOCKED = {"settle_seconds": 60.0, "pace": 2.0, "max_elements": 10}
 
 ROWS: dict[str, dict[str, Any]] = {
     # --- _transform.py
-    "map": _row(ops.map(_same), eager_completion=True),
-    "map, async": _row(ops.map(_asynchronous(_same)), **_BUSY),
-    "tap": _row(ops.tap(_same), eager_completion=True),
-    "tap, async": _row(ops.tap(_asynchronous(_same)), **_BUSY),
-    "scan": _row(ops.scan(_newest, 0), eager_completion=True),
-    "scan, async": _row(ops.scan(_asynchronous(_newest), 0), **_BUSY),
+    "map": _row(ops.map(_identity), eager_completion=True),
+    "map, async": _row(ops.map(_async(_identity)), **_ERRORS_OVERTAKE),
+    "tap": _row(ops.tap(_identity), eager_completion=True),
+    "tap, async": _row(ops.tap(_async(_identity)), **_ERRORS_OVERTAKE),
+    "scan": _row(ops.scan(_latest_element, 0), eager_completion=True),
+    "scan, async": _row(ops.scan(_async(_latest_element), 0), **_ERRORS_OVERTAKE),
     # --- _select.py
-    "filter": _row(ops.filter(_yes), eager_completion=True),
-    "filter, async": _row(ops.filter(_asynchronous(_yes)), **_BUSY),
+    "filter": _row(ops.filter(_true), eager_completion=True),
+    "filter, async": _row(ops.filter(_async(_true)), **_ERRORS_OVERTAKE),
     "take": _row(ops.take(10**9), eager_completion=True),
-    "take_while": _row(ops.take_while(_yes), eager_completion=True),
-    "take_while, async": _row(ops.take_while(_asynchronous(_yes)), **_BUSY),
+    "take_while": _row(ops.take_while(_true), eager_completion=True),
+    "take_while, async": _row(ops.take_while(_async(_true)), **_ERRORS_OVERTAKE),
     "skip": _row(ops.skip(0), eager_completion=True),
     "distinct_until_changed": _row(ops.distinct_until_changed(), eager_completion=True),
-    "distinct_until_changed, async": _row(ops.distinct_until_changed(_asynchronous(_same)), **_BUSY),
+    "distinct_until_changed, async": _row(ops.distinct_until_changed(_async(_identity)), **_ERRORS_OVERTAKE),
     # --- _buffer.py
     "batch": _row(ops.batch(1), _unpacked(), eager_completion=True),
     "batch, timed": _row(ops.batch(1, 60), _unpacked(), eager_completion=True),
     "buffer": _row(ops.buffer(4), reads_ahead=True, eager_completion=True),
-    # These (and `debounce`) lose elements that come too soon: a handler does not see all that was signalled, so they report nothing.
+    # drop, latest and debounce leave out elements that come too early. A handler does not get each of them, so they report nothing.
     "drop": _row(ops.drop(), max_elements=0, reports=False),
-    "latest": _row(ops.latest(), max_elements=1, reports=False, **_BUSY),
+    "latest": _row(ops.latest(), max_elements=1, reports=False, **_ERRORS_OVERTAKE),
     # --- _timing.py
-    "debounce": _row(ops.debounce(1), reports=False, **_BUSY, **_CLOCKED),
+    "debounce": _row(ops.debounce(1), reports=False, **_ERRORS_OVERTAKE, **_CLOCKED),
     "throttle": _row(ops.throttle(1), **_CLOCKED),
     "timeout": _row(ops.timeout(10**6), eager_completion=True),
     # --- _recover.py
     "retry": _row(ops.retry(3), recovers=True, eager_completion=True),
     "on_error_resume": _row(ops.on_error_resume(penstock.empty()), recovers=True, eager_completion=True),
     # --- _combine.py
-    "merge": _row(ops.merge(penstock.empty()), **_BUSY),
-    "zip": _row(ops.zip(itertools.count), _unpacked(), **_BUSY),
-    # It begins when both sources have given an element: the one above gives the other time for that.
-    "combine_latest": _row(ops.combine_latest(penstock.single(0)), _unpacked(), pace=0.001, settle_seconds=5.0, reports=False, **_BUSY),
+    "merge": _row(ops.merge(penstock.empty()), **_ERRORS_OVERTAKE),
+    "zip": _row(ops.zip(itertools.count), _unpacked(), **_ERRORS_OVERTAKE),
+    # The first tuple needs an element of both sources; the pace gives the second source time for its element.
+    "combine_latest": _row(
+        ops.combine_latest(penstock.single(0)), _unpacked(), pace=0.001, settle_seconds=5.0, reports=False, **_ERRORS_OVERTAKE
+    ),
     # --- _flatten.py
     "concat": _row(ops.concat(penstock.empty()), eager_completion=True),
-    "flat_map": _row(ops.flat_map(penstock.single), **_BUSY),
-    "flat_map, async": _row(ops.flat_map(_asynchronous(penstock.single), concurrency=1), **_BUSY),
+    "flat_map": _row(ops.flat_map(penstock.single), **_ERRORS_OVERTAKE),
+    "flat_map, async": _row(ops.flat_map(_async(penstock.single), concurrency=1), **_ERRORS_OVERTAKE),
 }
 
 
@@ -130,7 +132,7 @@ for _title, _declares in ROWS.items():
 
 
 class FirstAsPublisher(PublisherVerification):
-    """`first` cannot pass on every element: as a publisher it has one."""
+    """`first` cannot pass every element on. As a publisher it has one element."""
 
     multicast = True
     violations_reported = True
@@ -144,7 +146,7 @@ class FirstAsPublisher(PublisherVerification):
 
 
 class FirstAsSubscriber(SubscriberVerification):
-    """As a subscriber it asks for one element, and cancels when it has it."""
+    """As a subscriber it requests one element and then cancels."""
 
     async def attach(self, upstream):
         below = penstock.pipe(penstock.from_publisher(upstream), ops.first()).publisher(self.env.nursery)
@@ -160,13 +162,13 @@ class FirstAsSubscriber(SubscriberVerification):
 
 
 def test_every_operator_has_a_row() -> None:
-    """An operator that nobody verifies as a processor is missing here."""
+    """An operator without a verification as a processor is missing here."""
     exported = {name for name in ops.__all__ if name not in ("Operator", "pipe")}
     assert exported - {title.partition(",")[0] for title in ROWS} == {"first"}
 
 
 @pytest.mark.parametrize("title", ROWS, ids=_name)
-def test_a_row_is_about_its_operator(title: str) -> None:
-    """The first operator of a row is the one that it is named after."""
+def test_a_row_is_named_after_its_first_operator(title: str) -> None:
+    """The name of the row is in the repr of the operator."""
     name = title.partition(",")[0]
     assert name in repr(ROWS[title]["operators"][0])

@@ -1,6 +1,6 @@
 """The test kit over every source.
 
-Checks run on the kit's MockClock: what sleeps here sleeps in virtual time.
+Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
 
 from contextlib import suppress
@@ -10,10 +10,10 @@ from penstock_tck import CountingPublisher
 
 import penstock
 from penstock import UNBOUNDED
-from tests.tck._ours import (
+from tests.tck._penstock_publisher import (
     Asynchronous,
     AsynchronousIterator,
-    OurPublisher,
+    PenstockPublisher,
     Sized,
     Unopenable,
     Unsized,
@@ -28,8 +28,8 @@ from tests.tck._ours import (
 # ---------------------------------------------------------------------- iterables
 
 
-class SizedIterable(OurPublisher):
-    """A sequence knows its length, so it completes with its last element."""
+class SizedIterable(PenstockPublisher):
+    """A sequence has a length, so the stream completes with its last element."""
 
     verifies = "from_iterable"
     eager_completion = True
@@ -44,8 +44,8 @@ class SizedIterable(OurPublisher):
         return self.bound(penstock.from_iterable([]))
 
 
-class UnsizedIterable(OurPublisher):
-    """What does not know its length completes at one pull more."""
+class UnsizedIterable(PenstockPublisher):
+    """The end of an iterable without a length is known only after one more step."""
 
     verifies = "from_iterable"
 
@@ -59,8 +59,8 @@ class UnsizedIterable(OurPublisher):
         return self.bound(penstock.from_iterable(Unopenable(0, error)))
 
 
-class OneIterator(OurPublisher):
-    """An iterator exists once: a second subscriber gets what the first has left."""
+class OneIterator(PenstockPublisher):
+    """An iterator can be iterated once. A second subscriber gets the elements that the first one has left."""
 
     verifies = "from_iterable"
     multicast = False
@@ -72,8 +72,8 @@ class OneIterator(OurPublisher):
 # ---------------------------------------------------------------------- async iterables and generators
 
 
-class AsyncIterable(OurPublisher):
-    """Each subscriber gets an iterator of its own."""
+class AsyncIterable(PenstockPublisher):
+    """Each subscriber gets its own iterator."""
 
     verifies = "from_async_iterable"
 
@@ -90,8 +90,8 @@ class AsyncIterable(OurPublisher):
         return self.bound(penstock.from_async_iterable(Asynchronous(numbers_slowly, elements, seconds)))
 
 
-class AsyncGenerator(OurPublisher):
-    """A generator that exists already can be streamed once; a second subscriber is told so."""
+class AsyncGenerator(PenstockPublisher):
+    """An existing generator can be streamed once. A second subscriber gets an error that says so."""
 
     verifies = "from_async_iterable"
     multicast = False
@@ -106,8 +106,8 @@ class AsyncGenerator(OurPublisher):
         return self.bound(penstock.from_async_iterable(numbers_slowly(elements, seconds)))
 
 
-class AsyncIterator(OurPublisher):
-    """An iterator that somebody else closes."""
+class AsyncIterator(PenstockPublisher):
+    """An iterator that its owner closes."""
 
     verifies = "from_async_iterable"
     multicast = False
@@ -116,8 +116,8 @@ class AsyncIterator(OurPublisher):
         return self.bound(penstock.from_async_iterable(AsynchronousIterator(elements)))
 
 
-class AsyncGeneratorFunction(OurPublisher):
-    """The function is called anew for each subscriber."""
+class AsyncGeneratorFunction(PenstockPublisher):
+    """The function is called for each subscriber."""
 
     verifies = "generate"
 
@@ -134,7 +134,7 @@ class AsyncGeneratorFunction(OurPublisher):
         return self.bound(penstock.generate(numbers_slowly, elements, seconds))
 
 
-class GeneratorFunction(OurPublisher):
+class GeneratorFunction(PenstockPublisher):
     """The same with a plain generator."""
 
     verifies = "generate"
@@ -146,8 +146,8 @@ class GeneratorFunction(OurPublisher):
         return self.bound(penstock.generate(plain_numbers_and_an_error, elements, error))
 
 
-class AnythingThatStreams(OurPublisher):
-    """What `as_source` makes of a generator function without arguments."""
+class AsSource(PenstockPublisher):
+    """`as_source` of a generator function without arguments."""
 
     verifies = "as_source"
 
@@ -158,8 +158,8 @@ class AnythingThatStreams(OurPublisher):
 # ---------------------------------------------------------------------- channels and publishers
 
 
-class FilledChannel(OurPublisher):
-    """A memory channel in which all is waiting; subscribers compete for it."""
+class FilledChannel(PenstockPublisher):
+    """A memory channel that is full. Subscribers share its elements."""
 
     verifies = "from_channel"
     multicast = False
@@ -173,32 +173,32 @@ class FilledChannel(OurPublisher):
         return self.bound(penstock.from_channel(receive))
 
 
-class FedChannel(OurPublisher):
-    """A memory channel that a task sends into as long as anybody receives."""
+class FedChannel(PenstockPublisher):
+    """A memory channel that a task sends into until no receiver is left."""
 
     verifies = "from_channel"
     multicast = False
 
     def create_publisher(self, elements):
-        return self._fed(elements, 0)
+        return self._fed_channel(elements, 0)
 
     def create_slow_publisher(self, elements, seconds):
-        return self._fed(elements, seconds)
+        return self._fed_channel(elements, seconds)
 
-    def _fed(self, elements, seconds):
+    def _fed_channel(self, elements, seconds):
         send, receive = trio.open_memory_channel(0)
         self.env.nursery.start_soon(self._feed, send, elements, seconds)
         return self.bound(penstock.from_channel(receive))
 
     async def _feed(self, send, elements, seconds):
-        with send, suppress(trio.BrokenResourceError):  # nobody receives any more
+        with send, suppress(trio.BrokenResourceError):  # no receiver is left
             for number in range(elements):
                 await trio.sleep(seconds)
                 await send.send(number)
 
 
-class ForeignPublisher(OurPublisher):
-    """A publisher of somebody's, which signals on the stack of a request."""
+class ForeignPublisher(PenstockPublisher):
+    """A foreign publisher, which signals inside `request`."""
 
     verifies = "from_publisher"
     eager_completion = True
@@ -211,7 +211,7 @@ class ForeignPublisher(OurPublisher):
         return self.bound(penstock.from_publisher(CountingPublisher(elements, error)))
 
     def create_failed_publisher(self):
-        return self.create_faulty_publisher(0, ValueError("it failed long ago"))
+        return self.create_faulty_publisher(0, ValueError("it failed before"))
 
     def create_completed_publisher(self):
         return self.create_publisher(0)
@@ -220,8 +220,8 @@ class ForeignPublisher(OurPublisher):
 # ---------------------------------------------------------------------- clocks
 
 
-class Interval(OurPublisher):
-    """Ticks, of which `take` passes on so many as the kit wants: by itself an interval has no end. Nobody gets a tick late."""
+class Interval(PenstockPublisher):
+    """Ticks, limited by `take`, because an interval does not end by itself. A late subscriber gets no earlier ticks."""
 
     verifies = "interval"
     multicast = False
@@ -234,8 +234,8 @@ class Interval(OurPublisher):
         return self.bound(ticks if elements == UNBOUNDED else penstock.pipe(ticks, penstock.ops.take(elements)))
 
 
-class Timer(OurPublisher):
-    """One element, a second after it was asked for."""
+class Timer(PenstockPublisher):
+    """One element, a second after the request."""
 
     verifies = "timer"
     min_elements = max_elements = 1
@@ -245,10 +245,10 @@ class Timer(OurPublisher):
         return self.bound(penstock.timer(1))
 
 
-# ---------------------------------------------------------------------- what has ended, or nearly
+# ---------------------------------------------------------------------- empty, failed and single streams
 
 
-class Empty(OurPublisher):
+class Empty(PenstockPublisher):
     """Completes at once."""
 
     verifies = "empty"
@@ -262,25 +262,25 @@ class Empty(OurPublisher):
         return self.create_publisher(0)
 
 
-class Failed(OurPublisher):
-    """Fails at once: it is a stream of no element that does not complete."""
+class Failed(PenstockPublisher):
+    """Fails at once: a stream without elements that does not complete."""
 
     verifies = "failed"
     max_elements = 0
     completes = False
 
     def create_publisher(self, elements):
-        return self.bound(penstock.failed(ValueError("it failed long ago")))
+        return self.bound(penstock.failed(ValueError("it failed before")))
 
     def create_failed_publisher(self):
         return self.create_publisher(0)
 
     def create_refusing_publisher(self):
-        return self.bound(penstock.failed(RuntimeError("nobody may subscribe")))
+        return self.bound(penstock.failed(RuntimeError("no subscribers are accepted")))
 
 
-class Single(OurPublisher):
-    """One element, signalled inside the request, and completion with it."""
+class Single(PenstockPublisher):
+    """One element, signalled inside the request together with the completion."""
 
     verifies = "single"
     min_elements = max_elements = 1

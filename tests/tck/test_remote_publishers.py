@@ -1,10 +1,10 @@
-"""The test kit over publishers of a peer's: what holds for a source in this process holds for one behind a connection, over each transport.
+"""The test kit over remote publishers. The checks of a local source hold for one behind a connection, over each transport.
 
 Rules of this file
 
-* Server and client are in this process: checks run on the kit's MockClock, and what one side has sent, the other can read at once.
-* Virtual time waits for no thread. The certificates for TLS are read in one; here they are read on the spot.
-* A child process has a clock of its own, so `exec:` is not here; `pipe:` is, which is its other end.
+* Server and client run in this process: checks run on the kit's MockClock, and one side can read at once what the other has sent.
+* The virtual clock does not wait for threads. Penstock reads TLS certificates in a thread; here that function runs inline.
+* A child process has its own clock, so `exec:` is missing here. `pipe:`, the other end of it, is verified.
 """
 
 import itertools
@@ -21,18 +21,18 @@ import penstock
 from penstock.api import Model
 from penstock.builtin import PipeTransport
 from penstock.plugins import Tls, TransportOptions, build_registry, hookimpl
-from tests.tck._ours import OurPublisher, numbers, numbers_and_an_error, numbers_slowly
+from tests.tck._penstock_publisher import PenstockPublisher, numbers, numbers_and_an_error, numbers_slowly
 
-COUNTER = itertools.count()  # a check may make several publishers, and a name in memory can be taken once
+COUNTER = itertools.count()  # a check may make several publishers, and a name in memory can be used once
 
 
-class _EndOfPipes(PipeTransport):
-    """One end of the pipes that a check has made, and not this process's own standard input and output."""
+class _PipeEnd(PipeTransport):
+    """One end of the pipes that a check has made, in the place of standard input and output."""
 
     files: ClassVar[tuple[int, int]]
 
     def __init__(self):
-        """The files are known when a check begins."""
+        """Take no files: they are known only when a check begins."""
 
     async def listen(self, url, *, options, nursery):
         return await PipeTransport(stdin=self.files[0], stdout=self.files[1]).listen(url, options=options, nursery=nursery)
@@ -41,11 +41,11 @@ class _EndOfPipes(PipeTransport):
         return await PipeTransport(stdin=self.files[0], stdout=self.files[1]).connect(url, options=options, nursery=nursery)
 
 
-class _Parent(_EndOfPipes):
+class _Parent(_PipeEnd):
     schemes: ClassVar[tuple[str, ...]] = ("parent",)
 
 
-class _Child(_EndOfPipes):
+class _Child(_PipeEnd):
     schemes: ClassVar[tuple[str, ...]] = ("child",)
 
 
@@ -55,17 +55,17 @@ class _Plugin:
         return [_Parent(), _Child()]
 
 
-REGISTRY = build_registry([_Plugin()])  # once: it looks through all that is installed
+REGISTRY = build_registry([_Plugin()])  # once, because it searches all installed distributions
 
 
-async def _here(function, *arguments, **_options):
-    """What stands in for a thread."""
+async def _run_sync_inline(function, *arguments, **_options):
+    """Replaces `trio.to_thread.run_sync`: runs the function in this task."""
     await trio.lowlevel.checkpoint()
     return function(*arguments)
 
 
 class _Certificates:
-    """Made once, when first asked for: keys take time."""
+    """TLS options, made at the first use, because making keys takes time."""
 
     _options: ClassVar[list[TransportOptions]] = []
 
@@ -82,15 +82,15 @@ class _Certificates:
         return cls._options
 
 
-class OverMemory(OurPublisher):
-    """A peer's publisher, over a connection that is there already. Elements come when the connection brings them, and not before."""
+class OverMemory(PenstockPublisher):
+    """A publisher of a peer over an existing connection. Elements arrive when the connection delivers them, and not inside `request`."""
 
     verifies = "remote"
     url: ClassVar[str] = "memory://kit{}"
     serializer: ClassVar[str] = "json"
-    watchdog_seconds = 30.0  # some checks stream thousands of elements, here through the system's sockets
+    watchdog_seconds = 30.0  # real seconds: some checks stream thousands of elements through sockets of the system
     waivers: ClassVar[dict[str, str]] = {
-        "the_error_of_the_source_arrives_unwrapped": "an exception stays on its side of the wire; PublisherFailed says so",
+        "the_error_of_the_source_arrives_as_it_is": "an exception is not sent over the connection; the peer gets PublisherFailed",
     }
 
     async def create_publisher(self, elements):
@@ -111,14 +111,14 @@ class OverMemory(OurPublisher):
     # --- the connection
 
     def listening(self):
-        """The URL to listen at, and options and registry for both sides."""
+        """Return the URL to listen at, the options of server and client, and the registry of both."""
         return self.url.format(next(COUNTER)), TransportOptions(), TransportOptions(), REGISTRY
 
     def connecting(self, address):
         return address
 
-    def asking(self, peer):
-        """The peer's publisher, as a source."""
+    def remote_source(self, peer):
+        """Return the publisher of the peer as a source."""
         return peer.source("numbers", serializer=self.serializer)
 
     async def _remote(self, function):
@@ -128,7 +128,7 @@ class OverMemory(OurPublisher):
 
     async def _hold(self, service, task_status):
         url, serving, calling, registry = self.listening()
-        with mock.patch("trio.to_thread.run_sync", _here):
+        with mock.patch("trio.to_thread.run_sync", _run_sync_inline):
             async with penstock.serve(
                 service, url, options=serving, registry=registry, extensions=(), on_violation=lambda _error: None
             ) as server:
@@ -137,18 +137,18 @@ class OverMemory(OurPublisher):
     async def _connect(self, address, options, registry, task_status):
         async with penstock.connect(address, options=options, registry=registry, extensions=()) as peer:
             await peer.wait_accepted()
-            task_status.started(self.bound(self.asking(peer)))
+            task_status.started(self.bound(self.remote_source(peer)))
             await trio.sleep_forever()
 
 
 class OverFramedMemory(OverMemory):
-    """Whole messages."""
+    """A transport that delivers whole messages."""
 
     url = "memory-framed://kit{}"
 
 
-class AnUrl(OverMemory):
-    """Each subscription makes a connection of its own, and ends it."""
+class RemoteUrl(OverMemory):
+    """`remote(url)`: each subscription opens its own connection and closes it."""
 
     async def _connect(self, address, options, registry, task_status):
         named = f"{address}{'/' if '://kit' in address else '#'}numbers"
@@ -164,7 +164,7 @@ class OverTcp(OverMemory):
 
 
 class OverTls(OverMemory):
-    """Encrypted."""
+    """Encrypted sockets."""
 
     url = "tls://127.0.0.1:0"
 
@@ -174,7 +174,7 @@ class OverTls(OverMemory):
 
 
 class OverUnix(OverMemory):
-    """A socket with a name in a folder."""
+    """A socket with a path."""
 
     async def _hold(self, service, task_status):
         with tempfile.TemporaryDirectory() as folder:
@@ -186,7 +186,7 @@ class OverUnix(OverMemory):
 
 
 class OverPipes(OverMemory):
-    """Two pipes, such as a parent has with its child."""
+    """Two pipes, as between a parent and its child process."""
 
     def listening(self):
         return "child:", TransportOptions(), TransportOptions(), REGISTRY
@@ -205,56 +205,56 @@ class OverPipes(OverMemory):
 
 
 class _ThroughReactiveSocket:
-    """A mixin: the same publisher at the same place, asked for in the other protocol."""
+    """A mixin: the same publisher at the same address over ReactiveSocket."""
 
     def listening(self):
         url, *others = super().listening()
         return f"reactivesocket+{url}", *others
 
     async def _connect(self, address, options, registry, task_status):
-        # Nothing is waited for: an accepted client is not told so, and need not know.
+        # Without wait_accepted(): a ReactiveSocket server does not tell a client that it is accepted.
         async with penstock.connect(address, options=options, registry=registry) as peer:
-            task_status.started(self.bound(self.asking(peer)))
+            task_status.started(self.bound(self.remote_source(peer)))
             await trio.sleep_forever()
 
 
-class RequestedOverMemory(_ThroughReactiveSocket, OverMemory):
-    """Frames with their lengths."""
+class ReactiveSocketOverMemory(_ThroughReactiveSocket, OverMemory):
+    """Frames with a length field."""
 
 
-class RequestedOverFramedMemory(_ThroughReactiveSocket, OverFramedMemory):
-    """Frames without them."""
+class ReactiveSocketOverFramedMemory(_ThroughReactiveSocket, OverFramedMemory):
+    """Frames without a length field."""
 
 
-class RequestedOverTcp(_ThroughReactiveSocket, OverTcp):
+class ReactiveSocketOverTcp(_ThroughReactiveSocket, OverTcp):
     """Sockets of the system."""
 
 
-class RequestedOverTls(_ThroughReactiveSocket, OverTls):
-    """Encrypted."""
+class ReactiveSocketOverTls(_ThroughReactiveSocket, OverTls):
+    """Encrypted sockets."""
 
 
-class RequestedOverUnix(_ThroughReactiveSocket, OverUnix):
-    """A socket with a name in a folder."""
+class ReactiveSocketOverUnix(_ThroughReactiveSocket, OverUnix):
+    """A socket with a path."""
 
 
-class RequestedOverPipes(_ThroughReactiveSocket, OverPipes):
-    """Two pipes, such as a parent has with its child."""
+class ReactiveSocketOverPipes(_ThroughReactiveSocket, OverPipes):
+    """Two pipes, as between a parent and its child process."""
 
     def connecting(self, address):
         return "reactivesocket+parent:"
 
 
-class ARequestsUrl(AnUrl):
-    """Each subscription makes a connection of its own, in this protocol, too."""
+class RemoteUrlOverReactiveSocket(RemoteUrl):
+    """`remote(url)` over ReactiveSocket: each subscription opens its own connection and closes it."""
 
     url = "reactivesocket+memory://kit{}"
 
 
-class ASubscriptionRequested(_ThroughReactiveSocket, OverMemory):
-    """A stream without an end of its own: nothing of the kit that needs a completion applies."""
+class SubscriptionOverReactiveSocket(_ThroughReactiveSocket, OverMemory):
+    """A stream that never completes: checks of the kit that need a completion do not apply."""
 
     completes = False
 
-    def asking(self, peer):
+    def remote_source(self, peer):
         return peer._requesting(Model.SUBSCRIPTION, b"numbers", self.serializer)

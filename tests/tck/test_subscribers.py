@@ -1,6 +1,6 @@
-"""The test kit over our subscribers: streams of either demand, alone and behind `subscribe`, and callbacks. (Mailboxes: `test_draft.py`.)
+"""The test kit over penstock's subscribers: streams with both kinds of demand, `subscribe` blocks, and callbacks. Mailboxes: test_draft.py.
 
-A `ManualSubscriber` is no subject here: it records what breaks the rules, and does nothing by itself, not even what rule 2.5 asks for.
+`ManualSubscriber` is not verified here. It records broken rules and reacts to none of them, not even to rule 2.5.
 """
 
 import trio
@@ -10,7 +10,7 @@ import penstock
 from penstock import CallbackSubscriber, Stream
 
 
-class _Read(SubscriberVerification):
+class _ReadStream(SubscriberVerification):
     """A stream that a task reads to its end."""
 
     abstract = True
@@ -40,18 +40,18 @@ class _Read(SubscriberVerification):
         self.stream.cancel()
 
 
-class StreamThatRenewsItsDemand(_Read):
-    """The usual stream."""
+class StreamWithAutomaticDemand(_ReadStream):
+    """A stream with the usual settings."""
 
 
-class StreamOfDemandOne(_Read):
-    """A stream with one element under way at a time."""
+class StreamOfDemandOne(_ReadStream):
+    """A stream with one outstanding element."""
 
     demand = 1
 
 
-class StreamByHand(_Read):
-    """A stream that is told what to request."""
+class StreamWithManualDemand(_ReadStream):
+    """A stream that requests only on command."""
 
     demand = 0
 
@@ -59,8 +59,8 @@ class StreamByHand(_Read):
         self.stream.request(n)
 
 
-class StreamByTheBatch(_Read):
-    """The usual stream, read by the list."""
+class StreamReadInBatches(_ReadStream):
+    """A stream that is read in batches."""
 
     async def read(self, stream):
         try:
@@ -74,11 +74,11 @@ class StreamByTheBatch(_Read):
                 self.saw_complete()
 
 
-class SubscribeBlock(_Read):
-    """What subscribes to a foreign publisher in an `async with subscribe(...)`: leaving the block is its shutdown."""
+class SubscribeBlock(_ReadStream):
+    """An `async with subscribe(...)` block over a foreign publisher. Leaving the block is its shutdown."""
 
     async def attach(self, upstream):
-        self.left = trio.Event()
+        self.leave_block = trio.Event()
         await self.env.nursery.start(self.block, upstream)
         await self.settle()
         self.subscriber = self.signal_target(upstream)
@@ -89,14 +89,14 @@ class SubscribeBlock(_Read):
         ) as self.stream:
             self.env.nursery.start_soon(self.read, self.stream)
             task_status.started()
-            await self.left.wait()
+            await self.leave_block.wait()
 
     def trigger_shutdown(self):
-        self.left.set()
+        self.leave_block.set()
 
 
-class SubscribeBlockByHand(SubscribeBlock):
-    """The same with demand that is given from outside."""
+class SubscribeBlockWithManualDemand(SubscribeBlock):
+    """The same with requests from outside."""
 
     demand = 0
 
@@ -105,7 +105,7 @@ class SubscribeBlockByHand(SubscribeBlock):
 
 
 class Callbacks(SubscriberVerification):
-    """Plain functions, called inside the signals."""
+    """Plain functions that are called inside the signals."""
 
     reports = True
     demand = 4
@@ -132,6 +132,6 @@ class Callbacks(SubscriberVerification):
 
 
 class CallbacksOfDemandOne(Callbacks):
-    """The same with one element under way at a time."""
+    """The same with one outstanding element."""
 
     demand = 1

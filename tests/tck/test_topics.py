@@ -1,8 +1,8 @@
-"""The test kit over topics, whatever they do with a slow subscriber.
+"""The test kit over topics with every slow policy.
 
-A topic that waits for the slowest is verified live, as publishing goes on. The others lose elements by design, so they are given room
-for all: what is left is what they promise to a subscriber that does not lag behind.
-Checks run on the kit's MockClock: what sleeps here sleeps in virtual time.
+A topic that waits for its slowest subscriber is verified live, while elements are published. The others may drop elements, so they get
+a buffer for all elements: this verifies their promises to a subscriber that keeps up.
+Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
 
 from typing import ClassVar
@@ -10,11 +10,11 @@ from typing import ClassVar
 import trio
 
 from penstock import SlowPolicy, Topic
-from tests.tck._ours import OurPublisher
+from tests.tck._penstock_publisher import PenstockPublisher
 
 
-class _Topic(OurPublisher):
-    """What all of them share: elements come inside a request or inside publish, and the end that is known is told at once."""
+class _Topic(PenstockPublisher):
+    """The base of all topics: elements arrive inside `request` or `publish`, and a known end is signalled at once."""
 
     abstract = True
     verifies = "Topic"
@@ -30,22 +30,22 @@ class _Topic(OurPublisher):
         return topic
 
     def create_failed_publisher(self):
-        (topic := self.topic()).fail(ValueError("it failed long ago"))
+        (topic := self.topic()).fail(ValueError("it failed before"))
         return topic
 
     create_refusing_publisher = create_failed_publisher
 
-    async def publish_to_somebody(self, topic, elements, pause=0):
-        await trio.sleep(1)  # so that all who will come can come
+    async def publish_while_subscribed(self, topic, elements, pause=0):
+        await trio.sleep(1)  # gives every subscriber time to subscribe
         for number in range(elements):
             if not topic.statistics().subscribers:
-                break  # all have gone: it shuts down (rule 3.14)
+                break  # all subscribers have gone, so stop (rule 3.14)
             await topic.publish(number)
             await trio.sleep(pause)
 
 
 class _LiveAndWaiting(_Topic):
-    """Live: `publish` waits for the slowest, and nothing is lost."""
+    """A live topic whose `publish` waits for the slowest subscriber, so that no element is lost."""
 
     abstract = True
     slow = SlowPolicy.WAIT
@@ -60,7 +60,7 @@ class _LiveAndWaiting(_Topic):
         return topic
 
     async def _publish(self, topic, elements, end):
-        await self.publish_to_somebody(topic, elements)
+        await self.publish_while_subscribed(topic, elements)
         end(topic)
 
 
@@ -72,14 +72,14 @@ class WaitingTopic(_LiveAndWaiting):
 
 
 class WaitingTopicWithABuffer(_LiveAndWaiting):
-    """The same where each subscriber may lag four elements, which an error would overtake."""
+    """The same with a buffer of four elements for each subscriber, which an error does not wait for."""
 
     def topic(self, **options):
         return super().topic(buffer=4, **options)
 
 
-class _Roomy(_Topic):
-    """Live, an element a second, with room for all of them."""
+class _TopicWithRoomForAll(_Topic):
+    """A live topic with one element a second, and a buffer for all of them."""
 
     abstract = True
     max_elements = 40
@@ -91,30 +91,30 @@ class _Roomy(_Topic):
         return topic
 
     async def _publish(self, topic, elements):
-        await self.publish_to_somebody(topic, elements, pause=1)
+        await self.publish_while_subscribed(topic, elements, pause=1)
         topic.complete()
 
 
-class TopicThatDropsTheOldest(_Roomy):
+class TopicThatDropsTheOldest(_TopicWithRoomForAll):
     """`SlowPolicy.DROP_OLDEST`."""
 
     slow = SlowPolicy.DROP_OLDEST
 
 
-class TopicThatDropsTheNewest(_Roomy):
+class TopicThatDropsTheNewest(_TopicWithRoomForAll):
     """`SlowPolicy.DROP_NEWEST`."""
 
     slow = SlowPolicy.DROP_NEWEST
 
 
-class TopicThatFailsTheSlow(_Roomy):
+class TopicThatFailsTheSlow(_TopicWithRoomForAll):
     """`SlowPolicy.FAIL`."""
 
     slow = SlowPolicy.FAIL
 
 
 class TopicThatKeepsTheLatest(_Topic):
-    """`SlowPolicy.LATEST` holds one element while it is live, so all is published before anybody comes, and retained."""
+    """`SlowPolicy.LATEST` holds one element while live, so all elements are published, and retained, before the first subscriber."""
 
     slow = SlowPolicy.LATEST
     remembers = True

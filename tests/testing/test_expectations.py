@@ -1,14 +1,14 @@
-"""Tests of waiting in virtual time: quiescence and what the MockClock shows are two things."""
+"""Waiting in virtual time: for all tasks to be blocked, and for the clock."""
 
 import pytest
 import trio
 
 from penstock.testing import ExpectationFailed, Transcript, run_virtual, settle
-from penstock.testing._expectations import Awaited
+from penstock.testing._expectations import Waiters
 
 
 def test_settle_waits_until_every_other_task_is_blocked() -> None:
-    """What needs many steps and no time is over when settle returns."""
+    """Fifty checkpoints of another task are done when `settle` returns, and its sleep is not."""
 
     async def scenario() -> int:
         steps = 0
@@ -31,21 +31,21 @@ def test_settle_waits_until_every_other_task_is_blocked() -> None:
 
 
 @pytest.mark.parametrize(("within", "expected"), [(0.0, (False, 0.0)), (2.0, (False, 2.0)), (5.0, (True, 3.0))])
-def test_a_wait_lasts_as_long_as_it_is_allowed_and_no_longer(within: float, expected: tuple[bool, float]) -> None:
-    """With nothing allowed only quiescence counts; otherwise the change wakes the waiter at its own time."""
+def test_a_wait_ends_at_the_change_or_at_its_limit(within: float, expected: tuple[bool, float]) -> None:
+    """With within=0 only the state with all tasks blocked counts. Otherwise the change wakes the waiter at its own time."""
 
     async def scenario() -> tuple[bool, float]:
-        awaited, happened = Awaited(), trio.Event()
+        waiters, happened = Waiters(), trio.Event()
 
         async def later() -> None:
             await trio.sleep(3)
             happened.set()
-            awaited.changed()
+            waiters.wake()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(later)
-            began = trio.current_time()
-            outcome = await awaited.until(happened.is_set, within=within), round(trio.current_time() - began, 6)
+            start = trio.current_time()
+            outcome = await waiters.wait_until(happened.is_set, within=within), round(trio.current_time() - start, 6)
             nursery.cancel_scope.cancel()
         return outcome
 
@@ -53,7 +53,7 @@ def test_a_wait_lasts_as_long_as_it_is_allowed_and_no_longer(within: float, expe
 
 
 def test_a_failed_expectation_shows_the_transcript() -> None:
-    """What was expected, and everything that was seen instead."""
+    """The text has the expectation and everything that was seen."""
     transcript = Transcript()
     transcript.add("s1", "<- on_complete()")
     error = ExpectationFailed("expected on_next", transcript)
@@ -61,6 +61,6 @@ def test_a_failed_expectation_shows_the_transcript() -> None:
     assert "<- on_complete()" in str(error)
 
 
-def test_a_change_outside_a_run_wakes_nobody() -> None:
-    """Probes work in plain tests too, where there is no run loop."""
-    Awaited().changed()
+def test_wake_works_outside_a_run() -> None:
+    """Probes also work in plain tests without a run loop."""
+    Waiters().wake()

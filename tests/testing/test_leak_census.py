@@ -1,4 +1,4 @@
-"""Tests of the census: planted leaks are found and named, and nothing else is."""
+"""`LeakCensus`: planted leaks are found and named, and other objects are not."""
 
 import weakref
 from collections.abc import AsyncIterator, Iterator
@@ -10,7 +10,7 @@ from penstock.testing import LeakCensus, is_dropped, live_tasks, referrers, run_
 
 
 class Thing:
-    """Something that can be watched."""
+    """An object that can be watched."""
 
     other: Any = None
 
@@ -24,8 +24,8 @@ def letters() -> Iterator[str]:
     yield "a"
 
 
-def test_nothing_left_is_no_leak() -> None:
-    """Objects that are gone, generators that are closed or done, tasks that have ended."""
+def test_without_leaks_the_census_is_empty() -> None:
+    """Freed objects, closed generators and ended tasks are not leaks."""
 
     async def scenario() -> list[str]:
         census = LeakCensus()
@@ -41,7 +41,7 @@ def test_nothing_left_is_no_leak() -> None:
 
 
 def test_planted_leaks_are_found_and_named() -> None:
-    """A task that runs on, generators that were not closed, an object that is kept."""
+    """A running task, two open generators and an object with a reference."""
 
     async def scenario() -> list[str]:
         census, kept, stream, plain = LeakCensus(), Thing(), numbers(), letters()
@@ -61,8 +61,8 @@ def test_planted_leaks_are_found_and_named() -> None:
     assert leaks[3].startswith("the thing is still referred to by")
 
 
-def test_a_cycle_is_collected_before_it_is_judged() -> None:
-    """What the collector can take is not a leak."""
+def test_a_cycle_is_collected_before_it_counts() -> None:
+    """An object that the garbage collector can free is not a leak."""
     first, second = Thing(), Thing()
     first.other, second.other = second, first
     reference = weakref.ref(first)
@@ -70,15 +70,15 @@ def test_a_cycle_is_collected_before_it_is_judged() -> None:
     assert is_dropped(reference)
 
 
-def test_what_refers_to_an_object_is_named() -> None:
-    """A dict by its keys, an object by its type, a frame by its function: where to look."""
-    kept, shelf = Thing(), {"place": None}
-    shelf["place"] = kept  # type: ignore[assignment]  # any value will do
+def test_referrers_are_named() -> None:
+    """A dict is named by its keys, an object by its type, a frame by its function."""
+    kept, holder = Thing(), {"place": None}
+    holder["place"] = kept  # type: ignore[assignment]  # any value will do
     reference = weakref.ref(kept)
     assert any("place" in words for words in referrers(reference))
     assert not is_dropped(reference)
     del kept
-    shelf.clear()
+    holder.clear()
     assert referrers(reference) == []
 
 

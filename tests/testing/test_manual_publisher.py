@@ -1,4 +1,4 @@
-"""Tests of the publisher that emits on command: demand, breaches of its subscriber, misbehaviour on request."""
+"""`ManualPublisher`: demand, breaches of its subscriber, and rules broken on command."""
 
 import threading
 from collections.abc import Awaitable, Callable
@@ -11,15 +11,15 @@ from penstock.testing import DRAFT, ExpectationFailed, ManualPublisher, run_virt
 
 
 class Scripted:
-    """A subscriber that does in each signal what a script says."""
+    """A subscriber that runs a function of the script in each signal, with its subscription."""
 
     def __init__(self, **script: Callable[[Any], object]) -> None:
         self.script = script
-        self.line: Any = None
+        self.subscription: Any = None
         self.errors: list[BaseException] = []
 
-    def on_subscribe(self, line: Any) -> None:
-        self.line = line
+    def on_subscribe(self, subscription: Any) -> None:
+        self.subscription = subscription
         self._act("on_subscribe")
 
     def on_next(self, element: Any) -> None:
@@ -33,11 +33,11 @@ class Scripted:
         self._act("on_complete")
 
     def _act(self, signal: str) -> None:
-        self.script.get(signal, lambda line: None)(self.line)
+        self.script.get(signal, lambda subscription: None)(self.subscription)
 
 
-def pair(dialect: Any = None, **script: Callable[[Any], object]) -> tuple[ManualPublisher, Scripted]:
-    source = ManualPublisher(**({"dialect": dialect} if dialect else {}))
+def pair(rule_set: Any = None, **script: Callable[[Any], object]) -> tuple[ManualPublisher, Scripted]:
+    source = ManualPublisher(**({"rule_set": rule_set} if rule_set else {}))
     subscriber = Scripted(**script)
     source.subscribe(subscriber)
     return source, subscriber
@@ -47,24 +47,24 @@ def rules(source: ManualPublisher) -> list[str]:
     return [violation.rule for violation in source.violations]
 
 
-def _raise(line: Any) -> None:
-    raise RuntimeError("I cannot")
+def _raise(subscription: Any) -> None:
+    raise RuntimeError("scripted")
 
 
 def test_demand_adds_up_and_elements_use_it() -> None:
-    """What is requested, what is outstanding, and that unbounded demand is never used up."""
+    """Requested and outstanding demand; unbounded demand is never used up."""
     source, subscriber = pair()
-    subscriber.line.request(2)
-    subscriber.line.request(3)
+    subscriber.subscription.request(2)
+    subscriber.subscription.request(3)
     source.emit("a")
     assert (source.requested, source.outstanding) == (5, 4)
-    subscriber.line.request(UNBOUNDED)
+    subscriber.subscription.request(UNBOUNDED)
     source.emit("b")
     assert source.outstanding == UNBOUNDED
 
 
-def test_lawful_acts_refuse_to_break_the_rules() -> None:
-    """A test that emits without demand, or after the end, is itself mistaken."""
+def test_emit_complete_and_fail_refuse_to_break_the_rules() -> None:
+    """A test that emits without demand, or after the end, is itself wrong."""
     source, _ = pair()
     with pytest.raises(UsageError, match="without demand"):
         source.emit(1)
@@ -74,8 +74,8 @@ def test_lawful_acts_refuse_to_break_the_rules() -> None:
             act()
 
 
-def test_misbehaviour_is_delivered_as_it_is() -> None:
-    """Elements without demand, two ends: whatever a guard must stand."""
+def test_misbehave_delivers_signals_unchecked() -> None:
+    """Elements without demand, and two ends."""
     source, subscriber = pair()
     source.misbehave("on_next", 1)
     source.misbehave("on_complete")
@@ -84,41 +84,41 @@ def test_misbehaviour_is_delivered_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "act", "broken"),
+    ("script", "act", "broken_rules"),
     [
-        ({"on_complete": lambda line: line.request(1)}, lambda source, one: source.complete(), ["2.3"]),
-        ({"on_error": lambda line: line.cancel()}, lambda source, one: source.fail(ValueError()), ["2.3"]),
-        ({}, lambda source, one: (source.complete(), one.line.cancel()), ["2.4"]),
-        ({}, lambda source, one: one.line.request(0), ["3.9"]),
+        ({"on_complete": lambda subscription: subscription.request(1)}, lambda source, one: source.complete(), ["2.3"]),
+        ({"on_error": lambda subscription: subscription.cancel()}, lambda source, one: source.fail(ValueError()), ["2.3"]),
+        ({}, lambda source, one: (source.complete(), one.subscription.cancel()), ["2.4"]),
+        ({}, lambda source, one: one.subscription.request(0), ["3.9"]),
     ],
 )
 def test_breaches_of_the_subscriber_are_recorded(
-    script: dict[str, Callable[[Any], object]], act: Callable[[ManualPublisher, Scripted], object], broken: list[str]
+    script: dict[str, Callable[[Any], object]], act: Callable[[ManualPublisher, Scripted], object], broken_rules: list[str]
 ) -> None:
     """Calls inside and after the end, and illegal demand."""
     source, subscriber = pair(**script)
     act(source, subscriber)
-    assert rules(source) == broken
+    assert rules(source) == broken_rules
 
 
-def test_illegal_demand_is_answered_as_the_rules_say() -> None:
-    """on_error(IllegalDemand), and the end (rule 3.9)."""
+def test_illegal_demand_is_answered_with_an_error() -> None:
+    """on_error(IllegalDemand) ends the stream (rule 3.9)."""
     source, subscriber = pair()
-    subscriber.line.request(-1)
+    subscriber.subscription.request(-1)
     assert isinstance(subscriber.errors[0], IllegalDemand)
     assert source.subscription.over
 
 
-def test_a_subscriber_that_raises_is_recorded_and_its_exception_goes_on() -> None:
-    """Rule 2.13; a TypeError at None is what the rule asks for."""
+def test_an_exception_of_the_subscriber_is_recorded_and_passed_on() -> None:
+    """Rule 2.13: a subscriber returns normally."""
     source, subscriber = pair(on_next=_raise)
-    subscriber.line.request(1)
+    subscriber.subscription.request(1)
     with pytest.raises(RuntimeError):
         source.emit(1)
     assert rules(source) == ["2.13"]
 
 
-def test_the_lawful_type_error_at_none_is_no_breach() -> None:
+def test_a_type_error_at_none_is_not_a_breach() -> None:
     """Rule 2.13 demands it."""
 
     class Strict(Scripted):
@@ -133,82 +133,82 @@ def test_the_lawful_type_error_at_none_is_no_breach() -> None:
 
 
 def test_a_call_from_another_thread_is_a_breach() -> None:
-    """Rule 2.7, in one run loop."""
+    """Rule 2.7: calls must be serial, and one run has one thread."""
     source, subscriber = pair()
-    thread = threading.Thread(target=subscriber.line.request, args=(1,))
+    thread = threading.Thread(target=subscriber.subscription.request, args=(1,))
     thread.start()
     thread.join()
     assert rules(source) == ["2.7"]
 
 
-def test_in_the_draft_calls_on_what_is_over_raise_and_are_breaches() -> None:
-    """D7.3, D7.4, D5.2 and the errors that the draft names."""
-    source, subscriber = pair(DRAFT, on_subscribe=lambda line: line.request_more(1))
-    subscriber.line.cancel()
+def test_draft_calls_after_the_end_raise_and_are_breaches() -> None:
+    """Rules D7.3, D7.4 and D5.2, and the errors that the draft names."""
+    source, subscriber = pair(DRAFT, on_subscribe=lambda subscription: subscription.request_more(1))
+    subscriber.subscription.cancel()
     with pytest.raises(InvalidStateError):
-        subscriber.line.request_more(1)
+        subscriber.subscription.request_more(1)
     with pytest.raises(InvalidStateError):
-        subscriber.line.cancel()
+        subscriber.subscription.cancel()
     assert rules(source) == ["D5.2", "D7.3", "D7.4"]
 
 
-def test_a_line_speaks_one_language() -> None:
-    """A subscriber of the draft that calls request, or a modern one that calls request_more, is found out."""
-    assert not hasattr(pair(DRAFT)[1].line, "request")
-    assert not hasattr(pair()[1].line, "request_more")
+def test_a_subscription_has_the_methods_of_its_rule_set_only() -> None:
+    """A draft subscriber that calls request, or a modern one that calls request_more, fails."""
+    assert not hasattr(pair(DRAFT)[1].subscription, "request")
+    assert not hasattr(pair()[1].subscription, "request_more")
 
 
-def test_in_the_draft_illegal_demand_raises() -> None:
-    """D2.4."""
+def test_illegal_demand_raises_in_the_draft() -> None:
+    """Rule D2.4."""
     source, subscriber = pair(DRAFT)
     with pytest.raises(IllegalDemand):
-        subscriber.line.request_more(0)
+        subscriber.subscription.request_more(0)
     assert rules(source) == ["D2.4"]
 
 
-def test_none_and_nobody_are_refused() -> None:
-    """Rule 1.9, and an act before anybody has subscribed."""
+def test_none_and_a_missing_subscriber_are_refused() -> None:
+    """Rule 1.9, and a command before the first subscriber."""
     with pytest.raises(TypeError):
         ManualPublisher().subscribe(None)
-    with pytest.raises(ExpectationFailed, match="nobody has subscribed"):
+    with pytest.raises(ExpectationFailed, match="it has no subscriber"):
         ManualPublisher().emit(1)
 
 
 def test_a_runaway_subscriber_is_stopped() -> None:
-    """More calls than anybody will read are refused; the record of them is bounded."""
+    """After 10,000 unread calls the next one raises, so that the record is bounded."""
     _, subscriber = pair()
     for _ in range(10_001):
-        subscriber.line.request(1)
+        subscriber.subscription.request(1)
     with pytest.raises(UsageError, match="no expectation has read"):
-        subscriber.line.request(1)
+        subscriber.subscription.request(1)
 
 
-def test_it_knows_from_where_it_was_called() -> None:
+def test_it_records_where_it_was_called_from() -> None:
     """Inside which signal, or outside any."""
-    source, subscriber = pair(on_subscribe=lambda line: line.request(1))
-    subscriber.line.request(1)
-    subscriber.line.request(1)
+    source, subscriber = pair(on_subscribe=lambda subscription: subscription.request(1))
+    subscriber.subscription.request(1)
+    subscriber.subscription.request(1)
     assert source.subscription.call_places == ["inside on_subscribe", "outside any signal"]
 
 
 def expectation(act: Callable[[ManualPublisher, Any], Awaitable[object]]) -> object:
     async def scenario() -> object:
         source, subscriber = pair()
-        return await act(source, subscriber.line)
+        return await act(source, subscriber.subscription)
 
     return run_virtual(scenario)
 
 
-def test_expectations_pass_where_they_are_met() -> None:
-    """Requests one by one, demand in all, a cancel after unread requests, and silence."""
+def test_expectations_pass_if_they_are_met() -> None:
+    """Single requests, total demand, a cancel after unread requests, and silence."""
 
-    async def act(source: ManualPublisher, line: Any) -> object:
-        line.request(3)
-        line.request(4)
-        line.request(5)
+    async def act(source: ManualPublisher, subscription: Any) -> object:
+        subscription.request(3)
+        subscription.request(4)
+        subscription.request(5)
         first = await source.expect_request()
         await source.expect_demand(12)
-        line.cancel()
+        subscription.cancel()
         await source.expect_cancel()
         await source.expect_no_calls()
         return first, source.cancelled
@@ -219,24 +219,27 @@ def test_expectations_pass_where_they_are_met() -> None:
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda source, line: source.expect_request(), "expected request, but the subscriber did not call"),
-        (lambda source, line: (line.cancel(), source.expect_request())[-1], "expected request, but got cancel"),
-        (lambda source, line: (line.request(1), source.expect_cancel())[-1], "expected cancel, but the subscriber did not call"),
-        (lambda source, line: (line.request(1), source.expect_demand(2))[-1], "expected a demand of 2 in all, but only 1"),
-        (lambda source, line: (line.request(1), source.expect_no_calls())[-1], r"expected no calls, but got request\(1\)"),
-        (lambda source, line: (line.request(0), source.expect_no_calls())[-1], "rule 3.9"),
+        (lambda source, subscription: source.expect_request(), "expected request, but the subscriber did not call"),
+        (lambda source, subscription: (subscription.cancel(), source.expect_request())[-1], "expected request, but got cancel"),
+        (
+            lambda source, subscription: (subscription.request(1), source.expect_cancel())[-1],
+            "expected cancel, but the subscriber did not call",
+        ),
+        (lambda source, subscription: (subscription.request(1), source.expect_demand(2))[-1], "expected a demand of 2 in all, but only 1"),
+        (lambda source, subscription: (subscription.request(1), source.expect_no_calls())[-1], r"expected no calls, but got request\(1\)"),
+        (lambda source, subscription: (subscription.request(0), source.expect_no_calls())[-1], "rule 3.9"),
     ],
 )
-def test_expectations_fail_in_words(act: Callable[[ManualPublisher, Any], Awaitable[object]], words: str) -> None:
-    """What was expected and what was called instead; a recorded violation fails every expectation."""
+def test_a_failed_expectation_says_what_was_called(act: Callable[[ManualPublisher, Any], Awaitable[object]], words: str) -> None:
+    """The text has the expectation and the call; a recorded violation fails every expectation."""
     with pytest.raises(ExpectationFailed, match=words):
         expectation(act)
 
 
 def test_the_transcript_shows_both_directions() -> None:
-    """Signals down, calls up."""
+    """Signals to the subscriber and calls from it."""
     source, subscriber = pair()
-    subscriber.line.request(1)
+    subscriber.subscription.request(1)
     source.emit("a")
     assert "<- request(1)" in source.transcript()
     assert "-> on_next('a')" in source.transcript()

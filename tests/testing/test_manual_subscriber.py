@@ -1,4 +1,4 @@
-"""Tests of the recording subscriber: what it records, judges and expects."""
+"""`ManualSubscriber`: its record, its checks and its expectations."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -9,8 +9,8 @@ import trio
 from penstock.testing import DRAFT, ExpectationFailed, ManualPublisher, ManualSubscriber, Signal, run_virtual
 
 
-class Line:
-    """A subscription that only notes what was called, or raises what it is given."""
+class RecordingSubscription:
+    """Records the calls, and raises the given error."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.calls: list[Any] = []
@@ -27,9 +27,9 @@ class Line:
         self.request("cancel")
 
 
-def subscribed(line: Line | None = None, **options: Any) -> ManualSubscriber:
+def subscribed(subscription: RecordingSubscription | None = None, **options: Any) -> ManualSubscriber:
     probe = ManualSubscriber(**options)
-    probe.on_subscribe(line or Line())
+    probe.on_subscribe(subscription or RecordingSubscription())
     return probe
 
 
@@ -38,7 +38,7 @@ def rules(probe: ManualSubscriber) -> list[str]:
 
 
 def test_it_records_elements_and_the_end() -> None:
-    """What arrived can be read afterwards, and what is due."""
+    """Elements, outstanding demand and the end can be read afterwards."""
     probe = subscribed()
     probe.request(3)
     probe.on_next("a")
@@ -49,25 +49,25 @@ def test_it_records_elements_and_the_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("signals", "broken"),
+    ("signals", "broken_rule"),
     [
         (lambda probe: probe.on_next(1), "1.1"),
-        (lambda probe: probe.on_subscribe(Line()), "2.12"),
+        (lambda probe: probe.on_subscribe(RecordingSubscription()), "2.12"),
         (lambda probe: (probe.on_complete(), probe.on_complete()), "1.7"),
         (lambda probe: (probe.on_error(ValueError()), probe.on_complete()), "1.7"),
         (lambda probe: probe.on_error("not an exception"), "1.4"),
         (lambda probe: (probe.cancel(), probe.silence(), probe.on_complete()), "1.8"),
     ],
 )
-def test_each_breach_is_recorded_under_its_rule(signals: Callable[[ManualSubscriber], object], broken: str) -> None:
-    """One illegal signal, one violation."""
+def test_each_breach_is_recorded_under_its_rule(signals: Callable[[ManualSubscriber], object], broken_rule: str) -> None:
+    """One illegal signal gives one violation."""
     probe = subscribed()
     signals(probe)
-    assert rules(probe) == [broken]
+    assert rules(probe) == [broken_rule]
 
 
-def test_signals_on_their_way_after_a_cancel_are_legal_until_silence() -> None:
-    """Rule 2.8 until the test says that "eventually" is over."""
+def test_late_signals_after_a_cancel_are_legal_until_silence() -> None:
+    """Rule 2.8 allows them until the test calls silence()."""
     probe = subscribed()
     probe.request(2)
     probe.cancel()
@@ -75,9 +75,9 @@ def test_signals_on_their_way_after_a_cancel_are_legal_until_silence() -> None:
     assert probe.violations == []
 
 
-def test_a_signal_before_on_subscribe_is_a_breach_and_in_the_draft_an_end_is_none() -> None:
-    """Rule 1.9, and what the draft has in its place."""
-    modern, draft = ManualSubscriber(), ManualSubscriber(dialect=DRAFT)
+def test_an_end_before_on_subscribe_is_legal_in_the_draft_only() -> None:
+    """Modern rule 1.9 forbids it."""
+    modern, draft = ManualSubscriber(), ManualSubscriber(rule_set=DRAFT)
     modern.on_complete()
     draft.on_complete()
     assert (rules(modern), rules(draft)) == (["1.9"], [])
@@ -85,46 +85,46 @@ def test_a_signal_before_on_subscribe_is_a_breach_and_in_the_draft_an_end_is_non
 
 @pytest.mark.parametrize("method", ["on_subscribe", "on_next", "on_error"])
 def test_none_is_refused_with_a_type_error(method: str) -> None:
-    """The probe is a lawful subscriber itself (rule 2.13), and records who called it so."""
+    """The probe obeys rule 2.13 itself, and records the breach of its caller."""
     probe = ManualSubscriber()
     with pytest.raises(TypeError):
         getattr(probe, method)(None)
     assert rules(probe) == ["2.13"]
 
 
-@pytest.mark.parametrize(("act", "broken"), [(lambda probe: probe.request(1), "3.16"), (lambda probe: probe.cancel(), "3.15")])
-def test_what_request_and_cancel_raise_is_a_breach_and_goes_no_further(act: Callable[[ManualSubscriber], None], broken: str) -> None:
-    """They must return normally."""
-    probe = subscribed(Line(ValueError("no")))
+@pytest.mark.parametrize(("act", "broken_rule"), [(lambda probe: probe.request(1), "3.16"), (lambda probe: probe.cancel(), "3.15")])
+def test_an_exception_of_request_or_cancel_is_recorded_and_not_raised(act: Callable[[ManualSubscriber], None], broken_rule: str) -> None:
+    """Both must return normally."""
+    probe = subscribed(RecordingSubscription(ValueError("no")))
     act(probe)
-    assert rules(probe) == [broken]
+    assert rules(probe) == [broken_rule]
 
 
-def test_in_the_draft_the_errors_of_the_draft_come_through() -> None:
-    """There a ValueError from request_more is the answer, not a breach."""
-    probe = subscribed(Line(ValueError("no")), dialect=DRAFT)
+def test_errors_of_the_draft_are_raised() -> None:
+    """There a ValueError from request_more is legal."""
+    probe = subscribed(RecordingSubscription(ValueError("no")), rule_set=DRAFT)
     with pytest.raises(ValueError, match="no"):
         probe.request(0)
     assert probe.violations == []
 
 
 def test_a_call_without_a_subscription_says_so() -> None:
-    """The likeliest mistake in a test has a message of its own."""
+    """The most likely mistake in a test has its own message."""
     with pytest.raises(ExpectationFailed, match="has no subscription yet"):
         ManualSubscriber().request(1)
 
 
 def test_hooks_act_inside_signals_and_receive_the_probe() -> None:
-    """Requests from inside signals, without a closure over the probe."""
-    line = Line()
-    probe = ManualSubscriber(when_subscribed=lambda asking: asking.request(2), when_next=lambda asking, element: asking.request(element))
-    probe.on_subscribe(line)
+    """A hook can request without a reference to the probe."""
+    subscription = RecordingSubscription()
+    probe = ManualSubscriber(when_subscribed=lambda probe: probe.request(2), when_next=lambda probe, element: probe.request(element))
+    probe.on_subscribe(subscription)
     probe.on_next(7)
-    assert line.calls == [2, 7]
+    assert subscription.calls == [2, 7]
 
 
-class Recursing(Line):
-    """Answers each request with an element, before it returns."""
+class AnsweringSubscription(RecordingSubscription):
+    """Answers each request with an element before it returns."""
 
     probe: ManualSubscriber
 
@@ -132,18 +132,20 @@ class Recursing(Line):
         self.probe.on_next(n)
 
 
-def test_recursion_past_the_bound_is_a_breach() -> None:
-    """on_next, request and on_next again, where no nesting is declared."""
-    line = Recursing()
-    line.probe = subscribed(line, recursion_bound=1, when_next=lambda asking, _: len(asking.elements) < 2 and asking.request(1))
-    line.probe.request(1)
-    assert rules(line.probe) == ["3.3"]
-    assert line.probe.ledger.deepest == 2
+def test_recursion_beyond_the_bound_is_a_breach() -> None:
+    """on_next, request and on_next again, with a bound of 1."""
+    subscription = AnsweringSubscription()
+    subscription.probe = subscribed(
+        subscription, recursion_bound=1, when_next=lambda probe, _: len(probe.elements) < 2 and probe.request(1)
+    )
+    subscription.probe.request(1)
+    assert rules(subscription.probe) == ["3.3"]
+    assert subscription.probe.ledger.deepest == 2
 
 
-def test_an_element_inside_an_element_is_a_breach() -> None:
-    """on_next that is called from inside on_next, and not by a request, overlaps (rule 1.3)."""
-    probe = subscribed(when_next=lambda again, element: again.on_next(element - 1) if element else None)
+def test_on_next_inside_on_next_is_a_breach() -> None:
+    """on_next called inside on_next, and not inside a request, overlaps (rule 1.3)."""
+    probe = subscribed(when_next=lambda probe, element: probe.on_next(element - 1) if element else None)
     probe.request(10)
     probe.on_next(1)
     assert rules(probe) == ["1.3"]
@@ -159,8 +161,8 @@ def expectation(act: Callable[[ManualSubscriber, ManualPublisher], Awaitable[obj
     return run_virtual(scenario)
 
 
-def test_expectations_pass_where_they_are_met() -> None:
-    """Elements in order, then the end, then silence; the subscription is passed over or asked for."""
+def test_expectations_pass_if_they_are_met() -> None:
+    """Elements in order, the end, and silence. on_subscribe is skipped if no expectation asks for it."""
 
     async def act(probe: ManualSubscriber, source: ManualPublisher) -> object:
         await probe.expect_subscription()
@@ -185,17 +187,17 @@ def test_expectations_pass_where_they_are_met() -> None:
         (lambda probe, source: (source.emit(1), probe.expect_complete())[-1], r"expected on_complete, but got on_next\(1\)"),
         (lambda probe, source: (source.fail(ValueError()), probe.expect_error(KeyError))[-1], r"expected on_error\(KeyError\), but got"),
         (lambda probe, source: (source.emit(1), probe.expect_nothing())[-1], r"expected nothing, but got on_next\(1\)"),
-        (lambda probe, source: (source.misbehave("on_subscribe", Line()), probe.expect_nothing())[-1], "rule 2.12"),
+        (lambda probe, source: (source.misbehave("on_subscribe", RecordingSubscription()), probe.expect_nothing())[-1], "rule 2.12"),
     ],
 )
-def test_expectations_fail_in_words(act: Callable[[ManualSubscriber, ManualPublisher], Awaitable[object]], words: str) -> None:
-    """What was expected, and what came instead; a recorded violation fails every expectation."""
+def test_a_failed_expectation_says_what_arrived(act: Callable[[ManualSubscriber, ManualPublisher], Awaitable[object]], words: str) -> None:
+    """The text has the expectation and the signal; a recorded violation fails every expectation."""
     with pytest.raises(ExpectationFailed, match=words):
         expectation(act)
 
 
 def test_an_expectation_waits_in_virtual_time() -> None:
-    """An element that comes within the allowed seconds is found, and no real time passes."""
+    """An element within the allowed seconds is found, and no real time passes."""
 
     async def act(probe: ManualSubscriber, source: ManualPublisher) -> object:
         async with trio.open_nursery() as nursery:
@@ -212,7 +214,7 @@ def test_an_expectation_waits_in_virtual_time() -> None:
 
 
 def test_silence_is_two_assertions() -> None:
-    """What comes later by the clock breaks a silence that quiescence alone would have confirmed."""
+    """An element that comes later by the clock fails a silence that holds while all tasks are blocked."""
 
     async def act(probe: ManualSubscriber, source: ManualPublisher) -> object:
         async with trio.open_nursery() as nursery:
@@ -229,8 +231,8 @@ def test_silence_is_two_assertions() -> None:
     assert expectation(act)
 
 
-def test_draining_forgets_what_is_unread() -> None:
-    """A test that does not care for the past goes on from here."""
+def test_drain_marks_signals_as_read() -> None:
+    """Later expectations begin after the drained signals."""
 
     async def act(probe: ManualSubscriber, source: ManualPublisher) -> object:
         source.emit(1)

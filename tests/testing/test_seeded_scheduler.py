@@ -1,4 +1,4 @@
-"""Tests of the repeatable scheduler: a seed gives one order, and nothing of it stays behind."""
+"""`seeded`: a seed gives one order of tasks, and trio's state is restored afterwards."""
 
 import random
 
@@ -9,7 +9,7 @@ from penstock.testing import SEEDING_WORKS, _seeded_scheduler, run_virtual, seed
 
 
 async def order() -> tuple[int, ...]:
-    """In which order eight tasks get their turn."""
+    """Return the order in which eight tasks run."""
     seen: list[int] = []
 
     async def task(number: int) -> None:
@@ -23,27 +23,27 @@ async def order() -> tuple[int, ...]:
 
 
 def test_a_seed_gives_the_same_order_every_time() -> None:
-    """Two runs under one seed are one run; many seeds are many runs."""
+    """Two runs with one seed have the same order; twenty seeds give more than five orders."""
     assert SEEDING_WORKS
     assert run_virtual(order, seed=7) == run_virtual(order, seed=7)
     assert len({run_virtual(order, seed=seed) for seed in range(20)}) > 5
 
 
-def test_chance_is_put_back_afterwards() -> None:
+def test_trio_state_is_restored_after_the_block() -> None:
     """A seeded run does not make later runs less random."""
-    inside = vars(_seeded_scheduler._run)
-    before = inside["_r"].getstate(), inside["_ALLOW_DETERMINISTIC_SCHEDULING"]
+    internals = vars(_seeded_scheduler._run)
+    before = internals["_r"].getstate(), internals["_ALLOW_DETERMINISTIC_SCHEDULING"]
     with seeded(1):
-        assert inside["_ALLOW_DETERMINISTIC_SCHEDULING"] is True
-        inside["_r"].random()
-    assert (inside["_r"].getstate(), inside["_ALLOW_DETERMINISTIC_SCHEDULING"]) == before
+        assert internals["_ALLOW_DETERMINISTIC_SCHEDULING"] is True
+        internals["_r"].random()
+    assert (internals["_r"].getstate(), internals["_ALLOW_DETERMINISTIC_SCHEDULING"]) == before
 
 
 @pytest.mark.parametrize("works", [True, False])
-def test_without_a_seed_or_with_a_trio_that_hides_its_inside_nothing_is_touched(works: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test runs all the same."""
+def test_without_a_seed_or_without_trios_private_names_nothing_changes(works: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests run in both cases; only their order is not repeatable."""
     monkeypatch.setattr(_seeded_scheduler, "SEEDING_WORKS", works)
-    chance: random.Random = vars(_seeded_scheduler._run)["_r"]
-    before = chance.getstate()
+    generator: random.Random = vars(_seeded_scheduler._run)["_r"]
+    before = generator.getstate()
     with seeded(None if works else 3):
-        assert chance.getstate() == before
+        assert generator.getstate() == before

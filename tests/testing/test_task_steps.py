@@ -1,4 +1,4 @@
-"""Tests of counting steps and cancelling at one: every step is met, and only ours are counted."""
+"""`cancel_at_step`: it reaches every step, and counts only those of the function."""
 
 import pytest
 import trio
@@ -13,15 +13,15 @@ async def three_sleepers() -> str:
     return "slept"
 
 
-def test_counting_changes_nothing() -> None:
+def test_counting_alone_cancels_nothing() -> None:
     """Without a step to cancel at, the function runs to its end."""
     outcome = run_virtual(cancel_at_step, None, three_sleepers)
     assert (outcome.value, outcome.was_cancelled) == ("slept", False)
     assert outcome.steps > 6
 
 
-def test_every_step_can_be_cancelled_at_and_the_same_way_twice() -> None:
-    """Early steps cancel, the last ones come too late to matter, and a seed makes the sweep repeatable."""
+def test_every_step_can_be_cancelled_at_and_repeated() -> None:
+    """Early steps cancel the function, the last ones come too late, and with a seed the sweep is repeatable."""
     steps = run_virtual(cancel_at_step, None, three_sleepers).steps
     outcomes = [run_virtual(cancel_at_step, k, three_sleepers) for k in range(1, steps + 2)]
     assert outcomes[0].was_cancelled
@@ -29,20 +29,20 @@ def test_every_step_can_be_cancelled_at_and_the_same_way_twice() -> None:
     assert outcomes == [run_virtual(cancel_at_step, k, three_sleepers) for k in range(1, steps + 2)]
 
 
-def test_the_steps_of_neighbours_are_not_counted() -> None:
-    """Only this task and what it starts."""
+def test_steps_of_other_tasks_are_not_counted() -> None:
+    """Only this task and the tasks that the function starts count."""
 
-    async def scenario(neighbours: int) -> int:
+    async def scenario(other_tasks: int) -> int:
         async with trio.open_nursery() as nursery:
-            for _ in range(neighbours):
+            for _ in range(other_tasks):
                 nursery.start_soon(trio.sleep, 0.5)
             return (await cancel_at_step(None, three_sleepers)).steps
 
     assert run_virtual(scenario, 0) == run_virtual(scenario, 5)
 
 
-def test_a_cancellation_reaches_the_tasks_of_the_function_and_stops_there() -> None:
-    """The caller goes on; the function's cleanup has run."""
+def test_a_cancel_reaches_the_tasks_of_the_function_only() -> None:
+    """The cleanup of the function's child has run, and the caller goes on."""
     cleaned: list[str] = []
 
     async def scenario() -> None:
@@ -59,8 +59,8 @@ def test_a_cancellation_reaches_the_tasks_of_the_function_and_stops_there() -> N
     assert cleaned == ["child"]
 
 
-def test_what_the_function_raises_is_raised() -> None:
-    """And the instrument is removed all the same."""
+def test_an_exception_of_the_function_is_raised() -> None:
+    """The instrument is removed in that case too."""
 
     async def scenario() -> None:
         raise KeyError("mine")

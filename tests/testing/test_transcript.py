@@ -1,4 +1,4 @@
-"""Tests of the transcript: readable, bounded, holding no object."""
+"""`Transcript`: readable, bounded, and without references to objects."""
 
 import gc
 import weakref
@@ -8,8 +8,8 @@ import trio
 from penstock.testing import Transcript, run_virtual, shown
 
 
-def test_lines_tell_step_time_actor_and_text() -> None:
-    """A line is what a person reads: order, virtual time, who, what."""
+def test_a_line_has_step_time_actor_and_text() -> None:
+    """The columns are the order, the virtual time, the actor and the text."""
 
     async def scenario() -> str:  # under a MockClock
         transcript = Transcript()
@@ -21,8 +21,8 @@ def test_lines_tell_step_time_actor_and_text() -> None:
     assert run_virtual(scenario) == "    1     0.000s  s1   -> request(1)\n    2     2.500s  s1   <- on_next('a')"
 
 
-def test_the_middle_of_a_long_transcript_is_left_out_and_counted() -> None:
-    """Memory is bounded; the first and the last lines are those that explain a failure."""
+def test_the_middle_of_a_long_transcript_is_dropped_and_counted() -> None:
+    """Memory is bounded. The first and the last 200 lines explain most failures."""
     transcript = Transcript()
     for number in range(1000):
         transcript.add("s1", f"line {number}")
@@ -33,8 +33,8 @@ def test_the_middle_of_a_long_transcript_is_left_out_and_counted() -> None:
     assert len(transcript.records()) == 400
 
 
-def test_violations_stay_and_are_told_by_actor() -> None:
-    """Nothing takes a violation back, and each actor finds its own."""
+def test_violations_stay_and_are_grouped_by_actor() -> None:
+    """A violation cannot be undone, and each actor finds its own."""
     transcript = Transcript()
     transcript.violate("1.1", "too many", actor="s1")
     transcript.violate("2.4", "too late", actor="p1")
@@ -43,7 +43,7 @@ def test_violations_stay_and_are_told_by_actor() -> None:
 
 
 def test_violations_are_bounded() -> None:
-    """A runaway publisher does not fill the memory."""
+    """A runaway publisher cannot fill the memory."""
     transcript = Transcript()
     for _ in range(1000):
         transcript.violate("1.1", "too many", actor="s1")
@@ -51,12 +51,12 @@ def test_violations_are_bounded() -> None:
 
 
 def test_an_empty_transcript_says_so() -> None:
-    """Nothing is an answer too."""
+    """Its text is not empty."""
     assert Transcript().text() == "(nothing was signalled)"
 
 
-def test_a_value_is_shown_short_and_whatever_its_repr_does() -> None:
-    """A repr that raises, or one of a thousand characters, harms nobody."""
+def test_a_value_is_shown_short_even_if_its_repr_fails() -> None:
+    """A repr that raises, or one of a thousand characters, does no harm."""
 
     class Broken:
         def __repr__(self) -> str:
@@ -71,7 +71,7 @@ def test_a_value_is_shown_short_and_whatever_its_repr_does() -> None:
 
 
 def test_a_transcript_keeps_no_object_alive() -> None:
-    """It holds text: otherwise the check of dropped references would find the transcript itself."""
+    """It holds text. Otherwise the check for dropped references would find the transcript itself."""
 
     class Thing:
         pass

@@ -1,4 +1,4 @@
-"""Tests of running in virtual time."""
+"""`run_virtual`: runs in virtual time."""
 
 import pytest
 import trio
@@ -6,8 +6,8 @@ import trio
 from penstock.testing import run_virtual
 
 
-def test_hours_pass_at_once_and_the_value_comes_back() -> None:
-    """The MockClock jumps whenever every task sleeps."""
+def test_hours_pass_at_once_and_the_result_is_returned() -> None:
+    """The MockClock jumps when every task sleeps."""
 
     async def scenario(hours: int) -> float:
         await trio.sleep(hours * 3600)
@@ -16,8 +16,8 @@ def test_hours_pass_at_once_and_the_value_comes_back() -> None:
     assert run_virtual(scenario, 5) == 18_000
 
 
-def test_an_exception_comes_out_bare() -> None:
-    """Nothing is wrapped around what the function raises."""
+def test_an_exception_is_not_wrapped() -> None:
+    """The exception of the function is raised as it is."""
 
     async def scenario() -> None:
         raise KeyError("bare")
@@ -26,8 +26,8 @@ def test_an_exception_comes_out_bare() -> None:
         run_virtual(scenario, seed=None)
 
 
-def test_instruments_are_passed_on() -> None:
-    """A run can be watched."""
+def test_instruments_are_passed_to_trio() -> None:
+    """An instrument sees the steps of the run."""
     steps: list[str] = []
 
     class Watcher(trio.abc.Instrument):

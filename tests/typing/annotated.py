@@ -1,4 +1,4 @@
-"""Type-checked, never run: the form that mypy understands where it cannot infer: an operator with a name and a type."""
+"""Type-checked, never run: the form for mypy where it cannot infer: an operator with a name and a type."""
 
 from typing import assert_type
 

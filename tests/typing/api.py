@@ -1,4 +1,4 @@
-"""Type-checked, never run: the four interfaces as somebody sees them who writes a publisher, a subscriber, a processor."""
+"""Type-checked, never run: the four interfaces as the author of a publisher, a subscriber or a processor sees them."""
 
 from typing import assert_type
 
@@ -11,15 +11,15 @@ class Animal: ...
 class Dog(Animal): ...
 
 
-class Kennel:
-    """A publisher by shape alone: it inherits from nothing of ours."""
+class DogPublisher:
+    """A publisher without a base class."""
 
     def subscribe(self, subscriber: Subscriber[Dog], /) -> None:
         subscriber.on_next(Dog())
 
 
-class Vet(Subscriber[Animal]):
-    """A subscriber that inherits, so that a forgotten method would be an error."""
+class AnimalSubscriber(Subscriber[Animal]):
+    """A subscriber with a base class, so that a missing method is an error."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         assert_type(subscription.request(1), None)
@@ -32,24 +32,24 @@ class Vet(Subscriber[Animal]):
     def on_complete(self, /) -> None: ...
 
 
-class School(Vet, Processor[Animal, Dog]):
-    """A processor is both at once."""
+class AnimalToDog(AnimalSubscriber, Processor[Animal, Dog]):
+    """A processor is a subscriber and a publisher."""
 
     def subscribe(self, subscriber: Subscriber[Dog], /) -> None: ...
 
 
 def variance() -> None:
-    """A publisher of dogs is one of animals; who takes animals takes dogs."""
-    dogs: Publisher[Dog] = Kennel()
+    """A publisher of dogs is a publisher of animals. A subscriber to animals is a subscriber to dogs."""
+    dogs: Publisher[Dog] = DogPublisher()
     animals: Publisher[Animal] = dogs
-    dogs.subscribe(Vet())
-    animals.subscribe(Vet())
-    stage: Processor[Animal, Dog] = School()
+    dogs.subscribe(AnimalSubscriber())
+    animals.subscribe(AnimalSubscriber())
+    stage: Processor[Animal, Dog] = AnimalToDog()
     as_publisher: Publisher[Animal] = stage
-    as_publisher.subscribe(School())
+    as_publisher.subscribe(AnimalToDog())
 
 
 def demand() -> None:
-    """Demand is an int, and stays one."""
+    """Demand is an int."""
     assert_type(add_demand(1, UNBOUNDED), int)
     assert_type(check_demand(object()), int)

@@ -1,4 +1,4 @@
-"""The draft's interfaces beside today's, through the eyes of a type checker: what fits where."""
+"""Type-checked, never run: the interfaces of the draft beside today's, and the adapters between them."""
 
 from typing import assert_type
 
@@ -8,7 +8,7 @@ import penstock
 from penstock.api import DraftPublisher, DraftSubscriber, DraftSubscription
 
 
-class Theirs:
+class ForeignDraftSubscriber:
     """A subscriber of the draft, without a base class."""
 
     def on_subscribe(self, subscription: DraftSubscription) -> None:
@@ -19,21 +19,21 @@ class Theirs:
         """Take."""
 
     def on_error(self, error: BaseException) -> None:
-        """Give up."""
+        """Ignore the error."""
 
     def on_complete(self) -> None:
-        """Be done."""
+        """Ignore the completion."""
 
 
-def there_and_back(nursery: trio.Nursery) -> None:
+def adapters(nursery: trio.Nursery) -> None:
     """Each adapter keeps the type of the elements, and a mailbox is a subscriber of both generations."""
     draft = penstock.as_draft(penstock.from_iterable([1, 2]).publisher(nursery))
     assert_type(draft, DraftPublisher[int])
-    draft.subscribe(Theirs())
-    back = penstock.as_modern(draft)
-    assert_type(back, penstock.Publisher[int])
-    box: penstock.MailboxSubscriber[int] = penstock.MailboxSubscriber(nursery, print)
-    of_the_draft: DraftSubscriber[int] = box
-    of_today: penstock.Subscriber[int] = box
-    draft.subscribe(of_the_draft)
-    back.subscribe(of_today)
+    draft.subscribe(ForeignDraftSubscriber())
+    modern = penstock.as_modern(draft)
+    assert_type(modern, penstock.Publisher[int])
+    mailbox: penstock.MailboxSubscriber[int] = penstock.MailboxSubscriber(nursery, print)
+    draft_subscriber: DraftSubscriber[int] = mailbox
+    modern_subscriber: penstock.Subscriber[int] = mailbox
+    draft.subscribe(draft_subscriber)
+    modern.subscribe(modern_subscriber)

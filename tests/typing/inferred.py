@@ -1,7 +1,7 @@
-"""Type-checked by pyright alone, never run: what follows only from where an operator stands in a pipe.
+"""Type-checked by pyright only, never run: types that follow from the place of an operator in a pipe.
 
-mypy does not look at the neighbours of an argument, so of an operator without a function, `take(3)` say, it learns less.
-With mypy, give such an operator a name and a type first: ``three: Operator[int, int] = ops.take(3)``; annotated.py shows it.
+mypy does not infer from neighbouring arguments, so it knows less about an operator without a function, for example `take(3)`.
+With mypy, first give such an operator a name and a type: ``three: Operator[int, int] = ops.take(3)``. See annotated.py.
 """
 
 from collections.abc import AsyncIterator
@@ -16,8 +16,8 @@ async def numbers() -> AsyncIterator[int]:
     yield 1
 
 
-async def name_of(number: int) -> str:
-    """An async function where a function is accepted."""
+async def async_str(number: int) -> str:
+    """An async function in the place of a plain one."""
     return str(number)
 
 
@@ -25,22 +25,22 @@ def piping() -> None:
     """Element types follow the pipe, through operators without a function, lambdas and async functions."""
     assert_type(penstock.pipe(numbers, ops.take(3)), Source[int])
     assert_type(penstock.pipe(numbers, ops.take(3), ops.map(str), ops.skip(1)), Source[str])
-    assert_type(penstock.pipe(numbers, ops.map(name_of)), Source[str])
+    assert_type(penstock.pipe(numbers, ops.map(async_str)), Source[str])
     assert_type(penstock.pipe(numbers, ops.filter(lambda n: n > 1), ops.map(lambda n: n / 2)), Source[float])
     assert_type(penstock.pipe(numbers, ops.distinct_until_changed()), Source[int])
 
 
-async def words_of(number: int) -> list[str]:
-    """An async function that names a stream."""
+async def async_stream_function(number: int) -> list[str]:
+    """An async function that returns a stream."""
     return [str(number)]
 
 
 def joining() -> None:
-    """Where streams are joined, their element types are."""
+    """A join has the union, or the tuple, of the element types of its sources."""
     assert_type(penstock.pipe(numbers, ops.merge(["a"])), Source[int | str])
     assert_type(penstock.pipe(numbers, ops.concat(["a"], ["b"])), Source[int | str])
     assert_type(penstock.pipe(numbers, ops.zip(["a"], [1.5])), Source[tuple[int, str, float]])
     assert_type(penstock.pipe(numbers, ops.combine_latest(["a"])), Source[tuple[int, str]])
-    assert_type(penstock.pipe(numbers, ops.flat_map(words_of, concurrency=2)), Source[str])
+    assert_type(penstock.pipe(numbers, ops.flat_map(async_stream_function, concurrency=2)), Source[str])
     assert_type(penstock.pipe(numbers, ops.flat_map(penstock.single)), Source[int])
     assert_type(penstock.pipe(numbers, ops.flat_map(lambda n: [str(n)])), Source[str])

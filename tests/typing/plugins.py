@@ -1,4 +1,4 @@
-"""Type-checked, never run: a serializer, a transport and hooks as somebody sees them who writes a plugin."""
+"""Type-checked, never run: a serializer, a transport and hooks as the author of a plugin sees them."""
 
 from typing import assert_type
 
@@ -24,7 +24,7 @@ from penstock.protocols.rsio import RsioDialect
 from penstock.session import DialectFactory
 
 
-class Upper(Serializer):
+class UpperCaseSerializer(Serializer):
     """A serializer."""
 
     name = "upper"
@@ -36,7 +36,7 @@ class Upper(Serializer):
         return data.decode()
 
 
-class Loop(Transport):
+class LoopTransport(Transport):
     """A transport that can only connect."""
 
     schemes = ("loop",)
@@ -48,8 +48,8 @@ class Loop(Transport):
 
 @hookimpl
 def penstock_serializers() -> list[Serializer]:
-    """A mark keeps the function's type."""
-    return [Upper()]
+    """The mark keeps the type of the function."""
+    return [UpperCaseSerializer()]
 
 
 @hookimpl
@@ -62,7 +62,7 @@ assert_type(penstock_serializers(), list[Serializer])
 
 
 async def use(registry: Registry, nursery: trio.Nursery) -> None:
-    """What the runtime does with them."""
+    """The calls that the runtime makes."""
     url = parse_url("loop:x")
     transport = registry.transport(url.transport)
     assert_type(transport, Transport)
@@ -74,7 +74,7 @@ async def use(registry: Registry, nursery: trio.Nursery) -> None:
     assert_type(registry.serializer("upper").dumps(1), bytes)
 
 
-assert_type(build_registry([Loop()]), Registry)
+assert_type(build_registry([LoopTransport()]), Registry)
 
-kinds: list[DialectFactory] = [RsioDialect, ReactiveSocketDialect]
-"""The class of a dialect is its kind."""
+factories: list[DialectFactory] = [RsioDialect, ReactiveSocketDialect]
+"""The class of a dialect is its factory."""

@@ -1,4 +1,4 @@
-"""Type-checked, never run: streams inside one process, as a user writes them; the types of elements follow the pipe."""
+"""Type-checked, never run: streams in one process as a user writes them. Element types follow the pipe."""
 
 from collections.abc import AsyncIterator
 from typing import assert_type
@@ -20,7 +20,7 @@ def is_even(number: int) -> bool:
 
 
 async def reading() -> None:
-    """`subscribe` knows the element type of whatever it is given."""
+    """`subscribe` infers the element type of its source."""
     async with penstock.subscribe(numbers) as stream:
         assert_type(stream, Stream[int])
         async for number in stream:
@@ -43,14 +43,14 @@ def piping() -> None:
 
 
 async def ending() -> None:
-    """The sinks return what comes out of the pipe."""
+    """The results of the sinks have the element type of the pipe."""
     assert_type(await penstock.collect(numbers), list[int])
     assert_type(await penstock.first(numbers), int)
     assert_type(await penstock.first(numbers, default="none"), int | str)
 
 
 async def beginning(channel: "trio.MemoryReceiveChannel[bytes]", publisher: penstock.Publisher[float]) -> None:
-    """Every source keeps the type of what it streams."""
+    """Every source has the type of its elements."""
     assert_type(penstock.from_channel(channel), Source[bytes])
     assert_type(penstock.from_publisher(publisher), Source[float])
     assert_type(penstock.single("x"), Source[str])
@@ -60,9 +60,9 @@ async def beginning(channel: "trio.MemoryReceiveChannel[bytes]", publisher: pens
 
 
 async def topics() -> None:
-    """A topic is a publisher of one type, and takes nothing else."""
+    """A topic accepts elements of its type only."""
     topic = penstock.Topic[int](slow=penstock.SlowPolicy.LATEST)
     await topic.publish(1)
-    await topic.publish("one")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # the point: not a number
+    await topic.publish("one")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # expected error: not a number
     async with penstock.subscribe(topic) as stream:
         assert_type(stream, Stream[int])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.protocols import reactivesocket, rsio
+from penstock.testing import FrameList, MessageList
 from penstock.wire import _element_runs as module
 from penstock.wire._element_runs import deliver_run, run_length
 
@@ -32,7 +33,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("pattern", ["12", "112", "1122", "11112", "1111111122222222"])
 def test_short_runs_of_rsio_examine_at_most_four_elements_for_each_element(pattern: str, windows: list[int]) -> None:
     """A peer that mixes streams so that runs are short does not make the decoder examine a chunk again and again."""
-    collected = rsio.MessageList()
+    collected = MessageList()
     decoder = rsio.RsioDecoder(collected, collected.streams)
     for stream in (1, 2):
         decoder.feed(rsio.encode(rsio.OnSubscribe(subscriber=stream)))
@@ -47,7 +48,7 @@ def test_short_runs_of_rsio_examine_at_most_four_elements_for_each_element(patte
 def test_short_runs_of_reactivesocket_examine_at_most_four_elements_for_each_element(pattern: str, windows: list[int]) -> None:
     """The same bound for frames."""
     one, other = CollectingStream(), CollectingStream()
-    decoder = reactivesocket.ReactiveSocketDecoder(reactivesocket.FrameList(), {1: one, 2: other})
+    decoder = reactivesocket.ReactiveSocketDecoder(FrameList(), {1: one, 2: other})
     frames = [reactivesocket.encode(reactivesocket.Response(stream_id=int(each))) for each in pattern] * 1000
     decoder.feed(b"".join(frames))
     assert len(one.elements + other.elements) == len(frames)

@@ -1,19 +1,19 @@
-"""Verbs over publishers, one family a file, composed with `pipe`. May import `penstock.api` and `penstock.core`.
+"""Operators: functions from a source to a source, composed with `pipe`. Imports only `penstock.api` and `penstock.core`.
 
-A new operator goes into the file of its family (or a new one), is listed here, and gets its tests in `tests/operators` under the same name.
-For one that looks at an element at a time, write a `Step`; for one of several sources a `Junction`; for anything else a `Stage`.
-`_stage.py` says which rules bind it. Its rows in `tests/operators/promises.py` say what it promises, and are measured.
+To add an operator, put it into the file of its family (or a new file), list it here, and test it in the test file of the same name.
+Write a `Step` if it looks at one element at a time, a `JoinStage` if it has several sources, and otherwise a `Stage`.
+The rules are at the top of `_stage.py`. Add its rows to `tests/operators/promises.py`: tests measure demand, buffer and ends by them.
 """
 
 from penstock.operators._buffer import batch, buffer, drop, latest
-from penstock.operators._combine import combine_latest, merge, zip  # noqa: A004  # the words that everybody knows
+from penstock.operators._combine import combine_latest, merge, zip  # noqa: A004  # the usual names of these operators
 from penstock.operators._flatten import concat, flat_map
 from penstock.operators._pipe import pipe
 from penstock.operators._recover import on_error_resume, retry
-from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the words that everybody knows
+from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the usual names
 from penstock.operators._stage import Operator
 from penstock.operators._timing import debounce, throttle, timeout
-from penstock.operators._transform import map, scan, tap  # noqa: A004  # the words that everybody knows
+from penstock.operators._transform import map, scan, tap  # noqa: A004  # the usual names of these operators
 
 __all__ = [
     "Operator",

@@ -1,7 +1,7 @@
-"""Operators that hold elements, and the only ones that relax demand: `batch`; `buffer`, `drop`, `latest`.
+"""Operators that hold elements: `batch`, and `buffer`, `drop` and `latest`, the only operators that relax demand.
 
-Everywhere else in penstock, nothing is asked of a source that nobody asked for. These three ask all the same, each in a way that has
-a name, so that a reader of a pipe sees where demand ends.
+Everywhere else in penstock a source is asked only for elements that a subscriber has requested. These three request more, each under
+its own name, so that a reader of a pipe sees where back-pressure ends.
 """
 
 from collections import deque
@@ -13,202 +13,204 @@ import trio
 
 from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, check_seconds
-from penstock.operators._holding import HoldingStage
+from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._select import check_count
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, Staged
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, StageOperator
 from penstock.operators._step import is_async
 from penstock.operators._timer import Timer
 
 A = TypeVar("A")
 
 BATCHES_AHEAD: Final = 2
-"""Batches that a timed `batch` asks for at a time: one that fills while another one travels, and no more, for it may have to hold both."""
+"""How many batches a timed `batch` requests at a time: one fills while another one goes on. It may have to hold all of them."""
 
 
 def batch(count: int, seconds: float | None = None) -> Operator[A, list[A]]:
     """Pass on lists of `count` elements; the last one may be shorter.
 
-    With `seconds`, a list is passed on at the latest that long after its first element arrived, however short it is, or as soon after
-    that as it is asked for.
+    With `seconds`, a list is passed on at the latest `seconds` after its first element arrived, even if it is short, or, without
+    downstream demand at that time, with the next request.
 
     Upstream demand: `count` per downstream demand; with `seconds` at most 2·`count` at a time.
-    Buffer: `count` elements; with `seconds` 2·`count`, for short lists use up downstream demand and leave elements under way.
-    On completion the rest is passed on as a shorter list, once asked for, then completion.
+    Buffer: `count` elements; with `seconds` 2·`count`, because a short list uses up downstream demand while elements are under way.
+    On completion the rest is passed on as a shorter list, once requested, then completion.
     An error passes at once, and the rest is dropped. A cancel drops it too.
     """
     count = check_count(count, "batch")
     if seconds is None:
-        return Staged(f"batch({count})", lambda downstream, scope: _BatchStage(downstream, count))
+        return StageOperator(f"batch({count})", lambda downstream, scope: _BatchStage(downstream, count))
     seconds = check_seconds(seconds, "batch(seconds=…)")
     label = f"batch({count}, seconds={seconds:g})"
-    return Staged(label, lambda downstream, scope: _TimedBatchStage(downstream, scope, count, seconds, label))
+    return StageOperator(label, lambda downstream, scope: _TimedBatchStage(downstream, scope, count, seconds, label))
 
 
 def buffer(size: int) -> Operator[A, A]:
-    """Ask ahead for up to `size` elements, and hold them until they are asked for. Nothing is lost.
+    """Request up to `size` elements ahead, and hold them until they are requested. No element is lost.
 
     Upstream demand: `size` at once, then 1 per downstream demand. Buffer: `size` elements.
-    Completion comes after what is held. An error passes at once, and what is held is dropped. A cancel drops it too.
+    Completion comes after the held elements. An error passes at once, and held elements are dropped. A cancel drops them too.
     """
     size = check_count(size, "buffer")
-    return Staged(f"buffer({size})", lambda downstream, scope: _BufferStage(downstream, size))
+    return StageOperator(f"buffer({size})", lambda downstream, scope: _BufferStage(downstream, size))
 
 
 def drop(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
-    """Take everything that upstream has, at its own pace, and drop each element that is not asked for when it arrives.
+    """Take every element of upstream at its own pace, and drop each one that is not requested when it arrives.
 
-    ``on_drop(element)``, a plain function, is told of each; what it raises ends the stream with that error.
+    ``on_drop(element)``, a plain function, is called with each dropped element. If it raises, the stream ends with that error.
     Upstream demand: unbounded, at once. Buffer: none.
     Completion, errors and cancellation pass straight through.
     """
     on_drop = _check_on_drop(on_drop, "drop")
-    return Staged("drop()", lambda downstream, scope: _DropStage(downstream, on_drop))
+    return StageOperator("drop()", lambda downstream, scope: _DropStage(downstream, on_drop))
 
 
 def latest(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
-    """Take everything that upstream has, at its own pace, and keep only the newest element until it is asked for.
+    """Take every element of upstream at its own pace, and keep only the newest one until it is requested.
 
-    ``on_drop(element)``, a plain function, is told of each element that a newer one replaced; what it raises ends the stream with
+    ``on_drop(element)``, a plain function, is called with each element that a newer one replaces. If it raises, the stream ends with
     that error.
     Upstream demand: unbounded, at once. Buffer: 1 element.
-    Completion comes after the element that is held. An error passes at once, and that element is dropped. A cancel drops it too.
+    Completion comes after the held element. An error passes at once, and that element is dropped. A cancel drops it too.
     """
     on_drop = _check_on_drop(on_drop, "latest")
-    return Staged("latest()", lambda downstream, scope: _LatestStage(downstream, on_drop))
+    return StageOperator("latest()", lambda downstream, scope: _LatestStage(downstream, on_drop))
 
 
 def _check_on_drop(on_drop: Callable[[A], object] | None, name: str) -> Callable[[A], object]:
     if on_drop is None:
-        return _forget
+        return _ignore_dropped
     if not callable(on_drop) or is_async(on_drop):  # type: ignore[redundant-expr]  # users give anything
         raise UsageError(
             f"{name}(on_drop={on_drop!r}): give a plain function of one element. "
-            "It cannot be async: what is dropped would have to wait for it, and that wait would have no bound"
+            "It cannot be async: dropped elements would have to wait for it, and nothing would bound how many wait"
         )
     return on_drop
 
 
-def _forget(element: object) -> None:
-    """Tell nobody."""
+def _ignore_dropped(element: object) -> None:
+    pass
 
 
 class _BatchStage(Stage[A, list[A]]):
-    """Counts alone: demand times `count` goes up, so a full list always finds the demand for it."""
+    """`batch` without a time. It requests `count` times the demand, so a full list always has demand and nothing waits."""
 
-    __slots__ = ("_count", "_filling")
+    __slots__ = ("_count", "_partial")
 
     def __init__(self, downstream: Subscriber[list[A]], count: int) -> None:
         super().__init__(downstream)
         self._count = count
-        self._filling: list[A] = []
+        self._partial: list[A] = []
 
     def request(self, n: int, /) -> None:
-        self._upstream.request(min(UNBOUNDED, n * self._count))
+        self._upstream.request(min(UNBOUNDED, n * self._count))  # demand saturates (rule 3.17)
 
     def on_next(self, element: A, /) -> None:
-        filling = self._filling
-        filling.append(element)
-        if len(filling) == self._count:
-            self._filling = []
-            self._downstream.on_next(filling)
+        partial = self._partial
+        partial.append(element)
+        if len(partial) == self._count:
+            self._partial = []
+            self._downstream.on_next(partial)
 
     def on_complete(self, /) -> None:
-        if self._filling:
-            rest, self._filling = self._filling, []
-            self._upstream = ENDED_UPSTREAM  # before the signal, from inside of which it may be cancelled
+        if self._partial:
+            rest, self._partial = self._partial, []
+            self._upstream = ENDED_UPSTREAM  # before the signal: the subscriber may cancel inside it
             self._downstream.on_next(rest)
         super().on_complete()
 
     def _release(self) -> None:
-        self._filling = []
+        self._partial = []
 
 
 class _TimedBatchStage(HoldingStage[A, list[A]]):
-    """A list that is passed on early uses up a demand for `count` and leaves the difference under way: that is held until it is wanted."""
+    """`batch` with a time. A short list uses up a demand for `count` elements; those still under way are held until requested."""
 
-    __slots__ = ("_count", "_due", "_filling", "_full", "_granted", "_seconds", "_timer")
+    __slots__ = ("_count", "_deadline", "_full_batches", "_outstanding", "_partial", "_seconds", "_timer")
 
     def __init__(self, downstream: Subscriber[list[A]], scope: Scope, count: int, seconds: float, label: str) -> None:
         super().__init__(downstream)
         self._count = count
         self._seconds = seconds
-        self._full: deque[list[A]] = deque()  # bounded: with _filling at most BATCHES_AHEAD times _count elements, all of them granted
-        self._filling: list[A] = []
-        self._granted = 0  # requested from above and not yet arrived
-        self._due = 0.0  # when _filling is to go on; says nothing while that is empty
-        self._timer = Timer(scope, label, ring=self._pass_on, fail=self._fail)
+        # Bounded: with _partial at most BATCHES_AHEAD * _count elements, because no more are ever requested.
+        self._full_batches: deque[list[A]] = deque()
+        self._partial: list[A] = []
+        self._outstanding = 0  # requested from upstream and not yet arrived
+        self._deadline = 0.0  # when _partial is due; without a meaning while _partial is empty
+        self._timer = Timer(scope, label, on_deadline=self._pass_on, fail=self._fail)
 
     def on_next(self, element: A, /) -> None:
-        if self._over:
+        if self._is_over:
             return
-        self._granted -= 1
-        self._filling.append(element)
-        if len(self._filling) == self._count:
-            self._full.append(self._filling)
-            self._filling = []
+        self._outstanding -= 1
+        self._partial.append(element)
+        if len(self._partial) == self._count:
+            self._full_batches.append(self._partial)
+            self._partial = []
             self._pass_on()
-        elif len(self._filling) == 1:
-            self._due = self._timer.set(self._seconds)
+        elif len(self._partial) == 1:
+            self._deadline = self._timer.set(self._seconds)
 
-    def _holds(self) -> bool:
-        return bool(self._full or self._filling)
+    def _has_held(self) -> bool:
+        return bool(self._full_batches or self._partial)
 
-    def _take(self) -> list[A] | None:
-        if self._full:
-            return self._full.popleft()
-        if self._filling and (self._ending or trio.current_time() >= self._due):
-            rest, self._filling = self._filling, []
+    def _next_due(self) -> list[A] | None:
+        if self._full_batches:
+            return self._full_batches.popleft()
+        if self._partial and (self._upstream_completed or trio.current_time() >= self._deadline):
+            rest, self._partial = self._partial, []
             return rest
         return None
 
-    def _ask(self) -> None:
-        held = len(self._full) * self._count + len(self._filling)
-        missing = min(self._demand, BATCHES_AHEAD) * self._count - self._granted - held
+    def _request_upstream(self) -> None:
+        held = len(self._full_batches) * self._count + len(self._partial)
+        missing = min(self._demand, BATCHES_AHEAD) * self._count - self._outstanding - held
         if missing > 0:
-            self._granted += missing
+            self._outstanding += missing
             self._upstream.request(missing)
 
     def _release(self) -> None:
-        self._full.clear()
-        self._filling = []
+        self._full_batches.clear()
+        self._partial = []
         self._timer.stop()
 
 
 class _BufferStage(HoldingStage[A, A]):
-    """Upstream is always asked for `size` more than downstream asked for, so what is held can never be more than that."""
+    """Upstream demand is always `size` more than downstream demand, so at most `size` elements are held."""
 
-    __slots__ = ("_held", "_owed")
+    __slots__ = ("_held", "_unrequested")
 
     def __init__(self, downstream: Subscriber[A], size: int) -> None:
         super().__init__(downstream)
-        self._owed = size  # to be requested from above
-        self._held: deque[A] = deque()  # bounded by the size
+        self._unrequested = size  # to be requested from upstream
+        self._held: deque[A] = deque()  # bounded by size
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         super().on_subscribe(subscription)
-        self._ask()
+        self._request_upstream()  # after on_subscribe of downstream, so that its first request goes up with `size` in one call
 
     def request(self, n: int, /) -> None:
-        self._owed = add_demand(self._owed, n)
+        self._unrequested = add_demand(self._unrequested, n)
         super().request(n)
 
     def on_next(self, element: A, /) -> None:
-        if self._demand and not self._passing:
+        # With demand left, and outside the loop of _pass_on, no element is held: this one goes on without the detour.
+        if self._demand and not self._is_passing_on:
             self._demand -= 1
             self._downstream.on_next(element)
-        elif not self._over:
+        elif not self._is_over:
             self._held.append(element)
 
-    def _holds(self) -> bool:
+    def _has_held(self) -> bool:
         return bool(self._held)
 
-    def _take(self) -> A | None:
+    def _next_due(self) -> A | None:
         return self._held.popleft() if self._held else None
 
-    def _ask(self) -> None:
-        owed, self._owed = self._owed, 0
-        if owed:
-            self._upstream.request(owed)
+    def _request_upstream(self) -> None:
+        unrequested, self._unrequested = self._unrequested, 0
+        if unrequested:
+            self._upstream.request(unrequested)
 
     def _release(self) -> None:
         self._held.clear()
@@ -233,8 +235,8 @@ class _DropStage(Stage[A, A]):
         if self._demand:
             self._demand -= 1
             self._downstream.on_next(element)
-        elif not self._over:
-            _tell_dropped(self._on_drop, element, self._fail)
+        elif not self._is_over:
+            _report_dropped(self._on_drop, element, self._fail)
 
 
 class _LatestStage(HoldingStage[A, A]):
@@ -250,28 +252,28 @@ class _LatestStage(HoldingStage[A, A]):
         self._upstream.request(UNBOUNDED)
 
     def on_next(self, element: A, /) -> None:
-        if self._over:
+        if self._is_over:
             return
-        replaced, self._newest = self._newest, element
+        replaced, self._newest = self._newest, element  # before on_drop, which may cancel the stream: _release then clears it
         if replaced is not None:
-            _tell_dropped(self._on_drop, replaced, self._fail)
+            _report_dropped(self._on_drop, replaced, self._fail)
         self._pass_on()
 
-    def _holds(self) -> bool:
+    def _has_held(self) -> bool:
         return self._newest is not None
 
-    def _take(self) -> A | None:
+    def _next_due(self) -> A | None:
         newest, self._newest = self._newest, None
         return newest
 
-    def _ask(self) -> None:
-        """Nothing: all was asked for at the beginning."""
+    def _request_upstream(self) -> None:
+        """Do nothing: `on_subscribe` has requested everything."""
 
     def _release(self) -> None:
         self._newest = None
 
 
-def _tell_dropped(on_drop: Callable[[Any], object], element: object, fail: Callable[[BaseException], None]) -> None:
+def _report_dropped(on_drop: Callable[[Any], object], element: object, fail: Callable[[BaseException], None]) -> None:
     try:
         answer = on_drop(element)
     except Exception as error:  # boundary: the user's function
@@ -279,4 +281,4 @@ def _tell_dropped(on_drop: Callable[[Any], object], element: object, fail: Calla
         return
     if type(answer) is CoroutineType:
         answer.close()
-        fail(UsageError("on_drop returned a coroutine: it is async in disguise, and what is dropped cannot wait. Give a plain function"))
+        fail(UsageError("on_drop returned a coroutine, so it is async, and dropped elements cannot wait for it. Give a plain function"))

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, overload
 
 from penstock.api import Subscriber
 from penstock.core import Scope, Streamable
-from penstock.operators._join import NOTHING, JoinInput, JoinStage, joint
+from penstock.operators._join import NO_ELEMENT, JoinInput, JoinStage, join_operator
 from penstock.operators._stage import Operator
 
 A = TypeVar("A")
@@ -16,30 +16,30 @@ D = TypeVar("D")
 
 
 def merge(*others: Streamable[B]) -> Operator[A, A | B]:
-    """Pass on the elements of the source and of all `others` as they arrive; those that wait take turns by source.
+    """Pass on the elements of the source and of all `others` as they arrive. If several sources have elements waiting, they take turns.
 
     Upstream demand: 1 per downstream demand from each source, at most 16 ahead. Buffer: up to 16 for each source.
-    Completes when all sources have. An error overtakes what waits and cancels the other sources; cancelling cancels them all.
+    Completes when all sources have completed. An error does not wait for the buffer and cancels the other sources; a cancel cancels all.
     """
-    return joint("merge", MergeStage, others)
+    return join_operator("merge", MergeStage, others)
 
 
 @overload
-def zip(b: Streamable[B], /) -> Operator[A, tuple[A, B]]: ...  # noqa: A001  # the word that everybody knows
+def zip(b: Streamable[B], /) -> Operator[A, tuple[A, B]]: ...  # noqa: A001  # the usual name of this operator
 @overload
-def zip(b: Streamable[B], c: Streamable[C], /) -> Operator[A, tuple[A, B, C]]: ...  # noqa: A001  # the same word
+def zip(b: Streamable[B], c: Streamable[C], /) -> Operator[A, tuple[A, B, C]]: ...  # noqa: A001  # the usual name
 @overload
-def zip(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> Operator[A, tuple[A, B, C, D]]: ...  # noqa: A001  # the same word
+def zip(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> Operator[A, tuple[A, B, C, D]]: ...  # noqa: A001  # the usual name
 @overload
-def zip(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...  # noqa: A001  # the same word
-def zip(*others: Streamable[Any]) -> Operator[Any, Any]:  # noqa: A001  # the same word
-    """Pass on tuples: of the first elements of the source and of each of `others`, then of the second ones, and so on.
+def zip(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...  # noqa: A001  # the usual name
+def zip(*others: Streamable[Any]) -> Operator[Any, Any]:  # noqa: A001  # the usual name
+    """Pass on tuples: the first element of the source and of each of `others`, then the second ones, and so on.
 
     Upstream demand: 1 per downstream demand from each source, at most 16 ahead. Buffer: up to 16 for each source.
-    Completes, and cancels the others, when a source has ended and nothing of it waits; that needs no demand.
-    An error overtakes what waits and cancels the other sources; cancelling cancels them all.
+    Completes when a source has ended and its buffer is empty; this needs no demand, and cancels the other sources.
+    An error does not wait for the buffer and cancels the other sources; a cancel cancels all.
     """
-    return joint("zip", _ZipStage, others)
+    return join_operator("zip", _ZipStage, others)
 
 
 @overload
@@ -53,131 +53,133 @@ def combine_latest(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: 
 def combine_latest(*others: Streamable[Any]) -> Operator[Any, Any]:
     """Pass on, for each element that arrives, a tuple of the latest elements of the source and of all `others`.
 
-    It begins when each source has given one; until then a source's newer element replaces its older one.
-    From then on each element makes a tuple of its own: what arrives without demand below waits, in order of arrival.
+    The first tuple needs one element of each source; until then a newer element of a source replaces its older one.
+    After that each element makes its own tuple. Elements that arrive without downstream demand wait, in order of arrival.
 
     Upstream demand: 1 per downstream demand from each source, at most 16 ahead, and 1 more for each element that was replaced.
     Buffer: up to 16 for each source, and the latest element of each.
-    Completes when all sources have, or when one has that never gave an element.
-    An error overtakes what waits and cancels the other sources; cancelling cancels them all.
+    Completes when all sources have completed, or when a source has completed without an element.
+    An error does not wait for the buffer and cancels the other sources; a cancel cancels all.
     """
-    return joint("combine_latest", _CombineLatestStage, others)
+    return join_operator("combine_latest", _CombineLatestStage, others)
 
 
 class MergeStage(JoinStage):
-    """Whatever arrives goes on; where more waits than may go on, the inlets take turns."""
+    """Passes on each element as it arrives. If more elements wait than are requested, the inputs take turns."""
 
     __slots__ = ("_ready",)
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope) -> None:
         super().__init__(downstream, scope)
-        self._ready: deque[JoinInput] = deque()  # inlets in which something waits, in the order of their turns; each of them once
+        self._ready: deque[JoinInput] = deque()  # inputs with waiting elements, each once, in the order of their turns
 
-    def arrived(self, inlet: JoinInput, element: Any) -> None:
-        if self._busy or not self._demand:
-            if not inlet.waiting:
-                self._ready.append(inlet)
-            inlet.waiting.append(element)
-            self._run()
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
+        if self._is_running or not self._demand:
+            if not input_.waiting:
+                self._ready.append(input_)
+            input_.waiting.append(element)
+            self._run_loop()
             return
-        # While there is demand nothing waits, so this one is next: a turn of the loop, without the detour through what waits.
-        self._busy = True
+        # With demand left nothing waits, so this element is the next one. This is one pass of the loop without the list and the deque,
+        # for the common case of a subscriber that keeps up.
+        self._is_running = True
         try:
             self._pass_on(element)
-            self._settle(inlet)
+            self._after_input_change(input_)
         finally:
-            self._busy = False
-        if self._missed:
-            self._run()
+            self._is_running = False
+        if self._must_rerun:
+            self._run_loop()
 
-    def _step(self) -> bool:
+    def _advance(self) -> bool:
         if self._ready and self._demand:
-            inlet = self._ready.popleft()
-            element = inlet.waiting.pop(0)
-            if inlet.waiting:
-                self._ready.append(inlet)
+            input_ = self._ready.popleft()
+            element = input_.waiting.pop(0)
+            if input_.waiting:
+                self._ready.append(input_)
             self._pass_on(element)
-            self._settle(inlet)
+            self._after_input_change(input_)
             return True
-        return self._renew_all()
+        return self._request_new_demand()
 
-    def _settle(self, inlet: JoinInput) -> None:
-        if not inlet.ended:
-            self._renew(inlet)
-        elif not inlet.waiting and self._inlets.pop(inlet, False):
-            self._retired()
+    def _after_input_change(self, input_: JoinInput) -> None:
+        if not input_.ended:
+            self._refill(input_)
+        elif not input_.waiting and self._inputs.pop(input_, False):
+            self._on_input_removed()
 
-    def _retired(self) -> None:
-        """Nothing more comes out of an inlet: called once for each."""
-        self._done = not self._inlets
+    def _on_input_removed(self) -> None:
+        """Called once for each input that has ended and whose elements have all gone on."""
+        self._completion_due = not self._inputs
 
     def _release(self) -> None:
         self._ready.clear()
 
 
 class _ZipStage(JoinStage):
-    __slots__ = ("_lacking",)
+    __slots__ = ("_empty_inputs",)
 
-    def _prepare(self, inlets: Sequence[JoinInput]) -> None:
-        self._lacking = len(inlets)  # inlets in which nothing waits
+    def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
+        self._empty_inputs = len(inputs)  # inputs without a waiting element; a tuple can be made when it is 0
 
-    def arrived(self, inlet: JoinInput, element: Any) -> None:
-        if not inlet.waiting:
-            self._lacking -= 1
-        inlet.waiting.append(element)
-        self._run()
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
+        if not input_.waiting:
+            self._empty_inputs -= 1
+        input_.waiting.append(element)
+        self._run_loop()
 
-    def _step(self) -> bool:
-        if self._lacking or not self._demand:
-            return self._renew_all()
-        row = tuple([inlet.waiting.pop(0) for inlet in self._inlets])
-        self._lacking = sum(not inlet.waiting for inlet in self._inlets)
+    def _advance(self) -> bool:
+        if self._empty_inputs or not self._demand:
+            return self._request_new_demand()
+        row = tuple([input_.waiting.pop(0) for input_ in self._inputs])
+        self._empty_inputs = sum(not input_.waiting for input_ in self._inputs)
         self._pass_on(row)
-        for inlet in tuple(self._inlets):
-            self._settle(inlet)
+        for input_ in tuple(self._inputs):
+            self._after_input_change(input_)
         return True
 
-    def _settle(self, inlet: JoinInput) -> None:
-        if not inlet.ended:
-            self._renew(inlet)
-        elif not inlet.waiting:
-            self._done = True
+    def _after_input_change(self, input_: JoinInput) -> None:
+        if not input_.ended:
+            self._refill(input_)
+        elif not input_.waiting:
+            self._completion_due = True
 
-    def _ahead(self) -> int:
-        # Where a source has ended, its last elements need as many partners; beyond that, others would be asked for nothing.
-        return min([super()._ahead(), *(len(inlet.waiting) for inlet in self._inlets if inlet.ended)])
+    def _max_ahead(self) -> int:
+        # The waiting elements of an ended source bound how many more tuples there can be; further elements of other sources are useless.
+        return min([super()._max_ahead(), *(len(input_.waiting) for input_ in self._inputs if input_.ended)])
 
 
 class _CombineLatestStage(JoinStage):
-    __slots__ = ("_arrivals", "_latest", "_missing")
+    __slots__ = ("_arrivals", "_inputs_without_element", "_latest")
 
-    def _prepare(self, inlets: Sequence[JoinInput]) -> None:
-        self._arrivals: deque[JoinInput] = deque()  # an entry for each element that waits, in order of arrival
-        self._latest: dict[JoinInput, Any] = dict.fromkeys(inlets, NOTHING)
-        self._missing = len(inlets)  # sources that have not given an element yet
+    def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
+        self._arrivals: deque[JoinInput] = deque()  # one entry per waiting element, in order of arrival
+        self._latest: dict[JoinInput, Any] = dict.fromkeys(inputs, NO_ELEMENT)
+        self._inputs_without_element = len(inputs)  # no tuple is passed on before this is 0
 
-    def arrived(self, inlet: JoinInput, element: Any) -> None:
-        inlet.waiting.append(element)
-        self._arrivals.append(inlet)
-        self._run()
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
+        input_.waiting.append(element)
+        self._arrivals.append(input_)
+        self._run_loop()
 
-    def _step(self) -> bool:
+    def _advance(self) -> bool:
         if not self._arrivals or not self._demand:
-            return self._renew_all()
-        inlet = self._arrivals.popleft()
-        self._missing -= self._latest[inlet] is NOTHING
-        self._latest[inlet] = inlet.waiting.pop(0)
-        if not self._missing:
+            return self._request_new_demand()
+        input_ = self._arrivals.popleft()
+        self._inputs_without_element -= self._latest[input_] is NO_ELEMENT
+        self._latest[input_] = input_.waiting.pop(0)
+        if not self._inputs_without_element:
             self._pass_on(tuple(self._latest.values()))
-        self._settle(inlet)
+        self._after_input_change(input_)
         return True
 
-    def _settle(self, inlet: JoinInput) -> None:
-        if not inlet.ended:
-            self._renew(inlet)
-        elif not inlet.waiting:
-            self._inlets.pop(inlet, None)
-            self._done = self._done or not self._inlets or self._latest[inlet] is NOTHING
+    def _after_input_change(self, input_: JoinInput) -> None:
+        if not input_.ended:
+            self._refill(input_)
+        elif not input_.waiting:
+            self._inputs.pop(input_, None)
+            # A source that ended without an element makes any tuple impossible.
+            self._completion_due = self._completion_due or not self._inputs or self._latest[input_] is NO_ELEMENT
 
     def _release(self) -> None:
         self._arrivals.clear()

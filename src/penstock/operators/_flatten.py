@@ -1,9 +1,9 @@
-"""Operators that make one stream of many: `concat` one after the other, `flat_map` several at a time.
+"""Operators that make one stream from several: `concat` one after the other, `flat_map` several at a time.
 
 Rules of this file:
 
-* What a source before did not use of the demand, the next one gets, exactly.
-* A stream that an async function is to name begins when the first of its elements is asked for, in a task of its own.
+* Demand that one source has not used goes to the next source, exactly.
+* If the function of `flat_map` is async, it runs in its own task, and starts when its inner stream first gets demand.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,37 +16,38 @@ import trio
 from penstock.api import Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, Source, Streamable, as_source, name_of
 from penstock.operators._combine import MergeStage
-from penstock.operators._join import JoinInput, JoinOperator, JoinStage, joint
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped
-from penstock.operators._step import checked, is_async
+from penstock.operators._join import JoinInput, JoinOperator, JoinStage, join_operator
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped_error
+from penstock.operators._step import checked_element, is_async
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 
 def concat(*others: Streamable[B]) -> Operator[A, A | B]:
-    """Pass on all elements of the source, then those of each of `others`, which is subscribed to when the one before has completed.
+    """Pass on all elements of the source, then those of each of `others`. Each source is subscribed to when the one before has completed.
 
-    Upstream demand: 1 per downstream demand; what one source leaves of it goes to the next. Buffer: none.
+    Upstream demand: 1 per downstream demand; demand that one source leaves goes to the next. Buffer: none.
     Completes with the last source. An error ends the stream, and the sources after it are never subscribed to.
-    Cancelling cancels the source whose turn it is.
+    Cancelling cancels the current source.
     """
-    return joint("concat", _ConcatStage, others)
+    return join_operator("concat", _ConcatStage, others)
 
 
 def flat_map(
     function: Callable[[A], Streamable[B]] | Callable[[A], Awaitable[Streamable[B]]], /, *, concurrency: int = 16
 ) -> Operator[A, B]:
-    """Pass on the elements of the streams that ``function(element)`` returns, of at most `concurrency` of them at a time.
+    """Pass on the elements of the streams that ``function(element)`` returns, at most `concurrency` streams at a time.
 
-    The function returns whatever can be subscribed to. An async function is awaited when its stream is first asked for something,
-    so up to `concurrency` calls run at a time. Elements go on as they arrive; those that wait take turns by inner stream.
+    The function may return anything that can be subscribed to. An async function is awaited when its stream first gets demand,
+    so up to `concurrency` calls run at a time. Elements go on as they arrive. If several inner streams have elements waiting,
+    they take turns.
 
     Upstream demand: `concurrency` with the first downstream demand, then 1 for each inner stream that has ended.
     Buffer: up to 16 for each inner stream, so 16 times `concurrency` in all.
-    Each inner stream is asked for what downstream wants, at most 16 elements ahead.
-    Completes when upstream and all inner streams have. What the function raises ends the stream; that or any other error overtakes
-    what waits, and cancels upstream and all inner streams, as cancelling does.
+    Each inner stream gets the demand of downstream, at most 16 elements ahead.
+    Completes when upstream and all inner streams have completed. If the function raises, the stream ends with that error.
+    Any error ends the stream without waiting for the buffer, and cancels upstream and all inner streams. A cancel cancels them too.
     """
     if not callable(function):
         raise UsageError(f"flat_map() was given {function!r}; it takes a function, plain or async, that returns a stream for an element")
@@ -54,134 +55,135 @@ def flat_map(
         raise UsageError(f"flat_map(concurrency={concurrency!r}): give how many inner streams may run at a time, an integer of at least 1")
     label = f"flat_map({name_of(function)})"
     call: Callable[[Any], Any] = function
-    to_source = partial(_Awaited, call, label) if is_async(call) else partial(_named_source, call, label)
+    to_source = partial(_DeferredSource, call, label) if is_async(call) else partial(_inner_source, call, label)
     return JoinOperator(label, lambda downstream, scope: _FlatMapStage(downstream, scope, to_source, concurrency))
 
 
 class _ConcatStage(JoinStage):
-    """Passes everything straight through between downstream and the one source whose turn it is."""
+    """Passes signals and requests straight through between downstream and the current source."""
 
-    __slots__ = ("_left", "_turn")
+    __slots__ = ("_current", "_remaining")
 
-    def begin(self, sources: Sequence[Source[Any]]) -> None:
-        self._left = iter(sources)
-        self._turn: JoinInput | None = None  # the inlet that can be asked, or has ended
+    def start(self, sources: Sequence[Source[Any]]) -> None:
+        self._remaining = iter(sources)
+        self._current: JoinInput | None = None  # None while a source is being attached: it may not get demand twice
         self._downstream.on_subscribe(self)
-        self._busy = False
-        self._run()
+        self._is_running = False
+        self._run_loop()
 
     def request(self, n: int, /) -> None:
-        if self._live:
+        if self._is_live:
             self._demand = add_demand(self._demand, n)
-            if self._turn is not None:
-                self._turn.ask(n)  # nothing, where it has ended: the next one is asked for all that is left
+            if self._current is not None:
+                self._current.request(n)  # no effect if it has ended; _switch_to requests all of _demand from the next source
 
-    def arrived(self, inlet: JoinInput, element: Any) -> None:
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
         self._pass_on(element)
 
-    def _step(self) -> bool:
-        if self._turn is not None and not self._turn.ended:
+    def _advance(self) -> bool:
+        if self._current is not None and not self._current.ended:
             return False
-        source = next(self._left, None)
+        source = next(self._remaining, None)
         if source is None:
-            self._done = True
+            self._completion_due = True
         else:
-            self._give_turn(source)
+            self._switch_to(source)
         return True
 
-    def _give_turn(self, source: Source[Any]) -> None:
-        inlet = JoinInput(self)
-        self._inlets = {inlet: True}
-        self._attach(source, inlet)
-        if self._live:
-            self._turn = inlet
-            if self._demand:
-                inlet.ask(self._demand)
+    def _switch_to(self, source: Source[Any]) -> None:
+        input_ = JoinInput(self)
+        self._inputs = {input_: True}
+        self._attach(source, input_)
+        if self._is_live:
+            self._current = input_
+            if self._demand:  # one request for all of it, including requests during attach
+                input_.request(self._demand)
 
-    def _settle(self, inlet: JoinInput) -> None:
-        """Do nothing: the loop sees that it is the next one's turn."""
+    def _after_input_change(self, input_: JoinInput) -> None:
+        """Do nothing: `_advance` sees that the current source has ended."""
 
     def _release(self) -> None:
-        self._left = iter(())
-        self._turn = None
+        self._remaining = iter(())
+        self._current = None
 
 
 class _FlatMapStage(MergeStage):
-    """A merge whose inlets come and go: upstream says which."""
+    """A merge of inner streams. Each element of upstream adds an input."""
 
-    __slots__ = ("_outer", "_owed", "_to_source")
+    __slots__ = ("_outer", "_to_source", "_unrequested")
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope, to_source: Callable[[Any], Source[Any]], concurrency: int) -> None:
         super().__init__(downstream, scope)
         self._to_source = to_source
-        self._owed = concurrency  # elements of upstream for which there is room, and which were not asked for yet
+        self._unrequested = concurrency  # upstream elements for which an inner stream may be opened, and which are not requested yet
 
-    def _prepare(self, inlets: Sequence[JoinInput]) -> None:
-        (self._outer,) = inlets
-        self._inlets = {}  # of the inner streams alone
+    def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
+        (self._outer,) = inputs
+        self._inputs = {}  # only the inner streams; upstream is not one of the inputs that take turns
 
-    def arrived(self, inlet: JoinInput, element: Any) -> None:
-        if inlet is self._outer:
-            self._open(element)
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
+        if input_ is self._outer:
+            self._open_inner(element)
         else:
-            super().arrived(inlet, element)
+            super().on_input_next(input_, element)
 
-    def completed(self, inlet: JoinInput) -> None:
-        if inlet is self._outer:
-            self._done = not self._inlets
-            self._run()
+    def on_input_complete(self, input_: JoinInput) -> None:
+        if input_ is self._outer:
+            self._completion_due = not self._inputs
+            self._run_loop()
         else:
-            super().completed(inlet)
+            super().on_input_complete(input_)
 
-    def _open(self, element: Any) -> None:
+    def _open_inner(self, element: Any) -> None:
         try:
             source = self._to_source(element)
         except Exception as error:  # boundary: the user's function
             self.fail(error)
             return
-        if not self._live:
-            return  # the function has cancelled the stream that it was called by
-        inlet = JoinInput(self)
-        self._inlets[inlet] = True
-        self._attach(source, inlet)
-        self._top_up(inlet)
+        if not self._is_live:
+            return  # the function has cancelled its own stream
+        input_ = JoinInput(self)
+        self._inputs[input_] = True
+        self._attach(source, input_)
+        self._request_missing(input_)
 
-    def _step(self) -> bool:
-        if super()._step():
+    def _advance(self) -> bool:
+        if super()._advance():
             return True
-        if not self._owed or not self._demand:
+        # Last: without downstream demand, upstream gets no request, because an inner stream would run for no reader.
+        if not self._unrequested or not self._demand:
             return False
-        owed, self._owed = self._owed, 0
-        self._outer.ask(owed)
+        unrequested, self._unrequested = self._unrequested, 0
+        self._outer.request(unrequested)
         return True
 
-    def _retired(self) -> None:
-        self._owed += 1
-        self._done = self._outer.ended and not self._inlets
+    def _on_input_removed(self) -> None:
+        self._unrequested += 1
+        self._completion_due = self._outer.ended and not self._inputs
 
     def _release(self) -> None:
         super()._release()
         self._outer.close()
 
 
-def _named_source(function: Callable[[Any], Any], label: str, element: Any) -> Source[Any]:
-    """Return the source that a plain function names for an element."""
-    return _as_inner(function(element), label)
+def _inner_source(function: Callable[[Any], Any], label: str, element: Any) -> Source[Any]:
+    """Return the source that the plain function returns for `element`."""
+    return _as_inner_source(function(element), label)
 
 
-def _as_inner(result: Any, label: str) -> Source[Any]:
+def _as_inner_source(result: Any, label: str) -> Source[Any]:
     if result is None:
         raise UsageError(f"{label} returned None; it returns a stream for each element. For one without elements, return empty()")
     if type(result) is CoroutineType:
-        checked(result, label)
+        checked_element(result, label)
     try:
         return as_source(result)
     except UsageError as wrong:
-        raise UsageError(f"{label} returned what is no stream: {wrong}") from wrong
+        raise UsageError(f"{label} returned an object that is not a stream: {wrong}") from wrong
 
 
-class _Awaited(Source[Any]):
-    """The stream that an async function will name for an element, once it is asked for something."""
+class _DeferredSource(Source[Any]):
+    """The inner stream of an async function: calls the function at the first demand, and attaches the source that it returns."""
 
     __slots__ = ("_element", "_function", "_label")
 
@@ -191,14 +193,14 @@ class _Awaited(Source[Any]):
         self._element = element
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        stage = _AwaitedStage(subscriber, scope, partial(self._function, self._element), self._label)
+        stage = _DeferredStage(subscriber, scope, partial(self._function, self._element), self._label)
         subscriber.on_subscribe(stage)
 
 
-class _AwaitedStage(Stage[Any, Any]):
-    """Keeps demand until the function has returned; from then on it is not in the way."""
+class _DeferredStage(Stage[Any, Any]):
+    """Keeps demand until the async function has returned its source, then passes requests and signals straight through."""
 
-    __slots__ = ("_call", "_demand", "_label", "_scope", "_task")
+    __slots__ = ("_call", "_demand", "_label", "_scope", "_task_scope")
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope, call: Callable[[], Awaitable[Any]], label: str) -> None:
         super().__init__(downstream)
@@ -206,58 +208,58 @@ class _AwaitedStage(Stage[Any, Any]):
         self._scope = scope
         self._call: Callable[[], Awaitable[Any]] | None = call
         self._label = label
-        self._demand = 0  # kept until there is somebody to ask
-        self._task: trio.CancelScope | None = None
+        self._demand = 0  # requested before the source was attached
+        self._task_scope: trio.CancelScope | None = None
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        if self._over:
-            subscription.cancel()
+        if self._is_over:
+            subscription.cancel()  # rule 2.6: the stream ended while the source was being attached
             return
         self._upstream = subscription
         demand, self._demand = self._demand, 0
-        subscription.request(demand)
+        subscription.request(demand)  # at least 1, because the task that attaches the source starts with the first request
 
     def request(self, n: int, /) -> None:
-        if self._over:
-            return  # rule 3.6
+        if self._is_over:
+            return  # rule 3.6: no effect after the end
         if self._upstream is not ENDED_UPSTREAM:
             self._upstream.request(n)
             return
         self._demand = add_demand(self._demand, n)
-        if self._task is None:
-            self._start()
+        if self._task_scope is None:
+            self._start_task()
 
-    def _start(self) -> None:
+    def _start_task(self) -> None:
         try:
-            self._task = self._scope.spawn(self._run, name=f"penstock {self._label}")
+            self._task_scope = self._scope.spawn(self._run_task, name=f"penstock {self._label}")
         except UsageError as closed:
             self._fail(closed)
 
-    async def _run(self) -> None:
+    async def _run_task(self) -> None:
         call, self._call = self._call, None
         if call is None:
-            return  # over before the task had its first turn
+            return  # the stream ended before the task ran
         try:
-            source = _as_inner(await call(), self._label)
+            source = _as_inner_source(await call(), self._label)
         except Exception as error:  # boundary: the user's function
-            if self._over:
-                self._scope.fail(error)  # it raised while it was being cancelled: nobody listens any more
+            if self._is_over:
+                self._scope.fail(error)  # raised during cancellation: no subscriber is left to signal it to
             self._fail(error)
         except BaseException:
-            self._fail(stopped(self._label))  # nothing, where it is the end of the stream that cancels this task
+            self._fail(stopped_error(self._label))  # no effect if the end of the stream was what cancelled this task
             raise
         else:
-            self._take_over(source)
+            self._attach_source(source)
 
-    def _take_over(self, source: Source[Any]) -> None:
-        if self._over:
-            return  # the function has finished in spite of being cancelled
+    def _attach_source(self, source: Source[Any]) -> None:
+        if self._is_over:
+            return  # the function returned although it was cancelled
         try:
             source.attach(self, self._scope)
-        except Exception as error:  # boundary: attach of a source that somebody else wrote
+        except Exception as error:  # boundary: the source may be user code
             self._fail(error)
 
     def _release(self) -> None:
         self._call = None
-        if self._task is not None:
-            self._task.cancel()
+        if self._task_scope is not None:
+            self._task_scope.cancel()

@@ -1,12 +1,12 @@
-"""A junction is a stage with several sources above it; each of them comes in through an inlet.
+"""`JoinStage`: a stage with several sources. Each source has its own `JoinInput`.
 
 Rules of this file:
 
-* Everything that a junction does, it does in one loop. A signal or a request that arrives while the loop runs changes the state,
-  and the loop, further up the stack, sees it. So no recursion grows with the number of sources or elements (rule 3.3), and no
-  signal reaches downstream inside another one (rule 1.3).
-* An inlet is asked for as much as downstream has asked for, and at most `WINDOW` elements ahead: that bounds what waits in it.
-* An error overtakes what waits, and the moment that it arrives every other source is cancelled.
+* `_run_loop` signals downstream. A signal or request that arrives while the loop runs only changes the state; the loop, further up
+  the call stack, sees it. So recursion does not grow with sources or elements (rule 3.3), and no signal arrives inside another one
+  (rule 1.3). `MergeStage` and `concat` pass an element on without the loop when no other element can be waiting.
+* An input requests what downstream has requested, and is at most `WINDOW` elements ahead. This bounds its waiting elements.
+* An error does not wait for held elements. When it arrives, all other sources are cancelled at once.
 """
 
 from abc import abstractmethod
@@ -18,90 +18,94 @@ from penstock.core import Scope, Source, Streamable, as_source
 from penstock.operators._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM, Operator
 from penstock.operators._step import WINDOW
 
-HALF: Final = WINDOW // 2
-"""How much is asked for at a time while a source keeps up."""
+HALF_WINDOW: Final = WINDOW // 2
+"""How many elements an input requests at a time while its source keeps up: one request per 8 elements."""
 
-NOTHING: Final = object()
-"""What stands where no element has been yet."""
+NO_ELEMENT: Final = object()
+"""Stands for the latest element of a source that has given none. Not None, which would look like an element to a reader."""
 
 
 class JoinOperator(Operator[Any, Any]):
-    """An operator whose stage is a junction: of the source that it is applied to, and of `others`."""
+    """An operator with one `JoinStage` over the source that it is applied to and `others`."""
 
-    __slots__ = ("_junction", "_label", "_others")
+    __slots__ = ("_label", "_make_stage", "_others")
 
-    def __init__(self, label: str, junction: "Callable[[Subscriber[Any], Scope], JoinStage]", others: tuple[Source[Any], ...] = ()) -> None:
+    def __init__(
+        self, label: str, make_stage: "Callable[[Subscriber[Any], Scope], JoinStage]", others: tuple[Source[Any], ...] = ()
+    ) -> None:
         self._label = label
-        self._junction = junction
+        self._make_stage = make_stage
         self._others = others
 
     def attach(self, source: Source[Any], subscriber: Subscriber[Any], scope: Scope) -> None:
-        self._junction(subscriber, scope).begin((source, *self._others))
+        self._make_stage(subscriber, scope).start((source, *self._others))
 
     def __repr__(self) -> str:
         return f"<operator {self._label}>"
 
 
-def joint(name: str, junction: "Callable[[Subscriber[Any], Scope], JoinStage]", others: Sequence[Streamable[Any]]) -> JoinOperator:
-    """Return the operator that joins `others` to a source; raise UsageError naming the place of what can be none."""
+def join_operator(
+    name: str, make_stage: "Callable[[Subscriber[Any], Scope], JoinStage]", others: Sequence[Streamable[Any]]
+) -> JoinOperator:
+    """Return the operator that joins `others` to a source. UsageError names the position of an argument that is not a source."""
     sources: list[Source[Any]] = []
     for position, other in enumerate(others, 1):
         try:
             sources.append(as_source(other))
         except UsageError as wrong:
             raise UsageError(f"{name}(), argument {position}: {wrong}") from wrong
-    return JoinOperator(f"{name} of {len(sources) + 1} sources", junction, tuple(sources))
+    return JoinOperator(f"{name} of {len(sources) + 1} sources", make_stage, tuple(sources))
 
 
 class JoinInput(Subscriber[Any]):
-    """One source's way into a junction."""
+    """The subscriber to one source of a `JoinStage`. It buffers elements until the stage uses them."""
 
-    __slots__ = ("_junction", "_subscription", "ended", "expected", "waiting")
+    __slots__ = ("_stage", "_subscription", "ended", "outstanding", "waiting")
 
-    def __init__(self, junction: "JoinStage") -> None:
-        self._junction: JoinStage | None = junction
+    def __init__(self, stage: "JoinStage") -> None:
+        self._stage: JoinStage | None = stage
         self._subscription: Subscription = ENDED_UPSTREAM
         self.waiting: list[Any] = []
-        """Arrived and not yet used; at most `WINDOW`, for which a list is smaller than a deque, and as fast."""
-        self.expected = 0
-        """Asked for and not yet arrived."""
+        """Elements that arrived and are not used yet. At most `WINDOW`, where a list is smaller than a deque and as fast."""
+        self.outstanding = 0
+        """Elements requested and not yet arrived."""
         self.ended = False
-        """Nothing more will arrive; what waits may still be used."""
+        """True if no more elements will arrive. Waiting elements may still be used."""
 
-    # --- called from above
+    # --- Subscriber: called by the source
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        if self._junction is None:
-            subscription.cancel()  # everything ended while this source was being attached (rule 2.6)
+        if self._stage is None:
+            subscription.cancel()  # the stream ended while this source was being attached (rule 2.6)
         else:
             self._subscription = subscription
 
     def on_next(self, element: Any, /) -> None:
-        if self._junction is not None:
-            self.expected -= 1
-            self._junction.arrived(self, element)
+        if self._stage is not None:
+            self.outstanding -= 1
+            self._stage.on_input_next(self, element)
 
     def on_error(self, error: BaseException, /) -> None:
         self._subscription = ENDED_UPSTREAM
-        if self._junction is not None:
-            self._junction.fail(error)
+        if self._stage is not None:
+            self._stage.fail(error)
 
     def on_complete(self, /) -> None:
         self._subscription = ENDED_UPSTREAM
         self.ended = True
-        if self._junction is not None:
-            self._junction.completed(self)
+        if self._stage is not None:
+            self._stage.on_input_complete(self)
 
-    # --- called by the junction
+    # --- called by the stage
 
-    def ask(self, n: int) -> None:
-        """Ask the source for `n` elements."""
-        self.expected += n
+    def request(self, n: int) -> None:
+        """Request `n` elements from the source. No effect after its end."""
+        self.outstanding += n
         self._subscription.request(n)
 
     def close(self) -> None:
-        """Cancel the source, if it lives, and forget both sides and everything in between."""
-        self._junction = None
+        """Cancel the source if it is live, and drop the waiting elements and the references to both sides."""
+        self._stage = None
         self.ended = True
         self.waiting.clear()
         subscription, self._subscription = self._subscription, ENDED_UPSTREAM
@@ -109,155 +113,167 @@ class JoinInput(Subscriber[Any]):
 
 
 class JoinStage(Subscription):
-    """What all joints of several sources have in common; a subclass says what it makes of the elements that arrive."""
+    """Base of stages with several sources. A subclass decides what to do with the elements that arrive."""
 
-    __slots__ = ("_busy", "_demand", "_done", "_downstream", "_error", "_grown", "_inlets", "_live", "_missed", "_scope")
+    __slots__ = (
+        "_completion_due",
+        "_demand",
+        "_downstream",
+        "_has_new_demand",
+        "_inputs",
+        "_is_live",
+        "_is_running",
+        "_must_rerun",
+        "_pending_error",
+        "_scope",
+    )
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope) -> None:
         self._downstream = downstream
         self._scope = scope
-        self._inlets: dict[JoinInput, bool] = {}  # those that something may still come out of, in order; one for each source
+        self._inputs: dict[JoinInput, bool] = {}  # inputs that are live or have waiting elements; a dict because it is an ordered set
         self._demand = 0
-        self._grown = False  # demand was added, and the inlets do not know of it yet
-        self._busy = True  # the loop runs, or may not run yet
-        self._live = True
-        self._missed = False  # something happened while the loop ran
-        self._done = False  # nothing more can come of this: to be completed as soon as the loop allows
-        self._error: BaseException | None = None  # to be signalled as soon as the loop allows
+        self._has_new_demand = False  # demand was added and the inputs have not requested it yet
+        self._is_running = True  # the loop runs; also True before start() is done, so that no signal arrives before on_subscribe returns
+        self._is_live = True
+        self._must_rerun = False  # the state changed while the loop ran; read by MergeStage, which does one pass outside the loop
+        self._completion_due = False  # no more elements can follow; the loop completes the stream
+        self._pending_error: BaseException | None = None  # the loop signals it
 
-    def begin(self, sources: Sequence[Source[Any]]) -> None:
-        """Greet the subscriber, attach each source, and let the loop run."""
-        inlets = [JoinInput(self) for _ in sources]
-        self._inlets = dict.fromkeys(inlets, True)
-        self._prepare(inlets)
+    def start(self, sources: Sequence[Source[Any]]) -> None:
+        """Signal `on_subscribe`, attach each source, and run the loop."""
+        inputs = [JoinInput(self) for _ in sources]
+        self._inputs = dict.fromkeys(inputs, True)
+        self._prepare_inputs(inputs)
         self._downstream.on_subscribe(self)
-        for inlet, source in zip(inlets, sources, strict=True):
-            if not self._live or self._done:
-                break  # cancelled, failed or over already: the others need not hear of us at all
-            self._attach(source, inlet)
-        self._busy = False
-        self._run()
+        for input_, source in zip(inputs, sources, strict=True):
+            if not self._is_live or self._completion_due:
+                break  # the stream is cancelled, failed or complete already: do not attach further sources
+            self._attach(source, input_)
+        self._is_running = False
+        self._run_loop()
 
     # --- the subscription: called from below
 
     def request(self, n: int, /) -> None:
-        if self._live:
+        if self._is_live:
             self._demand = add_demand(self._demand, n)
-            self._grown = True
-            self._run()
+            self._has_new_demand = True
+            self._run_loop()
 
     def cancel(self, /) -> None:
-        self._downstream = CANCELLED_SUBSCRIBER  # rule 1.8: an end that waits for its turn reaches nobody
-        self._stop()
+        self._downstream = CANCELLED_SUBSCRIBER  # rule 1.8: a pending completion or error must not reach the subscriber
+        self._close_inputs()
 
-    # --- called by the inlets
+    # --- called by the inputs
 
     @abstractmethod
-    def arrived(self, inlet: JoinInput, element: Any) -> None:
-        """Take an element that came in through `inlet`."""
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
+        """Receive an element from the source of `input_`."""
 
-    def completed(self, inlet: JoinInput) -> None:
-        """Take note that nothing more comes in through `inlet`."""
-        self._settle(inlet)
-        self._run()
+    def on_input_complete(self, input_: JoinInput) -> None:
+        """Receive the completion of the source of `input_`."""
+        self._after_input_change(input_)
+        self._run_loop()
 
     def fail(self, error: BaseException) -> None:
-        """End everything because of `error`: at once above, and below as soon as the loop allows."""
-        if self._live:
-            self._stop()
-            self._error = error
-            self._run()
+        """Fail the stream: cancel all sources at once, and signal `error` when the loop allows it."""
+        if self._is_live:
+            self._close_inputs()
+            self._pending_error = error
+            self._run_loop()
 
     # --- for subclasses
 
-    def _prepare(self, inlets: Sequence[JoinInput]) -> None:
-        """Get ready for these inlets; called once, before anything else."""
+    def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
+        """Set up the state for these inputs. Called once, before any signal."""
 
     @abstractmethod
-    def _step(self) -> bool:
-        """Do the next thing that can be done, at most one signal below; return False where there is none."""
+    def _advance(self) -> bool:
+        """Do one thing: at most one signal to downstream, or one request to each source. Return False if there is nothing to do."""
 
     @abstractmethod
-    def _settle(self, inlet: JoinInput) -> None:
-        """Do what is due after something was taken out of `inlet`, or after it ended: renew it, let go of it, call it a day."""
+    def _after_input_change(self, input_: JoinInput) -> None:
+        """React to a change of `input_` (an element was used, or it ended): refill it, remove it, or complete the stream."""
 
     def _release(self) -> None:
-        """Drop what is held beside the inlets: called once, when the stream ends in whatever way."""
+        """Drop elements held outside the inputs. Called once: on completion, error or cancel."""
 
-    def _attach(self, source: Source[Any], inlet: JoinInput) -> None:
-        """Attach a source; what its attach raises ends everything."""
+    def _attach(self, source: Source[Any], input_: JoinInput) -> None:
+        """Attach a source. If `attach` raises, fail the stream with that error."""
         try:
-            source.attach(inlet, self._scope)
-        except Exception as error:  # boundary: attach of a source that somebody else wrote
-            if not self._live:
-                self._scope.fail(error)  # nobody listens any more
+            source.attach(input_, self._scope)
+        except Exception as error:  # boundary: the source may be user code
+            if not self._is_live:
+                self._scope.fail(error)  # no subscriber is left to signal it to
             self.fail(error)
 
     def _pass_on(self, element: Any) -> None:
-        if self._demand < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
+        if self._demand < UNBOUNDED:  # rule 3.17: a demand of 2^63-1 is unbounded, and is never used up
             self._demand -= 1
         self._downstream.on_next(element)
 
-    def _ahead(self) -> int:
-        """Return how many elements each source may be ahead of downstream: expected and waiting together."""
+    def _max_ahead(self) -> int:
+        """Return how many elements, outstanding and waiting together, a source may be ahead of downstream."""
         return min(self._demand, WINDOW)
 
-    def _renew(self, inlet: JoinInput) -> None:
-        """Ask for what may come after something has been taken: half a window at a time, so that asking is cheap."""
-        if inlet.expected <= HALF:  # else no half can be missing
-            self._top_up(inlet, HALF)
+    def _refill(self, input_: JoinInput) -> None:
+        """Request more after an element was used, half a window at a time: one request per element would cost a call each."""
+        if input_.outstanding <= HALF_WINDOW:  # with more outstanding, fewer than HALF_WINDOW can be missing
+            self._request_missing(input_, HALF_WINDOW)
 
-    def _top_up(self, inlet: JoinInput, least: int = 1) -> None:
-        """Ask for what may come, if it is at least so much, or if nothing is under way."""
-        if inlet.ended:
+    def _request_missing(self, input_: JoinInput, least: int = 1) -> None:
+        """Request what is missing up to `_max_ahead`, if it is at least `least` elements or if the input has none."""
+        if input_.ended:
             return
-        held = inlet.expected + len(inlet.waiting)
-        missing = self._ahead() - held
+        held = input_.outstanding + len(input_.waiting)
+        missing = self._max_ahead() - held
         if missing >= least or (missing > 0 and not held):
-            inlet.ask(missing)
+            input_.request(missing)
 
-    def _renew_all(self) -> bool:
-        """Tell every inlet, at once, of demand that was added; return whether there was anything to tell."""
-        if not self._grown:
+    def _request_new_demand(self) -> bool:
+        """Pass new demand on to every input. Return False if there was none."""
+        if not self._has_new_demand:
             return False
-        self._grown = False
-        for inlet in tuple(self._inlets):
-            self._top_up(inlet)
+        self._has_new_demand = False
+        for input_ in tuple(self._inputs):  # a copy: a source may signal inside request, and so remove its input
+            self._request_missing(input_)
         return True
 
-    def _run(self) -> None:
-        """The loop: go on for as long as anything can be done, then end what has ended."""
-        if self._busy:
-            self._missed = True
+    def _run_loop(self) -> None:
+        """Advance until nothing can be done, then signal a due completion or error. A nested call returns at once."""
+        if self._is_running:
+            self._must_rerun = True
             return
-        self._busy = True
-        self._missed = False
+        self._is_running = True
+        self._must_rerun = False
         try:
-            while self._live and not self._done and self._step():
+            while self._is_live and not self._completion_due and self._advance():
                 pass
         finally:
-            self._busy = False
-        if self._live and self._done:
-            self._stop()
-            self._leave().on_complete()
-        elif self._error is not None:
-            error, self._error = self._error, None
-            self._leave().on_error(error)
+            self._is_running = False
+        # Outside the loop: an end must not be signalled inside an on_next that is still on the stack (rule 1.3).
+        if self._is_live and self._completion_due:
+            self._close_inputs()  # zip and combine_latest may complete while other sources are live
+            self._detach_downstream().on_complete()
+        elif self._pending_error is not None:
+            error, self._pending_error = self._pending_error, None
+            self._detach_downstream().on_error(error)
 
-    def _stop(self) -> None:
-        """End everything above."""
-        if self._live:
-            self._live = False
-            inlets, self._inlets = self._inlets, {}
+    def _close_inputs(self) -> None:
+        """Cancel all sources and release what the stage holds."""
+        if self._is_live:
+            self._is_live = False
+            inputs, self._inputs = self._inputs, {}
             self._release()
-            for inlet in inlets:
-                inlet.close()
+            for input_ in inputs:
+                input_.close()
 
-    def _leave(self) -> Subscriber[Any]:
-        """Forget the subscriber (rules 1.6, 3.13); return who it was, for the last signal."""
+    def _detach_downstream(self) -> Subscriber[Any]:
+        """Drop the reference to the subscriber (rules 1.6, 3.13) and return it for the last signal."""
         downstream, self._downstream = self._downstream, CANCELLED_SUBSCRIBER
         return downstream
 
     def __repr__(self) -> str:
-        state = f"live, {len(self._inlets)} inlets, demand {self._demand}" if self._live else "over"
-        return f"<junction {type(self).__name__.strip('_')}: {state}>"
+        state = f"live, {len(self._inputs)} inputs, demand {self._demand}" if self._is_live else "over"
+        return f"<join stage {type(self).__name__.strip('_')}: {state}>"

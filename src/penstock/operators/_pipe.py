@@ -1,4 +1,4 @@
-"""`pipe` composes a source and operators into a new source: a blueprint, which runs nothing until it is subscribed to."""
+"""`pipe` composes a source and operators into a new source. Nothing runs before that source is subscribed to."""
 
 from typing import Any, TypeVar, overload
 
@@ -56,16 +56,16 @@ def pipe(
     *more: Operator[Any, Any],
 ) -> Source[Any]: ...
 def pipe(source: Streamable[Any], /, *operators: Operator[Any, Any]) -> Source[Any]:
-    """Return `source` seen through `operators`, the first one nearest to it.
+    """Return the source that results if `operators` are applied to `source`, the first operator first.
 
-    The result is a source: subscribe to it, pipe it further, or hand it to a sink; as often as `source` allows.
-    Raises UsageError for what is no source or no operator.
+    The result can be subscribed to, piped further, or given to a sink, as many times as `source` allows.
+    Raises UsageError if `source` is not a source or one of `operators` is not an operator.
     """
     piped = as_source(source)
     for operator in operators:
         if not isinstance(operator, Operator):
             raise UsageError(
-                f"pipe() was given {operator!r} where an operator is due; to apply a function to each element, write map({operator!r})"
+                f"pipe() was given {operator!r}, which is not an operator; to apply a function to each element, write map({operator!r})"
             )
         piped = _Piped(piped, operator)
     return piped

@@ -1,12 +1,12 @@
-"""Operators that go on after an error: `retry` with the same source, `on_error_resume` with another one.
+"""Operators that go on after an error: `retry` with the same source, `on_error_resume` with another source.
 
 Rules of this file:
 
-* What comes after an error is begun from a task of its own, never from inside the signal that failed: so a source that fails at once,
-  ten thousand times, takes ten thousand turns and no stack, its neighbours get theirs, and a cancelled nursery ends the stream.
-* Demand survives: what was requested and not answered by one source is requested of the next, and nothing else.
-* A source that has failed is never called again (rule 4.2: it counts as cancelled); between two sources there is nobody to call.
-* An error that is not gone on from passes at once (rule 4.2). What is no `Exception` always does.
+* The next source is attached in its own task, never inside the signal that failed. A source that fails at once, 10,000 times,
+  then costs 10,000 scheduler passes and no stack depth; other tasks run in between, and a cancelled nursery ends the stream.
+* Demand survives: elements requested and not received from one source are requested from the next source, and no others.
+* The subscription of a source that has failed is never called again (rule 4.2: it counts as cancelled).
+* An error that does not lead to recovery passes at once (rule 4.2). An error that is not an `Exception` always passes.
 """
 
 import inspect
@@ -21,8 +21,8 @@ import trio
 
 from penstock.api import Publisher, Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, Source, Streamable, as_source, name_of
-from penstock.operators._retry_policy import RetryPolicy, When, curable
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped
+from penstock.operators._retry_policy import RetryPolicy, When, is_retryable
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped_error
 from penstock.operators._step import is_async
 
 A = TypeVar("A")
@@ -35,25 +35,24 @@ def retry(
     factor: float = 2.0,
     max_backoff: float = 30.0,
     jitter: Callable[[], float] | None = random.random,
-    when: When = curable,
+    when: When = is_retryable,
     consecutive: bool = False,
 ) -> Operator[A, A]:
-    """Begin the source anew after an error, up to `attempts` times (None: without end); the error after the last attempt passes on.
+    """After an error subscribe to the source again, up to `attempts` times (None: no limit). The error after the last attempt passes on.
 
-    What was passed on before an error is not taken back: a source that begins from its start repeats itself.
+    Elements passed on before an error stay passed on: a source that begins from its start repeats them.
 
-    All errors of the stream count; with ``consecutive=True`` only those in a row: each element that arrives begins the count, and the
-    backoff, anew.
-    Before the first attempt it waits `backoff` seconds, then `factor` times as long each time, never longer than `max_backoff`,
-    and of that the share that `jitter()` says, from 0 to 1: by default a random one, so that many subscribers who failed together do
-    not come back together. With ``jitter=None`` it waits the whole time.
-    `when` is a type of exceptions, a tuple of them, or a function of the error, plain or async; other errors pass on at once.
-    By default that is every error but `UsageError`, which trying again cannot cure.
+    All errors of the stream count. With ``consecutive=True`` each element that arrives resets the count and the backoff.
+    The first attempt waits `backoff` seconds, and each further one `factor` times as long, at most `max_backoff`.
+    The wait is multiplied by ``jitter()``, a number from 0 to 1; by default a random one, so that subscribers that failed together
+    do not return together. With ``jitter=None`` the whole wait passes.
+    `when` is an exception type, a tuple of them, or a function of the error, plain or async. Other errors pass on at once.
+    The default is every error but `UsageError`, because a new attempt cannot cure that.
 
-    Upstream demand: 1 per downstream demand; what an attempt left unanswered is asked of the next. Buffer: none.
-    What a function raises ends the stream with that error. Completion passes straight through. A cancel ends the waiting too.
+    Upstream demand: 1 per downstream demand; demand that an attempt left goes to the next. Buffer: none.
+    If a function raises, the stream ends with that error. Completion passes straight through. A cancel also ends the wait.
     """
-    policy = RetryPolicy.checked(
+    policy = RetryPolicy.create(
         attempts=attempts,
         backoff=backoff,
         factor=factor,
@@ -68,13 +67,13 @@ def retry(
 def on_error_resume(
     source: Streamable[A] | Callable[[Exception], Streamable[A]] | Callable[[Exception], Awaitable[Streamable[A]]], /
 ) -> Operator[A, A]:
-    """After an error go on with another source, or with the one that ``source(error)`` returns; its own errors pass on.
+    """After an error go on with another source, or with the source that ``source(error)`` returns. An error of that one passes on.
 
-    A function, plain or async, that takes an argument is called with the error; to let some errors pass, raise them from it.
-    One that takes none (an async generator function, say) is a source like any other.
+    A function (plain or async) with an argument is called with the error. To let an error pass, raise it from the function.
+    A function without an argument, for example an async generator function, is a source like any other.
 
-    Upstream demand: 1 per downstream demand; what the first source left unanswered is asked of the other. Buffer: none.
-    What the function raises ends the stream with that error. Completion and cancellation pass straight through.
+    Upstream demand: 1 per downstream demand; demand that the first source left goes to the other. Buffer: none.
+    If the function raises, the stream ends with that error. Completion and cancellation pass straight through.
     """
     if _takes_error(source):
         return _Resume(cast("Callable[[Exception], Any]", source), f"on_error_resume({name_of(source)})")
@@ -111,32 +110,32 @@ class _Resume(Operator[A, A]):
 
 
 class _RecoveringStage(Stage[A, A], Generic[A]):
-    """A stage that may get one source after another. Subclasses say when (`_is_final`) and which (`_next_source`)."""
+    """A stage that may attach further sources. A subclass decides when (`_is_final`) and which (`_next_source`)."""
 
-    __slots__ = ("_demand", "_greeted", "_label", "_scope", "_task")
+    __slots__ = ("_demand", "_has_subscribed", "_label", "_scope", "_task_scope")
 
     def __init__(self, downstream: Subscriber[A], scope: Scope, label: str) -> None:
         super().__init__(downstream)
         self._scope = scope
         self._label = label
-        self._demand = 0  # requested from below and not yet passed on
-        self._greeted = False
-        self._task: trio.CancelScope | None = None
+        self._demand = 0  # requested by downstream and not yet passed on
+        self._has_subscribed = False
+        self._task_scope: trio.CancelScope | None = None
 
     @abstractmethod
     def _is_final(self, error: Exception) -> bool:
-        """Tell whether `error` is known to be passed on. What this raises ends the stream."""
+        """Return True if `error` must pass on. An exception fails the stream."""
 
     @abstractmethod
     async def _next_source(self, error: Exception) -> Source[A] | None:
-        """Return what to go on with, when it is time to; or None to pass `error` on. What this raises ends the stream."""
+        """Wait if needed, then return the next source, or None to pass `error` on. An exception fails the stream."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        if not self._greeted:
-            self._greeted = True
-            super().on_subscribe(subscription)  # rule 2.12: once, however many sources follow
-        elif self._over:
-            subscription.cancel()  # rule 2.6
+        if not self._has_subscribed:
+            self._has_subscribed = True
+            super().on_subscribe(subscription)  # rule 2.12: downstream gets one on_subscribe, even with several sources
+        elif self._is_over:
+            subscription.cancel()  # rule 2.6: the stream ended while the source was being attached
         else:
             self._upstream = subscription
             if self._demand:
@@ -147,11 +146,11 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
         self._upstream.request(n)
 
     def on_next(self, element: A, /) -> None:
-        self._demand -= 1
+        self._demand -= 1  # also of unbounded demand: the next source then gets 2^63-1 less the elements that arrived
         self._downstream.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
-        if self._over:
+        if self._is_over:
             return
         self._upstream = ENDED_UPSTREAM
         if not isinstance(error, Exception):
@@ -162,78 +161,79 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
         except Exception as raised:  # boundary: the user's function
             super().on_error(_after(error, raised))
             return
-        if final or not self._begin_recovery(error):
+        if final or not self._start_recovery(error):
             super().on_error(error)
 
-    def _begin_recovery(self, error: Exception) -> bool:
-        if self._over:
-            return False  # the user's function has cancelled the very stream that it was asked about
+    def _start_recovery(self, error: Exception) -> bool:
+        if self._is_over:
+            return False  # the user's function has cancelled its own stream
         try:
-            self._task = self._scope.spawn(partial(self._recover, error), name=f"penstock {self._label}")
+            self._task_scope = self._scope.spawn(partial(self._recover, error), name=f"penstock {self._label}")
         except UsageError:
-            return False  # the nursery has closed, and nothing can be begun in it: the error itself tells most
+            return False  # the nursery is closed and can run no task; the error of the source says more than a UsageError
         return True
 
     # --- the task
 
     async def _recover(self, error: Exception) -> None:
         try:
-            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()  # one scheduler pass between two sources, even without a wait
             source = await self._next_source(error)
         except Exception as raised:  # boundary: the user's functions
-            if self._over:
-                self._scope.fail(raised)  # it raised while it was being cancelled: nobody listens any more
+            if self._is_over:
+                self._scope.fail(raised)  # raised during cancellation: no subscriber is left to signal it to
             self._fail(_after(error, raised))
         except BaseException:
-            self._fail(stopped(self._label))  # nothing, unless this task was cancelled while the stream was live
+            self._fail(stopped_error(self._label))  # no effect if the end of the stream was what cancelled this task
             raise
         else:
-            self._begin(source, error)
+            self._attach_next(source, error)
 
-    def _begin(self, source: Source[A] | None, error: Exception) -> None:
-        if self._over:
+    def _attach_next(self, source: Source[A] | None, error: Exception) -> None:
+        if self._is_over:
             return
         if source is None:
             super().on_error(error)
             return
         try:
             source.attach(self, self._scope)
-        except Exception as raised:  # boundary: attach of a source that somebody else wrote; there is no caller to raise to
+        except Exception as raised:  # boundary: the source may be user code, and this task has no caller that could handle it
             self._fail(raised)
 
     def _release(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        if self._task_scope is not None:
+            self._task_scope.cancel()
 
 
 class _RetryStage(_RecoveringStage[A]):
-    __slots__ = ("_left", "_policy", "_source", "_wait")
+    __slots__ = ("_attempts_left", "_next_wait", "_policy", "_source")
 
     def __init__(self, downstream: Subscriber[A], scope: Scope, source: Source[A], policy: RetryPolicy, label: str) -> None:
         super().__init__(downstream, scope, label)
         self._policy = policy
         self._source = source
-        self._begin_count()
+        self._reset_attempts()
 
-    def _begin_count(self) -> None:
-        self._left = self._policy.attempts
-        self._wait = self._policy.backoff
+    def _reset_attempts(self) -> None:
+        self._attempts_left = self._policy.attempts
+        self._next_wait = self._policy.backoff
 
     def on_next(self, element: A, /) -> None:
         if self._policy.consecutive:
-            self._begin_count()
+            self._reset_attempts()
         super().on_next(element)
 
     def _is_final(self, error: Exception) -> bool:
-        return self._left <= 0 or (not is_async(self._policy.when) and not _plain(self._policy.when(error), self._label))
+        # An async `when` is awaited in _next_source, where it can wait.
+        return self._attempts_left <= 0 or (not is_async(self._policy.when) and not _not_coroutine(self._policy.when(error), self._label))
 
     async def _next_source(self, error: Exception) -> Source[A] | None:
         policy = self._policy
         if is_async(policy.when) and not await policy.when(error):
             return None
-        wait, self._wait = self._wait, policy.longer(self._wait)
-        self._left -= 1
-        await trio.sleep(policy.share_of(wait))
+        wait, self._next_wait = self._next_wait, policy.wait_after(self._next_wait)
+        self._attempts_left -= 1
+        await trio.sleep(policy.jittered(wait))
         return self._source
 
 
@@ -251,17 +251,17 @@ class _ResumeStage(_RecoveringStage[A]):
     async def _next_source(self, error: Exception) -> Source[A]:
         self._resumed = True
         answer = self._function(error)
-        return as_source(await answer if is_async(self._function) else _plain(answer, self._label))
+        return as_source(await answer if is_async(self._function) else _not_coroutine(answer, self._label))
 
 
 def _takes_error(source: object) -> bool:
-    """Tell whether `source` is a function of the error, and not a source."""
+    """Return whether `source` is a function of the error. Otherwise it is a source itself."""
     if not callable(source) or isinstance(source, Source | Publisher | Iterable | AsyncIterable):
         return False
     try:
         signature = inspect.signature(source)
     except (TypeError, ValueError):
-        return True  # some functions written in C do not tell; calling is how to find out
+        return True  # some functions written in C have no signature; only a call can tell
     try:
         signature.bind(None)
     except TypeError:
@@ -270,18 +270,17 @@ def _takes_error(source: object) -> bool:
 
 
 def _after(error: Exception, raised: Exception) -> Exception:
-    """Return `raised`, with the error that was being answered as its context, as an `except` clause would have it."""
+    """Return `raised` with `error` as its context, as if it had been raised in an `except` clause for `error`."""
     if raised is not error and raised.__context__ is None:
         raised.__context__ = error
     return raised
 
 
-def _plain(answer: Any, label: str) -> Any:
-    """Return what a plain function returned; raise UsageError where that would have to be awaited."""
+def _not_coroutine(answer: Any, label: str) -> Any:
+    """Return the result of a plain function. Raise UsageError if it is a coroutine, which would have to be awaited."""
     if type(answer) is CoroutineType:
         answer.close()
         raise UsageError(
-            f"the function of {label} returned a coroutine: it is async in disguise. "
-            "Give the `async def` function itself, not a lambda around it"
+            f"the function of {label} returned a coroutine, so it is async. Give the `async def` function itself, not a lambda around it"
         )
     return answer

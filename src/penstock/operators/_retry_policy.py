@@ -1,4 +1,4 @@
-"""What `retry` was told: how often, how long to wait in between, and after which errors. Checked once, when the pipe is built."""
+"""`RetryPolicy`: the arguments of `retry`, checked once, when the pipe is built."""
 
 from collections.abc import Awaitable, Callable
 from math import inf, isfinite
@@ -11,17 +11,17 @@ from penstock.core import check_seconds
 from penstock.operators._step import is_async
 
 When: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], object] | Callable[[Exception], Awaitable[object]]
-"""Which errors `retry` tries again after: those of a type, or of several, or those that a function says yes to."""
+"""Which errors `retry` handles: an exception type, a tuple of them, or a function that returns whether to try again."""
 
 
-def curable(error: Exception) -> bool:
-    """Tell whether trying again may help: for all errors but `UsageError`, which says that the program must be changed."""
+def is_retryable(error: Exception) -> bool:
+    """Return True for every error but `UsageError`, which says that the program must be changed."""
     return not isinstance(error, UsageError)
 
 
 @attrs.frozen(kw_only=True)
 class RetryPolicy:
-    """The numbers and functions of one `retry`."""
+    """The arguments of one `retry`, after their checks."""
 
     attempts: float
     backoff: float
@@ -32,7 +32,7 @@ class RetryPolicy:
     consecutive: bool
 
     @classmethod
-    def checked(
+    def create(
         cls,
         *,
         attempts: int | None,
@@ -43,7 +43,7 @@ class RetryPolicy:
         when: When,
         consecutive: bool,
     ) -> "RetryPolicy":
-        """Return the policy; raise UsageError, which names the argument, for what cannot work."""
+        """Check the arguments and return the policy. UsageError names the argument that cannot work."""
         return cls(
             attempts=_check_attempts(attempts),
             backoff=check_seconds(backoff, "retry(backoff=…)", zero=True),
@@ -54,18 +54,18 @@ class RetryPolicy:
             consecutive=consecutive,
         )
 
-    def longer(self, wait: float) -> float:
-        """Return the wait that follows `wait`."""
+    def wait_after(self, wait: float) -> float:
+        """Return the wait after `wait`: `factor` times as long, at most `max_backoff`."""
         return min(wait * self.factor, self.max_backoff)
 
-    def share_of(self, wait: float) -> float:
-        """Return how long to wait where the whole would be `wait`; raise UsageError where `jitter` gives no share."""
+    def jittered(self, wait: float) -> float:
+        """Return `wait` multiplied by `jitter()`. Raise UsageError if `jitter` returns no number from 0 to 1."""
         if self.jitter is None or not wait:
             return wait
         share = self.jitter()
         if isinstance(share, int | float) and 0 <= share <= 1:  # type: ignore[redundant-expr]  # users return anything
             return wait * share
-        raise UsageError(f"retry(jitter=…) returned {share!r}; it must return which share of the time to wait, from 0 to 1")
+        raise UsageError(f"retry(jitter=…) returned {share!r}; it must return the share of the wait to use, a number from 0 to 1")
 
 
 def _check_attempts(attempts: int | None) -> float:
@@ -73,13 +73,13 @@ def _check_attempts(attempts: int | None) -> float:
         return inf
     if type(attempts) is int and attempts >= 0:
         return attempts
-    raise UsageError(f"retry({attempts!r}): give how many times to begin anew, an integer of at least 0, or None for without end")
+    raise UsageError(f"retry({attempts!r}): give the number of attempts after an error, an integer of at least 0, or None for no limit")
 
 
 def _check_factor(factor: float) -> float:
     if not isinstance(factor, bool) and isinstance(factor, int | float) and isfinite(factor) and factor >= 1:  # type: ignore[redundant-expr]  # users give anything
         return float(factor)
-    raise UsageError(f"retry(factor={factor!r}): give how many times as long each wait is as the one before it, at least 1")
+    raise UsageError(f"retry(factor={factor!r}): give the factor from one wait to the next, a number of at least 1")
 
 
 def _check_longest(max_backoff: float, backoff: float) -> float:
@@ -94,7 +94,7 @@ def _check_longest(max_backoff: float, backoff: float) -> float:
 def _check_jitter(jitter: Callable[[], float] | None) -> Callable[[], float] | None:
     if jitter is None or (callable(jitter) and not is_async(jitter)):  # type: ignore[redundant-expr]  # users give anything
         return jitter
-    raise UsageError(f"retry(jitter={jitter!r}): give a plain function that returns a share from 0 to 1, or None to wait the whole time")
+    raise UsageError(f"retry(jitter={jitter!r}): give a plain function that returns a number from 0 to 1, or None for the whole wait")
 
 
 def _check_when(when: When) -> Callable[[Exception], Any]:
@@ -104,6 +104,6 @@ def _check_when(when: When) -> Callable[[Exception], Any]:
     if callable(when) and not isinstance(when, type):
         return when
     raise UsageError(
-        f"retry(when={when!r}): give a type of exceptions, a tuple of them, or a function, plain or async, that is told the error "
+        f"retry(when={when!r}): give an exception type, a tuple of them, or a function, plain or async, that takes the error "
         "and returns whether to try again"
     )

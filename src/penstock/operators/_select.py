@@ -1,35 +1,35 @@
-"""Operators that choose which elements go on: `filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`."""
+"""Operators that select elements: `filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`."""
 
 from collections.abc import Awaitable, Callable
 from types import CoroutineType
 from typing import Any, Final, TypeVar
 
 from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError
-from penstock.operators._stage import Operator, Stage, Staged
-from penstock.operators._step import END, SKIP, Last, Step, checked, stepwise
+from penstock.operators._stage import Operator, Stage, StageOperator
+from penstock.operators._step import END, SKIP, Last, Step, checked_element, step_operator
 
 A = TypeVar("A")
 
-_NOTHING: Final = object()
+_NO_KEY: Final = object()
 
 
-def filter(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:  # noqa: A001  # the word that everybody knows
+def filter(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:  # noqa: A001  # the usual name
     """Pass on the elements for which ``predicate(element)`` is true.
 
     Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none; up to 16 with an async function.
-    What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error. Completion, errors and cancellation pass straight through.
     """
-    return stepwise("filter", predicate, lambda: _FilterStep(predicate), _FilterStage)
+    return step_operator("filter", predicate, lambda: _FilterStep(predicate), _FilterStage)
 
 
 def take(count: int) -> Operator[A, A]:
     """Pass on the first `count` elements, complete with the last of them, and cancel upstream.
 
     Upstream demand: 1 per downstream demand, never more than `count` in all. Buffer: none.
-    Completes early when the source does; ``take(0)`` completes at once. Errors and cancellation pass straight through.
+    Completes earlier if the source does; ``take(0)`` completes at once. Errors and cancellation pass straight through.
     """
     count = check_count(count, "take", least=0)
-    return Staged(f"take({count})", lambda downstream, scope: _TakeStage(downstream, count))
+    return StageOperator(f"take({count})", lambda downstream, scope: _TakeStage(downstream, count))
 
 
 def skip(count: int) -> Operator[A, A]:
@@ -39,49 +39,49 @@ def skip(count: int) -> Operator[A, A]:
     Completion, errors and cancellation pass straight through.
     """
     count = check_count(count, "skip", least=0)
-    return Staged(f"skip({count})", lambda downstream, scope: _SkipStage(downstream, count))
+    return StageOperator(f"skip({count})", lambda downstream, scope: _SkipStage(downstream, count))
 
 
 def take_while(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:
-    """Pass on elements until one for which ``predicate(element)`` is false; leave that one out, complete, and cancel upstream.
+    """Pass on elements up to the first one for which ``predicate(element)`` is false. Leave that one out, complete, and cancel upstream.
 
     Upstream demand: 1 per downstream demand. Buffer: none; up to 16 with an async function.
-    What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error. Completion, errors and cancellation pass straight through.
     """
-    return stepwise("take_while", predicate, lambda: _TakeWhileStep(predicate))
+    return step_operator("take_while", predicate, lambda: _TakeWhileStep(predicate))
 
 
 def first(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]] | None = None, /) -> Operator[A, A]:
     """Pass on the first element (for which ``predicate(element)`` is true), complete with it, and cancel upstream.
 
-    A source that ends without such an element just completes; the sink `penstock.first` raises `NoElement` there.
+    If the source ends without such an element, the stream completes without one; the sink `penstock.first` then raises `NoElement`.
     Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none; up to 16 with an async function.
-    What the function raises ends the stream with that error. Errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error. Errors and cancellation pass straight through.
     """
     if predicate is None:
         return take(1)
-    return stepwise("first", predicate, lambda: _FirstStep(predicate))
+    return step_operator("first", predicate, lambda: _FirstStep(predicate))
 
 
 def distinct_until_changed(key: Callable[[A], object] | Callable[[A], Awaitable[object]] | None = None, /) -> Operator[A, A]:
-    """Leave out each element that equals the one before it, or whose ``key(element)`` does.
+    """Leave out each element that equals the one before it, or whose ``key(element)`` equals the key before it.
 
     Upstream demand: 1 per downstream demand, and 1 more for each element left out.
     Buffer: none but the last key; up to 16 with an async function.
-    What the function raises ends the stream with that error. Completion, errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error. Completion, errors and cancellation pass straight through.
     """
-    function = _itself if key is None else key
-    return stepwise("distinct_until_changed", function, lambda: _DistinctStep(function))
+    function = _identity if key is None else key
+    return step_operator("distinct_until_changed", function, lambda: _DistinctStep(function))
 
 
 def check_count(count: int, name: str, *, least: int = 1) -> int:
-    """Return `count` where it is an integer of at least `least`; else raise UsageError naming the operator."""
+    """Return `count` if it is an integer of at least `least`. Otherwise raise UsageError, which names the operator."""
     if type(count) is not int or count < least:
         raise UsageError(f"{name}({count!r}): give how many elements, an integer of at least {least}")
     return count
 
 
-def _itself(element: A) -> A:
+def _identity(element: A) -> A:
     return element
 
 
@@ -111,17 +111,17 @@ class _DistinctStep(Step):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._last: Any = _NOTHING
+        self._last: Any = _NO_KEY
 
     def decide(self, element: Any, result: Any) -> Any:
-        if self._last is not _NOTHING and result == self._last:
+        if self._last is not _NO_KEY and result == self._last:
             return SKIP
         self._last = result
         return element
 
 
 class _FilterStage(Stage[A, A]):
-    """`filter` with a plain function: the shortest path that an element can take."""
+    """`filter` with a plain function. It has its own stage to save the two calls of a step for each element."""
 
     __slots__ = ("_label", "_predicate")
 
@@ -134,7 +134,7 @@ class _FilterStage(Stage[A, A]):
         try:
             wanted = self._predicate(element)
             if wanted and type(wanted) is CoroutineType:
-                checked(wanted, self._label)
+                checked_element(wanted, self._label)
         except Exception as error:  # boundary: the user's function
             self._fail(error)
             return
@@ -145,49 +145,49 @@ class _FilterStage(Stage[A, A]):
 
 
 class _TakeStage(Stage[A, A]):
-    __slots__ = ("_asked", "_left")
+    __slots__ = ("_outstanding", "_remaining")
 
     def __init__(self, downstream: Subscriber[A], count: int) -> None:
         super().__init__(downstream)
-        self._left = count
-        self._asked = 0
+        self._remaining = count
+        self._outstanding = 0
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         super().on_subscribe(subscription)
-        if not self._left:
-            self._finish()
+        if not self._remaining:
+            self._complete()
 
     def request(self, n: int, /) -> None:
-        # Never more from above than will be passed on: an element beyond the last would be produced for nobody.
-        wanted = min(n, self._left - self._asked)
+        # Request only what will be passed on: a source would produce elements beyond `count` in vain.
+        wanted = min(n, self._remaining - self._outstanding)
         if wanted > 0:
-            self._asked += wanted
+            self._outstanding += wanted
             self._upstream.request(wanted)
 
     def on_next(self, element: A, /) -> None:
-        self._left -= 1
-        self._asked -= 1
+        self._remaining -= 1
+        self._outstanding -= 1
         self._downstream.on_next(element)
-        if not self._left:
-            self._finish()
+        if not self._remaining:
+            self._complete()
 
 
 class _SkipStage(Stage[A, A]):
-    __slots__ = ("_begun", "_left")
+    __slots__ = ("_has_requested", "_remaining")
 
     def __init__(self, downstream: Subscriber[A], count: int) -> None:
         super().__init__(downstream)
-        self._left = count
-        self._begun = False
+        self._remaining = count
+        self._has_requested = False
 
     def request(self, n: int, /) -> None:
-        if not self._begun:
-            self._begun = True
-            n = min(UNBOUNDED, n + self._left)
+        if not self._has_requested:
+            self._has_requested = True
+            n = min(UNBOUNDED, n + self._remaining)
         self._upstream.request(n)
 
     def on_next(self, element: A, /) -> None:
-        if self._left:
-            self._left -= 1
+        if self._remaining:
+            self._remaining -= 1
         else:
             self._downstream.on_next(element)

@@ -1,14 +1,14 @@
-"""A stage stands between two neighbours of a pipe: a subscriber to what is above, a subscription to what is below.
+"""`Stage`: the part of an operator that runs for one subscriber. It subscribes to its upstream and is the subscription of its downstream.
 
 Rules of this file:
 
-* An operator is a blueprint, like a source: immutable, and it makes a fresh stage for each subscriber.
-* A stage trusts its neighbours (see `penstock.core.Source`): demand is positive, no element is None, after `cancel()` there is silence.
-  In return it keeps the same promises to them.
-* Only the user's function is called inside a `try`, never a neighbour: a fault of the function ends this stream with `on_error`,
-  and whatever a neighbour raises is its own affair.
-* A neighbour that has gone is replaced by one that ignores everything, so that nothing reaches it any more and nothing holds it:
-  a function of the user's may cancel the very stream that it is called by, and the path of an element need not look whether it did.
+* An operator is immutable, like a source. It makes a new stage for each subscriber.
+* A stage trusts its two neighbours (see `penstock.core.Source`): demand is positive, no element is None, no signal follows `cancel()`.
+  It keeps the same promises to them.
+* Only the user's function is called inside a `try`, never a neighbour. If the function raises, this stream ends with `on_error`.
+  An error that a neighbour raises goes on to the caller.
+* After the end, each neighbour is replaced by an object that ignores every call (`CANCELLED_SUBSCRIBER`, `ENDED_UPSTREAM`). Therefore
+  the path of an element needs no check for a user's function that has cancelled its own stream, and no reference stays behind.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ B_co = TypeVar("B_co", covariant=True)
 
 
 class Operator(ABC, Generic[A_contra, B_co]):
-    """A verb over streams: turns a source of A into a source of B. Compose them with `pipe`."""
+    """Turns a source of A into a source of B. Compose operators with `pipe`."""
 
     __slots__ = ()
 
@@ -34,24 +34,24 @@ class Operator(ABC, Generic[A_contra, B_co]):
         """Attach `source` to `subscriber` through this operator. The rules of `Source.attach` hold."""
 
 
-class Staged(Operator[A, B]):
-    """The usual operator: one stage, made by ``stage(downstream, scope)``."""
+class StageOperator(Operator[A, B]):
+    """An operator with one stage, which ``make_stage(downstream, scope)`` makes for each subscriber."""
 
-    __slots__ = ("_name", "_stage")
+    __slots__ = ("_make_stage", "_name")
 
-    def __init__(self, name: str, stage: "Callable[[Subscriber[B], Scope], Stage[A, B]]") -> None:
+    def __init__(self, name: str, make_stage: "Callable[[Subscriber[B], Scope], Stage[A, B]]") -> None:
         self._name = name
-        self._stage = stage
+        self._make_stage = make_stage
 
     def attach(self, source: Source[A], subscriber: Subscriber[B], scope: Scope) -> None:
-        source.attach(self._stage(subscriber, scope), scope)
+        source.attach(self._make_stage(subscriber, scope), scope)
 
     def __repr__(self) -> str:
         return f"<operator {self._name}>"
 
 
-class _Nobody(Subscriber[Any]):
-    """What stands below a stage after its subscriber has cancelled."""
+class _IgnoringSubscriber(Subscriber[Any]):
+    """The downstream of a stage whose stream is over. It holds nothing, so one object serves all stages."""
 
     __slots__ = ()
 
@@ -68,25 +68,25 @@ class _Nobody(Subscriber[Any]):
         """Do nothing."""
 
 
-CANCELLED_SUBSCRIBER: Final = _Nobody()
-"""The subscriber to what nobody listens to any more."""
+CANCELLED_SUBSCRIBER: Final = _IgnoringSubscriber()
+"""Replaces the subscriber of a stage that is over. Signals to it have no effect (rule 1.8)."""
 
 ENDED_UPSTREAM: Final = EndedSubscription()
-"""The subscription to what has ended: a dead one is never called again (rule 2.4)."""
+"""Replaces the subscription of a stage whose source has ended: a subscription must not be called after its end (rule 2.4)."""
 
 
 class Stage(Subscriber[A], Subscription, Generic[A, B]):
-    """Passes everything on; subclasses change what they are about."""
+    """A stage that passes on every signal and request unchanged. Subclasses override the methods that they need."""
 
-    __slots__ = ("_downstream", "_over", "_upstream")
+    __slots__ = ("_downstream", "_is_over", "_upstream")
 
     _upstream: Subscription
 
     def __init__(self, downstream: Subscriber[B]) -> None:
         self._downstream: Subscriber[Any] = downstream
-        self._over = False
+        self._is_over = False
 
-    # --- the subscriber: called from above
+    # --- Subscriber: called by upstream
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
@@ -96,67 +96,67 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
         self._downstream.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
-        self._upstream = ENDED_UPSTREAM
-        if self._end():
-            self._leave().on_error(error)
+        self._upstream = ENDED_UPSTREAM  # before the signal: the subscriber may call cancel() inside it (rule 2.4)
+        if self._mark_over():
+            self._detach_downstream().on_error(error)
 
     def on_complete(self, /) -> None:
         self._upstream = ENDED_UPSTREAM
-        if self._end():
-            self._leave().on_complete()
+        if self._mark_over():
+            self._detach_downstream().on_complete()
 
-    # --- the subscription: called from below
+    # --- Subscription: called by downstream
 
     def request(self, n: int, /) -> None:
         self._upstream.request(n)
 
     def cancel(self, /) -> None:
-        if self._end():
-            self._leave()
-            self._stop_upstream()
+        if self._mark_over():
+            self._detach_downstream()
+            self._cancel_upstream()
 
     # --- for subclasses
 
     def _release(self) -> None:
-        """Drop what is held and stop what runs: called once, when the stream ends in whatever way."""
+        """Drop held elements and cancel running tasks. Called once: on completion, error or cancel."""
 
-    def _end(self) -> bool:
-        """Mark the stream as over here; tell whether it was live until now."""
-        if self._over:
+    def _mark_over(self) -> bool:
+        """Mark the stream as over and release it. Return False if it was over before."""
+        if self._is_over:
             return False
-        self._over = True
+        self._is_over = True
         self._release()
         return True
 
-    def _finish(self) -> None:
-        """End the stream here, well: nothing more is wanted from above."""
-        if self._end():
-            self._stop_upstream()
-            self._leave().on_complete()
+    def _complete(self) -> None:
+        """Complete the stream from here: cancel upstream, then signal `on_complete`."""
+        if self._mark_over():
+            self._cancel_upstream()  # before the signal, so that upstream is cancelled even if the subscriber raises
+            self._detach_downstream().on_complete()
 
     def _fail(self, error: BaseException) -> None:
-        """End the stream here, because of `error`."""
-        if self._end():
-            self._stop_upstream()
-            self._leave().on_error(error)
+        """Fail the stream from here: cancel upstream, then signal `error`."""
+        if self._mark_over():
+            self._cancel_upstream()
+            self._detach_downstream().on_error(error)
 
-    def _leave(self) -> Subscriber[Any]:
-        """Forget the subscriber (rules 1.6, 3.13); return who it was, for the last signal."""
+    def _detach_downstream(self) -> Subscriber[Any]:
+        """Drop the reference to the subscriber (rules 1.6, 3.13) and return it for the last signal."""
         downstream, self._downstream = self._downstream, CANCELLED_SUBSCRIBER
         return downstream
 
-    def _stop_upstream(self) -> None:
-        """Cancel what is above and forget it (rule 2.6)."""
+    def _cancel_upstream(self) -> None:
+        """Cancel the upstream subscription and drop the reference to it (rule 2.6)."""
         upstream, self._upstream = self._upstream, ENDED_UPSTREAM
         upstream.cancel()
 
     def __repr__(self) -> str:
-        return f"<stage {type(self).__name__.strip('_')}: {'over' if self._over else 'live'}>"
+        return f"<stage {type(self).__name__.strip('_')}: {'over' if self._is_over else 'live'}>"
 
 
-def stopped(what: str) -> PublisherStopped:
-    """Return the error for a stream whose task was cancelled from outside while somebody still listened."""
+def stopped_error(label: str) -> PublisherStopped:
+    """Return the error for a stream whose task was cancelled from outside, with its nursery, while the stream was live."""
     return PublisherStopped(
-        f"{what} was stopped: the nursery that ran it was cancelled. "
+        f"{label} was stopped: the nursery that ran it was cancelled. "
         "Keep the nursery open until the subscribers are done, or cancel the subscription first"
     )

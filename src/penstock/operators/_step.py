@@ -1,12 +1,12 @@
-"""Steps: operators that look at one element at a time and decide whether it goes on, is left out, or ends the stream.
+"""`Step`: an operator that looks at one element at a time and decides whether it goes on, is left out, or ends the stream.
 
-A `Step` is the decision alone, a plain function of the element and of what the user's function said about it. Two stages act on it:
-`SyncStage` calls a plain function where it stands, `AsyncStage` awaits an async one in a task of its own, in order, one at a time.
+A step only decides: it maps the element and the result of the function to a verdict. Two stages act on the verdict.
+`SyncStage` calls a plain function inside `on_next`. `AsyncStage` awaits an async function in its own task, one element at a time.
 
 Rules of this file:
 
-* Upstream demand per downstream demand is 1, and 1 more for each element that was left out.
-* `AsyncStage` holds at most `WINDOW` elements, all of which it requested; it never requests more than downstream has.
+* Upstream demand is 1 per downstream demand, and 1 more for each element left out.
+* `AsyncStage` holds at most `WINDOW` elements. It never requests more than downstream has requested.
 """
 
 import inspect
@@ -19,23 +19,23 @@ import trio
 
 from penstock.api import Subscriber, UsageError, add_demand
 from penstock.core import Scope, name_of
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, Staged, stopped
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, StageOperator, stopped_error
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 WINDOW: Final = 16
-"""Elements that an async stage asks for ahead of its function: enough to keep a source busy, few enough to hold."""
+"""How many elements an async stage or a join input may be ahead of its use of them. It bounds their buffers."""
 
 SKIP: Final = object()
-"""The verdict "leave this element out"."""
+"""Verdict: leave this element out."""
 
 END: Final = object()
-"""The verdict "leave this element out, and complete"."""
+"""Verdict: leave this element out and complete."""
 
 
 class Last:
-    """The verdict "pass this on, and complete with it"."""
+    """Verdict: pass on `element`, then complete."""
 
     __slots__ = ("element",)
 
@@ -44,7 +44,7 @@ class Last:
 
 
 class Step:
-    """One operator's decision, with what it remembers from one element to the next; made anew for each stream."""
+    """The decision of one operator and its state between elements. Each stream has its own step."""
 
     __slots__ = ("function",)
 
@@ -52,52 +52,52 @@ class Step:
         self.function = function
 
     def invoke(self, element: Any) -> Any:
-        """Call the user's function about `element`; what it returns, or what its awaitable gives, goes to `decide`."""
+        """Call the user's function with `element`. Its result (awaited, if the function is async) goes to `decide`."""
         return self.function(element)
 
     def decide(self, element: Any, result: Any) -> Any:
-        """Return what goes on (never None), or SKIP, END, or Last(element). What this raises ends the stream."""
-        raise AssertionError("every step decides")
+        """Return the element to pass on (never None), SKIP, END or Last(element). An exception fails the stream."""
+        raise AssertionError(f"{type(self).__name__} does not define decide()")
 
 
 FINISHED_STEP: Final = Step(callable)
-"""What a stage holds when its stream has ended: a step that remembers no element."""
+"""Replaces the step of a stage that is over, so that the stage refers to no element and to no function of a user."""
 
 
-def stepwise(
+def step_operator(
     name: str, function: Callable[..., Any], make_step: Callable[[], Step], sync_stage: Callable[..., Stage[Any, Any]] | None = None
 ) -> Operator[Any, Any]:
-    """Return the operator for a step: in place for a plain `function`, in a task for an async one."""
+    """Return the operator of a step: a `SyncStage` (or `sync_stage`) for a plain `function`, an `AsyncStage` for an async one."""
     if not callable(function):
         raise UsageError(f"{name}() was given {function!r}; it takes a function, plain or async")
     label = f"{name}({name_of(function)})"
     if is_async(function):
-        return Staged(label, lambda downstream, scope: AsyncStage(downstream, scope, make_step(), label))
+        return StageOperator(label, lambda downstream, scope: AsyncStage(downstream, scope, make_step(), label))
     if sync_stage is not None:
-        return Staged(label, lambda downstream, scope: sync_stage(downstream, function, label))
-    return Staged(label, lambda downstream, scope: SyncStage(downstream, make_step(), label))
+        return StageOperator(label, lambda downstream, scope: sync_stage(downstream, function, label))
+    return StageOperator(label, lambda downstream, scope: SyncStage(downstream, make_step(), label))
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Tell whether calling `function` gives something to await."""
-    # Of the type, because that is where Python looks for it: a class whose objects are async functions is itself a plain one.
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004  # the question is whether __call__ is async, not whether it is there
+    """Return whether a call of `function` returns an awaitable."""
+    # __call__ is looked up on the type, as Python does. On the object itself, a class with an async __call__ would count as async.
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004  # the question is whether __call__ is async, not whether it exists
 
 
-def checked(result: Any, label: str) -> Any:
-    """Return `result` where it can be an element; raise UsageError for None and for what was not awaited."""
+def checked_element(result: Any, label: str) -> Any:
+    """Return `result` if it can be an element. Raise UsageError for None and for a coroutine that was not awaited."""
     if result is None:
         raise UsageError(f"{label} returned None, which is never an element (rule 2.13). Use filter() to leave elements out")
     if type(result) is CoroutineType:
         result.close()
         raise UsageError(
-            f"{label} returned a coroutine: it is async in disguise. Give the `async def` function itself, not a lambda around it"
+            f"{label} returned a coroutine, so the function is async. Give the `async def` function itself, not a lambda around it"
         )
     return result
 
 
 class SyncStage(Stage[Any, Any]):
-    """Runs a step where the element arrives."""
+    """Runs a step with a plain function, inside `on_next`."""
 
     __slots__ = ("_label", "_step")
 
@@ -110,21 +110,22 @@ class SyncStage(Stage[Any, Any]):
         step = self._step
         try:
             result = step.invoke(element)
-            if type(result) is CoroutineType:
-                checked(result, self._label)
+            if type(result) is CoroutineType:  # a lambda around an async function; as a predicate it would always be true
+                checked_element(result, self._label)
             verdict = step.decide(element, result)
             if verdict is None:
-                checked(verdict, self._label)
+                checked_element(verdict, self._label)
         except Exception as error:  # boundary: the user's function
             self._fail(error)
             return
+        # Outside the try: an error that a neighbour raises is not an error of the function, and must not end the stream as one.
         if verdict is SKIP:
             self._upstream.request(1)
         elif verdict is END:
-            self._finish()
+            self._complete()
         elif type(verdict) is Last:
             self._downstream.on_next(verdict.element)
-            self._finish()
+            self._complete()
         else:
             self._downstream.on_next(verdict)
 
@@ -133,82 +134,82 @@ class SyncStage(Stage[Any, Any]):
 
 
 class AsyncStage(Stage[Any, Any]):
-    """Runs a step whose function is async: what arrives waits in an inbox, and one task takes it from there in order.
+    """Runs a step with an async function: elements wait in a queue, and one task processes them in order.
 
-    The task begins with the first element and ends with the stream.
+    The task starts with the first element and ends with the stream.
     """
 
-    __slots__ = ("_demand", "_ending", "_granted", "_inbox", "_label", "_parked", "_scope", "_step", "_task")
+    __slots__ = ("_demand", "_label", "_outstanding", "_parked_task", "_queue", "_scope", "_step", "_task_scope", "_upstream_completed")
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope, step: Step, label: str) -> None:
         super().__init__(downstream)
         self._scope = scope
         self._step = step
         self._label = label
-        self._inbox: deque[Any] = deque()  # bounded by _granted, which never exceeds WINDOW
-        self._demand = 0  # requested from below and not yet passed on
-        self._granted = 0  # requested from above and not yet decided; at most min(_demand, WINDOW)
-        self._ending = False  # completed above; what waits in the inbox is still to be done
-        self._task: trio.CancelScope | None = None
-        self._parked: trio.lowlevel.Task | None = None
+        self._queue: deque[Any] = deque()  # bounded by _outstanding, which never exceeds WINDOW
+        self._demand = 0  # requested by downstream and not yet passed on
+        self._outstanding = 0  # requested from upstream and not yet decided; at most min(_demand, WINDOW)
+        self._upstream_completed = False  # True: queued elements are still processed, and then on_complete follows
+        self._task_scope: trio.CancelScope | None = None
+        self._parked_task: trio.lowlevel.Task | None = None
 
     def request(self, n: int, /) -> None:
-        if not self._over:
+        if not self._is_over:
             self._demand = add_demand(self._demand, n)
-            self._top_up(least=1)  # at once: a source above may drop what it finds no demand for
+            self._top_up(least=1)  # at once: a hot source upstream may drop elements that have no demand yet
 
     def on_next(self, element: Any, /) -> None:
-        self._inbox.append(element)
-        if self._task is None:
-            self._start()
+        self._queue.append(element)
+        if self._task_scope is None:  # the first element: a stream without elements needs no task
+            self._start_task()
         else:
             self._wake()
 
     def on_complete(self, /) -> None:
-        self._ending = True
+        self._upstream_completed = True
         self._upstream = ENDED_UPSTREAM
-        if self._task is None:
+        if self._task_scope is None:
             super().on_complete()
         else:
             self._wake()
 
     # --- the task
 
-    def _start(self) -> None:
+    def _start_task(self) -> None:
         try:
-            self._task = self._scope.spawn(self._run, name=f"penstock {self._label}")
+            self._task_scope = self._scope.spawn(self._run_task, name=f"penstock {self._label}")
         except UsageError as closed:
             self._fail(closed)
 
-    async def _run(self) -> None:
+    async def _run_task(self) -> None:
         try:
-            while not self._over:
-                if self._inbox:
-                    await self._take(self._inbox.popleft())
-                elif self._ending:
-                    super().on_complete()
+            while not self._is_over:
+                if self._queue:
+                    await self._process(self._queue.popleft())
+                elif self._upstream_completed:
+                    super().on_complete()  # after the queue is empty: completion does not overtake elements
                 else:
-                    self._parked = trio.lowlevel.current_task()
-                    await trio.lowlevel.wait_task_rescheduled(self._unpark)
+                    self._parked_task = trio.lowlevel.current_task()
+                    await trio.lowlevel.wait_task_rescheduled(self._abort_park)
         finally:
-            if not self._over:  # this task was cancelled from outside
-                self._fail(stopped(self._label))
+            if not self._is_over:  # the nursery of this task was cancelled, not the stream
+                self._fail(stopped_error(self._label))
 
-    async def _take(self, element: Any) -> None:
+    async def _process(self, element: Any) -> None:
         try:
-            verdict = checked(self._step.decide(element, await self._step.invoke(element)), self._label)
+            verdict = checked_element(self._step.decide(element, await self._step.invoke(element)), self._label)
         except Exception as error:  # boundary: the user's function
-            if self._over:
-                self._scope.fail(error)  # it raised while it was being cancelled: nobody listens any more
+            if self._is_over:
+                self._scope.fail(error)  # raised during cancellation: no subscriber is left to signal it to
             self._fail(error)
             return
-        if not self._over:
-            self._granted -= 1
-            self._act(verdict)
+        if not self._is_over:  # the stream may have ended during the await, and the function may have ignored the cancel
+            self._outstanding -= 1
+            self._apply(verdict)
 
-    def _act(self, verdict: Any) -> None:
+    def _apply(self, verdict: Any) -> None:
         if verdict is END:
-            self._finish()
+            self._complete()
         elif verdict is SKIP:
             self._top_up()
         else:
@@ -216,29 +217,29 @@ class AsyncStage(Stage[Any, Any]):
             self._demand -= 1
             self._downstream.on_next(verdict.element if last else verdict)
             if last:
-                self._finish()
-            elif not self._over:
+                self._complete()
+            elif not self._is_over:  # the subscriber may have cancelled inside on_next
                 self._top_up()
 
     def _top_up(self, *, least: int = WINDOW // 2) -> None:
-        """Request from above what may come: half a window at a time, so that asking is cheap."""
-        missing = 0 if self._ending else min(self._demand, WINDOW) - self._granted
-        if missing >= least or (missing > 0 and not self._granted):
-            self._granted += missing
+        """Request what is missing up to WINDOW, at least `least` elements unless none is outstanding. Half a window is one call per 8."""
+        missing = 0 if self._upstream_completed else min(self._demand, WINDOW) - self._outstanding
+        if missing >= least or (missing > 0 and not self._outstanding):
+            self._outstanding += missing
             self._upstream.request(missing)
 
     def _release(self) -> None:
-        # An error from above overtakes what waits here: it is no event in the stream that may be queued.
-        self._inbox.clear()
+        # An error from upstream drops the queue: errors do not wait for elements (rule 4.2).
+        self._queue.clear()
         self._step = FINISHED_STEP
-        if self._task is not None:
-            self._task.cancel()
+        if self._task_scope is not None:
+            self._task_scope.cancel()
 
     def _wake(self) -> None:
-        if self._parked is not None:
-            parked, self._parked = self._parked, None
+        if self._parked_task is not None:
+            parked, self._parked_task = self._parked_task, None
             trio.lowlevel.reschedule(parked)
 
-    def _unpark(self, _: Any) -> trio.lowlevel.Abort:
-        self._parked = None
+    def _abort_park(self, _: Any) -> trio.lowlevel.Abort:
+        self._parked_task = None
         return trio.lowlevel.Abort.SUCCEEDED

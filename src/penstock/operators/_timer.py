@@ -1,11 +1,11 @@
-"""A timer for a stage: one moment in the future that can be moved, and one task that waits for it.
+"""`Timer`: one deadline that can be moved, and one task that sleeps until it. For stages.
 
 Rules of this file:
 
-* The task begins when a moment is first set, and ends with the stage: whoever owns a timer calls `stop` in `_release`.
-* Moving the moment further away costs no more than noting it, because a stage does that for each element: the task finds out when
-  it wakes, and goes back to sleep. Only a moment that comes nearer wakes the task anew.
-* Where the task is cancelled from outside while the stage lives, the stage fails: a stream whose clock has stopped would hang.
+* The task starts at the first `set` and ends at `stop`. The stage that owns the timer calls `stop` in `_release`.
+* Moving the deadline later only stores a number, because stages do it for each element. The task sees it when it wakes up, and sleeps
+  again. Moving it earlier changes the deadline of the sleeping scope.
+* If the task is cancelled from outside while the stage is live, the stage fails. Otherwise the stream would hang.
 """
 
 from collections.abc import Callable
@@ -15,60 +15,60 @@ import trio
 
 from penstock.api import UsageError
 from penstock.core import Scope
-from penstock.operators._stage import stopped
+from penstock.operators._stage import stopped_error
 
 
 class Timer:
-    """Calls ``ring()`` at the moment that was set, and ``fail(error)`` where it cannot."""
+    """Calls ``on_deadline()`` when the deadline has passed, or ``fail(error)`` if its task cannot run."""
 
-    __slots__ = ("_fail", "_label", "_moment", "_ring", "_scope", "_sleep", "_task")
+    __slots__ = ("_deadline", "_fail", "_label", "_on_deadline", "_scope", "_sleep_scope", "_task_scope")
 
-    def __init__(self, scope: Scope, label: str, *, ring: Callable[[], None], fail: Callable[[BaseException], None]) -> None:
+    def __init__(self, scope: Scope, label: str, *, on_deadline: Callable[[], None], fail: Callable[[BaseException], None]) -> None:
         self._scope = scope
         self._label = label
-        self._ring: Callable[[], None] | None = ring
+        self._on_deadline: Callable[[], None] | None = on_deadline
         self._fail: Callable[[BaseException], None] | None = fail
-        self._moment = inf
-        self._sleep: trio.CancelScope | None = None
-        self._task: trio.CancelScope | None = None
+        self._deadline = inf
+        self._sleep_scope: trio.CancelScope | None = None
+        self._task_scope: trio.CancelScope | None = None
 
     def set(self, seconds: float) -> float:
-        """Ring `seconds` from now, and not at the moment that was set before; return the moment."""
-        moment = self._moment = trio.current_time() + seconds
-        if self._task is None:
+        """Set the deadline to `seconds` from now and return it. It replaces the deadline before."""
+        deadline = self._deadline = trio.current_time() + seconds
+        if self._task_scope is None:
             self._start()
-        elif self._sleep is not None and moment < self._sleep.deadline:
-            self._sleep.deadline = moment
-        return moment
+        elif self._sleep_scope is not None and deadline < self._sleep_scope.deadline:
+            self._sleep_scope.deadline = deadline  # only if earlier: changing it reorders trio's heap of deadlines
+        return deadline
 
-    def unset(self) -> None:
-        """Do not ring, until it is set again."""
-        self._moment = inf
+    def clear(self) -> None:
+        """Remove the deadline."""
+        self._deadline = inf
 
     def stop(self) -> None:
-        """End the task. Nothing rings any more, and the stage is forgotten."""
-        self._ring = self._fail = None
-        if self._task is not None:
-            self._task.cancel()
+        """End the task and drop the references to the owner. No callback follows."""
+        self._on_deadline = self._fail = None
+        if self._task_scope is not None:
+            self._task_scope.cancel()
 
     def _start(self) -> None:
         try:
-            self._task = self._scope.spawn(self._run, name=f"penstock timer of {self._label}")
+            self._task_scope = self._scope.spawn(self._run, name=f"penstock timer of {self._label}")
         except UsageError as closed:
-            self._give_up(closed)
+            self._fail_stage(closed)
 
     async def _run(self) -> None:
         try:
-            while self._ring is not None:
-                with trio.CancelScope(deadline=self._moment) as self._sleep:
+            while self._on_deadline is not None:
+                with trio.CancelScope(deadline=self._deadline) as self._sleep_scope:
                     await trio.sleep_forever()
-                # The moment may have been moved while this task slept, or was on its way from sleep to here.
-                if trio.current_time() >= self._moment and self._ring is not None:
-                    self._moment = inf
-                    self._ring()
+                # The deadline may have moved while this task slept, or after its sleep ended and before it ran.
+                if trio.current_time() >= self._deadline and self._on_deadline is not None:
+                    self._deadline = inf  # first, because the callback may call set()
+                    self._on_deadline()
         finally:
-            self._give_up(stopped(self._label))  # nothing, unless this task was cancelled while the stage was live
+            self._fail_stage(stopped_error(self._label))  # no effect after stop(); the task was cancelled while the stage was live
 
-    def _give_up(self, error: BaseException) -> None:
+    def _fail_stage(self, error: BaseException) -> None:
         if self._fail is not None:
             self._fail(error)

@@ -1,15 +1,18 @@
-"""What users need to test their own streams, with trio and the standard library only: no pytest in here.
+"""Tools for testing your own streams, with any test runner: this package imports no pytest.
 
-* `ManualSubscriber` asks on command, records every signal, and judges it by the grammar; `ManualPublisher` emits on command,
-  watches demand, and misbehaves when it is asked to. Both write one readable `Transcript`.
-* `run_virtual` runs a test in virtual time and in a repeatable order; `settle` waits until every other task is blocked.
-* `cancel_at_step` cancels at the k-th task step, and `LeakCensus` says what is left.
+* `ManualSubscriber` requests on command, records every signal and checks it against the rules. `ManualPublisher` signals on command,
+  records demand, and breaks rules on command. Both write a readable `Transcript`.
+* `run_virtual` runs a test in virtual time and in a repeatable order. `settle` waits until every other task is blocked.
+* `cancel_at_step` cancels at the k-th task step, and `LeakCensus` reports what is left.
+* `FrameList` and `MessageList` keep what a wire decoder reports, as records.
 """
 
 from penstock.testing._expectations import ExpectationFailed, settle
+from penstock.testing._frame_list import FrameList
 from penstock.testing._leak_census import LeakCensus, is_dropped, live_tasks, referrers
-from penstock.testing._manual_publisher import ManualDraftSubscription, ManualLine, ManualPublisher, ManualSubscription
+from penstock.testing._manual_publisher import ManualDraftSubscription, ManualPublisher, ManualSubscription, ManualSubscriptionBase
 from penstock.testing._manual_subscriber import ManualSubscriber
+from penstock.testing._message_list import MessageList
 from penstock.testing._rule_set import DRAFT, MODERN, RuleSet, Signal, SubscriberState
 from penstock.testing._seeded_scheduler import SEEDING_WORKS, seeded
 from penstock.testing._signal_ledger import RunawaySignals, SignalLedger
@@ -22,12 +25,14 @@ __all__ = [
     "MODERN",
     "SEEDING_WORKS",
     "ExpectationFailed",
+    "FrameList",
     "LeakCensus",
     "ManualDraftSubscription",
-    "ManualLine",
     "ManualPublisher",
     "ManualSubscriber",
     "ManualSubscription",
+    "ManualSubscriptionBase",
+    "MessageList",
     "Record",
     "RuleSet",
     "RunawaySignals",

@@ -1,10 +1,10 @@
-"""Waiting for something to be true, in virtual time: quiescence first, then the clock.
+"""Waiting for a condition in virtual time: first until every other task is blocked, then for the clock.
 
 Rules of this file
 
-* Under an autojump clock `wait_all_tasks_blocked` wakes before the clock jumps. So "now, with every task blocked" and "later, by
-  the clock" are two assertions, and silence is proved by making both.
-* A waiter is woken by the event that it waits for, and is bounded by `within` seconds of the run's clock: no polling, no real sleep.
+* Under an autojump clock `wait_all_tasks_blocked` returns before the clock jumps. So "now, with every task blocked" and "later, by
+  the clock" are two assertions. To prove silence, make both.
+* A waiter is woken by a change of state, and waits at most `within` seconds of the run's clock. Nothing polls, and nothing really sleeps.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from penstock.testing._transcript import Transcript
 
 
 class ExpectationFailed(AssertionError):
-    """What was expected did not happen. The text says what was seen, and ends with the transcript."""
+    """An expectation was not met. The text says what was seen and ends with the transcript."""
 
     def __init__(self, seen: str, transcript: Transcript) -> None:
         super().__init__(f"{seen}\n\n{transcript.text()}")
@@ -28,19 +28,19 @@ async def settle() -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
-class Awaited:
-    """Something that tasks wait for; whoever changes it calls `changed()`."""
+class Waiters:
+    """Tasks that wait for a condition. The owner of the state calls `wake()` after each change."""
 
     def __init__(self) -> None:
         self._lot = trio.lowlevel.ParkingLot()
 
-    def changed(self) -> None:
-        """Wake whoever waits, to look again."""
+    def wake(self) -> None:
+        """Wake the waiting tasks, so that they check their conditions again."""
         if len(self._lot) and trio.lowlevel.in_trio_run():
             self._lot.unpark_all()
 
-    async def until(self, condition: Callable[[], bool], *, within: float) -> bool:
-        """Return whether `condition` holds at the next quiescence, or at latest `within` virtual seconds after it."""
+    async def wait_until(self, condition: Callable[[], bool], *, within: float) -> bool:
+        """Return whether `condition` holds when all tasks are blocked, or within `within` virtual seconds after that."""
         await settle()
         if condition() or not within:
             return condition()

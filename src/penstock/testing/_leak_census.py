@@ -1,19 +1,19 @@
-"""Counting what is left: tasks, generators and watched objects, before and after.
+"""Counting leaks: tasks, generators and watched objects that are left.
 
 ::
 
     census = LeakCensus()
     census.watch(subscriber, "the subscriber")
-    ...                                   # everything that should leave nothing behind
+    ...                                   # the code that must leave nothing behind
     del subscriber
     assert census.leaks() == []
 
 Rules of this file
 
-* Tasks are those of the running trio run, taken when the census is made; without a run there are none.
-* A watched generator leaks when it is not closed, even if it is referred to by the test: that it was closed is the promise.
-* Any other watched object leaks when it still exists. Reference counting is asked first and the collector only then, because a full
-  collection costs more than most tests.
+* The census counts the tasks of the running trio run. Outside a run there are none.
+* A watched generator leaks if it is not closed, even if the test refers to it: closing is the promise.
+* Any other watched object leaks if it still exists. `gc.collect` runs only if reference counting did not free the object, because a
+  full collection takes longer than most tests.
 """
 
 import gc
@@ -26,7 +26,7 @@ import trio
 
 
 def live_tasks() -> list[trio.lowlevel.Task]:
-    """Return every task of the running trio run but its own system tasks; outside a run, none."""
+    """Return every task of the running trio run except trio's system tasks. Outside a run the list is empty."""
     if not trio.lowlevel.in_trio_run():
         return []
     found: list[trio.lowlevel.Task] = []
@@ -39,7 +39,7 @@ def live_tasks() -> list[trio.lowlevel.Task]:
 
 
 def _main_task() -> trio.lowlevel.Task:
-    """The ancestor of this task that trio's own root task started; from a system task it is that one."""
+    """Return the ancestor of the current task that trio's root task started. In a system task, that is the system task's own ancestor."""
     task, root = trio.lowlevel.current_task(), trio.lowlevel.current_root_task()
     while task.parent_nursery is not None and task.parent_nursery.parent_task is not root:
         task = task.parent_nursery.parent_task
@@ -47,7 +47,7 @@ def _main_task() -> trio.lowlevel.Task:
 
 
 def is_dropped(reference: "weakref.ref[Any]") -> bool:
-    """Return whether the object is gone, after collecting as much garbage as it takes to know."""
+    """Return whether the object has been freed. Collects garbage, generation by generation, until it has been."""
     for generation in (0, 1, 2):
         if reference() is None:
             return True
@@ -56,7 +56,7 @@ def is_dropped(reference: "weakref.ref[Any]") -> bool:
 
 
 def referrers(reference: "weakref.ref[Any]") -> list[str]:
-    """Return short texts for what refers to the object, one level deep: where to look when it is not dropped."""
+    """Return a short text for each object that refers directly to the target, to find out why it is not dropped."""
     target = reference()
     if target is None:
         return []
@@ -73,7 +73,7 @@ def _named(holder: object) -> str:
 
 
 class LeakCensus:
-    """What lived when it was made, and what was given to `watch`: `leaks()` names what is left of it."""
+    """The tasks at its creation, and the objects given to `watch`. `leaks()` names what is left."""
 
     def __init__(self) -> None:
         self._tasks = set(map(id, live_tasks()))
@@ -81,14 +81,14 @@ class LeakCensus:
         self._objects: list[tuple[str, weakref.ref[Any]]] = []
 
     def watch(self, target: Any, label: str) -> None:
-        """Watch an object (it must be gone) or a generator (it must be closed)."""
+        """Watch an object, which must be freed, or a generator, which must be closed."""
         if isinstance(target, (AsyncGeneratorType, GeneratorType)):
             self._generators.append((label, target))
         else:
             self._objects.append((label, weakref.ref(target)))
 
     def leaks(self) -> list[str]:
-        """Return a line for each task, generator and object that is left."""
+        """Return a line for each new task, open generator and watched object that is left."""
         return [*self._left_tasks(), *self._open_generators(), *self._left_objects()]
 
     def _left_tasks(self) -> list[str]:

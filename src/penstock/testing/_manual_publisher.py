@@ -1,4 +1,4 @@
-"""A publisher that emits on command, watches demand, and misbehaves when it is asked to.
+"""A publisher that signals only on command. It records demand, and breaks rules on command.
 
 ::
 
@@ -9,8 +9,8 @@
     source.complete()
     await source.expect_no_calls()
 
-The acts that keep the rules (`emit`, `complete`, `fail`) refuse to break them. To break one on purpose use `misbehave`:
-``source.misbehave("on_next", "too much")``. What the subscriber does wrong is in `violations`, and fails the next expectation.
+The methods that keep the rules (`emit`, `complete`, `fail`) refuse to break them. To break a rule on purpose use `misbehave`:
+``source.misbehave("on_next", "too much")``. Rules that the subscriber breaks are in `violations` and fail the next expectation.
 """
 
 import threading
@@ -20,17 +20,17 @@ from typing import Any, NoReturn
 import trio
 
 from penstock.api import UNBOUNDED, IllegalDemand, InvalidStateError, UsageError, add_demand, check_demand
-from penstock.testing._expectations import Awaited, ExpectationFailed, settle
+from penstock.testing._expectations import ExpectationFailed, Waiters, settle
 from penstock.testing._rule_set import MODERN, RuleSet
 from penstock.testing._transcript import Transcript, Violation, shown
 
-_CALLS_KEPT = 10_000
+_MAX_UNREAD_CALLS = 10_000
 
 
-class ManualLine:
-    """One subscriber's line to a `ManualPublisher`: demand, cancellation, and the breaches of its subscriber."""
+class ManualSubscriptionBase:
+    """The subscription of one subscriber to a `ManualPublisher`: its demand, its cancels, and the breaches of its subscriber."""
 
-    def __init__(self, name: str, subscriber: Any, *, record: Transcript, dialect: RuleSet, changed: Awaited) -> None:
+    def __init__(self, name: str, subscriber: Any, *, record: Transcript, rule_set: RuleSet, waiters: Waiters) -> None:
         self.name = name
         self.subscriber = subscriber
         self.requests: list[int] = []
@@ -39,21 +39,21 @@ class ManualLine:
         self.emitted = 0
         self.over: bool = False
         self.signalling: list[str] = []
-        """The signals that are on the stack just now, outermost first."""
+        """The signals on the call stack, outermost first."""
         self.call_places: list[str] = []
-        """From where the subscriber called us, each place once: "inside on_next", "outside any signal"."""
+        """Where the subscriber called this subscription from, each place once: "inside on_next", "outside any signal"."""
         self._record = record
-        self._dialect = dialect
-        self._changed = changed
+        self._rule_set = rule_set
+        self._waiters = waiters
         self._thread = threading.get_ident()
-        # Bound: past this many unread calls a subscriber is a runaway, and `_called` says so.
+        # Bounded by _MAX_UNREAD_CALLS: _record_call raises if a subscriber makes more calls.
         self._unread: deque[str | int] = deque()
 
-    # ------------------------------------------------------------------ what the subscriber calls
+    # ------------------------------------------------------------------ called by the subscriber
 
-    def _register(self, n: int) -> None:
-        name = self._dialect.request
-        self._called(name, shown(n), "3.6")
+    def _receive_request(self, n: int) -> None:
+        name = self._rule_set.request
+        self._record_call(name, shown(n), "3.6")
         self._refuse_if_over(name)
         try:
             demand = check_demand(n)
@@ -64,29 +64,29 @@ class ManualLine:
         self.requests.append(demand)
         self._unread.append(demand)
         self.requested = add_demand(self.requested, demand)
-        self._changed.changed()
+        self._waiters.wake()
 
     def cancel(self) -> None:
-        """Stop (rule 3.12)."""
-        self._called("cancel", "", "3.7")
+        """Count a cancel (rule 3.12)."""
+        self._record_call("cancel", "", "3.7")
         self._refuse_if_over("cancel")
         self.cancels += 1
         self._unread.append("cancel")
-        self._changed.changed()
+        self._waiters.wake()
 
-    def _called(self, method: str, argument: str, rule_when_over: str) -> None:
+    def _record_call(self, method: str, argument: str, rule_when_over: str) -> None:
         self._record.add(self.name, f"<- {method}({argument})")
         place = f"inside {self.signalling[-1]}" if self.signalling else "outside any signal"
         if place not in self.call_places:
             self.call_places.append(place)
-        if len(self._unread) > _CALLS_KEPT:
-            raise UsageError(f"{self.name}: more than {_CALLS_KEPT} calls that no expectation has read")
+        if len(self._unread) > _MAX_UNREAD_CALLS:
+            raise UsageError(f"{self.name}: more than {_MAX_UNREAD_CALLS} calls that no expectation has read")
         if threading.get_ident() != self._thread:
             self._violate("2.7", f"{method} was called from another thread than the run's")
         self._check_call_inside_signal(method)
         if self.over and not self._ending:
             self._violate("2.4", f"{method} was called after the end, when the subscription counts as cancelled")
-        elif self.cancelled and self._dialect.end_ends_calls:
+        elif self.cancelled and self._rule_set.end_ends_calls:
             self._violate(rule_when_over, f"{method} was called on a cancelled subscription")
 
     @property
@@ -96,29 +96,29 @@ class ManualLine:
     def _check_call_inside_signal(self, method: str) -> None:
         if self._ending:
             self._violate("2.3", f"{method} was called from inside {self.signalling[-1]}")
-        elif self.signalling and not self._dialect.calls_inside_signals:
+        elif self.signalling and not self._rule_set.calls_inside_signals:
             self._violate("3.2", f"{method} was called from inside {self.signalling[-1]}")
 
     def _refuse_if_over(self, method: str) -> None:
-        if self._dialect.end_ends_calls and (self.over or self.cancelled):
+        if self._rule_set.end_ends_calls and (self.over or self.cancelled):
             raise InvalidStateError(f"{method} was called on a subscription that is over")
 
     def _answer_illegal_demand(self, error: IllegalDemand) -> None:
-        if self._dialect.end_ends_calls:
+        if self._rule_set.end_ends_calls:
             raise error
         if not (self.over or self.cancelled):
             self.over = True
             self.signal("on_error", error)
 
-    # ------------------------------------------------------------------ what the publisher signals
+    # ------------------------------------------------------------------ called by the publisher
 
     def signal(self, method: str, *arguments: Any) -> None:
-        """Deliver one signal as it is, and record what the subscriber makes of it."""
+        """Deliver one signal unchecked, and record an exception of the subscriber."""
         self._record.add(self.name, f"-> {method}({', '.join(map(shown, arguments))})")
         self.signalling.append(method)
         try:
             getattr(self.subscriber, method)(*arguments)
-        except Exception as error:  # boundary: the subscriber's code runs here; we judge and pass it on
+        except Exception as error:  # boundary: code of the subscriber; it is recorded and passed on
             refused = isinstance(error, TypeError) and None in arguments
             self._record.add(self.name, f"   {method} raised {shown(error)}")
             if not refused:
@@ -134,11 +134,11 @@ class ManualLine:
 
     @property
     def outstanding(self) -> int:
-        """How many more elements the subscriber permits; a demand of 2^63-1 is never used up."""
+        """How many more elements the subscriber has requested. A demand of 2^63-1 is never used up."""
         return self.requested if self.requested >= UNBOUNDED else self.requested - self.emitted
 
     def next_call(self) -> str | int | None:
-        """Take the oldest call that nobody has read: a demand, "cancel", or None."""
+        """Take the oldest unread call: a demand, "cancel", or None."""
         return self._unread.popleft() if self._unread else None
 
     def has_call(self) -> bool:
@@ -146,60 +146,62 @@ class ManualLine:
         return bool(self._unread)
 
     def _violate(self, rule: str, text: str) -> None:
-        self._record.violate(self._dialect.rule(rule), text, actor=self.name)
+        self._record.violate(self._rule_set.rule(rule), text, actor=self.name)
 
 
-class ManualSubscription(ManualLine):
-    """A line in today's words."""
+class ManualSubscription(ManualSubscriptionBase):
+    """A subscription with the method names of today's rules."""
 
     def request(self, n: int, /) -> None:
-        """Register demand (rule 3.8); after the end do nothing (rule 3.6)."""
-        self._register(n)
+        """Add demand (rule 3.8). After the end it has no effect (rule 3.6)."""
+        self._receive_request(n)
 
 
-class ManualDraftSubscription(ManualLine):
-    """A line in the draft's words."""
+class ManualDraftSubscription(ManualSubscriptionBase):
+    """A subscription with the method names of the draft."""
 
     def request_more(self, n: int, /) -> None:
-        """Register demand; raise InvalidStateError when over and ValueError for a demand that is not positive."""
-        self._register(n)
+        """Add demand. Raises InvalidStateError after the end, and ValueError for a demand that is not positive."""
+        self._receive_request(n)
 
 
 class ManualPublisher:
-    """Emits on command. With several subscribers the acts go to the newest one; `subscriptions` has them all."""
+    """Signals on command, to its newest subscriber. `subscriptions` has all of them."""
 
-    def __init__(self, name: str = "p1", *, transcript: Transcript | None = None, dialect: RuleSet = MODERN, within: float = 0.0) -> None:
+    def __init__(self, name: str = "p1", *, transcript: Transcript | None = None, rule_set: RuleSet = MODERN, within: float = 0.0) -> None:
         self.name = name
         self.record: Transcript = transcript if transcript is not None else Transcript()
-        self.subscriptions: list[ManualLine] = []
-        self._dialect = dialect
+        self.subscriptions: list[ManualSubscriptionBase] = []
+        self._rule_set = rule_set
         self._within = within
-        self._calls = Awaited()
+        self._call_waiters = Waiters()
 
     def subscribe(self, subscriber: Any, /) -> None:
-        """Accept the subscriber at once: on_subscribe, and nothing else by itself."""
+        """Accept the subscriber at once with on_subscribe, and signal nothing else."""
         if subscriber is None:
             raise TypeError("subscribe() was called with None (rule 1.9)")
-        kind: type[ManualLine] = ManualDraftSubscription if self._dialect.request == "request_more" else ManualSubscription
-        line = kind(self.name, subscriber, record=self.record, dialect=self._dialect, changed=self._calls)
-        self.subscriptions.append(line)
-        line.signal("on_subscribe", line)
+        subscription_type: type[ManualSubscriptionBase] = (
+            ManualDraftSubscription if self._rule_set.request == "request_more" else ManualSubscription
+        )
+        subscription = subscription_type(self.name, subscriber, record=self.record, rule_set=self._rule_set, waiters=self._call_waiters)
+        self.subscriptions.append(subscription)
+        subscription.signal("on_subscribe", subscription)
 
     @property
-    def subscription(self) -> ManualLine:
+    def subscription(self) -> ManualSubscriptionBase:
         """The newest subscription."""
         if not self.subscriptions:
-            raise ExpectationFailed(f"{self.name}: nobody has subscribed", self.record)
+            raise ExpectationFailed(f"{self.name}: it has no subscriber", self.record)
         return self.subscriptions[-1]
 
     @property
     def requested(self) -> int:
-        """All demand of the newest subscriber so far."""
+        """All demand of the newest subscriber until now."""
         return self.subscription.requested
 
     @property
     def outstanding(self) -> int:
-        """Demand of the newest subscriber that is not yet answered."""
+        """Demand of the newest subscriber that has no element yet."""
         return self.subscription.outstanding
 
     @property
@@ -209,66 +211,66 @@ class ManualPublisher:
 
     @property
     def violations(self) -> list[Violation]:
-        """Every rule that a subscriber of ours broke."""
+        """Every rule that a subscriber broke."""
         return self.record.violations_of(self.name)
 
-    # ------------------------------------------------------------------ acts
+    # ------------------------------------------------------------------ commands
 
     def emit(self, *elements: Any) -> None:
-        """Signal elements, within demand. Raises UsageError beyond it: to break rule 1.1 on purpose use `misbehave`."""
+        """Signal elements within demand. Raises UsageError beyond it; to break rule 1.1 on purpose use `misbehave`."""
         for element in elements:
-            self._refuse_the_illegal("emit")
+            self._require_live("emit")
             if not self.outstanding:
                 raise UsageError(f"{self.name}: emit({shown(element)}) without demand; await expect_request() first, or misbehave")
             self.subscription.emitted += 1
             self.subscription.signal("on_next", element)
 
     def complete(self) -> None:
-        """Signal completion, once."""
-        self._refuse_the_illegal("complete")
+        """Signal completion."""
+        self._require_live("complete")
         self.subscription.over = True
         self.subscription.signal("on_complete")
 
     def fail(self, error: BaseException) -> None:
-        """Signal a failure, once."""
-        self._refuse_the_illegal("fail")
+        """Signal a failure."""
+        self._require_live("fail")
         self.subscription.over = True
         self.subscription.signal("on_error", error)
 
     def misbehave(self, method: str, *arguments: Any) -> None:
-        """Deliver any signal, legal or not, to the newest subscriber."""
+        """Deliver any signal to the newest subscriber, legal or not."""
         if method in ("on_error", "on_complete"):
             self.subscription.over = True
         self.subscription.signal(method, *arguments)
 
-    def _refuse_the_illegal(self, act: str) -> None:
+    def _require_live(self, act: str) -> None:
         if self.subscription.over:
             raise UsageError(f"{self.name}: {act}() after the end; to break rule 1.7 on purpose use misbehave()")
 
     # ------------------------------------------------------------------ expectations
 
     async def expect_request(self) -> int:
-        """The subscriber's next call is a request; return its n. Checkpoints; raises ExpectationFailed."""
+        """Expect a request as the next call, and return its n. Checkpoints; raises ExpectationFailed."""
         call = await self._next_call("request")
         if not isinstance(call, int):
             self._fail("expected request, but got cancel")
         return call
 
     async def expect_demand(self, total: int) -> None:
-        """All demand so far comes to `total` at least, in however many requests. Checkpoints; raises ExpectationFailed."""
-        line = self.subscription
-        await self._calls.until(lambda: line.requested >= total, within=self._within)
+        """Expect a total demand of at least `total`, in any number of requests. Checkpoints; raises ExpectationFailed."""
+        subscription = self.subscription
+        await self._call_waiters.wait_until(lambda: subscription.requested >= total, within=self._within)
         self.check()
-        if line.requested < total:
-            self._fail(f"expected a demand of {total} in all, but only {line.requested} were requested")
+        if subscription.requested < total:
+            self._fail(f"expected a demand of {total} in all, but only {subscription.requested} were requested")
 
     async def expect_cancel(self) -> None:
-        """The subscriber cancels; requests before it are passed over. Checkpoints; raises ExpectationFailed."""
+        """Expect a cancel; requests before it are skipped. Checkpoints; raises ExpectationFailed."""
         while await self._next_call("cancel") != "cancel":
             continue
 
     async def expect_no_calls(self, seconds: float = 60.0) -> None:
-        """No call is unread at quiescence and none comes for `seconds` virtual seconds. Checkpoints; raises ExpectationFailed."""
+        """Expect no unread call now, and no call for `seconds` virtual seconds. Checkpoints; raises ExpectationFailed."""
         await settle()
         self._expect_silence("no calls")
         await trio.sleep(seconds)
@@ -282,21 +284,21 @@ class ManualPublisher:
             self._fail(f"expected {words}, but got {call if call == 'cancel' else f'request({call})'}")
 
     async def _next_call(self, wanted: str) -> str | int | None:
-        line = self.subscription
-        await self._calls.until(line.has_call, within=self._within)
+        subscription = self.subscription
+        await self._call_waiters.wait_until(subscription.has_call, within=self._within)
         self.check()
-        call = line.next_call()
+        call = subscription.next_call()
         if call is None:
             self._fail(f"expected {wanted}, but the subscriber did not call its subscription")
         return call
 
     def check(self) -> None:
-        """Raise ExpectationFailed when a violation was recorded."""
+        """Raise ExpectationFailed if a violation was recorded."""
         if self.violations:
             self._fail("; ".join(map(str, self.violations[:3])))
 
     def transcript(self) -> str:
-        """Return what happened, as readable text."""
+        """Return the transcript as readable text."""
         return self.record.text()
 
     def _fail(self, seen: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""A subscriber that does nothing by itself: it records, judges each signal by the grammar, and asks when it is told to.
+"""A subscriber that requests only on command. It records every signal and checks it against the rules.
 
 ::
 
@@ -8,9 +8,9 @@
     await probe.expect_next(1, 2)
     await probe.expect_complete()
 
-Expectations are awaited under a virtual clock (see `run_virtual`). Whatever breaks a rule is in `violations`, and fails the next
-expectation. To act inside a signal, give a hook: `when_next=lambda probe, element: probe.request(1)`. Hooks receive the probe, so
-that they need not keep a reference to it.
+Await expectations under a virtual clock (see `run_virtual`). A broken rule is in `violations` and fails the next expectation.
+To act inside a signal, give a hook: `when_next=lambda probe, element: probe.request(1)`. Hooks receive the probe, so that they need not
+refer to it.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import trio
 
 from penstock.api import Subscriber
-from penstock.testing._expectations import Awaited, ExpectationFailed, settle
+from penstock.testing._expectations import ExpectationFailed, Waiters, settle
 from penstock.testing._rule_set import MODERN, RuleSet, Signal, SubscriberState
 from penstock.testing._signal_ledger import SignalLedger
 from penstock.testing._transcript import Transcript, Violation, shown
@@ -29,18 +29,18 @@ Hook = Callable[..., object]
 
 
 class ManualSubscriber(Subscriber[Any]):
-    """A recording subscriber, commanded from outside.
+    """A recording subscriber that acts on command.
 
-    `within` is how many virtual seconds an expectation waits after quiescence; `recursion_bound` how deep on_next may nest (None: any
-    depth). Past `excess_cap` illegal signals, or `signal_cap` signals in all, it raises `RunawaySignals` into the publisher.
+    An expectation waits up to `within` virtual seconds after all tasks are blocked. `recursion_bound` is how deep on_next may nest
+    (None: any depth). After `excess_cap` illegal signals, or `signal_cap` signals in total, it raises `RunawaySignals` into the publisher.
     """
 
-    def __init__(  # noqa: PLR0913 keyword-only, each with a default: a probe is made in many ways
+    def __init__(  # noqa: PLR0913  # keyword-only, each with a default: tests need probes of many kinds
         self,
         name: str = "s1",
         *,
         transcript: Transcript | None = None,
-        dialect: RuleSet = MODERN,
+        rule_set: RuleSet = MODERN,
         within: float = 0.0,
         recursion_bound: int | None = None,
         excess_cap: int = 100,
@@ -53,12 +53,12 @@ class ManualSubscriber(Subscriber[Any]):
         self.name = name
         self.record: Transcript = transcript if transcript is not None else Transcript()
         self.ledger: SignalLedger = SignalLedger(
-            name, self.record, dialect, recursion_bound=recursion_bound, excess_cap=excess_cap, signal_cap=signal_cap
+            name, self.record, rule_set, recursion_bound=recursion_bound, excess_cap=excess_cap, signal_cap=signal_cap
         )
         self.subscription: Any = None
         self.elements: list[Any] = []
         self.error: Any = None
-        self._dialect = dialect
+        self._rule_set = rule_set
         self._within = within
         self._hooks = {
             Signal.SUBSCRIBE: when_subscribed,
@@ -66,97 +66,97 @@ class ManualSubscriber(Subscriber[Any]):
             Signal.ERROR: when_error,
             Signal.COMPLETE: when_complete,
         }
-        # Bound: signal_cap, because nothing is appended after the ledger has refused a signal.
+        # Bounded by signal_cap: nothing is appended after the ledger has refused a signal.
         self._unread: deque[tuple[Signal, Any]] = deque()
-        self._arrivals = Awaited()
+        self._signal_waiters = Waiters()
 
     # ------------------------------------------------------------------ signals
 
     def on_subscribe(self, subscription: Any, /) -> None:
-        """Take the subscription, ask for nothing."""
+        """Keep the subscription. Request nothing."""
         if subscription is None:
             self._refuse_none("on_subscribe")
-        self.ledger.arrived(Signal.SUBSCRIBE, type(subscription).__name__)
-        if self.subscription is None or self._dialect.moves.get((SubscriberState.CANCELLED, Signal.SUBSCRIBE)):
+        self.ledger.receive_signal(Signal.SUBSCRIBE, type(subscription).__name__)
+        if self.subscription is None or self._rule_set.moves.get((SubscriberState.CANCELLED, Signal.SUBSCRIBE)):
             self.subscription = subscription
-        self._happened(Signal.SUBSCRIBE)
+        self._deliver(Signal.SUBSCRIBE)
 
     def on_next(self, element: Any, /) -> None:
-        """Record one element; a None is refused with a TypeError (rule 2.13)."""
+        """Record one element. None is refused with a TypeError (rule 2.13)."""
         if element is None:
             self._refuse_none("on_next")
-        self.ledger.arrived(Signal.NEXT, shown(element))
+        self.ledger.receive_signal(Signal.NEXT, shown(element))
         self.elements.append(element)
-        self._happened(Signal.NEXT, element)
+        self._deliver(Signal.NEXT, element)
 
     def on_error(self, error: Any, /) -> None:
-        """Record the failure; what is not an exception is a violation."""
+        """Record the error. A value that is not an exception is a violation."""
         if error is None:
             self._refuse_none("on_error")
-        self.ledger.arrived(Signal.ERROR, shown(error))
+        self.ledger.receive_signal(Signal.ERROR, shown(error))
         if not isinstance(error, BaseException):
             self.ledger.violate("1.4", f"on_error was given {shown(error)}, which is not an exception")
         self.error = error
-        self._happened(Signal.ERROR, error)
+        self._deliver(Signal.ERROR, error)
 
     def on_complete(self) -> None:
         """Record the completion."""
-        self.ledger.arrived(Signal.COMPLETE, "")
-        self._happened(Signal.COMPLETE)
+        self.ledger.receive_signal(Signal.COMPLETE, "")
+        self._deliver(Signal.COMPLETE)
 
-    def _happened(self, signal: Signal, *value: Any) -> None:
+    def _deliver(self, signal: Signal, *value: Any) -> None:
         self._unread.append((signal, value[0] if value else None))
         hook = self._hooks[signal]
-        self.ledger.enter(signal)
+        self.ledger.enter_signal(signal)
         try:
             if hook is not None:
                 hook(self, *value)
         finally:
-            self.ledger.leave()
-        self._arrivals.changed()
+            self.ledger.leave_innermost()
+        self._signal_waiters.wake()
 
     def _refuse_none(self, method: str) -> NoReturn:
         self.ledger.note(f"<- {method}(None)")
         self.ledger.violate("2.13", f"{method}(None): None is never an element, an error or a subscription")
         raise TypeError(f"{method}() was called with None (rule 2.13)")
 
-    # ------------------------------------------------------------------ what it can be told to do
+    # ------------------------------------------------------------------ commands
 
     def request(self, n: Any) -> None:
-        """Ask for `n` more, whatever `n` is. What must not be raised is recorded as a violation (rule 3.16) and goes no further."""
-        self.ledger.note(f"-> {self._dialect.request}({shown(n)})")
-        self.ledger.granted(n)
-        self._call(self._dialect.request, "3.16", n)
+        """Request `n` elements; `n` may be illegal. An exception that must not be raised is recorded as a violation (rule 3.16)."""
+        self.ledger.note(f"-> {self._rule_set.request}({shown(n)})")
+        self.ledger.add_requested(n)
+        self._call(self._rule_set.request, "3.16", n)
 
     def cancel(self) -> None:
-        """Cancel. Signals that were on their way stay legal until `silence()`."""
+        """Cancel. Signals that are under way stay legal until `silence()`."""
         self.ledger.note("-> cancel()")
         self.ledger.move(Signal.CANCEL)
         self._call("cancel", "3.15")
 
     def silence(self) -> None:
-        """Declare that "eventually" is over: from here any signal after our cancel is a violation (rule 1.8)."""
+        """Declare that the time for late signals is over. From now on any signal after the cancel is a violation (rule 1.8)."""
         self.ledger.move(Signal.SILENCE)
 
     def _call(self, method: str, rule: str, *arguments: Any) -> None:
         if self.subscription is None:
             raise ExpectationFailed(f"{self.name} has no subscription yet: on_subscribe has not arrived", self.record)
-        self.ledger.call()
+        self.ledger.enter_call()
         try:
             getattr(self.subscription, method)(*arguments)
-        except self._dialect.call_errors as error:
+        except self._rule_set.call_errors as error:
             self.ledger.note(f"   {method} raised {shown(error)}")
             raise
-        except Exception as error:  # boundary: the publisher's code runs here, and raising is the breach that we record
+        except Exception as error:  # boundary: code of the publisher; raising here is the breach to record
             self.ledger.violate(rule, f"{method}({', '.join(map(shown, arguments))}) raised {shown(error)}; it must return normally")
         finally:
-            self.ledger.leave()
+            self.ledger.leave_innermost()
 
-    # ------------------------------------------------------------------ what it knows
+    # ------------------------------------------------------------------ state
 
     @property
     def violations(self) -> list[Violation]:
-        """Every breach that this subscriber saw."""
+        """Every breach that this subscriber recorded."""
         return self.record.violations_of(self.name)
 
     @property
@@ -166,36 +166,36 @@ class ManualSubscriber(Subscriber[Any]):
 
     @property
     def outstanding(self) -> int:
-        """Demand that is not yet answered."""
+        """Requested elements that have not arrived."""
         return self.ledger.requested - self.ledger.received
 
     def transcript(self) -> str:
-        """Return what happened, as readable text."""
+        """Return the transcript as readable text."""
         return self.record.text()
 
     # ------------------------------------------------------------------ expectations
 
     async def expect_subscription(self) -> None:
-        """on_subscribe is the next signal. Checkpoints; raises ExpectationFailed."""
+        """Expect on_subscribe as the next signal. Checkpoints; raises ExpectationFailed."""
         await self._expect(Signal.SUBSCRIBE)
 
     async def expect_elements(self, count: int) -> list[Any]:
-        """Return the next `count` signals, all of them elements. Checkpoints; raises ExpectationFailed."""
+        """Expect `count` elements as the next signals, and return them. Checkpoints; raises ExpectationFailed."""
         return [await self._expect(Signal.NEXT) for _ in range(count)]
 
     async def expect_next(self, *expected: Any) -> None:
-        """The next signals are exactly these elements. Checkpoints; raises ExpectationFailed."""
+        """Expect exactly these elements as the next signals. Checkpoints; raises ExpectationFailed."""
         for value in expected:
             element = await self._expect(Signal.NEXT)
             if element != value:
                 self._fail(f"expected on_next({shown(value)}), but got on_next({shown(element)})")
 
     async def expect_complete(self) -> None:
-        """on_complete is the next signal. Checkpoints; raises ExpectationFailed."""
+        """Expect on_complete as the next signal. Checkpoints; raises ExpectationFailed."""
         await self._expect(Signal.COMPLETE)
 
     async def expect_error(self, expected: type[BaseException] | BaseException = BaseException) -> BaseException:
-        """on_error is the next signal, with this very object or one of this type; return it. Checkpoints; raises ExpectationFailed."""
+        """Expect on_error with this object or an error of this type, and return the error. Checkpoints; raises ExpectationFailed."""
         error: BaseException = await self._expect(Signal.ERROR)
         fits = isinstance(error, expected) if isinstance(expected, type) else error is expected
         if not fits:
@@ -203,7 +203,7 @@ class ManualSubscriber(Subscriber[Any]):
         return error
 
     async def expect_nothing(self, seconds: float = 60.0) -> None:
-        """Nothing is unread at quiescence, and nothing arrives for `seconds` virtual seconds. Checkpoints; raises ExpectationFailed."""
+        """Expect no signal now, and none for `seconds` virtual seconds. Checkpoints; raises ExpectationFailed."""
         await settle()
         self._expect_silence("nothing")
         await trio.sleep(seconds)
@@ -211,7 +211,7 @@ class ManualSubscriber(Subscriber[Any]):
         self._expect_silence(f"nothing for {seconds:g} seconds")
 
     async def drain(self) -> list[tuple[Signal, Any]]:
-        """Return every signal that is unread at quiescence, and forget it. Checkpoints."""
+        """Return every unread signal when all tasks are blocked, and mark them as read. Checkpoints."""
         await settle()
         unread = list(self._unread)
         self._unread.clear()
@@ -226,7 +226,7 @@ class ManualSubscriber(Subscriber[Any]):
     async def _expect(self, wanted: Signal) -> Any:
         if wanted is not Signal.SUBSCRIBE:
             self._skip_subscription()
-        await self._arrivals.until(lambda: self._has_unread(wanted), within=self._within)
+        await self._signal_waiters.wait_until(lambda: self._has_unread(wanted), within=self._within)
         self.check()
         if not self._unread:
             self._fail(f"expected {wanted.value}, but nothing arrived")
@@ -241,12 +241,12 @@ class ManualSubscriber(Subscriber[Any]):
         return bool(self._unread)
 
     def _skip_subscription(self) -> None:
-        # Few tests care for on_subscribe as such; whoever does asks for it first.
+        # Few tests expect on_subscribe; those that do call expect_subscription() before other expectations.
         while self._unread and self._unread[0][0] is Signal.SUBSCRIBE:
             self._unread.popleft()
 
     def check(self) -> None:
-        """Raise ExpectationFailed when a violation was recorded."""
+        """Raise ExpectationFailed if a violation was recorded."""
         if self.violations:
             self._fail("; ".join(map(str, self.violations[:3])))
 

@@ -1,20 +1,21 @@
-"""The grammar of signals as a table, and the two dialects that have one: today's rules and the early draft's.
+"""The order of signals as a table, and the two rule sets that have one: today's rules and those of the early draft.
 
-A subscriber sees ``on_subscribe on_next* (on_error | on_complete)?``. What may follow what is the table `MODERN_MOVES`; a pair
-that is missing from it is a violation, and `_BREACHES` says of which rule.
-The draft differs: completed and failed publishers signal their end alone, and after a cancel the same object may subscribe again.
+A subscriber gets ``on_subscribe on_next* (on_error | on_complete)?``. `MODERN_MOVES` says which signal may follow in which state. A pair
+that is missing from it is a violation, and `_BREACHES` names the rule.
+In the draft, a publisher that has completed or failed signals only its end, and after a cancel the same object may subscribe again.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import attrs
 
 from penstock.api import InvalidStateError
 
 
 class SubscriberState(Enum):
-    """Where one subscriber stands with its publisher."""
+    """The state of one subscriber towards its publisher."""
 
     FRESH = "before on_subscribe"
     ACTIVE = "subscribed"
@@ -24,7 +25,7 @@ class SubscriberState(Enum):
 
 
 class Signal(Enum):
-    """What can happen to a subscriber: four signals that arrive, and two things that it does itself."""
+    """An event of a subscriber: the four signals that arrive, and its two acts."""
 
     SUBSCRIBE = "on_subscribe"
     NEXT = "on_next"
@@ -42,12 +43,12 @@ MODERN_MOVES: Final[Mapping[tuple[SubscriberState, Signal], SubscriberState]] = 
     (_S.ACTIVE, _E.ERROR): _S.ENDED,
     (_S.ACTIVE, _E.COMPLETE): _S.ENDED,
     (_S.ACTIVE, _E.CANCEL): _S.CANCELLED,
-    # rule 2.8: what was on its way when we cancelled may still arrive, for a while.
+    # rule 2.8: elements that were under way at the cancel may still arrive.
     (_S.CANCELLED, _E.NEXT): _S.CANCELLED,
     (_S.CANCELLED, _E.ERROR): _S.ENDED,
     (_S.CANCELLED, _E.COMPLETE): _S.ENDED,
     (_S.CANCELLED, _E.CANCEL): _S.CANCELLED,
-    # rule 1.8: "eventually" ends when the test says so.
+    # rule 1.8: signals after a cancel must end "eventually". The test calls silence() when that time is over.
     (_S.CANCELLED, _E.SILENCE): _S.SILENCED,
     (_S.SILENCED, _E.CANCEL): _S.SILENCED,
     (_S.SILENCED, _E.SILENCE): _S.SILENCED,
@@ -57,7 +58,7 @@ MODERN_MOVES: Final[Mapping[tuple[SubscriberState, Signal], SubscriberState]] = 
 
 DRAFT_MOVES: Final[Mapping[tuple[SubscriberState, Signal], SubscriberState]] = {
     **MODERN_MOVES,
-    # draft rules D1.1 to D1.4, D1.6: the end comes alone, without on_subscribe.
+    # draft rules D1.1 to D1.4, D1.6: an end may come without on_subscribe.
     (_S.FRESH, _E.ERROR): _S.ENDED,
     (_S.FRESH, _E.COMPLETE): _S.ENDED,
     # draft rule D3.4: after a cancel the same object may subscribe again.
@@ -74,30 +75,30 @@ _BREACHES: Final[Mapping[SubscriberState, tuple[str, str]]] = {
 }
 
 
-def breach(state: SubscriberState, signal: Signal) -> tuple[str, str]:
-    """Return the modern rule that `signal` breaks in `state`, and the words for it."""
+def broken_rule(state: SubscriberState, signal: Signal) -> tuple[str, str]:
+    """Return the modern rule that `signal` breaks in `state`, and the text of the violation."""
     rule, words = _BREACHES[state]
     return rule, words.format(signal=signal.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@attrs.frozen(kw_only=True)
 class RuleSet:
-    """What two generations of the standard call things, allow, and number."""
+    """The names, numbers and permissions of one generation of the standard."""
 
     name: str
     request: str
-    """The name of the method that asks for elements."""
+    """The name of the method that requests elements."""
     moves: Mapping[tuple[SubscriberState, Signal], SubscriberState]
     call_errors: tuple[type[Exception], ...]
-    """What `request` and `cancel` may raise; anything else that escapes from them is a violation."""
+    """What `request` and `cancel` may raise. Any other exception from them is a violation."""
     calls_inside_signals: bool
-    """Whether a subscriber may call its subscription while it is being signalled."""
+    """Whether a subscriber may call its subscription inside a signal."""
     end_ends_calls: bool
-    """Whether request and cancel on something that is over raise InvalidStateError."""
+    """Whether `request` and `cancel` raise InvalidStateError after the end or after a cancel."""
     rule_names: Mapping[str, str]
 
     def rule(self, modern: str) -> str:
-        """Return this dialect's number for a modern rule, or the modern one where it has none."""
+        """Return the number of a modern rule in this rule set, or the modern number if it has none."""
         return self.rule_names.get(modern, modern)
 
 

@@ -1,9 +1,9 @@
-"""Making trio's scheduler repeatable: the only file that touches trio's private names.
+"""Makes trio's scheduler repeatable. This is the only file that uses private names of trio.
 
-Trio shuffles its runnable tasks on purpose, with a random generator of its own (`trio._core._run._r`), and has a switch under which
-the shuffle depends on that generator alone (`_ALLOW_DETERMINISTIC_SCHEDULING`; Hypothesis and pytest-trio set it too).
-Both are private: where a trio hides them, seeding does nothing, `SEEDING_WORKS` is False, and every test still runs, merely without
-the promise that a seed gives the same order twice.
+Trio shuffles its runnable tasks on purpose, with its own random generator (`trio._core._run._r`). It also has a flag that makes the
+order depend on that generator only (`_ALLOW_DETERMINISTIC_SCHEDULING`; Hypothesis and pytest-trio set it too).
+If a version of trio does not have these names, `SEEDING_WORKS` is False and seeding does nothing. Tests still run; only the order of
+their tasks is not repeatable.
 """
 
 import random
@@ -13,28 +13,28 @@ from typing import Any, Final
 
 try:
     from trio._core import _run as _trio_run
-except ImportError:  # a trio that hides its inside
+except ImportError:  # a version of trio without this module
     _run: Any = None
 else:
     _run = _trio_run
 
 SEEDING_WORKS: Final = isinstance(getattr(_run, "_r", None), random.Random) and hasattr(_run, "_ALLOW_DETERMINISTIC_SCHEDULING")
-"""Whether `seeded` can make the order of tasks repeatable with this trio."""
+"""Whether `seeded` can make the order of tasks repeatable with the installed trio."""
 
 
 @contextmanager
 def seeded(seed: int | None) -> Iterator[None]:
-    """Make the order of tasks a function of `seed` while the block runs; None leaves it to chance. Both are put back after it."""
+    """Make the order of tasks depend on `seed` inside the block. None keeps the random order. The block's end restores trio's state."""
     if seed is None or not SEEDING_WORKS:
         yield
         return
-    inside: dict[str, Any] = vars(_run)
-    chance, switch = inside["_r"], inside["_ALLOW_DETERMINISTIC_SCHEDULING"]
-    state = chance.getstate()
-    chance.seed(seed)
-    inside["_ALLOW_DETERMINISTIC_SCHEDULING"] = True
+    internals: dict[str, Any] = vars(_run)
+    generator, was_deterministic = internals["_r"], internals["_ALLOW_DETERMINISTIC_SCHEDULING"]
+    state = generator.getstate()
+    generator.seed(seed)
+    internals["_ALLOW_DETERMINISTIC_SCHEDULING"] = True
     try:
         yield
     finally:
-        chance.setstate(state)
-        inside["_ALLOW_DETERMINISTIC_SCHEDULING"] = switch
+        generator.setstate(state)
+        internals["_ALLOW_DETERMINISTIC_SCHEDULING"] = was_deterministic

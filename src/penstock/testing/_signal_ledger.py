@@ -1,32 +1,32 @@
-"""The book that a recording subscriber keeps: its state, its demand against what it got, and every breach.
+"""The record of a recording subscriber: its state, its demand and elements, and every breach.
 
-It is a part of its own because it must outlive the subscriber: a test that checks that a subscriber was let go
-(rule 3.13) still wants to read afterwards what happened to it. So nothing in here refers to the subscriber.
+It is separate from the subscriber because it must outlive it. A test that checks that a publisher has dropped its subscriber
+(rule 3.13) reads the record afterwards, so nothing here may refer to the subscriber.
 """
 
 import threading
 
 from penstock.api import UNBOUNDED
-from penstock.testing._rule_set import RuleSet, Signal, SubscriberState, breach
+from penstock.testing._rule_set import RuleSet, Signal, SubscriberState, broken_rule
 from penstock.testing._transcript import Transcript
 
 
 class RunawaySignals(BaseException):
     """A publisher does not stop signalling.
 
-    It derives from BaseException so that a publisher's `except Exception` cannot swallow it: it is what ends an endless loop.
+    It derives from BaseException, so that the publisher's `except Exception` does not catch it: it has to end an endless loop.
     """
 
 
 class SignalLedger:
-    """State, demand and breaches of one subscriber."""
+    """State, demand and breaches of one subscriber, checked against a rule set."""
 
     def __init__(
-        self, name: str, transcript: Transcript, dialect: RuleSet, *, recursion_bound: int | None, excess_cap: int, signal_cap: int
+        self, name: str, transcript: Transcript, rule_set: RuleSet, *, recursion_bound: int | None, excess_cap: int, signal_cap: int
     ) -> None:
         self.name = name
         self.transcript = transcript
-        self.dialect = dialect
+        self.rule_set = rule_set
         self.state: SubscriberState = SubscriberState.FRESH
         self.requested: int = 0
         self.received: int = 0
@@ -38,39 +38,39 @@ class SignalLedger:
         self._signal_cap = signal_cap
         self._breaches = 0
         self._thread = threading.get_ident()
-        # What is on the stack just now: the signals that have not returned, and None for each call of the subscriber's own.
+        # The call stack: signals that have not returned, and None for each call that the subscriber itself has made.
         self._inside: list[Signal | None] = []
 
     @property
     def is_open(self) -> bool:
-        """Whether a subscription was accepted and neither ended nor cancelled: somebody forgot to clean up."""
+        """Whether the subscriber is subscribed, and neither ended nor cancelled."""
         return self.state is SubscriberState.ACTIVE
 
     def note(self, text: str) -> None:
-        """Write a line that is not a signal."""
+        """Write a line into the transcript that is not a signal."""
         self.transcript.add(self.name, text)
 
     def violate(self, rule: str, text: str) -> None:
-        """Record a breach of modern rule `rule` under this dialect's number for it."""
-        self.transcript.violate(self.dialect.rule(rule), text, actor=self.name)
+        """Record a breach of the modern rule `rule`, under the number that the rule set has for it."""
+        self.transcript.violate(self.rule_set.rule(rule), text, actor=self.name)
 
-    def granted(self, n: object) -> None:
-        """The subscriber requests `n`: what is no legal demand grants nothing (rule 3.9)."""
+    def add_requested(self, n: object) -> None:
+        """Add `n` to the demand. An illegal demand adds nothing (rule 3.9)."""
         if isinstance(n, int) and not isinstance(n, bool) and n > 0:
             self.requested = min(UNBOUNDED, self.requested + n)
 
     def move(self, signal: Signal) -> None:
-        """Take one signal through the grammar; a pair that the table lacks is a breach."""
-        following = self.dialect.moves.get((self.state, signal))
+        """Change the state by one signal. A pair that is missing from the table is a breach."""
+        following = self.rule_set.moves.get((self.state, signal))
         if following is None:
-            self._break(*breach(self.state, signal))
+            self._record_breach(*broken_rule(self.state, signal))
             return
         if signal is Signal.SUBSCRIBE:
             self.requested = self.received = 0
         self.state = following
 
-    def arrived(self, signal: Signal, text: str) -> None:
-        """A signal arrived: write it down, and check order, thread, demand and recursion."""
+    def receive_signal(self, signal: Signal, text: str) -> None:
+        """Record a signal, and check its order, its thread and the demand."""
         self.note(f"<- {signal.value}({text})")
         self._count()
         foreign = threading.get_ident() != self._thread
@@ -82,7 +82,7 @@ class SignalLedger:
             self._count_element()
 
     def _check_overlap(self, signal: Signal, *, foreign: bool) -> None:
-        # rules 3.10, 3.11: inside a call of its own, on the same stack, a subscriber may be signalled. Inside a signal it may not.
+        # rules 3.10, 3.11: a publisher may signal inside a call of its subscriber, on the same stack, but not inside another signal.
         around = [each for each in self._inside if each] if foreign else self._inside
         inside = around[-1] if around else None
         if inside is not None:
@@ -91,35 +91,35 @@ class SignalLedger:
     def _count(self) -> None:
         self.signals += 1
         if self.signals > self._signal_cap:
-            self.violate("3.4", f"more than {self._signal_cap} signals arrived: the publisher does not give the test its turn")
+            self.violate("3.4", f"more than {self._signal_cap} signals arrived: the publisher does not let the test's task run")
             raise RunawaySignals(f"more than {self._signal_cap} signals")
 
     def _count_element(self) -> None:
         self.received += 1
-        # rule 1.1: "at all times" means at each element. Demand of 2^63-1 is without bound.
+        # rule 1.1: "at all times" means at each element. A demand of 2^63-1 is unbounded.
         if self.received > self.requested < UNBOUNDED:
-            self._break("1.1", f"element {self.received} arrived, but only {self.requested} were requested")
+            self._record_breach("1.1", f"element {self.received} arrived, but only {self.requested} were requested")
 
-    def enter(self, signal: Signal) -> None:
-        """A signal's method begins; on_next inside another one only as deep as the publisher declares (rule 3.3)."""
+    def enter_signal(self, signal: Signal) -> None:
+        """Note that a signal's method begins. on_next may nest only as deep as the publisher declares (rule 3.3)."""
         self._inside.append(signal)
         if signal is not Signal.NEXT:
             return
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
         if self._recursion_bound is not None and self.depth > self._recursion_bound:
-            self._break("3.3", f"on_next is {self.depth} calls deep inside itself; {self._recursion_bound} is the declared bound")
+            self._record_breach("3.3", f"on_next is {self.depth} calls deep inside itself; {self._recursion_bound} is the declared bound")
 
-    def call(self) -> None:
-        """A call of the subscriber's own begins: request or cancel."""
+    def enter_call(self) -> None:
+        """Note that the subscriber itself calls request or cancel."""
         self._inside.append(None)
 
-    def leave(self) -> None:
-        """The innermost signal or call returns."""
+    def leave_innermost(self) -> None:
+        """Note that the innermost signal or call returns."""
         if self._inside.pop() is Signal.NEXT:
             self.depth -= 1
 
-    def _break(self, rule: str, text: str) -> None:
+    def _record_breach(self, rule: str, text: str) -> None:
         self.violate(rule, text)
         self._breaches += 1
         if self._breaches > self._excess_cap:

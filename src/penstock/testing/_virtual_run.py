@@ -1,4 +1,4 @@
-"""Running an async function in virtual time and in a repeatable order: hours pass in a millisecond, a seed gives the same run twice."""
+"""Runs an async function in virtual time and in a repeatable order."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, TypeVarTuple
@@ -18,9 +18,9 @@ def run_virtual(
     seed: int | None = 0,
     instruments: Sequence[trio.abc.Instrument] = (),
 ) -> T:
-    """Run `async_fn(*args)` under trio with a clock that jumps whenever every task sleeps; return what it returns.
+    """Run `async_fn(*args)` under trio with a clock that jumps when every task sleeps. Return its result.
 
-    The order of tasks follows from `seed` (None: chance decides). Raises whatever the function raises.
+    The order of tasks depends on `seed` (None: a random order). Raises what the function raises.
     """
     clock = trio.testing.MockClock(autojump_threshold=0)
     with seeded(seed):

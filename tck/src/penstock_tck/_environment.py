@@ -30,7 +30,7 @@ class Environment:
         probe = ManualSubscriber(
             f"s{len(self.ledgers) + 1}",
             transcript=self.transcript,
-            dialect=self.profile.dialect,
+            rule_set=self.profile.dialect,
             within=self.within,
             recursion_bound=recursion_bound,
             **hooks,
@@ -41,7 +41,7 @@ class Environment:
     def publisher(self) -> ManualPublisher:
         """Return a fresh manual publisher that writes into this run's transcript."""
         self._publishers += 1
-        return ManualPublisher(f"p{self._publishers}", transcript=self.transcript, dialect=self.profile.dialect, within=self.within)
+        return ManualPublisher(f"p{self._publishers}", transcript=self.transcript, rule_set=self.profile.dialect, within=self.within)
 
     def left_open(self) -> list[str]:
         """Return the names of probes whose subscription was neither cancelled nor ended."""

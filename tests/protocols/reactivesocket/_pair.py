@@ -7,6 +7,7 @@ from penstock.api import Extension, Limits, Model, Request, Role, Subscriber
 from penstock.protocols import reactivesocket as wire
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.session import DialectSettings, SendingStream, Session
+from penstock.testing import FrameList
 from tests.session._pair import LIMITS, Owner, Reader, Script
 
 
@@ -61,7 +62,7 @@ class RawSocket:
     def __init__(self, role: Role = Role.SERVER, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
         self.owner = RsOwner(role, limits, extensions)
         self.session = self.owner.session
-        self.heard = wire.FrameList()
+        self.heard = FrameList()
         self._decoder = wire.ReactiveSocketDecoder(self.heard, {})
 
     def greet(self) -> "RawSocket":

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.api import ProtocolError
 from penstock.protocols import reactivesocket as rs
+from penstock.testing import FrameList
 from penstock.wire import _element_runs as element_runs
 from tests.protocols.reactivesocket._golden_bytes import FRAMED, GOLDEN, OTHER_VERSION
 
@@ -19,8 +20,8 @@ AFTER = rs.Cancel(stream_id=99)
 LIMIT = 1000
 
 
-def make_decoder(*open_streams: int, framed: bool = False, max_frame: int = 1 << 20) -> tuple[rs.FrameList, rs.ReactiveSocketDecoder]:
-    collected = rs.FrameList()
+def make_decoder(*open_streams: int, framed: bool = False, max_frame: int = 1 << 20) -> tuple[FrameList, rs.ReactiveSocketDecoder]:
+    collected = FrameList()
     for stream_id in open_streams:
         collected.open(stream_id)
     return collected, rs.ReactiveSocketDecoder(collected, collected.streams, framed=framed, max_frame=max_frame)
@@ -149,7 +150,7 @@ def elements_of_several_streams() -> st.SearchStrategy[list[tuple[int, bytes]]]:
 def test_elements_inelement_runs_are_the_elements_that_were_sent(elements: list[tuple[int, bytes]], flags: int, cuts: list[int]) -> None:
     """For any mix of sizes and streams, any size of the chunks, and elements that look like headers."""
     table = {stream_id: CollectingStream() for stream_id, _ in elements}
-    decoder = rs.ReactiveSocketDecoder(rs.FrameList(), table)
+    decoder = rs.ReactiveSocketDecoder(FrameList(), table)
     joined = b"".join(rs.response_header(stream_id, len(element), flags) + element for stream_id, element in elements)
     position = 0
     for cut in cuts:
@@ -167,7 +168,7 @@ def test_elements_inelement_runs_are_the_elements_that_were_sent(elements: list[
 def test_a_run_of_elements_of_any_size_is_complete(size: int, flags: int) -> None:
     """Also of empty elements, of elements without B and E, and with reserved bits. The first element is delivered by itself."""
     stream = CollectingStream()
-    decoder = rs.ReactiveSocketDecoder(rs.FrameList(), {7: stream})
+    decoder = rs.ReactiveSocketDecoder(FrameList(), {7: stream})
     decoder.feed((rs.response_header(7, size, flags) + bytes(size)) * 50)
     assert stream.elements == [bytes(size)] * 50
     assert stream.runs == [49]
@@ -180,7 +181,7 @@ def test_a_header_that_differs_in_any_one_byte_ends_the_run(place: int) -> None:
     other = bytearray(good)
     other[place] ^= 0x80 if place in (0, 4, 8) else 0x01
     stream = CollectingStream()
-    decoder = rs.ReactiveSocketDecoder(rs.FrameList(), {1: stream})
+    decoder = rs.ReactiveSocketDecoder(FrameList(), {1: stream})
     with suppress(ProtocolError):
         decoder.feed(good * 10 + bytes(other) + good * 10)
     own = 10  # the elements in front of it; more, if it is a frame of the same length
@@ -196,7 +197,7 @@ def test_a_header_that_differs_in_any_one_byte_ends_the_run(place: int) -> None:
 
 def test_responses_go_to_the_sink_while_takes_whole_is_false() -> None:
     """It is false while an element is open in parts, and for a request with a single response."""
-    stream, collected = CollectingStream(), rs.FrameList()
+    stream, collected = CollectingStream(), FrameList()
     stream.takes_whole = False
     element = rs.Response(stream_id=1, data=b"x")
     rs.ReactiveSocketDecoder(collected, {1: stream}).feed(rs.encode(element) * 10)
@@ -206,7 +207,7 @@ def test_responses_go_to_the_sink_while_takes_whole_is_false() -> None:
 
 def test_only_whole_elements_that_do_not_complete_go_to_the_stream() -> None:
     """Parts, completes, and responses of other streams go to the sink."""
-    stream, collected = CollectingStream(), rs.FrameList()
+    stream, collected = CollectingStream(), FrameList()
     decoder = rs.ReactiveSocketDecoder(collected, {1: stream})
     sent = [
         rs.Response(stream_id=1, end=False, data=b"a"),
@@ -223,7 +224,7 @@ def test_only_whole_elements_that_do_not_complete_go_to_the_stream() -> None:
 def test_the_table_of_streams_can_be_replaced_within_a_chunk() -> None:
     """A session can take the first response of a stream itself, and leave the others to the decoder."""
 
-    class Accepting(rs.FrameList):
+    class Accepting(FrameList):
         def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:
             super().receive_response(stream_id, begin, end, complete, data)
             decoder.streams = {1: stream}
@@ -237,7 +238,7 @@ def test_the_table_of_streams_can_be_replaced_within_a_chunk() -> None:
 
 def test_whole_elements_in_messages_of_the_transport_go_to_the_stream() -> None:
     """Without the sink, unless `takes_whole` is false."""
-    stream, collected = CollectingStream(), rs.FrameList()
+    stream, collected = CollectingStream(), FrameList()
     decoder = rs.ReactiveSocketDecoder(collected, {1: stream}, framed=True)
     decoder.feed_frame(rs.encode(rs.Response(stream_id=1, data=b"x"), framed=True))
     stream.takes_whole = False
@@ -407,7 +408,7 @@ def test_a_message_of_the_transport_that_is_not_a_frame_is_refused(message: byte
         assert same_error(still.value, refused.value)
 
 
-class RefusingSink(rs.FrameList):
+class RefusingSink(FrameList):
     """A sink that refuses a CANCEL, as a session does before SETUP."""
 
     def receive_cancel(self, stream_id: int, /) -> None:

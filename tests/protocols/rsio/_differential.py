@@ -27,6 +27,7 @@ from penstock.api import (
 from penstock.protocols import rsio
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import DialectSettings, SendingStream, Session
+from penstock.testing import MessageList
 from tests.protocols.rsio import _reference_codec as reference
 
 DEMANDS = (3, UNBOUNDED, UNBOUNDED)
@@ -351,7 +352,7 @@ class Penstock(Subscription):
 
 def _reason(sent: bytes) -> str:
     """The reason of the goodbye, which is the last message that was sent."""
-    collected = rsio.MessageList()
+    collected = MessageList()
     rsio.RsioDecoder(collected, collected.streams).feed(sent)
     last = collected.messages[-1]
     assert isinstance(last, rsio.Goodbye)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.api import ProtocolError
 from penstock.protocols import rsio
+from penstock.testing import MessageList
 from tests.protocols.rsio._golden_bytes import FIXED, GOLDEN, STREAMS
 
 ALL = [(message, bytes.fromhex(text)) for message, text in (*GOLDEN.values(), FIXED)]
@@ -15,8 +16,8 @@ NAMES = [*GOLDEN, "onNext of fixed size"]
 AFTER = rsio.Cancel(subscriber=99)
 
 
-def make_decoder(limits: rsio.WireLimits | None = None) -> tuple[rsio.MessageList, rsio.RsioDecoder]:
-    collected = rsio.MessageList()
+def make_decoder(limits: rsio.WireLimits | None = None) -> tuple[MessageList, rsio.RsioDecoder]:
+    collected = MessageList()
     for stream in STREAMS:
         collected.receive_on_subscribe(stream.subscriber, stream.element_size)
     collected.messages.clear()
@@ -165,7 +166,7 @@ def test_bytes_that_are_not_a_message_are_refused_with_the_reason(data: bytes, r
 
 def test_an_element_before_its_stream_has_begun_is_refused() -> None:
     """Before onSubscribe the element size of a stream is not known."""
-    collected = rsio.MessageList()
+    collected = MessageList()
     collected.receive_on_subscribe(3, rsio.NOT_BEGUN)
     with pytest.raises(ProtocolError, match="has not begun"):
         rsio.RsioDecoder(collected, collected.streams).feed(b"\x21\x03")
@@ -207,7 +208,7 @@ def test_a_run_of_elements_of_any_length_is_complete(size: int) -> None:
 
 def test_an_id_or_a_length_of_several_bytes_may_be_cut() -> None:
     """In single bytes, with an id and a length of two bytes each."""
-    collected = rsio.MessageList()
+    collected = MessageList()
     collected.receive_on_subscribe(300, 0)
     collected.messages.clear()
     decoder = rsio.RsioDecoder(collected, collected.streams)

@@ -1,34 +1,21 @@
-"""MessageList: each call of the decoder becomes a record."""
+"""The two interfaces that the RS.io decoder calls: `RsioSink` and `WireStream`."""
 
 from penstock.protocols import rsio
+from penstock.protocols.rsio import RsioSink, WireStream
+from penstock.testing import MessageList
 
 
-def test_each_call_appends_its_record() -> None:
-    """Elements one by one, in runs, packed and in parts; requests; and messages that are records already."""
-    collected = rsio.MessageList()
-    collected.receive_on_subscribe(3, 2)
-    stream = collected.streams[3]
-    stream.receive_element(b"aa")
-    stream.receive_run([b"bb", b"cc"])
-    stream.receive_packed(1, b"dd")
-    stream.receive_part(0, b"e", False)
-    stream.receive_part(0, b"e", True)
-    collected.receive_request(3, 7)
-    assert collected.messages == [
-        rsio.OnSubscribe(subscriber=3, element_size=2),
-        rsio.OnNext(subscriber=3, element=b"aa"),
-        rsio.OnNext(subscriber=3, element=b"bb"),
-        rsio.OnNext(subscriber=3, element=b"cc"),
-        rsio.OnNextPacked(subscriber=3, count=1, elements=b"dd"),
-        rsio.OnNextPart(subscriber=3, element=0, data=b"e"),
-        rsio.OnNextLastPart(subscriber=3, element=0, data=b"e"),
-        rsio.Request(subscriber=3, demand=7),
-    ]
+def test_the_message_list_has_the_methods_of_the_sink_and_of_a_stream() -> None:
+    """The assignments are checked by mypy; the run checks that nothing more is needed to decode a stream."""
+    recorded = MessageList()
+    sink: RsioSink = recorded
+    decoder = rsio.RsioDecoder(sink, recorded.streams)
+    decoder.feed(rsio.encode(rsio.OnSubscribe(subscriber=3, element_size=0)) + rsio.encode(rsio.OnNext(subscriber=3, element=b"a")))
+    stream: WireStream = recorded.streams[3]
+    assert stream.element_size == 0
+    assert recorded.messages[1:] == [rsio.OnNext(subscriber=3, element=b"a")]
 
 
-def test_on_subscribe_enters_the_stream_into_the_table() -> None:
-    """The decoder finds the element size there."""
-    collected = rsio.MessageList()
-    assert collected.streams == {}
-    collected.receive_on_subscribe(3, 2)
-    assert collected.streams[3].element_size == 2
+def test_an_element_size_before_on_subscribe_is_no_size() -> None:
+    """Sizes are 0 (each element carries its length) or positive, so NOT_BEGUN must be negative."""
+    assert rsio.NOT_BEGUN < 0

@@ -20,7 +20,7 @@ from penstock.protocols.reactivesocket._frames import (
     Setup,
 )
 from penstock.protocols.reactivesocket._layout import BEGIN, COMPLETE, END, VERSION, WHOLE, FrameType
-from penstock.protocols.reactivesocket._sink import FrameList, ReactiveSocketSink, WireStream
+from penstock.protocols.reactivesocket._sink import ReactiveSocketSink, WireStream
 
 __all__ = [
     "BEGIN",
@@ -32,7 +32,6 @@ __all__ = [
     "Error",
     "Ext",
     "Frame",
-    "FrameList",
     "FrameType",
     "ReactiveSocketDecoder",
     "ReactiveSocketSink",

@@ -34,7 +34,7 @@ from penstock.protocols.rsio._messages import (
     Subscribe,
     SwitchEncoding,
 )
-from penstock.protocols.rsio._sink import NOT_BEGUN, MessageList, RsioSink, WireStream
+from penstock.protocols.rsio._sink import NOT_BEGUN, RsioSink, WireStream
 from penstock.protocols.rsio._varint import decode_varint, encode_varint
 
 __all__ = [
@@ -48,7 +48,6 @@ __all__ = [
     "ExtensionMessage",
     "Goodbye",
     "Message",
-    "MessageList",
     "OnComplete",
     "OnError",
     "OnNext",

@@ -1,6 +1,6 @@
-"""What the verifications of our own publishers have in common, and the sources that stand behind them.
+"""The common base of the verifications of penstock's publishers, and the iterables that they stream.
 
-Checks run on the kit's MockClock: what sleeps here sleeps in virtual time.
+Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
 
 from typing import ClassVar
@@ -8,10 +8,10 @@ from typing import ClassVar
 import trio
 from penstock_tck import PublisherVerification
 
-tck_verifies_nothing = "it is what the verifications beside it are made of"
+tck_verifies_nothing = "it is the base of the verifications in the other files"
 
 
-# ---------------------------------------------------------------------- what is streamed
+# ---------------------------------------------------------------------- iterables
 
 
 async def numbers(length):
@@ -45,7 +45,7 @@ def refuse_to_open(error):
 
 
 class Unsized:
-    """An iterable that does not know its length, and can be walked again and again."""
+    """An iterable without a length that can be iterated many times."""
 
     def __init__(self, length, error=None):
         self._length = length
@@ -56,7 +56,7 @@ class Unsized:
 
 
 class Sized(Unsized):
-    """The same with a length that it knows; one that fails says that it is longer."""
+    """An iterable with a length. One that fails reports a longer length than it has elements."""
 
     def __len__(self):
         return self._length + (self._error is not None)
@@ -73,7 +73,7 @@ class Unopenable(Unsized):
 
 
 class Asynchronous:
-    """An async iterable that can be walked again and again."""
+    """An async iterable that can be iterated many times."""
 
     def __init__(self, function, *args):
         self._function = function
@@ -84,7 +84,7 @@ class Asynchronous:
 
 
 class AsynchronousIterator:
-    """An async iterator that is no generator, such as a socket: its owner closes it."""
+    """An async iterator that is not a generator, such as a socket: its owner closes it."""
 
     def __init__(self, length):
         self._numbers = iter(range(length))
@@ -102,15 +102,15 @@ class AsynchronousIterator:
 # ---------------------------------------------------------------------- the verification
 
 
-class OurPublisher(PublisherVerification):
-    """Every publisher of ours is served by a task, so nothing is signalled before a request returns, unless it says so."""
+class PenstockPublisher(PublisherVerification):
+    """A task serves every publisher of penstock, so no signal arrives before `request` returns. Exceptions set `synchronous_bound`."""
 
     abstract = True
     multicast = True
     violations_reported = True
     synchronous_bound = 0
     verifies: ClassVar[str]
-    """The public name that this verification is of."""
+    """The public name that this class verifies."""
 
     def bound(self, source):
         return source.publisher(self.env.nursery, on_violation=self.reported_violations.append)

@@ -1,19 +1,19 @@
-"""The bench on which operators are measured: scripted sources above, a recording subscriber below, and what is held in between.
+"""The test harness of operators: scripted sources upstream, a recording subscriber downstream, and a count of the held elements.
 
 ::
 
-    async with Bench() as bench:
-        recorder = bench.run(ops.skip(2))            # bench.lines[0] is the line from the source above
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.skip(2))
         recorder.request(3)
-        assert bench.lines[0].requested == 5
-        bench.lines[0].emit()
+        assert harness.upstreams[0].requested == 5   # harness.upstreams[0] is the subscription to the source
+        harness.upstreams[0].emit()
 
 Rules of this file:
 
-* Elements are `Token`s, and the bench watches them by weak reference. What is alive and in nobody's hands here is **held** by the operator:
-  memory is measured, not bookkeeping.
-* `Line` and `Recorder` write down every breach of the rules by the operator that stands between them; leaving the bench fails on any,
-  and on any task, token or demand that is left over.
+* Elements are `Token`s, and the harness refers to them weakly. A token that is alive and not in a running `on_next` of the recorder is
+  **held** by the operator. So memory is measured, not the operator's own counters.
+* `Upstream` and `Recorder` record every rule that the operator between them breaks. The end of the block fails on any breach, and on
+  any task, token or live source that is left.
 """
 
 import weakref
@@ -28,12 +28,12 @@ from penstock.api import Subscriber, Subscription
 from penstock.core import Scope, Source
 from penstock.operators import Operator
 
-MOST_ELEMENTS: Final = 300
-"""How many elements a line gives in one measurement: an operator that keeps asking has shown by then what it holds."""
+MAX_ELEMENTS: Final = 300
+"""How many elements an `Upstream` gives in one measurement: more than any bound of an operator here (64)."""
 
 
 class Token:
-    """An element that can be watched."""
+    """A numbered element that can be referred to weakly."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -44,8 +44,8 @@ class Token:
         return f"<token {self.number}>"
 
 
-class Boom(Exception):
-    """What a scripted source fails with."""
+class ScriptedError(Exception):
+    """The error of a scripted source."""
 
 
 def numbers(element: Any) -> Any:
@@ -57,26 +57,26 @@ def numbers(element: Any) -> Any:
     return element
 
 
-def tokens_in(element: Any) -> int:
-    """Return how many tokens an element consists of."""
+def count_tokens(element: Any) -> int:
+    """Return the number of tokens in an element."""
     if isinstance(element, tuple | list):
-        return sum(tokens_in(part) for part in element)
+        return sum(count_tokens(part) for part in element)
     return isinstance(element, Token)
 
 
-def forget_frames(error: BaseException | None) -> None:
-    """Let go of the frames that an error refers to: what is in their variables is held by the error, and not by the operator."""
+def clear_tracebacks(error: BaseException | None) -> None:
+    """Drop the tracebacks of an error and its causes: their frames refer to elements, which would count as held by the operator."""
     assert error is not None
     for each in (error, error.__cause__, error.__context__):
         if each is not None:
             each.__traceback__ = None
 
 
-class Line(Subscription):
-    """What one source of the bench has to do with one subscriber: what it was asked, and the means to answer."""
+class Upstream(Subscription):
+    """The subscription of the operator to one scripted source. It records requests, and the test signals through it."""
 
-    def __init__(self, bench: "Bench", name: str, subscriber: Subscriber[Any]) -> None:
-        self.bench = bench
+    def __init__(self, harness: "OperatorHarness", name: str, subscriber: Subscriber[Any]) -> None:
+        self.harness = harness
         self.name = name
         self.requests: list[int] = []
         self.requested = 0
@@ -84,28 +84,28 @@ class Line(Subscription):
         self.ended = False
         self.sent = 0
         self._answering = False
-        self.kept = subscriber
-        """A publisher may be slow to forget its subscriber: what that still refers to after the end is a leak."""
+        self.last_subscriber = subscriber
+        """The subscriber, kept after the end: a publisher may forget it late, and elements that it still holds then are a leak."""
         self._subscriber: Subscriber[Any] | None = subscriber
 
-    # --- what the operator calls
+    # --- called by the operator
 
     def request(self, n: int, /) -> None:
         if type(n) is not int or n <= 0:
-            self.bench.breaches.append(f"{self.name}: request({n!r}) (rule 3.9)")
+            self.harness.breaches.append(f"{self.name}: request({n!r}) (rule 3.9)")
         if self.over:
-            self.bench.breaches.append(f"{self.name}: request({n}) on a dead subscription (rule 2.4)")
+            self.harness.breaches.append(f"{self.name}: request({n}) on a dead subscription (rule 2.4)")
         self.requests.append(n)
         self.requested += n
-        self.bench.asked(self)
+        self.harness.on_request(self)
 
     def cancel(self, /) -> None:
         if self.over:
-            self.bench.breaches.append(f"{self.name}: cancel() on a dead subscription (rule 2.4)")
+            self.harness.breaches.append(f"{self.name}: cancel() on a dead subscription (rule 2.4)")
         self.cancelled = True
         self._subscriber = None
 
-    # --- what the test calls
+    # --- called by the test
 
     @property
     def over(self) -> bool:
@@ -116,23 +116,23 @@ class Line(Subscription):
         return 0 if self.over else self.requested - self.sent
 
     def emit(self, count: int = 1) -> None:
-        """Signal `count` fresh tokens, which must have been asked for; stop when cancelled in between."""
+        """Signal `count` new tokens, which must have been requested. Stop at a cancel."""
         for _ in range(count):
             if self._subscriber is None:
                 return
-            assert self.outstanding > 0, f"{self.name} was not asked for another element"
+            assert self.outstanding > 0, f"{self.name} has no demand for another element"
             self.sent += 1
-            self._subscriber.on_next(self.bench.token())
-            self.bench.look()
+            self._subscriber.on_next(self.harness.token())
+            self.harness.measure_held()
 
-    def answer(self, most: int = MOST_ELEMENTS) -> None:
-        """Signal as many elements as have been asked for and still are, up to `most`."""
-        while most > 0 and self.outstanding > 0:
+    def answer(self, at_most: int = MAX_ELEMENTS) -> None:
+        """Signal elements while there is demand, up to `at_most`."""
+        while at_most > 0 and self.outstanding > 0:
             self.emit()
-            most -= 1
+            at_most -= 1
 
-    def obey(self, length: int) -> None:
-        """Answer inside `request` (rule 3.10) in a loop that a request from inside on_next does not enter again (rule 3.3)."""
+    def answer_in_request(self, length: int) -> None:
+        """Signal inside `request` (rule 3.10), in a loop that a `request` from inside `on_next` does not enter again (rule 3.3)."""
         if self._answering:
             return
         self._answering = True
@@ -146,7 +146,7 @@ class Line(Subscription):
         self._end(lambda subscriber: subscriber.on_complete())
 
     def fail(self, error: BaseException | None = None) -> None:
-        self._end(lambda subscriber: subscriber.on_error(error or Boom("scripted")))
+        self._end(lambda subscriber: subscriber.on_error(error or ScriptedError("scripted")))
 
     def _end(self, signal: Callable[[Subscriber[Any]], None]) -> None:
         subscriber, self._subscriber = self._subscriber, None
@@ -155,50 +155,50 @@ class Line(Subscription):
         signal(subscriber)
 
     def __repr__(self) -> str:
-        return f"<line {self.name}: {self.requested} requested, {self.sent} sent, {'over' if self.over else 'live'}>"
+        return f"<upstream {self.name}: {self.requested} requested, {self.sent} sent, {'over' if self.over else 'live'}>"
 
 
 class ScriptedSource(Source[Any]):
-    """A source whose lines the test speaks through. `script(line)` is called for each one when it has been subscribed to."""
+    """A source that records its subscriptions in the harness. `script(upstream)` is called after each `on_subscribe`."""
 
     __slots__ = ("_bench", "_name", "_script")
 
-    def __init__(self, bench: "Bench", name: str, script: Callable[[Line], None] | None) -> None:
-        self._bench = bench
+    def __init__(self, harness: "OperatorHarness", name: str, script: Callable[[Upstream], None] | None) -> None:
+        self._bench = harness
         self._name = name
         self._script = script
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        line = Line(self._bench, self._name, subscriber)
-        self._bench.lines.append(line)
-        subscriber.on_subscribe(line)
-        if self._script is not None and not line.cancelled:
-            self._script(line)
+        upstream = Upstream(self._bench, self._name, subscriber)
+        self._bench.upstreams.append(upstream)
+        subscriber.on_subscribe(upstream)
+        if self._script is not None and not upstream.cancelled:
+            self._script(upstream)
 
     def __repr__(self) -> str:
         return f"<scripted {self._name}>"
 
 
 class Recorder(Subscriber[Any]):
-    """The subscriber below: writes down each signal with the tokens' numbers, keeps no element, and judges what arrives.
+    """The subscriber downstream. It records each signal with the numbers of its tokens, keeps no element, and checks the rules.
 
-    It keeps its subscription to the last, as users do: what that still refers to after the end is a leak.
+    It keeps its subscription to the end of the test, as users do: elements that the subscription still refers to then are a leak.
     """
 
-    def __init__(self, bench: "Bench") -> None:
-        self.bench = bench
+    def __init__(self, harness: "OperatorHarness") -> None:
+        self.harness = harness
         self.signals: list[tuple[Any, ...]] = []
         self.requested = 0
         self.received = 0
         self.depth = 0
         self.deepest = 0
-        self.in_hand = 0
+        self.tokens_in_on_next = 0
         self.over = False
         self.error: BaseException | None = None
         self.on_element: Callable[[], None] | None = None
         self._subscription: Subscription | None = None
 
-    # --- what the test calls
+    # --- called by the test
 
     @property
     def elements(self) -> list[Any]:
@@ -209,7 +209,7 @@ class Recorder(Subscriber[Any]):
         return [signal[0] for signal in self.signals]
 
     def request(self, n: int) -> None:
-        """Ask for `n` more, as a subscriber does that respects the end (rule 2.4)."""
+        """Request `n` more elements, unless the stream is over (rule 2.4)."""
         self.requested += n
         if not self.over:
             assert self._subscription is not None
@@ -220,65 +220,65 @@ class Recorder(Subscriber[Any]):
         self.over = True
         self._subscription.cancel()
 
-    # --- what the operator calls
+    # --- called by the operator
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if self._subscription is not None:
-            self.bench.breaches.append("a second on_subscribe (rule 2.12)")
+            self.harness.breaches.append("a second on_subscribe (rule 2.12)")
         self._subscription = subscription
 
     def on_next(self, element: Any, /) -> None:
-        self._judge("on_next")
+        self._check_signal("on_next")
         if element is None:
-            self.bench.breaches.append("on_next(None) (rule 2.13)")
+            self.harness.breaches.append("on_next(None) (rule 2.13)")
         self.received += 1
         if self.received > self.requested:
-            self.bench.breaches.append(f"element {self.received} of {self.requested} requested (rule 1.1)")
+            self.harness.breaches.append(f"element {self.received} of {self.requested} requested (rule 1.1)")
         self.signals.append(("next", numbers(element)))
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
-        self.in_hand += tokens_in(element)
+        self.tokens_in_on_next += count_tokens(element)
         try:
             if self.on_element is not None:
                 self.on_element()
         finally:
-            self.in_hand -= tokens_in(element)
+            self.tokens_in_on_next -= count_tokens(element)
             self.depth -= 1
 
     def on_error(self, error: BaseException, /) -> None:
-        self._judge("on_error")
+        self._check_signal("on_error")
         self.over, self.error = True, error
         self.signals.append(("error", error))
 
     def on_complete(self, /) -> None:
-        self._judge("on_complete")
+        self._check_signal("on_complete")
         self.over = True
         self.signals.append(("complete",))
 
-    def _judge(self, signal: str) -> None:
+    def _check_signal(self, signal: str) -> None:
         if self._subscription is None and not self.over:
-            self.bench.breaches.append(f"{signal} before on_subscribe (rule 1.9)")
+            self.harness.breaches.append(f"{signal} before on_subscribe (rule 1.9)")
         if self.over:
-            self.bench.breaches.append(f"{signal} after the end (rules 1.7, 1.8)")
+            self.harness.breaches.append(f"{signal} after the end (rules 1.7, 1.8)")
 
 
-class Bench:
-    """Everything around one operator, for the length of an ``async with`` block."""
+class OperatorHarness:
+    """The surroundings of one operator, for the length of an ``async with`` block."""
 
     def __init__(self) -> None:
         self._nursery = trio.open_nursery()
-        self.lines: list[Line] = []
+        self.upstreams: list[Upstream] = []
         self.recorder = Recorder(self)
         self.breaches: list[str] = []
         self.failures: list[Exception] = []
         self.peak = 0
-        self.obedient = False
-        """Whether lines answer inside `request`, as synchronous publishers do."""
-        self.length = MOST_ELEMENTS
-        """How many elements an obedient line gives before it completes."""
-        self._made = 0
+        self.answers_in_request = False
+        """True: upstreams signal inside `request`, as synchronous publishers do."""
+        self.source_length = MAX_ELEMENTS
+        """How many elements an upstream that signals inside `request` gives before it completes."""
+        self._tokens_made = 0
         self._alive: weakref.WeakSet[Token] = weakref.WeakSet()
-        self._gate = trio.Event()
+        self._unblocked = trio.Event()
 
     async def __aenter__(self) -> Self:
         nursery = await self._nursery.__aenter__()
@@ -289,7 +289,7 @@ class Bench:
         if error is None:
             try:
                 await self._check()
-            except BaseException as found:  # handed to the nursery, which must be left in any case
+            except BaseException as found:  # passed to the nursery, whose __aexit__ must run in any case
                 kind, error, trace = type(found), found, found.__traceback__
         self.scope.cancel()
         try:
@@ -301,7 +301,7 @@ class Bench:
         return False
 
     async def _check(self) -> None:
-        """Fail on whatever is left over, and on whatever rule was broken."""
+        """Fail if a task, an element or a live source is left, or if a rule was broken."""
         if not self.recorder.over:
             self.recorder.cancel()
         await self.settle()
@@ -309,47 +309,47 @@ class Bench:
         assert self.failures == [], self.failures
         assert self.scope.running == 0, "a task outlives its stream"
         assert self.held == 0, "an element outlives its stream"
-        assert [line for line in self.lines if not line.over] == [], "a source is neither cancelled nor at its end"
+        assert [upstream for upstream in self.upstreams if not upstream.over] == [], "a source has neither ended nor been cancelled"
 
-    def source(self, name: str = "other", script: Callable[[Line], None] | None = None) -> Source[Any]:
-        """Return a source whose lines are appended to `lines` as they are subscribed to."""
+    def source(self, name: str = "other", script: Callable[[Upstream], None] | None = None) -> Source[Any]:
+        """Return a source. Each subscription to it is appended to `upstreams`."""
         return ScriptedSource(self, name, script)
 
     def run(self, operator: Operator[Any, Any]) -> Recorder:
-        """Put `operator` between a source (the first of `lines`, unless the operator asks elsewhere first) and the recorder."""
+        """Attach the recorder to a source named "main" through `operator`. Normally that source is the first of `upstreams`."""
         operator.attach(self.source("main"), self.recorder, self.scope)
         return self.recorder
 
     def token(self) -> Token:
-        self._made += 1
-        token = Token(self._made)
+        self._tokens_made += 1
+        token = Token(self._tokens_made)
         self._alive.add(token)
         return token
 
     @property
     def held(self) -> int:
-        """How many elements the operator holds at this moment."""
-        return len(self._alive) - self.recorder.in_hand
+        """How many elements the operator holds now."""
+        return len(self._alive) - self.recorder.tokens_in_on_next
 
-    def look(self) -> None:
-        """Measure what is held."""
+    def measure_held(self) -> None:
+        """Update `peak`."""
         self.peak = max(self.peak, self.held)
 
-    def asked(self, line: Line) -> None:
-        """Take note of a request."""
-        if self.obedient:
-            line.obey(self.length)
+    def on_request(self, upstream: Upstream) -> None:
+        """Called at each request of the operator."""
+        if self.answers_in_request:
+            upstream.answer_in_request(self.source_length)
 
     # --- for operators with async functions
 
-    async def blocked(self) -> None:
-        """Wait until `unblock`: what an async function does that is slow."""
-        await self._gate.wait()
+    async def wait_unblocked(self) -> None:
+        """Wait for `unblock`. The async functions of the tests call this."""
+        await self._unblocked.wait()
 
     def unblock(self) -> None:
-        self._gate.set()
+        self._unblocked.set()
 
     async def settle(self) -> None:
         """Return when every task is blocked, and measure what is held then. Checkpoints."""
         await trio.testing.wait_all_tasks_blocked()
-        self.look()
+        self.measure_held()
