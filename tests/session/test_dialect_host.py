@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock.api import Role
 from penstock.session import DialectHost, Session
-from tests.protocols import _toy
+from tests.protocols import _toy_protocol
 from tests.session._pair import Owner
 
 ROOT = Path(__file__).parents[2]
@@ -14,7 +14,7 @@ DIALECTS = [
     ROOT / "src/penstock/protocols/rsio/_dialect.py",
     ROOT / "src/penstock/protocols/reactivesocket/_dialect.py",
     ROOT / "src/penstock/protocols/reactivesocket/_received.py",
-    Path(inspect.getfile(_toy)),
+    Path(inspect.getfile(_toy_protocol)),
 ]
 
 

@@ -197,7 +197,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
     def _dispatch(self, word: int, stream_id: int, body: bytes) -> None:
         reader = self._readers.get(word & layout.TYPE_MASK)
-        if reader is None:
+        if reader is None:  # an unknown type with the ignore flag: _check_header has refused all others
             self._sink.receive_unknown(word & layout.TYPE_MASK)
         else:
             reader(word, stream_id, body)
@@ -225,9 +225,11 @@ class ReactiveSocketDecoder(BufferedDecoder):
         self._sink.receive_response(stream_id, bool(flags & layout.BEGIN), bool(flags & layout.END), bool(flags & layout.COMPLETE), body)
 
     def _error(self, word: int, stream_id: int, body: bytes) -> None:
+        # As bytes: the limit of such a text is the session's, and the rest of a longer text is cut off, not refused.
         self._sink.receive_error(stream_id, body)
 
     def _ext(self, word: int, stream_id: int, body: bytes) -> None:
+        # wire §The header: the only type of version 0 for which the ignore flag has a meaning.
         (ext_type,) = layout.EXTENDED_TYPE.unpack_from(body)
         ignore = bool(word >> layout.FLAGS_SHIFT & layout.IGNORE)
         self._sink.receive_ext(stream_id, ignore, ext_type, body[layout.EXTENDED_TYPE.size :])

@@ -103,6 +103,7 @@ def _demand(demand: int, *, least: int) -> bytes:
 
 
 def _frame(kind: FrameType, stream_id: int, body: bytes, *, framed: bool, flags: int = 0) -> bytes:
+    # The body is copied. That is cheap for control frames; responses have response_header.
     return _header(kind, flags, stream_id, len(body), framed=framed) + body
 
 

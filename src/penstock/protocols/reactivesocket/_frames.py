@@ -33,7 +33,7 @@ class RequestResponse:
 class RequestFnf:
     """Fire and forget: a request without an answer."""
 
-    stream_id: int
+    stream_id: int  # it is used up like any other, though no frame will refer to it
     data: bytes = b""
 
 
@@ -74,6 +74,7 @@ class Cancel:
 class Response:
     """An element, a part of one, the end of the stream, or an element and the end."""
 
+    # The defaults are those of the most frequent response: a whole element that does not end its stream.
     stream_id: int
     begin: bool = True
     end: bool = True

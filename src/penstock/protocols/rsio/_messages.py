@@ -20,6 +20,7 @@ class ClientHello:
     extensions: tuple[int, ...] = ()  # a tuple, so that the record can be hashed
 
 
+# A class of its own, though its fields are those of ClientHello: the two have different type codes, and a side accepts only one of them.
 @attrs.frozen(kw_only=True)
 class ServerHello:
     """The first message of the side that accepted the connection. Sent once."""
@@ -46,6 +47,7 @@ class SwitchEncoding:
 class Subscribe:
     """Opens a stream from the publisher named `publisher`. The sender chooses the id."""
 
+    # wire §The model: each side chooses the ids of its own streams, so this id and an equal one of the peer are two streams.
     publisher: str  # bytes that are not UTF-8 are decoded as surrogates: the dialect refuses the stream, and keeps the connection
     subscriber: int
     demand: int = 0
@@ -97,13 +99,14 @@ class OnNextPart:
 
     subscriber: int
     element: int  # the number of the element within its stream: parts with the same number are joined
-    data: bytes
+    data: bytes  # may be empty; the session counts an empty part as odd
 
 
 @attrs.frozen(kw_only=True)
 class OnNextLastPart:
     """The last part of an element. Its number is free again."""
 
+    # wire §A stream, step by step: without an OnNextPart before it, it is an element in one part.
     subscriber: int
     element: int
     data: bytes

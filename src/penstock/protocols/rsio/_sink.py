@@ -27,6 +27,7 @@ class WireStream(Protocol):
     def receive_run(self, elements: Sequence[bytes], /) -> None:
         """Take two or more elements that were received one directly behind the other."""
 
+    # Not a list of elements: a subscriber may take them as one piece of memory, and then they are never cut apart.
     def receive_packed(self, count: int, elements: bytes, /) -> None:
         """Take `count` elements of the fixed size, one behind the other. They use up `count` of demand."""
 
