@@ -231,9 +231,9 @@ class ToyDialect:
 
     def _dispatch(self, kind: int, stream_id: int, body: bytes) -> None:
         session = self._session
-        if session.is_closing and not (kind == FAILED and not stream_id):
+        if session.channel.state.is_closing and not (kind == FAILED and not stream_id):
             return
-        if session.state is not ConnectionState.OPEN and kind not in (HELLO, FAILED):
+        if session.channel.state is not ConnectionState.OPEN and kind not in (HELLO, FAILED):
             raise ProtocolError("the first frame is no hello", reason="protocol:hello")
         receive = self._receivers.get(kind)
         if receive is None:
@@ -247,7 +247,7 @@ class ToyDialect:
 
     def _receive_hello(self, _: int, body: bytes) -> None:
         session = self._session
-        if session.state is ConnectionState.OPEN or body != VERSION:
+        if session.channel.state is ConnectionState.OPEN or body != VERSION:
             raise ProtocolError("a second hello" if body == VERSION else "another version", reason="protocol:hello")
         if session.channel.role is Role.SERVER:
             self._greet()
