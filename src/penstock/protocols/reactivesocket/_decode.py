@@ -203,9 +203,11 @@ class ReactiveSocketDecoder(BufferedDecoder):
             reader(word, stream_id, body)
 
     def _setup(self, word: int, stream_id: int, body: bytes) -> None:
+        # A SETUP of another version does not reach this method: _check_header has passed it on and raised.
         self._sink.receive_setup(layout.VERSION, stream_id, body)
 
     def _request(self, word: int, stream_id: int, body: bytes) -> None:
+        # None, and not 0: these requests have no demand field, while 0 is a stream that waits for REQUEST_N.
         self._sink.receive_request(_FRAME_TYPES[word & layout.TYPE_MASK], stream_id, None, body)
 
     def _request_with_demand(self, word: int, stream_id: int, body: bytes) -> None:

@@ -73,6 +73,7 @@ def request_response(stream_id: int, data: bytes, *, framed: bool = False) -> by
 
 
 def _setup(frame: frames.Setup, *, framed: bool) -> bytes:
+    # Any version of one byte, and not 0 alone: tools test a peer with a version that it does not have.
     if not 0 <= frame.version <= layout.LARGEST_VERSION:
         raise UsageError(f"version={frame.version}; the version is one byte, 0 to 255")
     if frame.stream_id:

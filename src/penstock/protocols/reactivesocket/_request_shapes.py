@@ -1,15 +1,18 @@
-"""The shapes of open requests: how the answer of each ends. Two tables, which the dialect's sending and receiving sides share."""
+"""The shapes of open requests: how the answer of each ends. The sending side and the receiving side of the dialect share these tables."""
 
 from penstock.api import Model
 
 
 class RequestShapes:
-    """What is known of open requests beyond the session's tables of streams."""
+    """The facts about open requests that the tables of the session do not have."""
 
+    # Not in the streams: only this protocol has requests of different shapes, and `penstock.session` knows no protocol.
+    # Bounded by the open streams, because an entry is removed with the end of its request.
     __slots__ = ("answering", "single")
 
     def __init__(self) -> None:
         self.single: set[int] = set()
-        """Requests of this side's for one value: the first response ends each, whether it says so or not."""
+        """Requests for one value that this side has sent. The first response ends such a request, with the flag C or without it."""
+        # Only shapes that do not end as a plain stream does: a REQUEST_STREAM, the most frequent stream, has no entry.
         self.answering: dict[int, Model] = {}
-        """Requests of the peer's that do not end as a plain stream does. `Model.NAMED` marks one whose value was sent with its end."""
+        """Requests of the peer that do not end as a plain stream does. `Model.NAMED` marks one whose value was sent with its end."""

@@ -230,6 +230,7 @@ class RsioDecoder(BufferedDecoder):
         return position
 
     def _hello(self, data: bytes, start: int) -> int:
+        # The version is checked before the rest of the hello is there, so it is read by itself.
         if start + 1 >= len(data):
             return NEED_MORE
         kind = messages.ClientHello if data[start] == layout.CLIENT_HELLO else messages.ServerHello
@@ -273,6 +274,7 @@ class RsioDecoder(BufferedDecoder):
 
     def _stream(self, subscriber: int) -> WireStream:
         stream = self._streams.get(subscriber)
+        # A stream that was opened but has not begun is like an unknown one: its elements cannot be delimited.
         if stream is None or stream.element_size < 0:
             raise _no_stream(subscriber)
         return stream
@@ -287,7 +289,7 @@ class RsioDecoder(BufferedDecoder):
         end = position + length
         if end > len(data):
             return b"", self._wait_for(end - start)
-        return data[position:end], end
+        return data[position:end], end  # a copy: the record must not keep the whole chunk
 
     def _wait_for(self, size: int) -> int:
         """Set the number of bytes of the incomplete message. `feed` calls no reader before they are there."""

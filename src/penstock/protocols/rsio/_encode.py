@@ -110,6 +110,7 @@ def _from_publisher(message: messages.Message) -> bytes:
 
 
 def _hello(message: messages.ClientHello | messages.ServerHello) -> bytes:
+    # Any version of one byte, and not 0 alone: tools test a peer with a version that it does not have.
     if not 0 <= message.version <= layout.LARGEST_VERSION:
         raise UsageError(f"version={message.version}; the version is one byte, 0 to 255")
     code = layout.CLIENT_HELLO if isinstance(message, messages.ClientHello) else layout.SERVER_HELLO

@@ -20,7 +20,7 @@ class ClientHello:
     extensions: tuple[int, ...] = ()  # a tuple, so that the record can be hashed
 
 
-# A class of its own, though its fields are those of ClientHello: the two have different type codes, and a side accepts only one of them.
+# Not the same class as ClientHello, though the fields are equal: the type codes differ, and each side accepts only one of the two.
 @attrs.frozen(kw_only=True)
 class ServerHello:
     """The first message of the side that accepted the connection. Sent once."""
@@ -47,7 +47,7 @@ class SwitchEncoding:
 class Subscribe:
     """Opens a stream from the publisher named `publisher`. The sender chooses the id."""
 
-    # wire §The model: each side chooses the ids of its own streams, so this id and an equal one of the peer are two streams.
+    # wire §The model: each side has its own space of ids, so the same number in the other direction is another stream.
     publisher: str  # bytes that are not UTF-8 are decoded as surrogates: the dialect refuses the stream, and keeps the connection
     subscriber: int
     demand: int = 0

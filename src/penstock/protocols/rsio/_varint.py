@@ -25,7 +25,7 @@ def encode_varint(n: int) -> bytes:
     if not 0 <= n <= LARGEST_VARINT:
         # The text gives the size and not the number: Python refuses to print integers of more than 4,300 digits.
         raise UsageError(f"a varint holds 0 to 2^63-1, and was given an integer of {n.bit_length()} bits{' below zero' if n < 0 else ''}")
-    groups = bytearray()
+    groups = bytearray()  # low bits first, so the number need not be reversed at the end
     while n >= 0x80:
         groups.append(n & 0x7F | 0x80)
         n >>= 7
