@@ -85,7 +85,7 @@ def test_the_error_for_another_protocol_says_which_url_to_write(served_as: str, 
         with penstock("cat", f"{requested_as}{address}/endless", "--quiet") as program:
             out, err = program.communicate(timeout=20)
     assert (program.returncode, out) == (1, b"")
-    assert b"another protocol is served there: a URL with tcp:// speaks RS.io" in err
+    assert b"this side speaks another protocol than the peer serves; a URL with tcp:// speaks RS.io" in err
 
 
 def test_setup_over_rs_io_is_a_usage_error() -> None:
