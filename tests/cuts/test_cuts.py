@@ -90,12 +90,12 @@ LATE = Cut(way=Way.TO_CLIENT, after=30, how=How.RST)
         (ReceivingStream, "failed", _planted.as_completed, "small elements by batch", LATE, "a silent gap"),
         (ReceivingStream, "failed", _planted.in_part, "large elements in parts", IN_AN_ELEMENT, "delivered"),
         (ReceivingStream, "failed", _planted.bare, "small elements by batch", LATE, "the client raised KeyError"),
-        (ConnectionTask, "run", _planted.keeps_itself, "handshake only", None, "Conversation left"),
+        (ConnectionTask, "run", _planted.keeps_itself, "handshake only", None, "ConnectionTask left"),
         (ConnectionTask, "run", _planted.raises, "handshake only", None, "ExceptionGroup"),
-        (ConnectionTask, "_part", _planted.parts_late, "handshake only", LATE, "s is the most"),
+        (ConnectionTask, "_say_goodbye", _planted.parts_late, "handshake only", LATE, "s is the most"),
         (Server, "_serve_one", _planted.leaves_a_task, "handshake only", None, "1 tasks were left with the server"),
-        (Session, "stopped", _planted.nothing, "one of two streams", Cancel(side=Side.ONE, step=60), "counts . dying"),
-        (Session, "leave", _planted.mute, "small elements by batch", Cancel(side=Side.SERVER, step=70), "nobody said goodbye"),
+        (Session, "stopped", _planted.nothing, "one of two streams", Cancel(side=Side.ONE, step=60), "counts . stopping_publishers"),
+        (Session, "close", _planted.mute, "small elements by batch", Cancel(side=Side.SERVER, step=70), "nobody said goodbye"),
     ],
 )
 def test_a_planted_fault_is_found(

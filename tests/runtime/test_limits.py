@@ -15,8 +15,8 @@ from penstock.api import ConnectionLost, Limits
 from penstock.plugins import ByteConnection, Connection
 from penstock.protocols import rsio
 from penstock.runtime import Server, Service, connect, serve
-from penstock.runtime.connection import _connection as _conversation
-from penstock.runtime.server._serve import max_open_connections
+from penstock.runtime.connection import _reader
+from penstock.runtime.server._admission import max_open_connections
 from penstock.session import Session
 from tests.runtime._services import numbers_service, raw_connection
 
@@ -95,9 +95,9 @@ async def test_who_answers_a_goodbye_waits_for_the_other_to_close_and_not_for_ev
         raw = await greeted(nursery)
         await raw.send(rsio.encode(rsio.Goodbye(reason="")))
         await trio.sleep(0.45)
-        assert len(server._connections) == 1
+        assert len(server._admission.open) == 1
         await trio.sleep(0.1)
-        assert not server._connections
+        assert not server._admission.open
         await raw.abort()
 
 
@@ -174,7 +174,7 @@ async def test_neighbours_get_a_turn_while_a_chunk_is_decoded(turn: float, is_fa
 
     original, paused = Session.receive, trio.lowlevel.checkpoint
     monkeypatch.setattr(Session, "receive", receive)
-    monkeypatch.setattr(_conversation.trio.lowlevel, "checkpoint", checkpoint)
+    monkeypatch.setattr(_reader.trio.lowlevel, "checkpoint", checkpoint)
     async with serving(Limits(turn=turn)) as (_, nursery):
         raw = await raw_connection(nursery)
         await raw.send(HELLO + rsio.encode(rsio.Cancel(subscriber=1)) * 640)

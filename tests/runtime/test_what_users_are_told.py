@@ -380,6 +380,6 @@ async def test_a_server_that_drains() -> None:
     """Where to turn."""
     async with serve(numbers_service(), "memory://test") as server, connect("memory://test") as peer:
         await peer.wait_accepted()
-        server.peers[0]._conversation.session.streams.is_draining = True
+        server.peers[0]._connection.session.streams.is_draining = True
         said = await first_of(peer, "endless")
     assert said.endswith("the peer is shutting down and takes no new streams; try another server, or the same one later")

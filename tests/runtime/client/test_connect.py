@@ -98,8 +98,8 @@ async def test_a_peer_that_never_finishes_its_handshake_is_given_up(
 @pytest.mark.parametrize(
     ("url", "setup", "says"),
     [
-        ("tcp://127.0.0.1:1", b"secret", "RS.io has no introductions; ReactiveSocket does: reactivesocket"),
-        ("rsio+tcp://127.0.0.1:1", b"secret", "RS.io has no introductions"),
+        ("tcp://127.0.0.1:1", b"secret", "RS.io has no setup data; ReactiveSocket does: reactivesocket"),
+        ("rsio+tcp://127.0.0.1:1", b"secret", "RS.io has no setup data"),
         ("reactivesocket+tcp://127.0.0.1:1", "secret", "as bytes; this is 'str'"),
         ("reactivesocket+tcp://127.0.0.1:1", None, "as bytes; this is 'NoneType'"),
         ("reactivesocket+tcp://127.0.0.1:1", b"secret" * 1000, "a setup of 6,000 bytes; 4,080 is the most"),

@@ -213,9 +213,9 @@ async def test_who_never_answers_a_goodbye_is_left_by_the_deadline(autojump_cloc
         await trio.sleep(2.5)
         assert (await raw.receive() or b"").endswith(rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f")))
         assert await raw.receive() is None
-        assert len(server._connections) == 1  # reads on, for a linger
+        assert len(server._admission.open) == 1  # reads on, for a linger
         await trio.sleep(1)
-        assert not server._connections
+        assert not server._admission.open
         await raw.abort()
 
 
@@ -287,7 +287,7 @@ async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
             with pytest.raises((PluginError, PublisherFailed, ConnectionLost)) as caught:
                 async with peer.subscribe("failing" if fault in ("send_eof", "aclose") else "endless", demand=1) as stream:
                     async for _ in stream:
-                        over_there = server.peers[0]._conversation.connection
+                        over_there = server.peers[0]._connection.connection
                         if fault == "farewell":
                             await over_there.abort()  # nobody says goodbye: it is asked how that was
                         elif fault == "abort":

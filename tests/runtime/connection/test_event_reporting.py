@@ -306,11 +306,11 @@ def test_after_its_end_a_watched_subscriber_hears_nothing() -> None:
     """Whatever still arrives, in whatever form, and whoever cancels again; the end is told once."""
     here = Observer()
     watch = ConnectionEvents(here.registry().events, address="memory://test", accepted=False)
-    watch.opened(PeerIdentity(address="memory://test"), "rsio")
+    watch.report_opened(PeerIdentity(address="memory://test"), "rsio")
     plain, upstream = Plain(), Upstream()
-    subscribed = watch.subscribing(plain)
+    subscribed = watch.observe(plain)
     subscribed.on_subscribe(upstream)
-    subscribed.began(7, "numbers")
+    subscribed.on_open(7, "numbers")
     subscribed.on_element_size(2)
     subscribed.on_next_packed(2, b"aabb")
     subscribed.cancel()
@@ -321,7 +321,7 @@ def test_after_its_end_a_watched_subscriber_hears_nothing() -> None:
     subscribed.on_subscribe(upstream)
     subscribed.on_complete()
     subscribed.on_error(ValueError())
-    subscribed.began(8, "numbers")
+    subscribed.on_open(8, "numbers")
     assert plain.got == [b"aa", b"bb"]
     assert upstream.calls == [99, "cancel"]
     assert [(each.stream, each.outcome, each.elements) for each in here.ended] == [(7, Outcome.CANCELLED, 2)]

@@ -8,7 +8,7 @@ from penstock.api import ActiveExtension, Extension, ExtensionLink, UsageError
 from penstock.builtin import Keepalive
 from penstock.plugins import Factory, build_registry, hookimpl
 from penstock.runtime import connect
-from penstock.runtime.connection._extensions_for import chosen, offered
+from penstock.runtime.connection._extensions_for import check_given, offered
 
 
 class Odd:
@@ -98,4 +98,4 @@ def test_what_the_program_gives_itself_is_refused_by_the_call(extensions: list[E
 def test_what_the_program_gives_is_taken() -> None:
     """As it is, in its order."""
     keepalive, odd = Keepalive(), Odd()
-    assert chosen([odd, keepalive]) == (odd, keepalive)
+    assert check_given([odd, keepalive]) == (odd, keepalive)

@@ -179,7 +179,7 @@ async def test_many_requests_wait_for_room_and_none_is_lost() -> None:
 
 async def test_a_stream_that_ends_without_a_value_says_so() -> None:
     """A peer may complete a request for one value with nothing."""
-    answer = PendingAnswer(SendBatcher(int, int))
+    answer = PendingAnswer(SendBatcher())
     answer.on_complete()
     answer.on_error(ValueError("late"))
     with pytest.raises(NoElement):
@@ -260,7 +260,7 @@ async def test_nothing_is_left_of_what_a_failed_request_has_held() -> None:
         """What the caller has held."""
 
     async def ask(mine: Held) -> weakref.ref[Held]:
-        answer = PendingAnswer(SendBatcher(lambda: None, lambda: None))
+        answer = PendingAnswer(SendBatcher())
         answer.on_error(PublisherFailed("no"))
         try:
             await answer.receive()

@@ -24,13 +24,13 @@ class Fake:
         self.size = size
         self.asked = 0
         self.cuts = 0
-        budget.join(self)
+        budget.add(self)
 
     def held(self) -> int:
         self.asked += 1
         return self.size
 
-    def cut(self, held: int, budget: int, /) -> None:
+    def close_for_memory(self, held: int, budget: int, /) -> None:
         assert (held, budget) == (self.size, 1000)
         self.cuts += 1
         self.size = 0
@@ -44,7 +44,7 @@ def test_each_mark_is_where_it_should_be(size: int, tight: int, full: int, cuts:
     """Eighty, ninety, ninety-five per cent of a thousand bytes."""
     budget = MemoryBudget(1000)
     holder = Fake(budget, size)
-    budget.survey()
+    budget.measure()
     assert (budget.is_tight, budget.is_full, holder.cuts) == (tight, full, cuts)
 
 
@@ -53,10 +53,10 @@ def test_who_holds_most_is_cut_and_no_more_than_must_be() -> None:
     budget = MemoryBudget(1000)
     sizes = [100, 500, 300, 200, 0]
     holders = [Fake(budget, size) for size in sizes]
-    budget.survey()
+    budget.measure()
     assert [holder.cuts for holder in holders] == [0, 1, 0, 0, 0]
     holders[1].size = 500  # it had more that it could not let go of at once
-    budget.survey()
+    budget.measure()
     assert [holder.cuts for holder in holders] == [0, 1, 1, 0, 0]
 
 
@@ -64,15 +64,15 @@ def test_bytes_that_move_are_cheap_until_they_may_matter() -> None:
     """A quarter of what is left below the first mark, and everybody is asked; who has left is not."""
     budget = MemoryBudget(1000)
     holder, gone = Fake(budget, 400), Fake(budget, 900)
-    budget.leave(gone)
+    budget.remove(gone)
     for _ in range(199):
-        budget.moved(1)
+        budget.note_bytes(1)
     assert holder.asked == 0
-    budget.moved(1)
+    budget.note_bytes(1)
     assert (holder.asked, gone.asked) == (1, 0)
-    budget.moved(99)
+    budget.note_bytes(99)
     assert holder.asked == 1
-    budget.moved(1)
+    budget.note_bytes(1)
     assert holder.asked == 2
 
 
@@ -80,7 +80,7 @@ async def test_only_who_holds_more_than_its_share_waits(autojump_clock: trio.tes
     """And goes on as soon as there is relief, whoever brings it."""
     budget = MemoryBudget(1000)
     greedy, modest = Fake(budget, 810), Fake(budget, 10)
-    budget.survey()
+    budget.measure()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(budget.watch)
         with trio.fail_after(0.01):
@@ -103,7 +103,7 @@ async def test_nobody_is_asked_while_memory_is_not_tight(autojump_clock: trio.te
         await trio.sleep(10_000)
         assert holder.asked == 0
         holder.size = 850
-        budget.moved(200)
+        budget.note_bytes(200)
         await trio.sleep(1.01)
         assert holder.asked == 1 + 20
         holder.size = 700

@@ -299,7 +299,7 @@ async def test_a_server_holds_on_to_nothing_of_a_connection_that_is_over(autojum
     async with serve(numbers_service(), "memory://test") as server:
         async with connect("memory://test") as peer:
             await peer.wait_accepted()
-            connection = ref(server.peers[0]._conversation.connection)
+            connection = ref(server.peers[0]._connection.connection)
         await trio.sleep(5)
         assert server.peers == ()
         assert is_dropped(connection)

@@ -170,7 +170,7 @@ async def test_a_setup_function_is_not_waited_for_when_its_client_is_gone(
         assert seen == ["cancelled"]
         assert server.peers == ()
         await trio.sleep(0.1)
-        assert not server._connections
+        assert not server._admission.open
 
 
 @pytest.mark.parametrize("place", ["memory://r", "memory-framed://r"])

@@ -8,12 +8,12 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import Limits, Model, PublisherFailed, PublisherStopped, Request
+from penstock.api import Limits, PublisherFailed, PublisherStopped
+from penstock.core import Scope
 from penstock.plugins import PeerIdentity
 from penstock.runtime import Peer, Service, connect, serve
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
-from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls
-from penstock.runtime.service._service import Handler
+from penstock.runtime.service import Handler, HandlerCall, HandlerCalls, Places
 from penstock.testing import ManualSubscriber
 
 
@@ -185,24 +185,26 @@ async def test_the_end_of_the_connection_stops_the_handler() -> None:
     assert (log, meeting.told) == (["stopped"], [])
 
 
-class FakeStream:
-    """As much of a stream as a reply looks at."""
+class CountedPlaces(Places):
+    """Counts the places that are kept for handlers which still run."""
 
     def __init__(self) -> None:
-        self.when_over: Callable[[], None] = lambda: None
-        self.target = Request(Model.RESPONSE, b"data")
+        self.kept = 0
+        self.stops = 0
 
+    def take(self) -> bool:
+        return True
 
-class FakeSession:
-    """Counts places."""
+    def free(self) -> None: ...
 
-    stopping_publishers = 0
+    def keep(self) -> None:
+        self.kept += 1
 
-    def stopping(self) -> None:
-        self.stopping_publishers += 1
+    def free_kept(self) -> None:
+        self.kept -= 1
 
-    def stopped(self) -> None:
-        self.stopping_publishers -= 1
+    def tasks_stopped(self) -> None:
+        self.stops += 1
 
 
 async def test_a_nursery_that_is_cancelled_stops_the_handler_and_the_subscriber_hears_of_it() -> None:
@@ -217,36 +219,33 @@ async def test_a_nursery_that_is_cancelled_stops_the_handler_and_the_subscriber_
         return data
 
     heard: list[BaseException] = []
-    stopped: list[str] = []
-    session: Any = FakeSession()
-    stream: Any = FakeStream()
+    places = CountedPlaces()
 
     async def hear() -> bool:
         await trio.Event().wait()
         return False
 
-    crew = InlineTaskRunner(hear, lambda: None, turn=1.0)
-    replies = HandlerCalls(crew, session, lambda: stopped.append("stopped"), on_violation=heard.append)
+    runner = InlineTaskRunner(hear, lambda: None, turn=1.0)
+    calls = HandlerCalls(runner, Scope(runner, on_violation=heard.append), places)
     async with trio.open_nursery() as nursery:
-        crew.begin(nursery)
+        runner.start(nursery)
         subscriber = Hears()
-        reply = HandlerCall(replies, Handler(handler, "the handler"), stream, subscriber, PeerIdentity(address="nobody"))
+        reply = HandlerCall(calls, Handler(handler, "the handler"), b"data", PeerIdentity(address="test"), subscriber)
         subscriber.on_subscribe(reply)
         reply.request(1)
         reply.request(1)
         await trio.testing.wait_all_tasks_blocked()
-        stream.when_over()
-        assert session.stopping_publishers == 1
+        reply.on_stream_end()
+        assert places.kept == 1
         nursery.cancel_scope.cancel()
     assert [type(error) for error in heard] == [PublisherStopped]
-    assert (session.stopping_publishers, stopped) == (0, ["stopped"])
+    assert (places.kept, places.stops) == (0, 1)
 
 
 async def test_what_is_cancelled_before_its_turn_is_never_called() -> None:
     """And what is cancelled by itself, before it waits for the first time, is as soon as it does."""
     called: list[str] = []
-    session: Any = FakeSession()
-    stream: Any = FakeStream()
+    places = CountedPlaces()
 
     async def hear() -> bool:
         await trio.Event().wait()
@@ -258,16 +257,16 @@ async def test_what_is_cancelled_before_its_turn_is_never_called() -> None:
         await trio.Event().wait()
         return data
 
-    crew = InlineTaskRunner(hear, lambda: None, turn=1.0)
-    replies = HandlerCalls(crew, session, lambda: None, on_violation=lambda _: None)
+    runner = InlineTaskRunner(hear, lambda: None, turn=1.0)
+    calls = HandlerCalls(runner, Scope(runner, on_violation=lambda _: None), places)
     async with trio.open_nursery() as nursery:
-        crew.begin(nursery)
+        runner.start(nursery)
         for cancelled in (True, False):
-            reply = HandlerCall(replies, Handler(handler, "the handler"), stream, ManualSubscriber(), PeerIdentity(address="nobody"))
+            reply = HandlerCall(calls, Handler(handler, "the handler"), b"data", PeerIdentity(address="test"), ManualSubscriber())
             reply.request(1)
             if cancelled:
                 reply.cancel()
             await trio.testing.wait_all_tasks_blocked()
             assert called == ([] if cancelled else ["called"])
         assert len(nursery.child_tasks) == 1  # who reads
-        crew.stop()
+        runner.stop()
