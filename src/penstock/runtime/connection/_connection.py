@@ -36,6 +36,7 @@ ReplaceLink: TypeAlias = Callable[[Exception], Awaitable[Connection | None]]
 """Asked for a new transport connection when one has ended without a goodbye, with how that was. None ends the session.
 
 It is asked only if no message was cut: the session goes on as if nothing had happened, and so must that of the peer.
+A protocol without goodbyes (ReactiveSocket) ends every connection in this way, so the hook is asked then too.
 """
 
 
