@@ -1,18 +1,24 @@
 """Names of publishers: patterns, parameters, and the one answer for all that leads nowhere."""
 
+from collections.abc import AsyncIterator
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from penstock.api import UsageError
+from penstock.plugins import PeerIdentity
+from penstock.runtime import Peer, Service
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router
 
 
-class Peer:
-    """Stands for who asks."""
+class Asker:
+    """Stands for the identity of a peer."""
 
 
 class Side(Enum):
@@ -23,7 +29,7 @@ class Side(Enum):
 def router(*routes: tuple[str, Any]) -> Router:
     made = Router()
     for text, function in routes:
-        made.add(Route(Pattern.parse(text), function, peer_type=Peer))
+        made.add(Route(Pattern.parse(text), function, peer_type=Asker))
     return made
 
 
@@ -141,11 +147,11 @@ def test_a_parameter_without_default_must_come() -> None:
 def test_who_asks_comes_by_annotation_and_from_nowhere_else() -> None:
     """A peer cannot name itself."""
 
-    def whoami(peer: Peer) -> Peer:
+    def whoami(peer: Asker) -> Peer:
         return peer
 
     made = router(("who", whoami))
-    peer = Peer()
+    peer = Asker()
     assert ask(made, "who", peer) is peer
     with pytest.raises(NoMatch):
         ask(made, "who?peer=root", peer)
@@ -163,7 +169,7 @@ def by_any_name(**parameters: str) -> None:
 def test_a_parameter_that_cannot_be_given_by_name_is_a_mistake(function: Any) -> None:
     """No subscriber would ever reach its publisher, and would be told no more than that there is none."""
     with pytest.raises(UsageError, match="cannot be given by name"):
-        Route(Pattern.parse("ticks"), function, peer_type=Peer)
+        Route(Pattern.parse("ticks"), function, peer_type=Asker)
 
 
 class Source:
@@ -178,7 +184,7 @@ def test_a_partial_and_an_object_that_is_called_are_functions_too() -> None:
         return of, number
 
     for function, expected in ((partial(ticks, "EURUSD"), ("EURUSD", 7)), (Source(), 7)):
-        route = Route(Pattern.parse("ticks/{number}"), function, peer_type=Peer)
+        route = Route(Pattern.parse("ticks/{number}"), function, peer_type=Asker)
         assert route.bind({"number": "7"}, {}, None)() == expected
 
 
@@ -189,3 +195,109 @@ def test_data_that_is_no_name_is_told_from_one_without_looking_closely() -> None
         assert made.may_find(name.encode()), name
     for data in (b"", b"ticks", b"ticks/all/of", bytes(64), b"\xff"):
         assert not made.may_find(data), data
+
+
+# --- parameters that nothing can fill
+
+
+@pytest.mark.parametrize("annotation", [Peer, Peer | None], ids=["Peer", "Peer or None"])
+@pytest.mark.parametrize("default", [True, False])
+def test_the_wrong_peer_is_refused_when_it_is_added(annotation: Any, default: bool) -> None:
+    """`penstock.Peer` is a connection's other side; the text says to write `penstock.plugins.PeerIdentity`."""
+    service = Service()
+
+    async def ticks(symbol: str, peer: Any = None) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def answer(data: bytes, peer: Any = None) -> bytes:
+        return data
+
+    def setup(data: bytes, peer: Any = None) -> bool:
+        return True
+
+    for function in (ticks, answer, setup):
+        function.__annotations__["peer"] = annotation
+        if not default:
+            function.__defaults__ = None
+    for add in (
+        lambda: service.publisher("ticks/{symbol}")(ticks),
+        lambda: service.request_response(answer),
+        lambda: Service(setup=setup),
+    ):
+        with pytest.raises(UsageError, match=r"penstock\.Peer.*penstock\.plugins\.PeerIdentity"):
+            add()
+    assert service.names() == []
+
+
+class Pair:
+    """Needs two values."""
+
+    def __init__(self, first: str, second: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("annotation", "advice"),
+    [
+        (bytes, "annotate it with str, and encode it"),
+        (memoryview, "annotate it with str"),
+        (date, "date.fromisoformat"),
+        (datetime, "datetime.fromisoformat"),
+        (timedelta, "annotate it with float"),
+        (Pair, "Pair cannot be made of one text"),
+        (date | None, "date.fromisoformat"),
+    ],
+)
+def test_a_required_parameter_that_no_text_can_become_is_refused_when_it_is_added(annotation: Any, advice: str) -> None:
+    """Every subscribe would be refused otherwise, without a word on this side. The text says what to write."""
+
+    def required(when: Any) -> list[bytes]:
+        return []
+
+    def optional(when: Any = None) -> list[bytes]:
+        return []
+
+    required.__annotations__["when"] = optional.__annotations__["when"] = annotation
+    service = Service()
+    for name in ("at/{when}", "at"):
+        with pytest.raises(UsageError, match=advice):
+            service.publisher(name)(required)
+    service.publisher("at")(optional)
+    assert service.names() == ["at"]
+
+
+class Color(Enum):
+    """Can be made of a text."""
+
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (str, "a", "a"),
+        (int, "7", 7),
+        (float, "1.5", 1.5),
+        (bool, "yes", True),
+        (UUID, "12345678123456781234567812345678", UUID("12345678123456781234567812345678")),
+        (Decimal, "1.5", Decimal("1.5")),
+        (Path, "a", Path("a")),
+        (Color, "red", Color.RED),
+        (int | None, "7", 7),
+        (Any, "a", "a"),
+        (None, "a", "a"),
+    ],
+)
+def test_a_parameter_of_a_usual_type_is_made_of_its_text(annotation: Any, text: str, value: object) -> None:
+    """Without an annotation it is a str."""
+    seen: list[object] = []
+
+    def found(value):
+        seen.append(value)
+        return []
+
+    if annotation is not None:
+        found.__annotations__["value"] = annotation
+    service = Service()
+    service.publisher("found/{value}")(found)
+    assert service.find(f"found/{text}", PeerIdentity(address="test")) is not None
+    assert seen == [value]
