@@ -128,7 +128,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
                 transport_connection = await self._open_transport(nursery)
             await self._start(transport_connection, nursery)
         except BaseException as error:
-            # The nursery is left here and now, whatever has failed: trio ends the whole run if a nursery is dropped.
+            # The nursery must be left here, after every kind of failure: trio ends the whole run if an open nursery is dropped.
             nursery.cancel_scope.cancel()
             await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
             if isinstance(error, trio.TooSlowError):

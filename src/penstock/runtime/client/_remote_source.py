@@ -56,7 +56,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     registry: Registry | None = None,
     options: TransportOptions | None = None,
 ) -> Source[Any]:
-    """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes a connection of its own.
+    """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes its own connection.
 
     The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`. `setup`
     is as for `connect`.
@@ -149,7 +149,7 @@ class _Opening:
 
 
 class _RemoteUrl(Source[Any]):
-    """A publisher behind a URL; each subscription has a connection of its own."""
+    """A publisher behind a URL; each subscription has its own connection."""
 
     __slots__ = ("_name", "_opening", "_reconnect", "_serializer", "_url")
 

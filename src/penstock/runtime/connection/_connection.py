@@ -125,7 +125,7 @@ class ConnectionTask:
         return self._parts.is_open
 
     async def run(self) -> None:
-        """Run until the connection is over; cancelled, say goodbye first. Returns, whatever the peer does."""
+        """Run until the connection is over; cancelled, say goodbye first. Returns within its deadlines, also if the peer is mute."""
         budget = self._settings.budget
         if budget is not None:
             budget.add(self)
@@ -212,7 +212,7 @@ class ConnectionTask:
                     # Each publisher was asked to stop when the session ended, and bounds its own cleanup. This is for one that does not.
                     self._host_scope.deadline = min(self._host_scope.deadline, trio.current_time() + 2 * CLEANUP_SECONDS)
         finally:
-            # An interrupt in a handler ends all of these tasks: there is no writer left to send a goodbye.
+            # An interrupt in a handler ends all of these tasks: no writer is left to send a goodbye.
             self._link.writer.can_send = False
             self.over(ConnectionLost("what ran this connection was interrupted"))
 
@@ -253,7 +253,7 @@ class ConnectionTask:
     async def _replacement(self, replace_link: ReplaceLink, error: Exception) -> Connection | None:
         try:
             connection = await replace_link(error)
-        except Exception as raised:  # boundary: a hook; its failure means that there is no other connection
+        except Exception as raised:  # boundary: a hook; its failure counts as None
             tell(self._settings.on_violation, raised)
             return None
         if connection is not None and self.session.state is not ConnectionState.OPEN:
@@ -276,7 +276,7 @@ class ConnectionTask:
         return link.replaced.is_set()
 
     async def _say_goodbye(self) -> None:
-        """Wait for the end of the goodbyes, send the last bytes, and close: all within the deadlines, whatever the peer does."""
+        """Wait for the end of the goodbyes, send the last bytes, and close: all within the deadlines, also if the peer does not react."""
         limits, session, link, is_sent = self._settings.limits, self.session, self._link, False
         with trio.move_on_after(limits.goodbye_timeout + limits.linger, shield=True):
             if session.expects_answer:

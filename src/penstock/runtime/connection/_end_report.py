@@ -1,4 +1,4 @@
-"""Describes how a transport ended: which side must act, and what the system or the transport itself reports."""
+"""Describes how a transport ended: which side must act, and the report of the system or of the transport itself."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from penstock.plugins import Connection
 from penstock.session import CUT, CUT_EARLY
 
 DISCONNECTS: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
-"""What a transport raises when the peer or the network is gone."""
+"""Raised by a transport when the peer or the network is gone."""
 
 
 def is_disconnect(cause: Exception | None) -> bool:

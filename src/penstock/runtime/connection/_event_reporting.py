@@ -29,7 +29,7 @@ class ConnectionEvents:
         self._address = address
         self._accepted = accepted
         self._number = 0  # until the connection is open
-        self._early: dict[tuple[int, bool], str] = {}  # streams that began before that; bounded by what this side subscribed to
+        self._early: dict[tuple[int, bool], str] = {}  # streams that began before that; bounded by the subscriptions of this side
         self._is_closing: Callable[[], bool] = lambda: False
         self._served: dict[SendingStream, StreamCount] = {}  # bounded by the streams that the session serves
         self.wants_streams: bool = events.wants_streams

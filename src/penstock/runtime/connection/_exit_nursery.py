@@ -1,8 +1,8 @@
-"""Leaves a block that has a nursery of ours behind it: an exception of a task must not hide the exception of the block's body.
+"""Leaves a block that has a nursery behind it: an exception of a task must not hide the exception of the block's body.
 
 Rules of this file:
 
-* The exception of the body leaves the block as it is, as if there were no nursery. It is not wrapped, and it is not replaced by a
+* The exception of the body leaves the block as it is, as it would without a nursery. It is not wrapped, and it is not replaced by a
   cancellation: the scope around the block would swallow that, and with it the exception of the body.
 * An interrupt goes before everything. The failure of a task leaves the block unwrapped if the body ended well; if not, it is reported.
 """

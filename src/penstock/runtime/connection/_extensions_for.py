@@ -30,12 +30,12 @@ FREE_CODES: Final = range(0x60, 0x7F)
 
 @attrs.frozen
 class NegotiableExtensions:
-    """What a connection may negotiate."""
+    """The extensions that a connection may negotiate."""
 
     given: tuple[Extension, ...] | None
-    """What the program gave; None if it gave nothing, and () if it wants none."""
+    """The extensions that the program gave; None if it gave no sequence, and () if it wants none."""
     offered: tuple[Extension, ...]
-    """What plugins offer, for dialects that take extensions unless they are switched off."""
+    """The extensions that plugins offer, for dialects that take extensions unless they are switched off."""
 
     def of(self, *, takes: bool) -> tuple[Extension, ...]:
         """Return the extensions for a dialect; `takes` is its `DialectFactory.takes_extensions`."""

@@ -1,4 +1,4 @@
-"""The end of a link: the last bytes, the half-close, and closing the transport. Each step has a deadline, whatever a transport does."""
+"""The end of a link: the last bytes, the half-close, and closing the transport. Each step has a deadline: a transport may hang."""
 
 import trio
 

@@ -47,7 +47,7 @@ class SessionPlaces(Places):
         self._batcher = batcher
 
     def take(self) -> bool:
-        """Do nothing: the session has refused the stream already if there is no place."""
+        """Do nothing: without a place the session has refused the stream already."""
         return True
 
     def free(self) -> None:

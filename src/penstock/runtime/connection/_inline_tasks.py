@@ -1,4 +1,4 @@
-"""Runs short async calls inline in the task that read the request. A call gets a task of its own only when it blocks.
+"""Runs short async calls inline in the task that read the request. A call gets its own task only when it blocks.
 
 Why: to start a task and to wait for its first step costs about as much as to answer a short request. Most handlers never block (they look
 something up, or yield elements that are at hand), so the reader task runs them itself. Measured with 256 requests in flight: 29 us a
@@ -104,7 +104,7 @@ class InlineTaskRunner:
 
     async def _read_loop(self) -> None:
         """Be the reader, until a call blocks or the input ends."""
-        if self._is_stopped:  # stop() came after this task was spawned, and before its first step: there was no scope to cancel
+        if self._is_stopped:  # stop() came after this task was spawned, and before its first step: no scope could be cancelled then
             self._start_queued()
             return
         with trio.CancelScope() as scope:
@@ -139,7 +139,7 @@ class InlineTaskRunner:
                 # False from here on: a call of _continue_coroutine that starts another call must not queue it behind a reader that waits.
                 self.is_running_inline = False
             if queue and monotonic() > turn_ends:
-                # Calls that never block would keep all other tasks from running, for as long as requests arrive.
+                # Calls that never block would keep all other tasks from running, while requests arrive.
                 await trio.lowlevel.checkpoint()
                 turn_ends = monotonic() + self._turn
         self.after_batch()
@@ -153,7 +153,7 @@ class InlineTaskRunner:
         """
         scope, self._reader_scope, self.is_running_inline = self._reader_scope, None, False
         _, _, name, on_blocked = blocked
-        trio.lowlevel.current_task().name = name  # what a debugger and trio's own error texts show
+        trio.lowlevel.current_task().name = name  # debuggers and trio's error texts show this name
         if on_blocked is not None and scope is not None:
             on_blocked(scope)  # the scope around the read loop: nothing but this call runs in it from now on
         self._spawn(self._read_loop, name=READER)
@@ -161,7 +161,7 @@ class InlineTaskRunner:
         for _ in range(min(self._helper_tasks, len(self._queue) - 1)):
             self._spawn(self._run_one_queued, name=HELPER)
         self._helper_tasks = min(2 * self._helper_tasks + 1, MAX_HELPER_TASKS)
-        self.after_batch()  # what the calls before this one have answered must not wait for the new reader
+        self.after_batch()  # the answers of earlier calls must not wait for the new reader
 
     async def _run_one_queued(self) -> None:
         """Run the next call in this task. The queue may be empty by now: the reader may have run all of it."""

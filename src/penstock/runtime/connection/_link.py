@@ -27,7 +27,7 @@ class Link:
         self.ended: trio.Event = trio.Event()
         """The transport has ended, or failed."""
         self.cause: Exception | None = None
-        """What the transport raised, if it did."""
+        """The exception of the transport; None if it ended in good order."""
         self.replaced: trio.Event = trio.Event()
         """Another link has taken the place of this one."""
         # Attributes, and not a method that asks which link is the current one: these are called for each message.

@@ -26,7 +26,7 @@ class Peer:
 
     @property
     def identity(self) -> PeerIdentity:
-        """What the transport knows of the peer: its address, its certificate."""
+        """The identity of the peer, as far as the transport knows it: its address, its certificate."""
         return self._connection.connection.peer
 
     @property

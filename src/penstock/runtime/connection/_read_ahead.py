@@ -17,7 +17,7 @@ Received: TypeAlias = bytes | bytearray | None
 
 
 class ReadAheadBuffer:
-    """What was received and not taken yet."""
+    """Received chunks that were not taken yet."""
 
     __slots__ = ("_arrival", "_chunks", "_is_reading", "_is_wanted", "_limit", "_receive", "held")
 

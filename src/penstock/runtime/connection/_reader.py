@@ -60,7 +60,7 @@ class Reader:
         self._timer = timer
         self._writer = writer
         self.on_end: Callable[[Exception | None], None] = on_end
-        self._has_more = False  # some of what has arrived was not decoded yet
+        self._has_more = False  # some received bytes were not decoded yet
         self._linger_left = LINGER_BYTES
         self._read_ahead: ReadAheadBuffer | None = None  # from the first pause until what was read ahead has been used up
         self._turn_ends = 0.0
@@ -96,14 +96,14 @@ class Reader:
         return True
 
     def after_batch(self) -> None:
-        """Send the answers to what was decoded."""
+        """Send the answers to the decoded messages."""
         if not self._has_more:
             self._writer.flush()
         elif not self._session.outbox.is_empty:
             self._writer.wake()  # more answers follow in the next turn; the writer sends these meanwhile
 
     def held(self) -> int:
-        """Return the number of bytes that were read ahead."""
+        """Return the number of bytes read ahead."""
         return 0 if self._read_ahead is None else self._read_ahead.held
 
     # --- inside

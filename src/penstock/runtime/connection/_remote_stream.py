@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* After a call of `buffers()`, packed elements are never taken apart. What arrives is a list of pieces; each holds a whole number of
+* After a call of `buffers()`, packed elements are never taken apart. The buffer is a list of pieces; each holds a whole number of
   elements, and every count counts elements.
 """
 

@@ -1,4 +1,4 @@
-"""What this side asks the peer for: streams and single values, as far as the outbox has room."""
+"""The requests of this side: it opens streams and asks for single values, as far as the outbox has room."""
 
 from typing import Any
 

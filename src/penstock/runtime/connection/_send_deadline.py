@@ -4,7 +4,7 @@ Rules of this file:
 
 * A cancelled send does not tell how much of it was sent. So a peer that may be slow gets pieces of `Limits.min_drain` bytes, and each
   piece has `Limits.write_stall` seconds. A peer that took the last bytes within `FAST_SECONDS` gets them whole, which is much faster.
-* A new peer may be slow. Small sends prove nothing: the buffers of the system take them, whatever the peer does.
+* A new peer may be slow. Small sends prove nothing: the buffers of the system take them even if the peer does not read.
 """
 
 from typing import Final

@@ -7,7 +7,7 @@ import trio
 from penstock.session import ConnectionState, Session
 
 TIMER_GRANULARITY: Final = 0.05
-"""Seconds between two looks at what is due, at most, while messages arrive. No deadline of a session needs to be met more exactly."""
+"""The most seconds between two ticks while messages arrive. No deadline of a session needs to be met more exactly."""
 
 
 class SessionTimer:

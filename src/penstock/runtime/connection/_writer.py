@@ -67,7 +67,7 @@ class Writer:
         self.can_send: bool = True
         """False after a failure, and when the link has ended."""
         self.has_lost_bytes: bool = False
-        """True if a send failed: part of what was taken from the outbox may not have arrived."""
+        """True if a send failed: some bytes from the outbox may not have arrived."""
 
     def wake(self) -> None:
         """Let the writer task send what is queued."""
@@ -105,7 +105,7 @@ class Writer:
             self._flushed.set()
 
     def stop(self) -> None:
-        """Send nothing more on this link. What is queued in the session stays there."""
+        """Send nothing more on this link. Queued messages stay in the session."""
         self.can_send = False
         self.wake()
 

@@ -28,7 +28,7 @@ class Admission:
         self._handshaking: set[Connection] = set()  # the peer has not said hello
         self._one_left = trio.lowlevel.ParkingLot()
         self.open: set[trio.CancelScope] = set()
-        """What ends each connection."""
+        """The cancel scope of each connection."""
 
     def has_room(self, connection: Connection) -> bool:
         """Return True if `connection` may be served."""

@@ -1,4 +1,4 @@
-"""The memory budget of a server: what all connections hold, in all their buffers, and what happens when that becomes too much.
+"""The memory budget of a server: measures the bytes in the buffers of all connections, and slows or closes connections.
 
 Rules of this file:
 
@@ -70,7 +70,7 @@ class MemoryBudget:
         self.is_tight = total >= self._limit * TIGHT
         self._share = self._limit * TIGHT / max(1, len(held))
         self._moved = 0
-        # A quarter of what is left until TIGHT: what is held grows by no more than the bytes that move, so no threshold is passed unseen.
+        # A quarter of the bytes left until TIGHT. Buffers grow by no more than the bytes that move, so no threshold is passed unseen.
         # 1/64 of the limit at least: near the threshold each message would cause a measurement otherwise.
         self._slack = max(self._limit / 64, (self._limit * TIGHT - total) / 4)
         if self.is_tight:

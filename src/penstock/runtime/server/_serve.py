@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Each connection is a task with a boundary around it: whatever happens in it, the server, the other connections and the listener go on.
+* Each connection is a task with a boundary around it: an exception in it ends neither the server, nor another connection, nor the listener.
 * Connections that have not said hello are bounded in number and in time, counted from the accept (`_admission`).
 * Leaving the block stops accepting first. Then it says goodbye on every connection, within `Limits.drain`.
 """
@@ -128,7 +128,7 @@ class Server(AbstractAsyncContextManager["Server"]):
     async def wait_over(self) -> None:
         """Wait until no client is connected and none can connect any more. Checkpoints.
 
-        That is so after the one connection of ``pipe:``. At an address that clients may use at any time, this waits for ever.
+        That is so after the one connection of ``pipe:``. At an address that clients may use at any time, this does not return.
         """
         await self._listeners_done.wait()
         await self._admission.wait_empty()
@@ -159,7 +159,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             for listener in self._listeners:
                 try:
                     await listener.aclose()
-                except Exception as broken:  # boundary: a listener may be a plugin; the others must be closed all the same
+                except Exception as broken:  # boundary: a listener may be a plugin; the others must be closed too
                     tell(on_violation, broken)
         for connection in tuple(self._admission.open):
             connection.cancel()

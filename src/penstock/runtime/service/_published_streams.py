@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* Each way in which a stream cannot be opened is an exception class of its own. What a peer is told of it is decided by the caller:
-  a protocol may answer a missing and a forbidden name in the same words, so that names cannot be probed.
+* Each way in which a stream cannot be opened has its exception class. The caller decides what its peer is told: a protocol may answer
+  a missing and a forbidden name in the same words, so that names cannot be probed.
 * The full exception of a user's function is reported here, to `on_violation`.
 * A stream keeps its place until its publisher has stopped (`_stream_slot`).
 """
@@ -147,7 +147,7 @@ class PublishedStreams:
             return
         slot = StreamSlot(self._places, on_end)
         runner = _ScopeRunner(scope)
-        # A scope of its own, so that the end of this publisher's tasks is told apart from the end of its neighbours'.
+        # A second scope inside `scope`: it tells when the tasks of this one publisher have stopped.
         slot.scope = runner.child = Scope(
             runner, on_violation=self._on_violation, cleanup_timeout=scope.cleanup_timeout, on_drained=slot.on_tasks_stopped
         )

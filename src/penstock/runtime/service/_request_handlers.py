@@ -32,7 +32,7 @@ class TaskRunner(Protocol):
 
 
 class HandlerCalls:
-    """What the handler calls of one peer share. A request must not cost a scope of its own."""
+    """Shared by the handler calls of one peer, so that a request does not cost a scope."""
 
     __slots__ = ("places", "runner", "scope")
 
@@ -107,7 +107,7 @@ class HandlerCall(Subscription):
     def _on_blocked(self, scope: trio.CancelScope) -> None:
         self._scope = scope
         if self._subscriber is None:
-            scope.cancel()  # cancelled from inside the handler, before it blocked: until now there was no scope to cancel
+            scope.cancel()  # cancelled from inside the handler, before it blocked: `cancel` found no scope then
 
     def _answer(self, value: Any) -> None:
         subscriber = self._subscriber

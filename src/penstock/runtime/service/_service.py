@@ -181,7 +181,7 @@ class Service:
         return self._setup is not None
 
     def examine(self, data: bytes, peer: PeerIdentity) -> Any:
-        """Return what the setup function returns for `data`, perhaps an awaitable; None if there is no such function. Raises as it does."""
+        """Return what the setup function returns for `data`, perhaps an awaitable; None without such a function. Raises as it does."""
         return None if self._setup is None else self._setup(data, peer)
 
     def _named(self, request: Request, peer: PeerIdentity) -> Publication | None:
