@@ -137,7 +137,7 @@ class Stage:
         inbound = [stream for stream in session.streams.opened.values() if isinstance(stream, ReceivingStream)]
         counted = {
             "served": len(session.streams.serving),
-            "dying": session.dying,
+            "stopping_publishers": session.streams.stopping_publishers,
             "parts": session.channel.budgets.partials.count,
             "bytes of parts": session.channel.budgets.partials.bytes,
         }

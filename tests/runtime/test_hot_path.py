@@ -62,9 +62,9 @@ async def _subscribe(peer: Peer) -> None:
 @pytest.mark.parametrize(
     ("protocol", "act", "client", "server"),
     [
-        ("reactivesocket", _request, 20, 23),
-        ("reactivesocket", _subscribe, 22, 27),
-        ("rsio", _subscribe, 23, 28),
+        ("reactivesocket", _request, 24, 28),
+        ("reactivesocket", _subscribe, 25, 32),
+        ("rsio", _subscribe, 26, 33),
     ],
     ids=["request", "stream of one", "stream of one, RS.io"],
 )

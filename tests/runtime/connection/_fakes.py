@@ -1,5 +1,6 @@
 """A session and a transport connection that do what a test tells them, and the parts of a connection around them."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import trio
@@ -24,6 +25,10 @@ class FakeOutbox:
     def is_empty(self) -> bool:
         return not self.buffer
 
+    def take(self) -> bytearray:
+        data, self.buffer = self.buffer, bytearray()
+        return data
+
     def room(self) -> int:
         return 1000 - len(self.buffer)
 
@@ -33,8 +38,8 @@ class FakeSession:
 
     def __init__(self) -> None:
         self.outbox = FakeOutbox()
-        self.state = ConnectionState.OPEN
-        self.is_closing = self.is_paused = False
+        self.channel = SimpleNamespace(state=ConnectionState.OPEN)
+        self.streams: Any = None
         self.expects_answer = True
         self.received: list[bytes] = []
         self.more: list[bool] = []
@@ -42,13 +47,17 @@ class FakeSession:
         self.ticks: list[float] = []
         self.due: float | None = None
 
+    @property
+    def state(self) -> ConnectionState:
+        return self.channel.state
+
+    @property
+    def is_closing(self) -> bool:
+        return self.state.is_closing
+
     def receive(self, data: bytes, now: float, *, most: int) -> bool:
         self.received.append(data)
         return self.more.pop(0) if self.more else False
-
-    def take(self) -> bytearray:
-        data, self.outbox.buffer = self.outbox.buffer, bytearray()
-        return data
 
     def split(self, data: bytearray) -> tuple[bytearray, ...]:
         return tuple(data[at : at + 2] for at in range(0, len(data), 2))

@@ -86,7 +86,7 @@ async def test_a_service_without_a_handler_refuses_what_is_no_publishers_name() 
     """And drops what needs no answer."""
     async with serve(Service(), "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
         for data in (b"nowhere", b"\xff\xfe", b"x" * 5000):
-            with pytest.raises(Rejected, match="no such publisher"):
+            with pytest.raises(PublisherFailed, match="no such publisher"):
                 await peer.request_response(data)
         await peer.fire_and_forget(b"dropped")
 

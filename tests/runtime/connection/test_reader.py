@@ -10,6 +10,7 @@ from penstock.api import Limits
 from penstock.runtime.connection._reader import LINGER_BYTES, Reader
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.connection._writer import Writer
+from penstock.session import ConnectionState
 from tests.runtime.connection._fakes import FakeConnection, FakeSession, make_parts
 
 
@@ -62,7 +63,7 @@ async def test_after_the_end_of_the_session_no_more_than_the_linger_bytes_are_re
 async def test_while_the_client_is_checked_its_input_is_read_ahead() -> None:
     """It is kept, counted, and fed in order afterwards; the end of the transport is noticed meanwhile."""
     bench = Bench(replace(Limits(), preauth_bytes=1000))
-    bench.session.is_paused = True
+    bench.session.channel.state = ConnectionState.EXAMINING
     bench.connection.arrive.send_nowait(b"setup")
     async with trio.open_nursery() as nursery:
         bench.reader.nursery = nursery
@@ -74,7 +75,7 @@ async def test_while_the_client_is_checked_its_input_is_read_ahead() -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert bench.reader.held() == 5
         assert bench.ends == [None]
-        bench.session.is_paused = False
+        bench.session.channel.state = ConnectionState.OPEN
         bench.parts.is_open.set()
         await trio.testing.wait_all_tasks_blocked()
         assert await bench.reader.receive_and_dispatch()

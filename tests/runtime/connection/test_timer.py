@@ -44,7 +44,7 @@ async def test_messages_cost_one_tick_in_fifty_milliseconds(autojump_clock: trio
 async def test_before_the_session_is_open_each_batch_ticks() -> None:
     """The deadlines of a handshake move with it."""
     session: Any = FakeSession()
-    session.state = ConnectionState.GREETING
+    session.channel.state = ConnectionState.GREETING
     timer = SessionTimer(session, trio.Event())
     for _ in range(3):
         assert trio.current_time() >= timer.covered_until
@@ -57,7 +57,7 @@ async def test_a_goodbye_without_an_answer_lets_the_connection_leave() -> None:
     session, leaving = FakeSession(), trio.Event()
     plain: Any = session
     timer = SessionTimer(plain, leaving)
-    session.is_closing = True
+    session.channel.state = ConnectionState.CLOSING
     timer.reschedule()
     assert not leaving.is_set()
     session.expects_answer = False

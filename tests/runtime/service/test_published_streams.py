@@ -20,7 +20,7 @@ async def test_a_publishers_failure_is_raised_from_the_loop_and_keeps_its_secret
     """Its text crosses only where it was meant to; on its own side everything is told."""
     told: list[Exception] = []
     async with serve(numbers_service(), "memory://test", on_violation=told.append) as server, connect(server.addresses[0]) as peer:
-        with pytest.raises(PublisherFailed, match=r"^the publisher failed: why is in the log"):
+        with pytest.raises(PublisherFailed, match=r"^the publisher failed .*look into the log of the other side"):
             async with peer.subscribe("failing", serializer="text") as stream:
                 assert [element async for element in stream]
         assert [str(each) for each in told] == ["a secret"]
@@ -33,7 +33,7 @@ async def test_a_publishers_failure_is_raised_from_the_loop_and_keeps_its_secret
 async def test_names_that_lead_nowhere_are_all_refused_in_the_same_words(name: str) -> None:
     """Nobody can probe for names."""
     async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
-        with pytest.raises(Rejected, match=r"refused this stream: no such publisher: "):
+        with pytest.raises(Rejected, match=r"refused this stream: no such publisher \("):
             async with peer.subscribe(name, serializer="json") as stream:
                 await anext(stream)
 
@@ -127,7 +127,7 @@ async def test_what_needs_no_answer_is_dropped_where_there_are_too_many() -> Non
         for number in range(4):
             await peer.fire_and_forget(str(number))
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(Rejected, match="refused"):
+        with pytest.raises(PublisherFailed, match="refused"):
             await peer.request_response("note")
         go.set()
         await trio.testing.wait_all_tasks_blocked()

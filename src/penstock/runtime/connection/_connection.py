@@ -13,7 +13,7 @@ Rules of this file:
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 import trio
@@ -31,6 +31,9 @@ from penstock.runtime.connection._requests import OutgoingRequests
 from penstock.runtime.connection._send_batcher import SendBatcher
 from penstock.runtime.service import Service, add_target_note
 from penstock.session import ConnectionState, SendingStream, Session, SessionDelegate
+
+_PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
+"""Both sides have said goodbye."""
 
 ReplaceLink: TypeAlias = Callable[[Exception], Awaitable[Connection | None]]
 """Asked for a new transport connection when one has ended without a goodbye, with how that was. None ends the session.
@@ -129,7 +132,7 @@ class ConnectionTask:
         budget = self._settings.budget
         if budget is not None:
             budget.add(self)
-            self.session.on_buffered = budget.note_bytes
+            self.session.channel.on_buffered = budget.note_bytes
         try:
             async with trio.open_nursery() as nursery:
                 self._link.timer.reschedule()
@@ -284,7 +287,7 @@ class ConnectionTask:
             is_sent = await linger(link.connection, self._parts, link.reader, link.writer)
         self.over(ConnectionLost("the peer did not answer the goodbye in time"))
         self._link_scope.cancel()
-        await self._close(link.connection, in_good_order=is_sent and (session.is_parted or not session.expects_answer))
+        await self._close(link.connection, in_good_order=is_sent and (session.state in _PARTED or not session.expects_answer))
 
     async def _close(self, connection: Connection, *, in_good_order: bool) -> None:
         settings = self._settings

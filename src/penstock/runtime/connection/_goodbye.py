@@ -7,6 +7,7 @@ from penstock.plugins import Connection
 from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._reader import Reader
 from penstock.runtime.connection._writer import Writer
+from penstock.session import ConnectionState
 
 
 async def linger(connection: Connection, parts: ConnectionParts, reader: Reader, writer: Writer) -> bool:
@@ -23,7 +24,7 @@ async def linger(connection: Connection, parts: ConnectionParts, reader: Reader,
             reader.on_end(error)
             return False
         # If a goodbye is not answered, the end of the peer is the answer. It can come only if the transport can end one half.
-        if not parts.session.was_answered and (parts.session.expects_answer or connection.facts.half_close):
+        if parts.session.state is not ConnectionState.CLOSED and (parts.session.expects_answer or connection.facts.half_close):
             await reader.input_ended.wait()
     return True
 

@@ -40,10 +40,10 @@ from penstock.session import NO_SUCH, PRIVATE, REFUSED, SendingStream, Session
 class SessionPlaces(Places):
     """The places of `Limits.max_subscriptions`. The session counts the streams that it serves, and this tells it of those that linger."""
 
-    __slots__ = ("_batcher", "_session")
+    __slots__ = ("_batcher", "_streams")
 
     def __init__(self, session: Session, batcher: SendBatcher) -> None:
-        self._session = session
+        self._streams = session.streams
         self._batcher = batcher
 
     def take(self) -> bool:
@@ -54,14 +54,14 @@ class SessionPlaces(Places):
         """Do nothing: the session has forgotten the stream, and with it its place."""
 
     def keep(self) -> None:
-        self._session.stopping()
+        self._streams.stopping_publishers += 1
 
     def free_kept(self) -> None:
-        self._session.stopped()
+        self._streams.stopping_publishers -= 1
 
     def tasks_stopped(self) -> None:
         # If the peer reads no other stream, no later message could take along what this one has queued last.
-        if not self._session.serving:
+        if not self._streams.serving:
             self._batcher.writer.flush()
 
 
@@ -90,7 +90,7 @@ class IncomingRequests:
         self._calls = HandlerCalls(runner, Scope(runner, on_violation=on_violation), places)
         self._found: dict[SendingStream, FoundStream] = {}  # between accept and attach, which follows at once: factories are called once
         self._setup_scope: trio.CancelScope | None = None  # around an async setup function
-        self._cleanup_timeout = min(CLEANUP_SECONDS, session.limits.drain)  # a shutdown waits no longer than `drain`
+        self._cleanup_timeout = min(CLEANUP_SECONDS, session.channel.limits.drain)  # a shutdown waits no longer than `drain`
         self.peer: PeerIdentity
         """Who the other side is, for publishers and handlers that want to know. Set before the first message, and with each link."""
 
@@ -134,11 +134,13 @@ class IncomingRequests:
 
     def fire(self, target: Any) -> None:
         """Run the handler of messages without an answer, in a task that takes the place of a stream. If there is none, drop it."""
-        handler, session = self._service.listener(), self._session
+        handler = self._service.listener()
         if handler is None:
             return
-        session.stopping()
-        scope = Scope(self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=session.stopped)
+        self._places.keep()
+        scope = Scope(
+            self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=self._places.free_kept
+        )
         scope.spawn(partial(self._run_listener, handler, target.data), name="penstock fire and forget")
 
     # --- the setup function

@@ -81,7 +81,7 @@ class Peer:
         request = self._request(Model.FIRE_AND_FORGET, data)
         await trio.lowlevel.checkpoint()
         await self._connection.requests.wait_for_room()
-        self._connection.session.fire(request)
+        self._connection.session.streams.fire(request)
 
     def request_stream(
         self, data: bytes | str, *, demand: int = DEFAULT_DEMAND, serializer: str = "bytes"
@@ -109,7 +109,7 @@ class Peer:
                 "or connect with reactivesocket+…://"
             )
         encoded = _request_data(data)
-        most = session.limits.max_frame - (DEMAND_SIZE if model in (Model.STREAM, Model.SUBSCRIPTION) else 0)
+        most = session.channel.limits.max_frame - (DEMAND_SIZE if model in (Model.STREAM, Model.SUBSCRIPTION) else 0)
         if len(encoded) > most:
             raise UsageError(f"request data of {len(encoded)} bytes; {most} is the most, because requests are not split (Limits.max_frame)")
         return Request(model, encoded)
@@ -153,7 +153,7 @@ class RemoteSource(Source[Any]):
 
     def __init__(self, connection: ConnectionTask, publisher: str | Request, serializer: Serializer | None) -> None:
         if isinstance(publisher, str):
-            _check_name(publisher, connection.session.limits.max_name)
+            _check_name(publisher, connection.session.channel.limits.max_name)
         self._connection = connection
         self._publisher = publisher
         self._serializer = serializer

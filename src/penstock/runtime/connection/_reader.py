@@ -11,6 +11,7 @@ from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._read_ahead import ReadAheadBuffer
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.connection._writer import Writer
+from penstock.session import ConnectionState
 
 MESSAGES_PER_TURN: Final = 64
 """Messages that are decoded between two looks at the clock, and answers that may wait before the writer gets a turn."""
@@ -85,7 +86,9 @@ class Reader:
             self._turn_ends = monotonic() + self._parts.limits.turn
         now, self._runner.is_running_inline = trio.current_time(), True
         try:
-            self._has_more = self._session.receive(data, now, most=MESSAGES_PER_TURN) or self._session.is_paused
+            has_more = self._session.receive(data, now, most=MESSAGES_PER_TURN)
+            # While the client is examined there is more to do for sure: what it has sent behind its introduction.
+            self._has_more = has_more or self._session.channel.state is ConnectionState.EXAMINING
         finally:
             self._runner.is_running_inline = False
         self._parts.requests.batcher.unbatched = 0
@@ -109,7 +112,7 @@ class Reader:
     # --- inside
 
     async def _pause_between_turns(self) -> None:
-        if self._session.is_paused:
+        if self._session.channel.state is ConnectionState.EXAMINING:
             # The setup function checks the client. The deadline for that is the one of the handshake.
             self._read_ahead = ReadAheadBuffer(self._receive, self._parts.limits.preauth_bytes)
             self.nursery.start_soon(self._run_read_ahead, self._read_ahead, name="penstock read-ahead")

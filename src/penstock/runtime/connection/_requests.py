@@ -13,7 +13,7 @@ from penstock.session import Session
 class OutgoingRequests:
     """The requests of this side on one connection."""
 
-    __slots__ = ("_events", "_session", "batcher", "is_observed", "room")
+    __slots__ = ("_events", "_session", "_streams", "batcher", "is_observed", "room")
 
     def __init__(self, session: Session, events: ConnectionEvents, batcher: SendBatcher) -> None:
         self.batcher: SendBatcher = batcher
@@ -22,6 +22,7 @@ class OutgoingRequests:
         self.room: trio.Event | None = None
         """Set when the outbox may have room again; None while no task waits, so that the writer need not look."""
         self._session = session
+        self._streams = session.streams
         self._events = events
 
     def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> None:
@@ -30,9 +31,9 @@ class OutgoingRequests:
         try:
             if self.is_observed:
                 observed = self._events.observe(subscriber)
-                observed.on_open(self._session.subscribe(target, observed).id, str(target))
+                observed.on_open(self._streams.subscribe(target, observed).id, str(target))
             else:
-                self._session.subscribe(target, subscriber)
+                self._streams.subscribe(target, subscriber)
         finally:
             self.batcher.is_requesting = False
             self.batcher.message_queued()
@@ -41,7 +42,7 @@ class OutgoingRequests:
         """Open a stream for one element and return its subscription. `subscriber` gets no on_subscribe: that saves two calls a request."""
         self.batcher.is_requesting = True
         try:
-            return self._session.ask(target, subscriber)
+            return self._streams.ask(target, subscriber)
         finally:
             self.batcher.is_requesting = False
             self.batcher.message_queued()

@@ -33,9 +33,9 @@ class Writer:
         "_flushed",
         "_is_started",
         "_on_failure",
+        "_outbox",
         "_parked",
         "_parts",
-        "_requests",
         "_runner",
         "_sender",
         "_session",
@@ -54,7 +54,7 @@ class Writer:
         self._parts = parts
         self._session = parts.session
         self._runner = parts.runner
-        self._requests = parts.requests
+        self._outbox = parts.session.outbox
         self._timer = timer
         self._on_failure = on_failure
         self._sender = DeadlineSender(connection, parts.limits)
@@ -77,20 +77,20 @@ class Writer:
 
     def on_queued(self) -> None:
         """Wake the writer task, unless another call is about to flush: the reader after its batch, or the batcher after a request."""
-        if self._parked is not None and not self._runner.is_running_inline and not self._requests.batcher.is_requesting:
+        if self._parked is not None and not self._runner.is_running_inline and not self._parts.requests.batcher.is_requesting:
             self.wake()
 
     def flush(self) -> None:
         """Send what is queued as far as the transport takes it without waiting; the writer task sends the rest."""
         # While the reader works through a batch, its answers are gathered: it flushes once, afterwards.
-        if self._runner.is_running_inline or not self.can_send or self.in_flight or self._session.outbox.is_empty:
+        if self._runner.is_running_inline or not self.can_send or self.in_flight or self._outbox.is_empty:
             return
         if not self._is_started or not self._send_now(self._take()):
             self.wake()
 
     async def run(self) -> None:
         """Send until nothing can be sent any more."""
-        outbox, self._is_started = self._session.outbox, True
+        outbox, self._is_started = self._outbox, True
         while self.can_send:
             if not self._unsent and outbox.is_empty:
                 if self._flushed is not None:
@@ -111,7 +111,7 @@ class Writer:
 
     async def wait_flushed(self) -> bool:
         """Wait until nothing is queued and nothing is in flight; return False if it cannot be sent."""
-        if self.can_send and (self._parked is None or not self._session.outbox.is_empty):
+        if self.can_send and (self._parked is None or not self._outbox.is_empty):
             self._flushed = trio.Event()
             self.on_queued()  # requests that wait for other tasks wait no longer
             await self._flushed.wait()
@@ -121,10 +121,10 @@ class Writer:
 
     def _take(self) -> bytearray:
         """Take what is queued, perhaps nothing. It counts as in flight from now on."""
-        data = self._session.take()
-        if self._requests.room is not None:
-            self._requests.on_room()
-        if self._session.is_closing:
+        data = self._outbox.take()
+        if self._parts.requests.room is not None:
+            self._parts.requests.on_room()
+        if self._session.channel.state.is_closing:
             self._timer.reschedule()  # our goodbye is in `data`: from now on the answer to it has a deadline
         self.in_flight = len(data)
         if self._parts.budget is not None:
