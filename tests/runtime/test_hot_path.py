@@ -68,8 +68,10 @@ async def _subscribe(peer: Peer) -> None:
     ],
     ids=["request", "stream of one", "stream of one, RS.io"],
 )
-async def test_a_request_passes_few_files(protocol: str, act: Callable[[Peer], object], client: int, server: int) -> None:
-    """`client` and `server` are bounds for all layers together, without the transport."""
+async def test_a_request_passes_few_files(
+    protocol: str, act: Callable[[Peer], object], client: int, server: int, mock_clock: trio.testing.MockClock
+) -> None:
+    """`client` and `server` are bounds for all layers together, without the transport. Time stands still: no timer is due."""
     files = Files()
 
     async def run_server(task_status: trio.TaskStatus[str]) -> None:

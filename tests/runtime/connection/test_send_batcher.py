@@ -1,4 +1,4 @@
-"""Those who were answered together ask again together."""
+"""Requests of tasks that were woken together are sent together."""
 
 from contextlib import AsyncExitStack
 
@@ -16,7 +16,7 @@ from tests.runtime._requests import Handlers
 
 
 class Sent:
-    """Counts."""
+    """A writer that counts its calls."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -33,14 +33,14 @@ class Sent:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time, as the tests want it."""
+    """The time, as the test sets it."""
     now = [100.0]
     monkeypatch.setattr(_send_batcher, "monotonic", lambda: now[0])
     return now
 
 
-def test_who_speaks_alone_is_heard_at_once() -> None:
-    """Nobody is due; and one that is due and goes on before it speaks is no longer."""
+def test_a_request_of_a_single_task_is_sent_at_once() -> None:
+    """No other task is due; a task that was woken and has resumed is not due any more."""
     sent = Sent()
     sent.batcher.message_queued()
     sent.batcher.woken += 1
@@ -50,8 +50,8 @@ def test_who_speaks_alone_is_heard_at_once() -> None:
     assert sent.times == 2
 
 
-def test_the_last_to_go_on_sends_what_the_others_have_said(clock: list[float]) -> None:
-    """Whether it says something itself or not; and once."""
+def test_the_last_woken_task_sends_for_the_others(clock: list[float]) -> None:
+    """Once, whether it makes a request itself or not."""
     sent = Sent()
     sent.batcher.woken = 3
     for _ in range(2):
@@ -65,8 +65,8 @@ def test_the_last_to_go_on_sends_what_the_others_have_said(clock: list[float]) -
     assert sent.times == 1
 
 
-def test_what_some_have_said_does_not_wait_for_all(clock: list[float]) -> None:
-    """The peer shall have something to do."""
+def test_a_full_batch_does_not_wait_for_the_rest(clock: list[float]) -> None:
+    """The peer has something to do meanwhile."""
     sent = Sent()
     sent.batcher.woken = 1000
     for _ in range(3 * MAX_BATCH):
@@ -78,8 +78,8 @@ def test_what_some_have_said_does_not_wait_for_all(clock: list[float]) -> None:
     assert sent.times == 4
 
 
-def test_who_has_much_to_do_delays_the_others_by_no_more_than_that(clock: list[float]) -> None:
-    """What was said a moment ago goes out with the next that is."""
+def test_a_message_waits_no_longer_than_the_delay(clock: list[float]) -> None:
+    """After MAX_DELAY it goes out with the next message."""
     sent = Sent()
     sent.batcher.woken = 1000
     sent.batcher.message_queued()
@@ -93,8 +93,8 @@ def test_who_has_much_to_do_delays_the_others_by_no_more_than_that(clock: list[f
     assert sent.times == 1
 
 
-def test_many_who_begin_at_a_time_are_the_writer_s(clock: list[float]) -> None:
-    """All but the first few, until something comes from the peer; and each of them rouses it, for it may have been there between."""
+def test_many_first_requests_are_left_to_the_writer(clock: list[float]) -> None:
+    """All but the first MAX_UNBATCHED, until something arrives; each wakes the writer, which may have been there in between."""
     sent = Sent()
     for _ in range(MAX_UNBATCHED + 3):
         sent.batcher.message_queued()
@@ -109,7 +109,7 @@ def test_many_who_begin_at_a_time_are_the_writer_s(clock: list[float]) -> None:
 
 @pytest.fixture
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of what goes to sockets at once."""
+    """The sizes of the sends to sockets that did not wait."""
     sizes: list[int] = []
     now = SocketConnection.send_now
 
@@ -121,8 +121,8 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-async def test_many_in_flight_take_fewer_messages_than_requests_and_one_takes_its_own(writes: list[int]) -> None:
-    """What is asked behind answers that came together goes out together; a request alone goes out from its own task."""
+async def test_many_in_flight_take_fewer_sends_than_requests(writes: list[int]) -> None:
+    """Requests behind answers that arrived together go out together; a single request goes out from its own task."""
     rounds, in_flight = 10, 32
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server:
         async with connect("reactivesocket+" + server.addresses[0]) as peer:
@@ -143,8 +143,8 @@ async def test_many_in_flight_take_fewer_messages_than_requests_and_one_takes_it
 
 
 @pytest.mark.parametrize("in_flight", [1, MAX_UNBATCHED, MAX_UNBATCHED + 1, 100])
-async def test_many_requests_that_begin_at_a_time_take_few_messages(writes: list[int], in_flight: int) -> None:
-    """The first ones their own, the others a message for several; and the last of them is not left behind."""
+async def test_many_requests_that_begin_together_take_few_sends(writes: list[int], in_flight: int) -> None:
+    """The first ones take one each, the others share; the last one is not left behind."""
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server:
         async with connect("reactivesocket+" + server.addresses[0]) as peer:
             assert await peer.request_response(b"ab") == b"ba"
@@ -163,8 +163,8 @@ async def test_many_requests_that_begin_at_a_time_take_few_messages(writes: list
             assert sum(size == 18 for size in writes) <= 2 * (MAX_UNBATCHED + 1)
 
 
-async def test_streams_are_opened_many_at_a_time_and_one_after_another(writes: list[int]) -> None:
-    """What nobody else would send is the writer's."""
+async def test_streams_can_be_opened_together_and_one_by_one(writes: list[int]) -> None:
+    """The writer sends messages that no task is due for."""
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
         with trio.fail_after(5):
             for count in (1, MAX_UNBATCHED, 3 * MAX_UNBATCHED):
@@ -173,8 +173,8 @@ async def test_streams_are_opened_many_at_a_time_and_one_after_another(writes: l
                     assert [[number async for number in stream] for stream in streams] == [[0, 1]] * count
 
 
-async def test_what_was_said_is_sent_though_those_who_are_due_do_other_things() -> None:
-    """One asks again; another is cancelled as it goes on, another leaves, and nobody of them speaks."""
+async def test_a_message_is_sent_although_the_due_tasks_make_no_request() -> None:
+    """One task makes a request; another is cancelled as it resumes, and another returns."""
     answers: list[bytes] = []
     async with serve(Handlers().service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
 
@@ -191,8 +191,8 @@ async def test_what_was_said_is_sent_though_those_who_are_due_do_other_things() 
     assert answers == [b"ba"] * 30 * 5
 
 
-async def test_a_connection_that_ends_waits_for_nobody_who_is_due(autojump_clock: trio.testing.MockClock) -> None:
-    """What was said before goes out with its end, which takes no time."""
+async def test_the_end_of_a_connection_does_not_wait_for_due_tasks(autojump_clock: trio.testing.MockClock) -> None:
+    """Queued messages go out with its goodbye, in no time."""
     handlers = Handlers()
     async with serve(handlers.service, "memory://r") as server, trio.open_nursery() as nursery:
         async with connect("reactivesocket+" + server.addresses[0]) as peer:
