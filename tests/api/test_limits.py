@@ -59,11 +59,11 @@ IN_SESSION, IN_RUNTIME = "tests/session/test_limits.py", "tests/runtime/test_lim
 TOO_LONG, RATE = "test_what_is_too_long_is_refused_on_its_length", "test_a_rate_may_be_kept_up_for_ever_and_not_exceeded"
 
 REACHED: dict[str, tuple[str, str]] = {
-    "handshake_timeout": (IN_RUNTIME, "test_a_hello_has_its_time"),
-    "tls_timeout": (IN_RUNTIME, "test_a_transports_own_handshake_has_its_time"),
+    "handshake_timeout": (IN_RUNTIME, "test_a_hello_has_a_deadline"),
+    "tls_timeout": (IN_RUNTIME, "test_the_handshake_of_a_transport_has_a_deadline"),
     "preauth_bytes": ("tests/session/test_session.py", "test_too_much_before_the_hello_ends_the_connection"),
     "hello_extensions": (IN_SESSION, "test_a_hello_lists_only_so_many_extensions"),
-    "max_pending_handshakes": ("tests/runtime/server/test_serve.py", "test_what_says_no_hello_is_bounded_in_number"),
+    "max_pending_handshakes": ("tests/runtime/server/test_serve.py", "test_connections_without_a_hello_are_bounded"),
     "max_frame": (IN_SESSION, TOO_LONG),
     "max_element": ("tests/session/test_receiving_stream.py", "test_a_publisher_that_breaks_its_contract_loses_the_stream"),
     "split_outbound_at": ("tests/session/test_sending_stream.py", "test_large_elements_are_split_and_others_get_their_turn"),
@@ -91,10 +91,10 @@ REACHED: dict[str, tuple[str, str]] = {
     "outbound_control_count": ("tests/session/test_session.py", "test_answers_that_nobody_reads_are_bounded"),
     "write_stall": ("tests/runtime/connection/test_send_deadline.py", "test_a_peer_that_takes_a_byte_now_and_then_is_given_up"),
     "min_drain": ("tests/runtime/connection/test_send_deadline.py", "test_a_slow_peer_that_takes_enough_is_kept"),
-    "receive_chunk": (IN_RUNTIME, "test_no_more_is_taken_from_the_transport_at_a_time"),
-    "turn": (IN_RUNTIME, "test_neighbours_get_a_turn_while_a_chunk_is_decoded"),
-    "goodbye_timeout": (IN_RUNTIME, "test_a_goodbye_that_nobody_answers_is_waited_for_for_so_long"),
-    "linger": (IN_RUNTIME, "test_who_answers_a_goodbye_waits_for_the_other_to_close_and_not_for_ever"),
+    "receive_chunk": (IN_RUNTIME, "test_a_receive_takes_no_more_than_the_chunk"),
+    "turn": (IN_RUNTIME, "test_other_tasks_get_a_turn_while_a_chunk_is_decoded"),
+    "goodbye_timeout": (IN_RUNTIME, "test_a_goodbye_without_an_answer_is_waited_for_until_its_deadline"),
+    "linger": (IN_RUNTIME, "test_the_answering_side_waits_for_the_other_to_close"),
     "drain": (IN_RUNTIME, "test_a_shutdown_takes_no_longer_than_its_drain"),
     "keepalive": ("tests/builtin/test_keepalive.py", "test_a_silent_peer_is_asked_and_then_given_up"),
     "keepalive_timeout": ("tests/builtin/test_keepalive.py", "test_the_answer_has_its_time"),
@@ -102,7 +102,7 @@ REACHED: dict[str, tuple[str, str]] = {
     "keepalive_strikes": ("tests/builtin/test_keepalive.py", "test_pings_that_come_too_soon_are_strikes_and_only_so_many_are_forgiven"),
     "max_connections": ("tests/runtime/server/test_serve.py", "test_connections_are_bounded_in_number"),
     "max_connections_per_address": ("tests/runtime/server/test_serve.py", "test_connections_from_one_address_are_bounded"),
-    "accept_rate": (IN_RUNTIME, "test_accepting_keeps_its_pace"),
+    "accept_rate": (IN_RUNTIME, "test_accepting_keeps_its_rate"),
     "memory_budget": ("tests/runtime/server/test_memory_budget.py", "test_the_connection_that_holds_most_is_cut_and_the_others_go_on"),
 }
 """Each field, and the test that reaches it with a smaller one."""

@@ -80,6 +80,6 @@ def mute(self: Session, reason: str, error: Exception | None = None) -> None:
 
 
 _RUN = ConnectionTask.run
-_PART = ConnectionTask._part
+_PART = ConnectionTask._say_goodbye
 _SERVE_ONE = Server._serve_one
 _CLOSE = Session.close

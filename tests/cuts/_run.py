@@ -183,9 +183,9 @@ class _Run:
     async def _settle(self, server: Any) -> None:
         """The client has gone: within its deadlines the server must have forgotten it."""
         with trio.move_on_after(GRACE[self._disturbance.how if isinstance(self._disturbance, Cut) else How.FIN]):
-            while server._connections:  # noqa: ASYNC110  # nobody announces it, and the clock is virtual
+            while server._admission.open:  # noqa: ASYNC110  # nobody announces it, and the clock is virtual
                 await trio.sleep(0.25)
-        if server._connections:
+        if server._admission.open:
             self.report.faults.append("the server still holds a connection whose client has gone")
             return
         await trio.testing.wait_all_tasks_blocked()

@@ -133,7 +133,7 @@ class Stage:
 
     def count_what_is_left(self, peer: Peer) -> None:
         """Nothing is under way on a connection any more: what its session counts must have come down to nothing."""
-        session = peer._conversation.session
+        session = peer._connection.session
         inbound = [stream for stream in session.streams.opened.values() if isinstance(stream, ReceivingStream)]
         counted = {
             "served": len(session.streams.serving),

@@ -7,6 +7,7 @@ import pytest
 
 from penstock.core import CallbackSubscriber
 from penstock.runtime.connection._connection import ConnectionTask
+from penstock.runtime.connection._incoming_requests import SessionPlaces
 from penstock.runtime.server._serve import Server
 from penstock.session import SendingStream, Session
 from penstock.session._receiving_stream import ReceivingStream
@@ -92,9 +93,9 @@ LATE = Cut(way=Way.TO_CLIENT, after=30, how=How.RST)
         (ReceivingStream, "receive_error", _planted.bare, "small elements by batch", LATE, "the client raised KeyError"),
         (ConnectionTask, "run", _planted.keeps_itself, "handshake only", None, "ConnectionTask left"),
         (ConnectionTask, "run", _planted.raises, "handshake only", None, "ExceptionGroup"),
-        (ConnectionTask, "_part", _planted.parts_late, "handshake only", LATE, "s is the most"),
+        (ConnectionTask, "_say_goodbye", _planted.parts_late, "handshake only", LATE, "s is the most"),
         (Server, "_serve_one", _planted.leaves_a_task, "handshake only", None, "1 tasks were left with the server"),
-        (Session, "stopped", _planted.nothing, "one of two streams", Cancel(side=Side.ONE, step=60), "counts . stopping"),
+        (SessionPlaces, "free_kept", _planted.nothing, "one of two streams", Cancel(side=Side.ONE, step=60), "counts . stopping"),
         (Session, "close", _planted.mute, "small elements by batch", Cancel(side=Side.SERVER, step=70), "nobody said goodbye"),
     ],
 )

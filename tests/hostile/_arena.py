@@ -168,7 +168,7 @@ async def wait_until(condition: Callable[[], object]) -> None:
 
 async def wait_alone(server: Server) -> None:
     """Return when nobody but the canary is connected."""
-    await wait_until(lambda: len(server._connections) == 1)
+    await wait_until(lambda: len(server._admission.open) == 1)
 
 
 async def wait_forgotten(before: "Counter[str]") -> dict[str, int]:

@@ -57,7 +57,7 @@ async def test_silent_connections_take_no_more_than_their_places(scheme: str, fi
         await _is_welcome(server, files)
 
     async def watch(server: Server, _: trio.CancelScope) -> None:
-        await wait_until(lambda: most.append(len(server._strangers)))
+        await wait_until(lambda: most.append(len(server._admission._handshaking)))
 
     most: list[int] = []
     endings: list[str] = []
@@ -80,9 +80,9 @@ async def test_one_address_and_all_together_have_so_many_connections_and_no_more
             assert await guest.stream.receive_some(100)
             guests.append(guest)
         assert set(await _invade(server, files, clock, 20, hello())) <= {"end", "cut"}
-        assert len(server._connections) == most
+        assert len(server._admission.open) == most
         await guests.pop().close()
-        await wait_until(lambda: len(server._connections) < most)
+        await wait_until(lambda: len(server._admission.open) < most)
         await _is_welcome(server, files)
         for guest in guests:
             await guest.close()

@@ -70,9 +70,9 @@ async def test_peers_that_ask_for_everything_and_read_nothing_cost_a_fixed_numbe
             wants = b"".join(tongue.subscribe("large" if stream % 2 else "endless", stream, UNBOUNDED) for stream in range(1, streams + 1))
             await attacker.send(tongue.hello() + wants)
             attackers.append(attacker)
-        await wait_until(lambda: len(server._connections) == 1 + peers)
+        await wait_until(lambda: len(server._admission.open) == 1 + peers)
         most = 0
-        while len(server._connections) == 1 + peers:  # until the first one's time is over
+        while len(server._admission.open) == 1 + peers:  # until the first one's time is over
             most = max(most, _allocated() - before_all)
             await trio.sleep(0.02)
         found["each"] = most // peers

@@ -109,7 +109,7 @@ async def test_a_channel_carries_streams_both_ways_on_one_id(registry: Registry,
     ):
         assert await anext(down) == "a: one"
         other = await peer_of(server)
-        dialect = other._conversation.session.dialect
+        dialect = other._connection.session.dialect
         assert dialect.halves == {1: "channel/a"}
         async with other.subscribe("channel/a", serializer="text") as up:
             assert await anext(up) == "a: uno"
@@ -291,7 +291,7 @@ async def test_each_protocol_can_be_selected_on_one_tls_port(registry: Registry,
         url = f"{protocol}+{server.addresses[0]}"
         async with connect(url, registry=registry, options=certified) as peer, peer.subscribe("words", serializer="text") as stream:
             assert [word async for word in stream] == WORDS
-            assert peer._conversation.connection.stream.selected_alpn_protocol() == NAMES[protocol]
+            assert peer._connection.connection.stream.selected_alpn_protocol() == NAMES[protocol]
 
 
 async def test_a_protocol_without_an_alpn_name_works_without_alpn(

@@ -1,4 +1,4 @@
-"""A plugin that writes down what it is told, as an outsider would write one, and a registry with it."""
+"""A plugin that keeps every event it gets, as an outsider would write one, and a registry with it."""
 
 from penstock.plugins import (
     ConnectionClosed,
@@ -13,7 +13,7 @@ from penstock.plugins import (
 
 
 class Observer:
-    """Everything that happens, in order."""
+    """Every event, in order."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -35,7 +35,7 @@ class Observer:
         self.events.append(event)
 
     def registry(self) -> Registry:
-        """What is installed, and this."""
+        """Return the installed plugins and this one."""
         return build_registry([self])
 
     @property
@@ -55,5 +55,5 @@ class Observer:
         return [each for each in self.events if isinstance(each, StreamEnded)]
 
     def story(self) -> list[str]:
-        """The kinds of what happened, in order."""
+        """Return the kinds of the events, in order."""
         return [type(each).__name__ for each in self.events]

@@ -1,6 +1,6 @@
-"""What somebody else might bring in one distribution: a transport, a serializer, an extension that changes what an element means.
+"""A distribution of an outsider: a transport, a serializer, and an extension that changes the meaning of elements.
 
-Tests install this file as a distribution of its own. It imports what a plugin may import.
+Tests install this file as a separate distribution. It imports only modules that a plugin may import.
 """
 
 from typing import ClassVar
@@ -43,7 +43,7 @@ class Pairs(Serializer):
 
 
 class Masked:
-    """The server's elements are masked: it declares the key, and goes on when the client has agreed."""
+    """Masks the elements of the server: it declares the key, and goes on when the client has agreed."""
 
     id: int = 200
     name: str = "masked"

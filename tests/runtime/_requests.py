@@ -1,4 +1,4 @@
-"""A service with a handler for each kind of request, and a memory of what it was told."""
+"""A service with a handler for each kind of request. It keeps the messages and the identities that it gets."""
 
 from collections.abc import AsyncIterator
 
@@ -9,7 +9,7 @@ from tests.runtime._services import numbers_service
 
 
 class Handlers:
-    """The service, what came in, and from whom."""
+    """The service, the fire-and-forget messages, and the identities of the peers."""
 
     def __init__(self, service: Service | None = None) -> None:
         self.service = service or numbers_service()

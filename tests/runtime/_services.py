@@ -1,4 +1,4 @@
-"""Services to talk to, a census of their generators, and a peer that is only bytes."""
+"""Services for tests, a count of their generators, and raw connections."""
 
 from collections.abc import AsyncIterator
 
@@ -10,7 +10,7 @@ from penstock.runtime import Service
 
 
 class Census:
-    """What became of the generators of a service."""
+    """Counts the generators of a service that were opened and closed."""
 
     def __init__(self) -> None:
         self.opened = 0
@@ -71,6 +71,6 @@ def named(address: str, name: str) -> str:
 
 
 async def raw_connection(nursery: trio.Nursery, url: str = "memory://test") -> Connection:
-    """A connection on which nobody speaks any protocol yet."""
+    """Return a connection on which no protocol is spoken yet."""
     transport = build_registry().transport(parse_url(url).transport)
     return await transport.connect(parse_url(url), options=TransportOptions(), nursery=nursery)

@@ -1,4 +1,4 @@
-"""A peer that somebody might write in an afternoon from the reference page: sockets, the codec of the page, and nothing of penstock's."""
+"""A peer written from the reference page alone: sockets and the codec of the page. It uses no code of penstock."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from tests.protocols.rsio._reference_codec import Message
 
 
 class SpecPeer:
-    """One end of a connection: says what it is told, and hears message by message."""
+    """One end of a connection: sends the messages it is given, and receives message by message."""
 
     def __init__(self, stream: trio.SocketStream, *, is_server: bool) -> None:
         self._stream = stream
@@ -35,7 +35,7 @@ class SpecPeer:
         await self._stream.send_all(data)
 
     async def hear(self) -> Message | None:
-        """The next message, or None where the transport has ended."""
+        """Return the next message, or None if the transport has ended."""
         while not self._heard:
             data = await self._stream.receive_some(1000)
             if not data:
@@ -45,14 +45,14 @@ class SpecPeer:
         return self._heard.pop(0)
 
     async def part(self) -> list[Message]:
-        """Say goodbye in good order: read on until the other side's, then close. Return what was still heard."""
+        """Say goodbye in good order: read until the goodbye of the other side, then close. Return the messages read."""
         await self.say(("goodbye", ""))
         heard = [message async for message in self]
         await self._stream.aclose()
         return heard
 
     async def answer_goodbye(self) -> None:
-        """The other side has said it, and closes."""
+        """Answer the goodbye of the other side, which closes."""
         await self.say(("goodbye", ""))
         await self._stream.send_eof()
         assert await self.hear() is None
@@ -69,7 +69,7 @@ class SpecPeer:
 
 
 async def call(address: str) -> SpecPeer:
-    """A client that has said hello, and heard the server's."""
+    """Return a client after both hellos."""
     host, port = address.removeprefix("tcp://").rsplit(":", 1)
     peer = SpecPeer(await trio.open_tcp_stream(host, int(port)), is_server=False)
     await peer.say(("clientHello", 0, ()))
@@ -80,7 +80,7 @@ async def call(address: str) -> SpecPeer:
 
 
 class SpecServer:
-    """A minimal server: for each subscribe it runs the answer of that name, which says what there is demand for."""
+    """A minimal server: for each subscribe it runs the answer of that name, within its demand."""
 
     def __init__(self, answers: dict[str, Callable[["PendingAnswer"], None]]) -> None:
         self._answers = answers
@@ -118,7 +118,7 @@ class SpecServer:
 
 
 class PendingAnswer:
-    """What remains to be said on one stream, and how many elements of it may be."""
+    """The messages of one stream that are still to be sent, and the demand for its elements."""
 
     def __init__(self, stream_id: int, demand: int) -> None:
         self.id = stream_id

@@ -1,6 +1,6 @@
 """Limits of a connection and of a server that only trio can enforce: each is reached, scaled down, in virtual time.
 
-Those of the conversation itself are in tests/session; the table of all of them is in tests/api/test_limits.py.
+The limits of the session are in tests/session; the table of all limits is in tests/api/test_limits.py.
 """
 
 import resource
@@ -15,8 +15,8 @@ from penstock.api import ConnectionLost, Limits
 from penstock.plugins import ByteConnection, Connection
 from penstock.protocols import rsio
 from penstock.runtime import Server, Service, connect, serve
-from penstock.runtime.connection import _connection as _conversation
-from penstock.runtime.server._serve import max_open_connections
+from penstock.runtime.connection import _reader
+from penstock.runtime.server._admission import max_open_connections
 from penstock.session import Session
 from tests.runtime._services import numbers_service, raw_connection
 
@@ -45,8 +45,8 @@ async def seconds_until_closed(raw: Connection) -> float:
     return trio.current_time() - began
 
 
-async def test_a_transports_own_handshake_has_its_time(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A TLS client that says nothing is hung up on after `tls_timeout`, well before `handshake_timeout`."""
+async def test_the_handshake_of_a_transport_has_a_deadline(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A TLS client that sends nothing is closed after `tls_timeout`, well before `handshake_timeout`."""
 
     async def hang(self: Connection, nursery: trio.Nursery) -> None:
         await trio.sleep_forever()
@@ -58,8 +58,8 @@ async def test_a_transports_own_handshake_has_its_time(autojump_clock: trio.test
         await raw.abort()
 
 
-async def test_a_hello_has_its_time(autojump_clock: trio.testing.MockClock) -> None:
-    """From the accept on, whatever was sent of it; then a goodbye says why, for `goodbye_timeout` and `linger` at most."""
+async def test_a_hello_has_a_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    """From the accept on, also if part of it has arrived; then a goodbye gives the reason, for `goodbye_timeout` and `linger` at most."""
     async with serving(Limits(handshake_timeout=0.25, goodbye_timeout=0.5, linger=0.1)) as (server, nursery):
         raw = await raw_connection(nursery)
         await raw.send(HELLO[:1])
@@ -72,8 +72,8 @@ async def test_a_hello_has_its_time(autojump_clock: trio.testing.MockClock) -> N
         await raw.abort()
 
 
-async def test_accepting_keeps_its_pace(autojump_clock: trio.testing.MockClock) -> None:
-    """Two a second: a second's worth at once, and one that waits with them; then one each half second."""
+async def test_accepting_keeps_its_rate(autojump_clock: trio.testing.MockClock) -> None:
+    """Two a second: two at once, and one that waits with them; then one each half second."""
     welcomed: list[float] = []
 
     async def come() -> None:
@@ -89,21 +89,21 @@ async def test_accepting_keeps_its_pace(autojump_clock: trio.testing.MockClock) 
     assert welcomed == pytest.approx([0, 0, 0, 0.5, 1, 1.5], abs=0.05)
 
 
-async def test_who_answers_a_goodbye_waits_for_the_other_to_close_and_not_for_ever(autojump_clock: trio.testing.MockClock) -> None:
-    """Closed too early, the answer might be lost; `linger` is how long that is worth."""
+async def test_the_answering_side_waits_for_the_other_to_close(autojump_clock: trio.testing.MockClock) -> None:
+    """For `linger` at most: closed too early, the answer might be lost."""
     async with serving(Limits(linger=0.5)) as (server, nursery):
         raw = await greeted(nursery)
         await raw.send(rsio.encode(rsio.Goodbye(reason="")))
         await trio.sleep(0.45)
-        assert len(server._connections) == 1
+        assert len(server._admission.open) == 1
         await trio.sleep(0.1)
-        assert not server._connections
+        assert not server._admission.open
         await raw.abort()
 
 
 @pytest.mark.parametrize("seconds", [0.5, 3.0])
-async def test_a_goodbye_that_nobody_answers_is_waited_for_for_so_long(seconds: float, autojump_clock: trio.testing.MockClock) -> None:
-    """And no longer than a linger besides, when a server leaves."""
+async def test_a_goodbye_without_an_answer_is_waited_for_until_its_deadline(seconds: float, autojump_clock: trio.testing.MockClock) -> None:
+    """When a server leaves, no longer than `linger` besides."""
     raws = []
     async with trio.open_nursery() as nursery:
         async with serve(numbers_service(), "memory://test", limits=Limits(goodbye_timeout=seconds, linger=0.25)):
@@ -115,7 +115,7 @@ async def test_a_goodbye_that_nobody_answers_is_waited_for_for_so_long(seconds: 
 
 @pytest.mark.parametrize(("drain", "seconds"), [(1.0, 1.0), (25.0, 4.0)])
 async def test_a_shutdown_takes_no_longer_than_its_drain(drain: float, seconds: float, autojump_clock: trio.testing.MockClock) -> None:
-    """A publisher's cleanup that would take four seconds gets them, or what there is."""
+    """A publisher's cleanup of four seconds gets them, or the seconds of `drain`."""
     service = Service()
 
     @service.publisher("slow")
@@ -138,8 +138,8 @@ async def test_a_shutdown_takes_no_longer_than_its_drain(drain: float, seconds: 
         await raw.abort()
 
 
-async def test_no_more_is_taken_from_the_transport_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However much has come: sixteen bytes here."""
+async def test_a_receive_takes_no_more_than_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen bytes here, also if more has arrived."""
     taken: list[int] = []
 
     async def received(self: ByteConnection) -> Any:
@@ -159,8 +159,8 @@ async def test_no_more_is_taken_from_the_transport_at_a_time(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("turn", "is_fair"), [(1e-9, True), (1e9, False)])
-async def test_neighbours_get_a_turn_while_a_chunk_is_decoded(turn: float, is_fair: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between each two helpings of messages, once `turn` is over; not before."""
+async def test_other_tasks_get_a_turn_while_a_chunk_is_decoded(turn: float, is_fair: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After MESSAGES_PER_TURN messages, once `turn` is over; not before."""
     turns, helpings = 0, []
 
     async def checkpoint() -> None:
@@ -174,7 +174,7 @@ async def test_neighbours_get_a_turn_while_a_chunk_is_decoded(turn: float, is_fa
 
     original, paused = Session.receive, trio.lowlevel.checkpoint
     monkeypatch.setattr(Session, "receive", receive)
-    monkeypatch.setattr(_conversation.trio.lowlevel, "checkpoint", checkpoint)
+    monkeypatch.setattr(_reader.trio.lowlevel, "checkpoint", checkpoint)
     async with serving(Limits(turn=turn)) as (_, nursery):
         raw = await raw_connection(nursery)
         await raw.send(HELLO + rsio.encode(rsio.Cancel(subscriber=1)) * 640)
@@ -185,7 +185,7 @@ async def test_neighbours_get_a_turn_while_a_chunk_is_decoded(turn: float, is_fa
 
 
 async def test_a_message_of_a_framed_transport_is_bounded(autojump_clock: trio.testing.MockClock) -> None:
-    """At the largest message of the protocol: before it is decoded, if the transport can."""
+    """By the largest message of the protocol: before it is decoded, if the transport can."""
     limits = Limits(max_frame=3000, outbound_high=1000, split_outbound_at=500, outbound_control=500)
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory-framed://test", limits=limits) as server:
         raws = [await raw_connection(nursery, "memory-framed://test") for _ in range(2)]
@@ -201,7 +201,7 @@ async def test_a_message_of_a_framed_transport_is_bounded(autojump_clock: trio.t
 
 @pytest.fixture
 def few_files() -> Iterator[int]:
-    """The process may open 257 files, for a while."""
+    """The process may open 257 files, during the test."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (257, hard))
     try:
@@ -211,7 +211,7 @@ def few_files() -> Iterator[int]:
 
 
 async def test_connections_leave_the_process_some_files(few_files: int) -> None:
-    """Over real sockets: of 257 files one is for a connection, whatever `max_connections` says."""
+    """Over real sockets: of 257 files one is for a connection, despite `max_connections`."""
     async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
         await peer.wait_accepted()
         async with connect(server.addresses[0]) as refused:
@@ -224,13 +224,13 @@ async def test_connections_leave_the_process_some_files(few_files: int) -> None:
     ("files", "expected"), [(1000, 744), (300, 44), (256, 1), (10, 1), (20_000, 10_000), (resource.RLIM_INFINITY, 10_000)]
 )
 def test_the_lower_of_both_bounds_counts(files: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files less 256, or `max_connections`; one connection there is always."""
+    """Files less 256, or `max_connections`; and one connection at least."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
     assert max_open_connections(Limits()) == expected
 
 
-async def test_who_holds_too_much_is_not_read_from_until_memory_is_free(autojump_clock: trio.testing.MockClock) -> None:
-    """At 80 % of the budget; another goes on meanwhile; the unfinished element ages, and the connection is read from again."""
+async def test_a_large_connection_is_not_read_from_until_memory_is_free(autojump_clock: trio.testing.MockClock) -> None:
+    """At 80 % of the budget; another connection goes on; the unfinished element ages, and the connection is read from again."""
     limits = Limits(memory_budget=100_000, partial_age=3.0)
     part = rsio.encode(rsio.OnNextPart(subscriber=0, element=0, data=bytes(1000)))
     async with serving(limits) as (server, nursery), connect("memory://test") as canary, canary.subscribe("numbers/9999") as stream:

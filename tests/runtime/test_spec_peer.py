@@ -1,4 +1,4 @@
-"""Peers written from the reference page alone talk to a real server, and to a real client, over TCP."""
+"""Peers written from the reference page alone talk to a real server and a real client, over TCP."""
 
 from collections.abc import AsyncIterator
 
@@ -55,7 +55,7 @@ async def hears(peer: SpecPeer, *expected: spec.Message) -> None:
 
 
 async def elements_of(peer: SpecPeer, stream_id: int, demand: int) -> tuple[list[bytes], list[str], spec.Message]:
-    """Read a stream to its end: its elements, the kinds of messages that they came in, and the end."""
+    """Read a stream to its end; return its elements, the kinds of their messages, and the end."""
     incoming, elements, kinds = spec.Incoming(demand), [], []
     async for message in peer:
         assert message[1] == stream_id
@@ -69,7 +69,7 @@ async def elements_of(peer: SpecPeer, stream_id: int, demand: int) -> tuple[list
 # ---- a client from the page, a server of penstock's
 
 
-async def test_a_client_written_from_the_page_reads_as_much_as_it_asked_for() -> None:
+async def test_a_client_written_from_the_page_reads_what_it_requested() -> None:
     """Subscribe, demand, elements, more demand, completion, goodbye."""
     async with serve(service(), LOCAL) as server:
         peer = await call(server.addresses[0])
@@ -84,7 +84,7 @@ async def test_a_client_written_from_the_page_reads_as_much_as_it_asked_for() ->
 
 
 async def test_a_client_written_from_the_page_may_use_an_id_again_after_its_end() -> None:
-    """It is as if it had never been opened."""
+    """As if it had never been opened."""
     async with serve(service(), LOCAL) as server:
         peer = await call(server.addresses[0])
         for _ in range(2):
@@ -94,7 +94,7 @@ async def test_a_client_written_from_the_page_may_use_an_id_again_after_its_end(
 
 
 async def test_a_client_written_from_the_page_reads_elements_of_fixed_size() -> None:
-    """Packed, and as much of a piece as was asked for."""
+    """Packed, and the part of a piece that was requested."""
     async with serve(service(), LOCAL) as server:
         peer = await call(server.addresses[0])
         await peer.say(("subscribe", "fixed", 300, 3), ("request", 300, 2))
@@ -107,7 +107,7 @@ async def test_a_client_written_from_the_page_reads_elements_of_fixed_size() -> 
 
 
 async def test_a_client_written_from_the_page_joins_large_elements() -> None:
-    """They come in parts, and what follows them comes behind."""
+    """They come in parts, and later elements come behind them."""
     async with serve(service(), LOCAL) as server:
         peer = await call(server.addresses[0])
         await peer.say(("subscribe", "large", 0, 3))
@@ -118,8 +118,8 @@ async def test_a_client_written_from_the_page_joins_large_elements() -> None:
         await peer.part()
 
 
-async def test_a_client_written_from_the_page_hears_of_failures() -> None:
-    """With the text that the publisher meant for everybody."""
+async def test_a_client_written_from_the_page_gets_failures() -> None:
+    """With the text of the PublicError."""
     async with serve(service(), LOCAL) as server:
         peer = await call(server.addresses[0])
         await peer.say(("subscribe", "failing", 0, 2))
@@ -130,7 +130,7 @@ async def test_a_client_written_from_the_page_hears_of_failures() -> None:
 
 
 async def test_a_client_written_from_the_page_cancels() -> None:
-    """The publisher stops; what was under way is delimited; and nothing comes after that."""
+    """The publisher stops; elements under way can be delimited; nothing comes after that."""
     closed = trio.Event()
     async with serve(service(closed), LOCAL) as server:
         peer = await call(server.addresses[0])
@@ -159,8 +159,8 @@ async def _until_goodbye(peer: SpecPeer) -> None:
     await peer.answer_goodbye()
 
 
-async def test_a_client_written_from_the_page_that_errs_is_told_what_was_wrong() -> None:
-    """A goodbye with the page's token; and the transport ends."""
+async def test_a_client_written_from_the_page_gets_the_token_of_its_mistake() -> None:
+    """In a goodbye; and the transport ends."""
     async with serve(service(), LOCAL) as server:
         peer = await call(server.addresses[0])
         await peer.say(("subscribe", "words", 0, 0))
@@ -190,7 +190,7 @@ def answer_fixed(answer: PendingAnswer) -> None:
 
 
 def answer_large(answer: PendingAnswer) -> None:
-    """Two elements in parts that are interleaved: the second is whole first."""
+    """Two elements in parts that are interleaved: the second is complete first."""
     answer.plan("onSubscribe", 0)
     answer.plan("onNextPart", 0, LARGE[:60_000], costs=1)
     answer.plan("onNextPart", 1, b"y" * 100, costs=1)
@@ -226,7 +226,7 @@ READ = {
 @pytest.mark.parametrize(("name", "elements"), READ.items(), ids=READ)
 @pytest.mark.parametrize("demand", [3, 100])
 async def test_our_client_reads_from_a_server_written_from_the_page(name: str, elements: list[bytes], demand: int) -> None:
-    """Each element, whole and in order, for a small demand that is renewed and for one that is enough."""
+    """Each element, complete and in order, with a small demand that is renewed and with a large one."""
     server = SpecServer(ANSWERS)
     async with trio.open_nursery() as nursery:
         async with connect(await server.listen(nursery)) as peer, peer.subscribe(name, demand=demand) as stream:
@@ -236,8 +236,8 @@ async def test_our_client_reads_from_a_server_written_from_the_page(name: str, e
     assert server.heard[1][:3] == ("subscribe", name, 0)
 
 
-async def test_our_client_hears_of_refusals_and_failures_from_a_server_written_from_the_page() -> None:
-    """Each is its exception, and the connection goes on."""
+async def test_our_client_raises_refusals_and_failures_of_a_server_written_from_the_page() -> None:
+    """Each has its exception, and the connection goes on."""
     async with trio.open_nursery() as nursery:
         async with connect(await SpecServer(ANSWERS).listen(nursery)) as peer:
             async with peer.subscribe("nobody") as stream:
@@ -253,7 +253,7 @@ async def test_our_client_hears_of_refusals_and_failures_from_a_server_written_f
 
 
 async def test_our_client_cancels_and_leaves_a_server_written_from_the_page_in_good_order() -> None:
-    """Cancel with the block of the stream; goodbye, an empty reason, with that of the connection."""
+    """Cancel at the end of the stream's block; goodbye, with an empty reason, at the end of the connection's."""
     server = SpecServer(ANSWERS)
     async with trio.open_nursery() as nursery:
         async with connect(await server.listen(nursery)) as peer:

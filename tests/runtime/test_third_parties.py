@@ -1,4 +1,4 @@
-"""What others bring: found because it is installed, negotiated for real over TCP, switched off, in conflict, broken."""
+"""Plugins of outsiders: found when installed, negotiated over TCP, switched off, in conflict, broken."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,7 +21,7 @@ PAIRS = [("a", "1"), ("b", "2")]
 
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """Where the tests install distributions."""
+    """The folder where the tests install distributions."""
     return Shelf(tmp_path, monkeypatch)
 
 
@@ -39,14 +39,14 @@ def pairs_service(serializer: str = "pairs") -> Service:
 
 
 def installed(shelf: Shelf) -> Registry:
-    """What is found once the outsider's distribution is installed."""
+    """The registry once the outsider's distribution is installed."""
     shelf.install("penstock-outsider", CODE, entry="outsider")
     return build_registry(environ={})
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "plain"])
 async def test_installing_a_distribution_is_enough(shelf: Shelf, scheme: str) -> None:
-    """Its serializer, its transport and its extension work beside ours, with nothing said in the program but their names."""
+    """Its serializer, its transport and its extension work beside ours; the program only names them."""
     registry = installed(shelf)
     assert registry.problems == ()
     async with serve(pairs_service(), f"{scheme}://127.0.0.1:0", registry=registry) as server:
@@ -58,7 +58,7 @@ async def test_installing_a_distribution_is_enough(shelf: Shelf, scheme: str) ->
             assert [element async for element in stream] == [b"aa", b"bb"]
 
 
-async def test_an_extension_changes_what_an_element_means_once_both_have_said_so(shelf: Shelf) -> None:
+async def test_an_extension_changes_elements_once_both_sides_have_agreed(shelf: Shelf) -> None:
     """On the wire: both hellos list it, the server declares, no element comes before the client agrees, and then they are masked."""
     registry = installed(shelf)
     async with serve(pairs_service(), "tcp://127.0.0.1:0", registry=registry) as server, trio.open_nursery() as nursery:
@@ -91,7 +91,7 @@ async def test_an_extension_changes_what_an_element_means_once_both_have_said_so
 
 @pytest.mark.parametrize("lacking", ["server", "client"])
 async def test_an_extension_that_one_side_lacks_is_not_negotiated(shelf: Shelf, lacking: str) -> None:
-    """The elements go in the clear; nobody is told anything."""
+    """The elements go unmasked; nothing is reported."""
     registry = installed(shelf)
     plain = build_registry(environ={DISABLE: "outsider"})
     async with serve(pairs_service("bytes"), "tcp://127.0.0.1:0", registry=plain if lacking == "server" else registry) as server:
@@ -99,8 +99,8 @@ async def test_an_extension_that_one_side_lacks_is_not_negotiated(shelf: Shelf, 
             assert [element async for element in stream] == [b"a=1", b"b=2"]
 
 
-def test_it_is_switched_off_by_the_environment(shelf: Shelf) -> None:
-    """All of it, under each of its names; the list says so."""
+def test_a_distribution_is_switched_off_by_the_environment(shelf: Shelf) -> None:
+    """All of it, under each of its names; the list shows it."""
     installed(shelf)
     for name in ("outsider", "penstock-outsider", "all"):
         registry = build_registry(environ={DISABLE: name})
@@ -111,8 +111,8 @@ def test_it_is_switched_off_by_the_environment(shelf: Shelf) -> None:
         assert report.status is PluginStatus.DISABLED
 
 
-async def test_what_two_plugins_claim_goes_to_neither_and_everything_else_works(shelf: Shelf) -> None:
-    """The number of an extension: each of the two is told of, and a connection is as if neither were there."""
+async def test_an_extension_id_of_two_plugins_goes_to_neither(shelf: Shelf) -> None:
+    """Both are reported, and a connection works without them."""
     installed(shelf)
     shelf.install(
         "penstock-rival", CODE.replace('"masked"', '"hidden"').replace('"plain"', '"bare"').replace('"pairs"', '"twos"'), entry="rival"
@@ -136,7 +136,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("code", "says"), BROKEN, ids=["import", "hook", "offer", "id"])
 async def test_a_broken_plugin_is_reported_and_left_out(shelf: Shelf, code: str, says: str) -> None:
-    """Whole; the process goes on without it."""
+    """All of it; the process goes on without it."""
     shelf.install("penstock-broken", code, entry="broken")
     registry = build_registry(environ={})
     (report,) = [each for each in registry.plugins if each.name == "broken"]
@@ -148,10 +148,10 @@ async def test_a_broken_plugin_is_reported_and_left_out(shelf: Shelf, code: str,
 
 
 @pytest.mark.parametrize("side", ["server", "client"])
-async def test_an_extension_that_raises_on_an_element_ends_its_connection_and_nothing_else(
+async def test_an_extension_that_raises_on_an_element_ends_its_connection_only(
     shelf: Shelf, side: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own side is told which extension it was; the other that the connection was ended; the server serves on."""
+    """This side reports which extension it was; the other side gets the end of the connection; the server goes on."""
     registry = installed(shelf)
     offer = registry.extension("masked")
     module = __import__(offer.make.__module__)

@@ -1,4 +1,4 @@
-"""What a newcomer reads when something does not work: each text says who must act, what happened, what was allowed, what to try."""
+"""The texts that a newcomer reads: each tells who must act, what happened, what was allowed, what to try."""
 
 import datetime as dt
 import errno
@@ -23,7 +23,7 @@ from tests.runtime._services import numbers_service
 
 
 async def told(url: str, kind: type[Exception], **options: Any) -> str:
-    """What the first element of a stream turns out to be."""
+    """Return the text of the exception that the first element of a stream turns out to be."""
     with pytest.raises(kind) as caught:
         async with subscribe(url, **options) as stream:
             await anext(stream)
@@ -42,8 +42,8 @@ async def test_nothing_listens() -> None:
 
 
 @pytest.mark.parametrize("error", [socket.gaierror(socket.EAI_NONAME, "Name or service not known"), UnicodeError("label empty")], ids=type)
-async def test_a_name_that_leads_nowhere(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the name, not the server."""
+async def test_a_host_that_cannot_be_resolved(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text blames the name, not the server."""
 
     async def fail(host: str, port: int) -> NoReturn:
         await trio.lowlevel.checkpoint()
@@ -55,7 +55,7 @@ async def test_a_name_that_leads_nowhere(error: Exception, monkeypatch: pytest.M
 
 
 async def test_no_unix_socket(tmp_path: Path) -> None:
-    """Not there at all, or there without a server."""
+    """No file, or a file without a server."""
     said = await told(f"unix://{tmp_path}/none#x", ConnectionLost)
     assert said.endswith("There is no such file; has the server been started, with this path?")
     (tmp_path / "file").touch()
@@ -63,8 +63,8 @@ async def test_no_unix_socket(tmp_path: Path) -> None:
     assert said.endswith("The file is there, and no server behind it; it has ended, or the file is no socket")
 
 
-async def test_a_unix_socket_of_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who may connect is said."""
+async def test_a_unix_socket_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text tells which user may connect."""
 
     async def refuse(path: str) -> NoReturn:
         await trio.lowlevel.checkpoint()
@@ -75,7 +75,7 @@ async def test_a_unix_socket_of_somebody_else(monkeypatch: pytest.MonkeyPatch) -
     assert said.endswith("Permission denied. Only the user who listens may connect; run this as that user")
 
 
-async def test_other_trouble_with_a_unix_socket_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_errors_of_a_unix_socket_keep_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the system's words."""
 
     async def refuse(path: str) -> NoReturn:
@@ -87,7 +87,7 @@ async def test_other_trouble_with_a_unix_socket_is_told_as_it_is(monkeypatch: py
 
 
 async def test_no_such_command() -> None:
-    """And that there is no shell."""
+    """And that no shell is used."""
     said = await told("exec:no-such-command#x", UsageError)
     assert said.startswith("cannot start 'no-such-command': ")
     assert said.endswith("No shell is involved: write it as the system finds it")
@@ -97,7 +97,7 @@ async def test_no_such_command() -> None:
 
 
 async def test_a_command_that_speaks_something_else() -> None:
-    """What it said is shown, escaped."""
+    """Its output is shown, escaped."""
     command = shlex.join([sys.executable, "-c", "print('\\x1b[1mhello', end='')"])
     said = await told(f"exec:{command}#x", ConnectionLost)
     assert said == (
@@ -117,7 +117,7 @@ async def test_a_command_that_speaks_something_else() -> None:
     ids=["http", "ssh", "hangs up", "silent"],
 )
 async def test_a_server_of_another_protocol(answer: bytes | None, says: str) -> None:
-    """What it is, as far as can be seen."""
+    """The text names the protocol, if it can be recognised."""
 
     async def other(stream: trio.SocketStream) -> None:
         await stream.receive_some()
@@ -164,8 +164,8 @@ FAR_AWAY = {"not_before": dt.datetime(2090, 1, 1, tzinfo=dt.UTC), "not_after": d
     ],
     ids=["unknown", "expired", "not yet", "wrong name"],
 )
-async def test_a_certificate_that_does_not_hold(tmp_path: Path, name: str, dates: Any, ca: trustme.CA, says: str) -> None:
-    """Why, in the words of OpenSSL, and what to do."""
+async def test_a_certificate_that_is_not_accepted(tmp_path: Path, name: str, dates: Any, ca: trustme.CA, says: str) -> None:
+    """The reason in the words of OpenSSL, and what to do."""
     options = certified(tmp_path, name, **dates)
     async with serve(Service(), "tls://127.0.0.1:0", options=options) as server:
         said = await told(f"{server.addresses[0]}/x", ConnectionLost, options=trusting(tmp_path, ca))
@@ -174,7 +174,7 @@ async def test_a_certificate_that_does_not_hold(tmp_path: Path, name: str, dates
 
 
 async def test_a_server_that_asks_for_a_certificate(tmp_path: Path) -> None:
-    """It hangs up on who has none, and does not say why: what it may be is said here."""
+    """It closes without a reason, so the text names the likely one."""
     trust = trusting(tmp_path, CA)
     options = TransportOptions(tls=replace(certified(tmp_path, "127.0.0.1").tls or Tls(), authorities=tmp_path / "ca.pem"))
     async with serve(Service(), "tls://127.0.0.1:0", options=options) as server:
@@ -182,8 +182,8 @@ async def test_a_server_that_asks_for_a_certificate(tmp_path: Path) -> None:
     assert said.endswith("if it asks its clients for a certificate, show one: Tls(certificate='client.pem')")
 
 
-async def test_tls_to_a_server_in_the_clear_and_the_other_way_round(tmp_path: Path) -> None:
-    """Each points to the other."""
+async def test_tls_to_a_plain_server_and_the_other_way_round(tmp_path: Path) -> None:
+    """Each text points to the other."""
     async with serve(Service(), "tcp://127.0.0.1:0") as server:
         said = await told(server.addresses[0].replace("tcp", "tls") + "/x", ConnectionLost)
     assert said.endswith("is it a server without TLS (tcp://)?")
@@ -230,13 +230,13 @@ MISTAKES: list[tuple[str, Callable[[], object], str]] = [
 
 @pytest.mark.parametrize(("call", "says"), [each[1:] for each in MISTAKES], ids=[each[0] for each in MISTAKES])
 def test_a_mistake_in_the_call(call: Callable[[], object], says: str) -> None:
-    """Told by the call itself, before anything is opened."""
+    """UsageError is raised by the call itself, before anything is opened."""
     with pytest.raises(UsageError, match=re.escape(says)):
         call()
 
 
-async def test_a_publisher_with_a_serializer_that_is_not_there() -> None:
-    """Told when it is brought to the network, by either side: which publisher, which serializer, what there is."""
+async def test_a_publisher_with_an_unknown_serializer() -> None:
+    """Refused when it is served, by either side: which publisher, which serializer, and the known ones."""
     service = Service()
     service.publish("typo", [1], serializer="jsn")
     says = r"the publisher 'typo' wants serializer='jsn': there is no serializer 'jsn'; there is: .*Did you mean 'json'\?"
@@ -256,8 +256,8 @@ async def test_a_publisher_with_a_serializer_that_is_not_there() -> None:
         ("exec:cat", "'exec' can be connected to, but not listened at"),
     ],
 )
-async def test_where_nobody_can_listen(url: str, says: str) -> None:
-    """Why, and what to write."""
+async def test_an_address_that_cannot_be_listened_at(url: str, says: str) -> None:
+    """The reason, and what to write."""
     with pytest.raises(UsageError, match=re.escape(says)):
         async with serve(Service(), url):
             pass
@@ -279,12 +279,12 @@ def odd_service() -> Service:
 
 @pytest.mark.parametrize("name", ["nope", "numbers/many"])
 async def test_a_name_or_a_parameter_that_does_not_fit(name: str) -> None:
-    """Both in the same words, with what to look at."""
+    """Both in the same words, with advice."""
     async with serve(odd_service(), "memory://test"):
         said = await told(f"memory://test/{name}", Rejected)
     assert said == (
-        "the peer refused this stream: no such publisher: check its name and its parameters; "
-        "what you may not have is answered in the same words"
+        "the peer refused this stream: no such publisher (penstock says this if the name leads nowhere, its parameters do not fit, "
+        "or the peer may not have it; check its name and its parameters; a publisher that you may not have is answered in the same words)"
     )
 
 
@@ -297,13 +297,16 @@ async def test_a_name_or_a_parameter_that_does_not_fit(name: str) -> None:
     ],
 )
 async def test_a_publisher_that_fails(name: str, serializer: str, says: str) -> None:
-    """The subscriber learns where to look; the side of the publisher learns what it was, and of which publisher."""
+    """The subscriber is told where to look; the publisher's side reports the error and the name."""
     here: list[Exception] = []
     async with serve(odd_service(), "memory://test", on_violation=here.append):
         with pytest.raises(PublisherFailed) as caught:
             async with subscribe(f"memory://test/{name}", serializer=serializer) as stream:
                 assert [element async for element in stream]
-    assert str(caught.value) == "the publisher failed: why is in the log of its side; only the text of a PublicError is sent"
+    assert str(caught.value) == (
+        "the publisher failed (penstock says this if the publisher raised an exception that is not a PublicError; "
+        "look into the log of the other side; only the text of a PublicError is sent)"
+    )
     (error,) = here
     assert says in str(error)
     assert error.__notes__ == [f"This was raised while '{name}' was served to a peer."]
@@ -320,7 +323,7 @@ async def test_another_serializer_than_the_publishers(serializer: str) -> None:
 
 
 class Careless(Serializer):
-    """Lets its own errors out."""
+    """A serializer that raises its own errors."""
 
     name = "careless"
 
@@ -334,7 +337,7 @@ class Careless(Serializer):
 
 
 class CarelessPlugin:
-    """Brings it."""
+    """Offers the serializer."""
 
     @hookimpl
     def penstock_serializers(self) -> list[Serializer]:
@@ -342,7 +345,7 @@ class CarelessPlugin:
 
 
 async def test_a_serializer_of_a_plugin_that_raises() -> None:
-    """The plugin must act; what it raises on purpose passes."""
+    """PluginError names it; the exceptions that it may raise pass unchanged."""
     registry = build_registry([CarelessPlugin()])
     service = Service()
     service.publish("x", [b"x"])
@@ -357,7 +360,7 @@ async def test_a_serializer_of_a_plugin_that_raises() -> None:
 
 
 async def first_of(peer: Peer, name: str) -> str:
-    """What becomes of a stream on a connection that is there."""
+    """Return the text of the refusal of a stream on an open connection."""
     with pytest.raises(Rejected) as caught:
         async with peer.subscribe(name) as stream:
             await anext(stream)
@@ -365,21 +368,19 @@ async def first_of(peer: Peer, name: str) -> str:
 
 
 async def test_too_many_subscriptions() -> None:
-    """Which limit it is, whose, and the two ways out."""
+    """The limit, whose it is, and the two ways out."""
     async with serve(numbers_service(), "memory://test", limits=replace(Limits(), max_subscriptions=1)):
         async with connect("memory://test") as peer, peer.subscribe("endless") as stream:
             await anext(stream)
             said = await first_of(peer, "endless")
-    assert said == (
-        "the peer refused this stream: refused: it serves no more streams on one connection (Limits.max_subscriptions over there); "
-        "leave one, or connect once more"
-    )
+    assert said.startswith("the peer refused this stream: refused (")
+    assert said.endswith("(its Limits.max_subscriptions); cancel a stream, or open another connection)")
 
 
 async def test_a_server_that_drains() -> None:
-    """Where to turn."""
+    """What to try instead."""
     async with serve(numbers_service(), "memory://test") as server, connect("memory://test") as peer:
         await peer.wait_accepted()
-        server.peers[0]._conversation.session.streams.is_draining = True
+        server.peers[0]._connection.session.streams.is_draining = True
         said = await first_of(peer, "endless")
-    assert said.endswith("the peer is shutting down and takes no new streams; try another server, or the same one later")
+    assert said.endswith("the server is shutting down and takes no new streams; try another server, or the same one later)")

@@ -1,14 +1,12 @@
-"""Trio meets session: one connection is one nursery. `Service`, `connect`, `serve`, and `subscribe` with a URL.
+"""Connections on trio: `Service`, `connect`, `serve`, and `subscribe` with a URL. Each connection is one nursery.
 
-May import every layer but the operators, the transports' own, and what is above it.
+May import every layer but operators, builtin and protocols, and the layers above it. Inside, client and server are built on connection, and
+connection on service.
 """
 
-from penstock.runtime.client._connect import connect
-from penstock.runtime.client._reconnect import Reconnect
-from penstock.runtime.client._remote_source import remote, subscribe
-from penstock.runtime.connection._peer import Peer
-from penstock.runtime.connection._remote_stream import RemoteStream
-from penstock.runtime.server._serve import Server, serve
-from penstock.runtime.service._service import Service
+from penstock.runtime.client import Reconnect, connect, remote, subscribe
+from penstock.runtime.connection import Peer, RemoteStream
+from penstock.runtime.server import Server, serve
+from penstock.runtime.service import Service
 
 __all__ = ["Peer", "Reconnect", "RemoteStream", "Server", "Service", "connect", "remote", "serve", "subscribe"]

@@ -12,8 +12,8 @@ from penstock.runtime import Service, connect, serve, subscribe
 from tests.runtime._services import numbers_service
 
 
-async def test_nobody_there_is_a_lost_connection() -> None:
-    """Raised from the block's entry, bare."""
+async def test_no_server_is_a_lost_connection() -> None:
+    """ConnectionLost is raised from the entry of the block, without a group around it."""
     with pytest.raises(ConnectionLost, match="no listener at"):
         async with connect("memory://nobody"):
             pass
@@ -22,8 +22,8 @@ async def test_nobody_there_is_a_lost_connection() -> None:
             await anext(stream)
 
 
-async def test_mistakes_are_told_at_the_call() -> None:
-    """Before anything is opened."""
+async def test_wrong_arguments_are_refused_at_the_call() -> None:
+    """UsageError is raised before anything is opened."""
     with pytest.raises(UsageError, match="names a publisher"):
         connect("tcp://127.0.0.1:1/name")
     with pytest.raises(UsageError, match=r"names a protocol and no transport; write for example reactivesocket\+tcp"):
@@ -38,8 +38,8 @@ async def test_mistakes_are_told_at_the_call() -> None:
         subscribe([1], serializer="json")  # type: ignore[call-overload]  # the point: a mistake
 
 
-async def test_an_exception_from_the_body_leaves_every_block_bare() -> None:
-    """Through a stream, a connection and a server."""
+async def test_an_exception_of_the_body_leaves_every_block_unwrapped() -> None:
+    """It passes the blocks of a stream, a connection and a server."""
     with pytest.raises(KeyError, match="mine"):
         async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
             async with peer.subscribe("endless") as stream:
@@ -48,7 +48,7 @@ async def test_an_exception_from_the_body_leaves_every_block_bare() -> None:
 
 
 async def test_either_side_publishes(url: str) -> None:
-    """The server subscribes to what its client offers, over the same connection."""
+    """The server subscribes to a publisher of its client, over the same connection."""
     seen: list[Any] = []
     service = Service()
 
@@ -62,7 +62,7 @@ async def test_either_side_publishes(url: str) -> None:
 
 @pytest.mark.parametrize("where", ["connect", "handshake"])
 async def test_a_transport_that_raises_while_connecting_is_the_plugins_fault(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Said with its name, raised from the block and from the stream; what was opened is closed."""
+    """PluginError names the transport; it is raised from the block and from the stream, and the connection is closed."""
 
     async def fail(*_: object, **__: object) -> None:
         await trio.lowlevel.checkpoint()
@@ -79,10 +79,10 @@ async def test_a_transport_that_raises_while_connecting_is_the_plugins_fault(whe
         assert server.peers == ()
 
 
-async def test_a_peer_that_never_finishes_its_handshake_is_given_up(
+async def test_a_handshake_that_never_ends_is_cut_by_its_deadline(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the deadline, which is told."""
+    """The text names the deadline."""
 
     async def hang(*_: object) -> None:
         await trio.sleep_forever()
@@ -98,15 +98,15 @@ async def test_a_peer_that_never_finishes_its_handshake_is_given_up(
 @pytest.mark.parametrize(
     ("url", "setup", "says"),
     [
-        ("tcp://127.0.0.1:1", b"secret", "RS.io has no introductions; ReactiveSocket does: reactivesocket"),
-        ("rsio+tcp://127.0.0.1:1", b"secret", "RS.io has no introductions"),
+        ("tcp://127.0.0.1:1", b"secret", "RS.io has no setup data; ReactiveSocket does: reactivesocket"),
+        ("rsio+tcp://127.0.0.1:1", b"secret", "RS.io has no setup data"),
         ("reactivesocket+tcp://127.0.0.1:1", "secret", "as bytes; this is 'str'"),
         ("reactivesocket+tcp://127.0.0.1:1", None, "as bytes; this is 'NoneType'"),
         ("reactivesocket+tcp://127.0.0.1:1", b"secret" * 1000, "a setup of 6,000 bytes; 4,080 is the most"),
     ],
 )
-def test_an_introduction_that_could_not_arrive_is_told_at_the_call_and_not_repeated(url: str, setup: Any, says: str) -> None:
-    """Whoever thinks that it guards something must not find out later; and it may be a secret."""
+def test_setup_data_that_could_not_arrive_is_refused_at_the_call(url: str, setup: Any, says: str) -> None:
+    """The text does not repeat the data, which may be a secret."""
     for call in (lambda: connect(url, setup=setup), lambda: subscribe(f"{url}/name", setup=setup)):
         with pytest.raises(UsageError, match=says) as told:
             call()

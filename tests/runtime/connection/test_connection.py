@@ -1,4 +1,4 @@
-"""A connection from end to end: over each transport, in both directions, well and badly."""
+"""A connection from end to end: over each transport, in both directions, with good and bad ends."""
 
 import shlex
 import sys
@@ -34,7 +34,7 @@ from tests.runtime._services import Census, named, numbers_service, raw_connecti
 
 
 async def test_elements_come_over_every_transport(url: str) -> None:
-    """A name, a parameter, a serializer; a stream that completes ends the loop."""
+    """With a name, a parameter and a serializer; a stream that completes ends the loop."""
     async with serve(numbers_service(), url) as server:
         async with subscribe(named(server.addresses[0], "numbers/5"), serializer="json", demand=2) as stream:
             assert [number async for number in stream] == [0, 1, 2, 3, 4]
@@ -43,7 +43,7 @@ async def test_elements_come_over_every_transport(url: str) -> None:
 
 
 async def test_many_streams_share_a_connection(url: str) -> None:
-    """Each has its own demand, and its own end."""
+    """Each has its own demand and its own end."""
     async with serve(numbers_service(), url) as server, connect(server.addresses[0]) as peer:
         async with peer.subscribe("numbers/100", serializer="json", demand=3) as one:
             async with peer.subscribe("numbers/3", serializer="json") as other:
@@ -51,8 +51,8 @@ async def test_many_streams_share_a_connection(url: str) -> None:
             assert len([number async for number in one]) == 100
 
 
-async def test_leaving_a_stream_early_closes_the_generator_over_there(url: str) -> None:
-    """As soon as word arrives."""
+async def test_leaving_a_stream_early_closes_the_peers_generator(url: str) -> None:
+    """As soon as the cancel arrives."""
     census = Census()
     async with serve(numbers_service(census), url) as server, connect(server.addresses[0]) as peer:
         async with peer.subscribe("endless", demand=5) as stream:
@@ -63,8 +63,8 @@ async def test_leaving_a_stream_early_closes_the_generator_over_there(url: str) 
     assert census.opened == census.closed == 1
 
 
-async def test_leaving_the_connection_closes_every_generator_over_there(url: str) -> None:
-    """Goodbye ends the streams of both directions."""
+async def test_leaving_the_connection_closes_every_generator_of_the_peer(url: str) -> None:
+    """A goodbye ends the streams of both directions."""
     census = Census()
     async with serve(numbers_service(census), url) as server:
         async with connect(server.addresses[0]) as peer:
@@ -79,8 +79,8 @@ async def test_leaving_the_connection_closes_every_generator_over_there(url: str
     assert census.opened == census.closed == 3
 
 
-async def test_a_peer_that_asks_for_everything_and_reads_nothing_costs_little(autojump_clock: trio.testing.MockClock) -> None:
-    """Demand without bound permits sending, not buffering; and a stalled write ends the connection."""
+async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(autojump_clock: trio.testing.MockClock) -> None:
+    """Unbounded demand permits sending, not buffering; and a stalled write ends the connection."""
     census = Census()
     limits = replace(Limits(), write_stall=3.0)
     async with trio.open_nursery() as nursery:
@@ -93,7 +93,7 @@ async def test_a_peer_that_asks_for_everything_and_reads_nothing_costs_little(au
 
 
 async def test_keepalive_finds_a_peer_that_is_gone(autojump_clock: trio.testing.MockClock) -> None:
-    """A peer that says nothing any more, without closing, is given up; whoever answers is kept."""
+    """The connection to a peer that sends nothing any more is ended; a peer that answers is kept."""
     limits = replace(Limits(), keepalive=5.0, keepalive_timeout=5.0, idle_connection=1e9)
     async with trio.open_nursery() as nursery:
         async with serve(numbers_service(), "memory://test", limits=limits, extensions=[Keepalive()]) as server:
@@ -110,7 +110,7 @@ async def test_keepalive_finds_a_peer_that_is_gone(autojump_clock: trio.testing.
 
 
 class Endings:
-    """What was the last thing that each connection of this process had to say, and how each was closed."""
+    """The last message that each connection of this process sent, and how each was closed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.heard: list[object] = []
@@ -153,7 +153,7 @@ def tls(tmp_path: Path) -> Tls:
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls"])
 async def test_after_both_goodbyes_a_connection_is_closed_in_good_order(scheme: str, tls: Tls, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who hears the end hears a whole one: over TLS a close_notify, over TCP no reset; and nobody waits for anybody."""
+    """The peer sees the end: over TLS a close_notify, over TCP no reset. Neither side waits for a deadline."""
     endings = Endings(monkeypatch)
     options = TransportOptions(tls=tls)
     with trio.fail_after(1):  # a linger alone would be a second
@@ -168,7 +168,7 @@ async def test_after_both_goodbyes_a_connection_is_closed_in_good_order(scheme: 
 
 
 async def test_a_connection_that_was_cut_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
-    """No goodbye to send, none to wait for: the place is free at once."""
+    """No goodbye is sent, and none is waited for: the place is free at once."""
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test") as server:
         raw = await raw_connection(nursery)
         await raw.send(bytes.fromhex("010000"))
@@ -183,7 +183,7 @@ QUICK = replace(Limits(), goodbye_timeout=0.2, linger=0.2)
 
 
 async def test_a_goodbye_can_be_read_by_a_peer_that_was_still_sending() -> None:
-    """What it sends is read and thrown away for a while: closing over unread bytes would be a reset, and take the goodbye with it."""
+    """Its bytes are read and dropped for a while: to close over unread bytes would be a reset, and take the goodbye with it."""
     async with serve(numbers_service(), "tcp://127.0.0.1:0", limits=QUICK) as server, trio.open_nursery() as nursery:
         raw = await raw_connection(nursery, server.addresses[0])
         await raw.send(bytes.fromhex("010000 7f00"))
@@ -197,8 +197,8 @@ async def test_a_goodbye_can_be_read_by_a_peer_that_was_still_sending() -> None:
     assert heard.endswith(rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f")))
 
 
-async def test_a_peer_that_goes_on_for_ever_after_the_end_is_cut_off(autojump_clock: trio.testing.MockClock) -> None:
-    """After so many bytes, long before the time is up."""
+async def test_a_peer_that_goes_on_sending_after_the_end_is_cut_off(autojump_clock: trio.testing.MockClock) -> None:
+    """After LINGER_BYTES, long before the deadline."""
     limits = replace(Limits(), linger=1000.0)
     async with serve(numbers_service(), "memory://test", limits=limits) as server, trio.open_nursery() as nursery:
         raw = await raw_connection(nursery)
@@ -215,22 +215,22 @@ async def test_a_peer_that_goes_on_for_ever_after_the_end_is_cut_off(autojump_cl
         await raw.abort()
 
 
-async def test_who_never_answers_a_goodbye_is_left_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
-    """The one that the writer has queued, whoever's call that was: here the peer's own bad message led to it."""
+async def test_a_goodbye_without_an_answer_ends_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    """Also if a bad message of the peer caused the goodbye, and the writer queued it."""
     async with serve(numbers_service(), "memory://test") as server, trio.open_nursery() as nursery:
         raw = await raw_connection(nursery)
         await raw.send(bytes.fromhex("010000 7f00"))
         await trio.sleep(2.5)
         assert (await raw.receive() or b"").endswith(rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f")))
         assert await raw.receive() is None
-        assert len(server._connections) == 1  # reads on, for a linger
+        assert len(server._admission.open) == 1  # reads on, for a linger
         await trio.sleep(1)
-        assert not server._connections
+        assert not server._admission.open
         await raw.abort()
 
 
 class Faulty(ByteConnection):
-    """A connection of a transport that somebody wrote, with a mistake in one method."""
+    """A connection of a plugin's transport, with a mistake in one method."""
 
     fault: ClassVar[str] = ""
 
@@ -265,7 +265,7 @@ class Faulty(ByteConnection):
 
 
 class FaultyTransport(MemoryTransport):
-    """Carries bytes, mostly."""
+    """Makes pairs of faulty and plain connections."""
 
     schemes: ClassVar[tuple[str, ...]] = ("faulty",)
 
@@ -276,7 +276,7 @@ class FaultyTransport(MemoryTransport):
 
 
 class FaultyPlugin:
-    """An outsider's."""
+    """Offers the transport."""
 
     @hookimpl
     def penstock_transports(self) -> list[FaultyTransport]:
@@ -287,7 +287,7 @@ class FaultyPlugin:
 async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
     fault: str, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Its streams are told who must act, or the report is; the block is left as ever, and the server goes on."""
+    """Its streams get a PluginError, or the fault is reported; the block is left, and the server goes on."""
     monkeypatch.setattr(Faulty, "fault", fault)
     told: list[Exception] = []
     registry = build_registry([FaultyPlugin()])
@@ -297,7 +297,7 @@ async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
             with pytest.raises((PluginError, PublisherFailed, ConnectionLost)) as caught:
                 async with peer.subscribe("failing" if fault in ("send_eof", "aclose") else "endless", demand=1) as stream:
                     async for _ in stream:
-                        over_there = server.peers[0]._conversation.connection
+                        over_there = server.peers[0]._connection.connection
                         if fault == "farewell":
                             await over_there.abort()  # nobody says goodbye: it is asked how that was
                         elif fault == "abort":
@@ -311,8 +311,8 @@ async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
     assert bool(told) is (fault in ("aclose", "abort", "farewell"))
 
 
-async def test_a_writer_that_gets_nothing_out_ends_the_connection_and_says_so(autojump_clock: trio.testing.MockClock) -> None:
-    """To whoever waits on this side: how long it was, and which limit that is."""
+async def test_a_stalled_writer_ends_the_connection_with_the_limit(autojump_clock: trio.testing.MockClock) -> None:
+    """The streams on this side are told how long it was, and the name of the limit."""
     limits = replace(Limits(), write_stall=3.0, idle_connection=1e9)
     async with trio.open_nursery() as nursery:
         transport = MemoryTransport()
@@ -333,8 +333,8 @@ async def test_a_writer_that_gets_nothing_out_ends_the_connection_and_says_so(au
         await deaf.abort()
 
 
-async def test_a_message_that_the_transport_does_not_take_in_ends_the_connection_and_says_so() -> None:
-    """Which limit it was is told here; there is no goodbye, for the transport cannot go on."""
+async def test_a_message_too_large_for_the_transport_ends_the_connection() -> None:
+    """The streams are told the limit. No goodbye is sent, because the transport cannot go on."""
     options = TransportOptions(max_message=100)
     async with serve(numbers_service(), "memory-framed://test") as server, connect(server.addresses[0], options=options) as peer:
         with pytest.raises(ConnectionLost, match=r"the connection was ended, because .*100"):
@@ -343,8 +343,8 @@ async def test_a_message_that_the_transport_does_not_take_in_ends_the_connection
                 await anext(stream)
 
 
-async def test_how_a_child_ended_is_told_to_its_streams() -> None:
-    """Its status and its last words, not merely that it is gone."""
+async def test_the_end_of_a_child_process_is_told_to_its_streams() -> None:
+    """With its exit status and its last words on stderr."""
     code = "import sys; sys.stdin.buffer.read(3); print('no such table: ticks', file=sys.stderr); sys.exit(3)"
     with pytest.raises(ConnectionLost) as caught:
         async with subscribe(f"exec:{shlex.join([sys.executable, '-c', code])}#ticks") as stream:
@@ -360,8 +360,8 @@ async def test_how_a_child_ended_is_told_to_its_streams() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_server_that_is_shut_down_has_not_failed(seed: int) -> None:
-    """A publisher that works at that moment is stopped: its subscriber hears of the shutdown, and nobody of a fault."""
+def test_a_shutdown_is_not_reported_as_a_failure(seed: int) -> None:
+    """A publisher that runs is stopped: its subscriber gets the reason, and `on_violation` gets nothing."""
     told: list[Exception] = []
     service = Service()
 
@@ -388,7 +388,7 @@ def test_a_server_that_is_shut_down_has_not_failed(seed: int) -> None:
 
 
 async def test_a_publisher_that_does_not_stop_is_cancelled_in_the_end(autojump_clock: trio.testing.MockClock) -> None:
-    """A connection that is over waits for the tasks of its publishers, and not for ever."""
+    """A connection that is over waits for the tasks of its publishers, but only until a deadline."""
     with trio.fail_after(60):
         async with serve(_stubborn(), "memory://test"), subscribe("memory://test/stubborn") as stream:
             assert await anext(stream) == b"x"
@@ -396,7 +396,7 @@ async def test_a_publisher_that_does_not_stop_is_cancelled_in_the_end(autojump_c
 
 
 def _stubborn() -> Service:
-    """A service with a publisher whose task goes on after the cancel."""
+    """Return a service with a publisher whose task goes on after the cancel."""
 
     class Stubborn(Source[bytes]):
         def attach(self, subscriber: Subscriber[bytes], scope: Scope) -> None:
@@ -412,8 +412,8 @@ def _stubborn() -> Service:
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-async def test_what_does_not_go_at_once_is_the_writer_s(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """A transport that takes a part of each message without waiting: the rest follows it, in order, and nothing else comes between."""
+async def test_the_writer_sends_the_rest_of_a_short_send(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """A transport takes a part of each message without waiting: the rest follows it, in order, and nothing comes between."""
     now = SocketConnection.send_now
     monkeypatch.setattr(SocketConnection, "send_now", lambda connection, data: now(connection, data[:most]) if most else 0)
     async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
@@ -427,8 +427,8 @@ async def test_what_does_not_go_at_once_is_the_writer_s(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("size", [64, 1000, 40_000])
-async def test_what_goes_at_once_needs_no_deadline(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """While the transport takes all there is, however much has gathered, nobody waits for it."""
+async def test_sends_that_do_not_wait_need_no_deadline(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """While the transport takes everything at once, the writer task sends nothing."""
     service, at_once = Service(), []
     now, send = SocketConnection.send_now, SocketConnection.send
 
@@ -454,8 +454,8 @@ async def test_what_goes_at_once_needs_no_deadline(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("most", [0, 4097, 65_536])
-async def test_what_is_left_of_much_is_the_writer_s_as_well(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """Parts of large elements among it: all of it arrives, in order."""
+async def test_the_writer_sends_the_rest_of_large_elements(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """All of it arrives, in order."""
     service = Service()
     now = SocketConnection.send_now
 
@@ -472,7 +472,7 @@ async def test_what_is_left_of_much_is_the_writer_s_as_well(monkeypatch: pytest.
 
 
 async def test_a_stream_of_one_takes_one_message_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer to a subscriber, the element and the end go out together, at once: the writers have nothing to do."""
+    """Acceptance, element and completion go out in one send, and the writer tasks send nothing."""
     at_once: list[int] = []
     now, send = SocketConnection.send_now, SocketConnection.send
 
@@ -495,8 +495,8 @@ async def test_a_stream_of_one_takes_one_message_each_way(monkeypatch: pytest.Mo
         assert len(at_once) == 2 * 20
 
 
-async def test_a_transport_that_fails_at_once_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one does that fails when it sends: the subscriber hears of it, and nothing hangs."""
+async def test_a_transport_that_fails_in_send_now_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if `send` had failed: the subscriber is told, and nothing hangs."""
 
     def broken(connection: SocketConnection, data: Bytes, /) -> int:
         raise trio.BrokenResourceError
@@ -513,10 +513,10 @@ async def test_a_transport_that_fails_at_once_ends_its_connection(monkeypatch: p
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_an_interrupt_in_a_handler_ends_the_server_at_once(waits: bool) -> None:
-    """It ends all that could say goodbye: nobody waits for that, and the client hears that the connection is gone."""
+    """It ends the tasks that could say goodbye, so no deadline is waited for, and the client gets ConnectionLost."""
 
     class Interrupt(BaseException):
-        """As Ctrl+C, which would end the tests."""
+        """Stands for KeyboardInterrupt, which would end the tests."""
 
     service, lost = Service(), list[Exception]()
 

@@ -1,4 +1,4 @@
-"""How a transport ended, in words."""
+"""The exception that describes how a transport ended."""
 
 import pytest
 import trio
@@ -10,7 +10,7 @@ from penstock.session import CUT, CUT_EARLY
 
 
 class Ended(MessageConnection):
-    """A transport that has ended, with words of its own or without."""
+    """A transport that has ended, with a farewell or without."""
 
     def __init__(self, words: str | Exception | None = None) -> None:
         super().__init__(peer=PeerIdentity(address="there"))
@@ -31,13 +31,13 @@ class Ended(MessageConnection):
 
 
 def told(cause: Exception | None, words: str | Exception | None = None, *, was_open: bool = True) -> tuple[Exception, list[Exception]]:
-    """What is said of the end, and what the hook was told."""
+    """Return the description, and what was reported."""
     faults: list[Exception] = []
     return describe_transport_end(Ended(words), cause, was_open=was_open, limits=Limits(), on_violation=faults.append), faults
 
 
 def caused_by(cause: Exception) -> Exception:
-    """A broken stream, and why it is."""
+    """Return a broken stream's exception with its cause."""
     broken = trio.BrokenResourceError()
     broken.__cause__ = cause
     return broken
@@ -54,39 +54,39 @@ def caused_by(cause: Exception) -> Exception:
     ],
 )
 def test_a_peer_that_is_gone_is_a_lost_connection(cause: Exception | None, words: str | None, said: str) -> None:
-    """With what the transport knows of it, or else the system."""
+    """With the farewell of the transport, or else the system's error."""
     error, faults = told(cause, words)
     assert is_disconnect(cause)
     assert (type(error), str(error), faults) == (ConnectionLost, said, [])
 
 
 def test_an_end_before_the_hello_says_so() -> None:
-    """Whoever connects may have found somebody who speaks another protocol."""
+    """The server may speak another protocol."""
     assert str(told(None, was_open=False)[0]) == CUT_EARLY
 
 
-def test_a_peer_that_takes_nothing_is_told_with_the_limit() -> None:
-    """Who reads that can raise it."""
+def test_a_stalled_send_names_the_limit() -> None:
+    """A reader of the text can raise it."""
     assert "Limits.write_stall" in str(told(trio.TooSlowError())[0])
 
 
-def test_a_bound_of_the_transport_s_is_told_as_it_is() -> None:
-    """Its own words say which."""
+def test_a_limit_of_the_transport_keeps_its_text() -> None:
+    """Its own text names the limit."""
     error, _ = told(LimitExceeded("a message of 9 bytes", limit="max_message", value=8))
     assert isinstance(error, ConnectionLost)
     assert "a message of 9 bytes" in str(error)
 
 
-def test_what_no_transport_may_raise_is_the_transport_s_fault() -> None:
-    """Whoever wrote it must act."""
+def test_any_other_exception_is_a_fault_of_the_transport() -> None:
+    """Its author must act."""
     error, _ = told(ZeroDivisionError())
     assert not is_disconnect(ZeroDivisionError())
     assert isinstance(error, PluginError)
     assert "Ended" in str(error)
 
 
-def test_a_farewell_that_raises_is_told_and_hides_nothing() -> None:
-    """The end is what counts."""
+def test_a_farewell_that_raises_is_reported_and_hides_nothing() -> None:
+    """The description is made without it."""
     fault = ZeroDivisionError()
     error, faults = told(None, fault)
     assert (str(error), faults) == (CUT, [fault])

@@ -1,4 +1,4 @@
-"""What observers among the plugins are told: each connection and each stream, once when it begins and once when it ends."""
+"""Observers get each connection and each stream, once when it begins and once when it ends."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -17,8 +17,8 @@ from tests.runtime._services import Census, named, numbers_service, raw_connecti
 WHOLE_STORY = ["ConnectionOpened", "StreamOpened", "StreamEnded", "ConnectionClosed"]
 
 
-async def test_both_sides_are_told_of_a_connection_and_its_stream_in_order(url: str) -> None:
-    """Opened, begun, ended, closed: each once, with the same numbers throughout, the ends that each side has."""
+async def test_both_sides_report_a_connection_and_its_stream_in_order(url: str) -> None:
+    """Opened, begun, ended, closed: each once, with the same numbers throughout."""
     here, there = Observer(), Observer()
     async with serve(numbers_service(), url, registry=there.registry()) as server:
         (address,) = server.addresses
@@ -42,8 +42,8 @@ async def test_both_sides_are_told_of_a_connection_and_its_stream_in_order(url: 
     assert here.opened[0].connection != there.opened[0].connection
 
 
-async def test_what_is_only_counted_by_batches_and_pieces_is_counted_in_elements() -> None:
-    """Fixed sizes, packed or taken apart."""
+async def test_batches_and_pieces_are_counted_in_elements() -> None:
+    """Of fixed size, packed or taken apart."""
     service = Service()
     service.publish("packed", [b"aabb", b"cc"], element_size=2)
     here, there = Observer(), Observer()
@@ -57,7 +57,7 @@ async def test_what_is_only_counted_by_batches_and_pieces_is_counted_in_elements
 
 
 class Plain(Subscriber[Any]):
-    """A subscriber that knows of single elements only."""
+    """A subscriber with no methods for batches."""
 
     def __init__(self, most: int = 99) -> None:
         self.got: list[Any] = []
@@ -82,8 +82,8 @@ class Plain(Subscriber[Any]):
 
 
 @pytest.mark.parametrize(("size", "most"), [(0, 99), (2, 99), (2, 1)])
-async def test_a_subscriber_that_takes_elements_one_by_one_gets_them_one_by_one(size: int, most: int) -> None:
-    """Also when somebody watches; and none after it has cancelled."""
+async def test_an_observed_plain_subscriber_gets_single_elements(size: int, most: int) -> None:
+    """And none after it has cancelled."""
     service = Service()
     service.publish("pairs", [b"aa", b"bb", b"cc"], element_size=size)
     here, plain = Observer(), Plain(most)
@@ -96,8 +96,8 @@ async def test_a_subscriber_that_takes_elements_one_by_one_gets_them_one_by_one(
     ]
 
 
-async def test_a_failure_is_told_with_its_exception_to_each_side_its_own() -> None:
-    """The side of the publisher sees what was raised; the other what crossed the wire."""
+async def test_each_side_reports_its_own_exception() -> None:
+    """The publisher's side reports the exception that was raised; the other side the one that crossed the wire."""
     here, there = Observer(), Observer()
     async with serve(numbers_service(), "memory://test", registry=there.registry(), on_violation=lambda _: None) as server:
         async with connect(server.addresses[0], registry=here.registry()) as peer:
@@ -108,8 +108,8 @@ async def test_a_failure_is_told_with_its_exception_to_each_side_its_own() -> No
     assert [(each.outcome, each.elements, type(each.error)) for each in there.ended] == [(Outcome.FAILED, 1, ValueError)]
 
 
-async def test_a_refusal_is_a_failure_to_who_asked_and_nothing_to_who_refused() -> None:
-    """What was refused had not begun there."""
+async def test_a_refusal_is_reported_by_the_asking_side_only() -> None:
+    """On the other side the stream had not begun."""
     here, there = Observer(), Observer()
     async with serve(numbers_service(), "memory://test", registry=there.registry()) as server:
         async with connect(server.addresses[0], registry=here.registry()) as peer:
@@ -121,7 +121,7 @@ async def test_a_refusal_is_a_failure_to_who_asked_and_nothing_to_who_refused() 
 
 
 async def test_a_stream_that_its_subscriber_leaves_is_cancelled_on_both_sides() -> None:
-    """With the elements that were."""
+    """With the number of elements until then."""
     census = Census()
     here, there = Observer(), Observer()
     async with serve(numbers_service(census), "memory://test", registry=there.registry()) as server:
@@ -134,7 +134,7 @@ async def test_a_stream_that_its_subscriber_leaves_is_cancelled_on_both_sides() 
 
 
 async def test_a_stream_whose_connection_ends_is_lost_on_both_sides() -> None:
-    """And is told of before its connection is."""
+    """It is reported before the end of its connection."""
     here, there = Observer(), Observer()
     async with serve(numbers_service(), "memory://test", registry=there.registry()) as server:
         async with connect(server.addresses[0], registry=here.registry()) as peer:
@@ -147,8 +147,8 @@ async def test_a_stream_whose_connection_ends_is_lost_on_both_sides() -> None:
     assert here.story() == there.story() == WHOLE_STORY
 
 
-async def test_a_goodbye_is_told_with_its_reason_to_both_sides(autojump_clock: trio.testing.MockClock) -> None:
-    """A server that shuts down says so."""
+async def test_a_goodbye_is_reported_with_its_reason_on_both_sides(autojump_clock: trio.testing.MockClock) -> None:
+    """A server that shuts down gives `shutdown`."""
     here, there = Observer(), Observer()
     async with trio.open_nursery() as nursery:
         leaving = trio.Event()
@@ -168,8 +168,8 @@ async def test_a_goodbye_is_told_with_its_reason_to_both_sides(autojump_clock: t
     )
 
 
-async def test_a_connection_that_is_cut_is_told_with_the_error() -> None:
-    """Nobody said goodbye."""
+async def test_a_cut_connection_is_reported_with_the_error() -> None:
+    """There was no goodbye."""
     there = Observer()
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()) as server:
         raw = await raw_connection(nursery)
@@ -181,7 +181,7 @@ async def test_a_connection_that_is_cut_is_told_with_the_error() -> None:
     assert [(each.reason, type(each.error)) for each in there.closed] == [("lost", ConnectionLost)]
 
 
-async def test_a_peer_that_breaks_the_protocol_is_told_of_with_the_reason_that_it_got(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_protocol_error_is_reported_with_its_reason(autojump_clock: trio.testing.MockClock) -> None:
     """A fixed token, and the error."""
     there = Observer()
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()) as server:
@@ -197,8 +197,8 @@ async def test_a_peer_that_breaks_the_protocol_is_told_of_with_the_reason_that_i
     assert "broke the protocol" in str(error)
 
 
-async def test_a_stranger_is_no_connection(autojump_clock: trio.testing.MockClock) -> None:
-    """Who never said hello is told of neither when it comes nor when it goes."""
+async def test_a_client_without_a_hello_is_not_reported(autojump_clock: trio.testing.MockClock) -> None:
+    """Neither when it connects nor when it leaves."""
     there = Observer()
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()):
         raw = await raw_connection(nursery)
@@ -209,8 +209,8 @@ async def test_a_stranger_is_no_connection(autojump_clock: trio.testing.MockCloc
     assert there.events == []
 
 
-async def test_a_stream_that_ends_before_the_hello_was_none() -> None:
-    """Subscribed to at once, cancelled at once: the connection was not open yet."""
+async def test_a_stream_that_ends_before_the_hello_is_not_reported() -> None:
+    """It was subscribed to and cancelled before the connection was open."""
     here = Observer()
     async with serve(numbers_service(), "memory://test") as server:
         async with connect(server.addresses[0], registry=here.registry()) as peer:
@@ -224,15 +224,15 @@ async def test_a_stream_that_ends_before_the_hello_was_none() -> None:
 
 
 class Fickle(Plain):
-    """A subscriber that changes its mind at once."""
+    """A subscriber that cancels inside on_subscribe."""
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         subscription.cancel()
         subscription.cancel()
 
 
-async def test_signals_after_a_cancel_reach_nobody() -> None:
-    """A decoder that fails cancels and tells its subscriber; the watch between them tells the end once."""
+async def test_after_a_decoder_fails_the_end_is_reported_once() -> None:
+    """The decoder cancels and fails its subscriber."""
     service = Service()
     service.publish("bad", [b"1", b"x", b"2"])
     here = Observer()
@@ -243,7 +243,7 @@ async def test_signals_after_a_cancel_reach_nobody() -> None:
     assert [(each.outcome, each.elements) for each in here.ended] == [(Outcome.CANCELLED, 2)]
 
 
-async def test_who_listens_to_connections_alone_costs_streams_nothing() -> None:
+async def test_observers_of_connections_alone_cost_streams_nothing() -> None:
     """No object stands between a stream and its subscriber."""
     opened: list[str] = []
 
@@ -269,7 +269,7 @@ async def test_who_listens_to_connections_alone_costs_streams_nothing() -> None:
 
 
 async def test_an_observer_that_raises_harms_no_connection(url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """On either side, at every hook: the elements come, the goodbye is a goodbye, and the first failure of each hook is in the log."""
+    """On either side, at every hook: the elements arrive, the goodbye is sent, and the first failure of each hook is in the log."""
 
     class Broken(Observer):
         @hookimpl
@@ -302,15 +302,15 @@ async def test_an_observer_that_raises_harms_no_connection(url: str, caplog: pyt
     assert len(caplog.records) == 4
 
 
-def test_after_its_end_a_watched_subscriber_hears_nothing() -> None:
-    """Whatever still arrives, in whatever form, and whoever cancels again; the end is told once."""
+def test_after_its_end_an_observed_stream_passes_nothing_on() -> None:
+    """Later signals of every kind are dropped, a second cancel too, and the end is reported once."""
     here = Observer()
     watch = ConnectionEvents(here.registry().events, address="memory://test", accepted=False)
-    watch.opened(PeerIdentity(address="memory://test"), "rsio")
+    watch.report_opened(PeerIdentity(address="memory://test"), "rsio")
     plain, upstream = Plain(), Upstream()
-    subscribed = watch.subscribing(plain)
+    subscribed = watch.observe(plain)
     subscribed.on_subscribe(upstream)
-    subscribed.began(7, "numbers")
+    subscribed.on_open(7, "numbers")
     subscribed.on_element_size(2)
     subscribed.on_next_packed(2, b"aabb")
     subscribed.cancel()
@@ -321,7 +321,7 @@ def test_after_its_end_a_watched_subscriber_hears_nothing() -> None:
     subscribed.on_subscribe(upstream)
     subscribed.on_complete()
     subscribed.on_error(ValueError())
-    subscribed.began(8, "numbers")
+    subscribed.on_open(8, "numbers")
     assert plain.got == [b"aa", b"bb"]
     assert upstream.calls == [99, "cancel"]
     assert [(each.stream, each.outcome, each.elements) for each in here.ended] == [(7, Outcome.CANCELLED, 2)]
@@ -329,7 +329,7 @@ def test_after_its_end_a_watched_subscriber_hears_nothing() -> None:
 
 
 class Upstream(Subscription):
-    """Writes down what is asked of it."""
+    """Keeps the calls that it gets."""
 
     def __init__(self) -> None:
         self.calls: list[object] = []

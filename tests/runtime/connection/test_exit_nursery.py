@@ -1,4 +1,4 @@
-"""Leaving the blocks of `connect` and `serve`: what the body raises leaves them as it is, whatever happens behind them."""
+"""Leaving the blocks of `connect` and `serve`: an exception of the body leaves them unchanged."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -26,10 +26,10 @@ BLOCKS = pytest.mark.parametrize("block", [_connected, _served])
 
 
 @BLOCKS
-async def test_a_cancellation_does_not_swallow_what_the_body_raises(
+async def test_a_cancellation_does_not_swallow_the_exception_of_the_body(
     block: Callable[[], AbstractAsyncContextManager[Any]], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The scope around a block is cancelled, and the body fails while it cleans up: its exception is not lost."""
+    """The scope around a block is cancelled, and the body fails in its cleanup: its exception is not lost."""
     with pytest.raises(ValueError, match="mine"), trio.move_on_after(1):
         async with block():
             try:
@@ -39,10 +39,10 @@ async def test_a_cancellation_does_not_swallow_what_the_body_raises(
 
 
 @BLOCKS
-async def test_a_cancellation_leaves_a_block_bare(
+async def test_a_cancellation_leaves_a_block_unwrapped(
     block: Callable[[], AbstractAsyncContextManager[Any]], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """As it does without a block: no group around it."""
+    """No group is put around it."""
     with trio.CancelScope() as scope:
         with pytest.raises(trio.Cancelled):
             async with block():
@@ -57,7 +57,7 @@ async def _raise(error: BaseException) -> None:
 
 
 async def _leave(error: BaseException | None, *raised: BaseException) -> tuple[BaseException | None, list[Exception]]:
-    """Leave a nursery whose tasks raise; return what comes out of it, and what was told."""
+    """Leave a nursery whose tasks raise; return the exception that leaves it, and the reported ones."""
     told: list[Exception] = []
     manager = trio.open_nursery(strict_exception_groups=True)
     nursery = await manager.__aenter__()
@@ -70,8 +70,8 @@ async def _leave(error: BaseException | None, *raised: BaseException) -> tuple[B
     return None, told
 
 
-async def test_a_failure_of_a_task_is_raised_or_told() -> None:
-    """Bare where the body ended well; told where it did not. Several are a group."""
+async def test_a_failure_of_a_task_is_raised_or_reported() -> None:
+    """Raised unwrapped if the body ended well, else reported. Several are a group."""
     failure, other = ValueError("a task's"), KeyError("another's")
     assert await _leave(None) == (None, [])
     assert await _leave(None, failure) == (failure, [])
@@ -84,6 +84,6 @@ async def test_a_failure_of_a_task_is_raised_or_told() -> None:
 
 
 async def test_an_interrupt_goes_before_everything() -> None:
-    """Bare, also where the body and another task have failed."""
+    """Unwrapped, also if the body and another task have failed."""
     interrupt = KeyboardInterrupt()
     assert await _leave(KeyError("the body's"), interrupt, ValueError("a task's")) == (interrupt, [])

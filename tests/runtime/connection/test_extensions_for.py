@@ -1,4 +1,4 @@
-"""Which extensions are negotiated: those that are sound."""
+"""Only sound extensions are negotiated."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,11 @@ from penstock.api import ActiveExtension, Extension, ExtensionLink, UsageError
 from penstock.builtin import Keepalive
 from penstock.plugins import Factory, build_registry, hookimpl
 from penstock.runtime import connect
-from penstock.runtime.connection._extensions_for import chosen, offered
+from penstock.runtime.connection._extensions_for import check_given, offered
 
 
 class Odd:
-    """An extension of which anything can be wrong."""
+    """An extension that can be wrong in every way."""
 
     name: str = "odd"
 
@@ -26,7 +26,7 @@ class Odd:
 
 
 class Offers:
-    """A plugin that offers what it was given."""
+    """A plugin that offers the extensions it was given."""
 
     def __init__(self, *offers: Factory) -> None:
         self._offers = list(offers)
@@ -37,7 +37,7 @@ class Offers:
 
 
 def of(*made: tuple[int, Callable[[], object]]) -> tuple[list[str], list[str]]:
-    """The names of what is negotiated of these offers, and what was told."""
+    """Return the names of the negotiated extensions, and what was reported."""
     told: list[Exception] = []
     offers = [Factory(name=f"odd{position}", id=number, make=make) for position, (number, make) in enumerate(made)]
     registry = build_registry([Offers(*offers)])
@@ -45,8 +45,8 @@ def of(*made: tuple[int, Callable[[], object]]) -> tuple[list[str], list[str]]:
     return [each.name for each in offered(registry, told.append)], [str(each) for each in told]
 
 
-def test_what_is_sound_is_negotiated() -> None:
-    """Ours and theirs."""
+def test_sound_extensions_are_negotiated() -> None:
+    """Those of the project and those of plugins."""
     assert of((200, Odd), (201, lambda: Odd(201, frozenset({0x7E}), "other"))) == (["keepalive", "odd", "other"], [])
 
 
@@ -65,16 +65,16 @@ def _raises() -> Extension:
     ],
     ids=["raises", "no extension", "another id", "our code", "no code"],
 )
-def test_what_is_not_sound_is_told_and_left_out(make: Callable[[], object], says: str) -> None:
-    """The others are negotiated all the same."""
+def test_an_unsound_extension_is_reported_and_left_out(make: Callable[[], object], says: str) -> None:
+    """The others are negotiated."""
     names, told = of((200, make))
     assert names == ["keepalive"]
     assert len(told) == 1
     assert says in told[0]
 
 
-def test_a_code_that_two_claim_goes_to_neither() -> None:
-    """Both are told of."""
+def test_two_extensions_with_one_code_are_both_left_out() -> None:
+    """Both are reported."""
     names, told = of((200, lambda: Odd(200)), (201, lambda: Odd(201, name="other")))
     assert names == ["keepalive"]
     assert told == [f"the extension '{name}' has the code 0x60, like another one: neither was negotiated" for name in ("odd", "other")]
@@ -89,13 +89,13 @@ def test_a_code_that_two_claim_goes_to_neither() -> None:
     ],
     ids=["no extension", "same id", "same code"],
 )
-def test_what_the_program_gives_itself_is_refused_by_the_call(extensions: list[Extension], says: str) -> None:
-    """There somebody can mend it."""
+def test_an_unsound_extension_of_the_program_is_refused_at_the_call(extensions: list[Extension], says: str) -> None:
+    """The program can be corrected."""
     with pytest.raises(UsageError, match=says):
         connect("memory://test", extensions=extensions)
 
 
-def test_what_the_program_gives_is_taken() -> None:
-    """As it is, in its order."""
+def test_extensions_of_the_program_are_taken() -> None:
+    """Unchanged, in their order."""
     keepalive, odd = Keepalive(), Odd()
-    assert chosen([odd, keepalive]) == (odd, keepalive)
+    assert check_given([odd, keepalive]) == (odd, keepalive)

@@ -1,4 +1,4 @@
-"""A transport is closed in time, whatever it does."""
+"""A transport is closed in time."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from penstock.testing import run_virtual
 
 
 class Stubborn:
-    """A transport that ends as it was told to."""
+    """A transport that closes as the test tells it to."""
 
     def __init__(self, aclose: Any) -> None:
         self._aclose = aclose
@@ -26,7 +26,7 @@ class Stubborn:
 
 
 def closed(how: Any, *, in_good_order: bool = True) -> tuple[list[str], list[Exception], float]:
-    """Close a transport; return what was called, what was told, and how long it took."""
+    """Close a transport; return the calls, the reports, and the seconds."""
     transport, told = Stubborn(how), list[Exception]()
 
     async def main() -> float:
@@ -41,18 +41,18 @@ def closed(how: Any, *, in_good_order: bool = True) -> tuple[list[str], list[Exc
     return transport.log, told, run_virtual(timed)
 
 
-def test_what_closes_well_is_not_aborted() -> None:
+def test_a_good_close_is_not_followed_by_an_abort() -> None:
     """One call is enough."""
     assert closed(trio.lowlevel.checkpoint) == (["aclose"], [], 0)
 
 
-def test_what_does_not_close_in_time_is_aborted() -> None:
-    """After the time it has."""
+def test_a_close_that_takes_too_long_is_aborted() -> None:
+    """After its deadline."""
     assert closed(trio.sleep_forever) == (["aclose", "abort"], [], 3)
 
 
-def test_what_raises_is_told_of_and_aborted() -> None:
-    """It is somebody's plugin, and its fault should not be lost."""
+def test_a_close_that_raises_is_reported_and_aborted() -> None:
+    """The transport is a plugin, and its fault must not be lost."""
 
     async def breaks() -> None:
         raise ValueError("broken")
@@ -62,6 +62,6 @@ def test_what_raises_is_told_of_and_aborted() -> None:
     assert [str(error) for error in told] == ["broken"]
 
 
-def test_where_the_peer_shall_not_hear_of_a_good_end_it_is_aborted_at_once() -> None:
-    """A cut, not an end."""
+def test_an_end_that_is_not_in_good_order_is_an_abort() -> None:
+    """The peer must see a cut, and not an end."""
     assert closed(trio.sleep_forever, in_good_order=False) == (["abort"], [], 0)

@@ -21,10 +21,10 @@ Order: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Ship:
-    """A crew, with what it hears and does written down."""
+    """A runner, with what it hears and does written down."""
 
     def __init__(self, *, turn: float = 1.0) -> None:
-        self.crew = InlineTaskRunner(self.hear, lambda: self.log.append("settled"), turn=turn)
+        self.runner = InlineTaskRunner(self.hear, lambda: self.log.append("settled"), turn=turn)
         self.say, self._heard = trio.open_memory_channel[list[Order]](10)
         self.log: list[str] = []
         self.tasks: list[trio.lowlevel.Task] = []
@@ -35,10 +35,10 @@ class Ship:
             orders = await self._heard.receive()
         except trio.EndOfChannel:
             return False
-        self.crew.is_acting = True
+        self.runner.is_running_inline = True
         for order in orders:
-            self.crew.start_soon(order, name=order.__name__)
-        self.crew.is_acting = False
+            self.runner.start_soon(order, name=order.__name__)
+        self.runner.is_running_inline = False
         self.log.append("heard")
         return True
 
@@ -63,7 +63,7 @@ async def test_what_does_not_wait_runs_in_the_task_that_has_heard_of_it(ship: Sh
         ship.note("second")
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([first, second])
         await ship.say.send([second])
         ship.say.close()
@@ -85,7 +85,7 @@ async def test_who_has_to_wait_keeps_the_task_and_another_one_reads_on(ship: Shi
         ship.note("quick")
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([waits, quick])
         await ship.say.send([quick])
         await trio.testing.wait_all_tasks_blocked()
@@ -119,7 +119,7 @@ async def test_many_that_have_to_wait_begin_in_order_and_within_a_few_passes_of_
         return waits
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([work(number) for number in range(LAST + 1)])
         ship.say.close()
         nursery.start_soon(neighbour)
@@ -141,7 +141,7 @@ async def test_who_was_to_help_and_finds_nothing_left_goes(ship: Ship) -> None:
 
     orders = [*[waits] * 5, *[quick] * 60]
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send(orders)
         await ship.say.send([quick])
         ship.say.close()
@@ -167,7 +167,7 @@ async def test_where_few_have_to_wait_nobody_is_started_to_help(ship: Ship) -> N
     trio.lowlevel.add_instrument(instrument)
     try:
         async with trio.open_nursery() as nursery:
-            ship.crew.begin(nursery)
+            ship.runner.start(nursery)
             await ship.say.send([waits] * 20)
             await trio.testing.wait_all_tasks_blocked()
             before = helpers
@@ -187,7 +187,7 @@ async def test_what_was_said_goes_out_before_anybody_waits(ship: Ship) -> None:
         await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([waits])
         await trio.testing.wait_all_tasks_blocked()
         assert ship.log == ["settled", "heard", "waits", "settled", "settled"]  # who waits, and who leads from then on
@@ -208,14 +208,14 @@ async def test_context_variables_are_the_works_own(ship: Ship) -> None:
         WHO.set("second")
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([first, second, second])
         ship.say.close()
     assert sorted(seen) == ["first", "nobody", "nobody"]
 
 
 async def test_a_cancel_reaches_what_waits_and_nobody_else(ship: Ship) -> None:
-    """`waits` is told what cancels the work, once it has to wait; the crew reads on."""
+    """`waits` is told what cancels the work, once it has to wait; the runner reads on."""
     told: list[trio.CancelScope] = []
 
     async def sleeps() -> None:
@@ -225,11 +225,11 @@ async def test_a_cancel_reaches_what_waits_and_nobody_else(ship: Ship) -> None:
         ship.note("quick")
 
     async def employs() -> None:
-        ship.crew.start_cancellable(quick, told.append, name="quick")
-        ship.crew.start_cancellable(sleeps, told.append, name="sleeps")
+        ship.runner.start_cancellable(quick, told.append, name="quick")
+        ship.runner.start_cancellable(sleeps, told.append, name="sleeps")
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([employs])
         await trio.testing.wait_all_tasks_blocked()
         (scope,) = told
@@ -248,9 +248,9 @@ async def test_work_that_nobody_has_heard_of_gets_a_task(ship: Ship) -> None:
         ship.note("quick")
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
-        ship.crew.start_soon(quick, name="alone")
-        ship.crew.start_cancellable(trio.sleep_forever, told.append, name="sleeps")
+        ship.runner.start(nursery)
+        ship.runner.start_soon(quick, name="alone")
+        ship.runner.start_cancellable(trio.sleep_forever, told.append, name="sleeps")
         await trio.testing.wait_all_tasks_blocked()
         assert ship.tasks[0].name == "alone"
         told[0].cancel()
@@ -259,8 +259,8 @@ async def test_work_that_nobody_has_heard_of_gets_a_task(ship: Ship) -> None:
 
 async def test_before_anybody_reads_nothing_can_be_begun(ship: Ship) -> None:
     """As a nursery says that has closed."""
-    with pytest.raises(RuntimeError, match="nobody reads yet"):
-        ship.crew.start_soon(trio.sleep_forever, name="early")
+    with pytest.raises(RuntimeError, match=r"start\(\) was not called yet"):
+        ship.runner.start_soon(trio.sleep_forever, name="early")
 
 
 async def test_who_reads_is_stopped_and_who_works_goes_on(ship: Ship) -> None:
@@ -272,10 +272,10 @@ async def test_who_reads_is_stopped_and_who_works_goes_on(ship: Ship) -> None:
         ship.note("has waited")
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([waits])
         await trio.testing.wait_all_tasks_blocked()
-        ship.crew.stop()
+        ship.runner.stop()
         await trio.testing.wait_all_tasks_blocked()
         assert len(nursery.child_tasks) == 1
         gate.set()
@@ -283,17 +283,17 @@ async def test_who_reads_is_stopped_and_who_works_goes_on(ship: Ship) -> None:
 
 
 async def test_who_was_to_lead_after_the_end_does_not_begin(ship: Ship) -> None:
-    """The one before has to wait in the same moment in which the crew is stopped."""
+    """The one before has to wait in the same moment in which the runner is stopped."""
 
     async def stops() -> None:
         await trio.lowlevel.checkpoint()
 
     async def halts() -> None:
-        ship.crew.stop()
+        ship.runner.stop()
         await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([halts, stops])
     assert ship.log.count("heard") == 1
 
@@ -304,7 +304,7 @@ async def test_what_is_due_is_begun_even_if_the_crew_is_stopped_before() -> None
     told: list[trio.CancelScope] = []
 
     async def halts() -> None:
-        ship.crew.stop()
+        ship.runner.stop()
 
     async def due() -> None:
         ship.note("due")
@@ -312,10 +312,10 @@ async def test_what_is_due_is_begun_even_if_the_crew_is_stopped_before() -> None
         ship.note("done")
 
     async def employs() -> None:
-        ship.crew.start_cancellable(due, told.append, name="employed")
+        ship.runner.start_cancellable(due, told.append, name="employed")
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([employs, halts, due])
     assert ship.log.count("due") == ship.log.count("done") == 2
     assert len(told) == 1
@@ -335,7 +335,7 @@ async def test_work_that_never_waits_lets_others_have_their_turn() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(neighbour)
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([quick, quick, quick])
         ship.say.close()
     first, _, last = (place for place, what in enumerate(ship.log) if what == "quick")
@@ -357,7 +357,7 @@ async def test_what_work_raises_is_the_nurserys_affair(ship: Ship) -> None:
         with pytest.RaisesGroup(ValueError):
             async with trio.open_nursery() as nursery:
                 fresh = Ship()
-                fresh.crew.begin(nursery)
+                fresh.runner.start(nursery)
                 await fresh.say.send([work])
 
 
@@ -376,7 +376,7 @@ async def test_what_is_thrown_into_a_task_reaches_the_work(ship: Ship) -> None:
             ship.note("told")
 
     async with trio.open_nursery() as nursery:
-        ship.crew.begin(nursery)
+        ship.runner.start(nursery)
         await ship.say.send([foreign])
         await trio.testing.wait_all_tasks_blocked()
         ship.say.close()
@@ -421,12 +421,12 @@ async def test_nothing_is_left_of_what_cancelled_work_has_held(ship: Ship) -> No
         await trio.sleep_forever()
 
     async def employs() -> None:
-        ship.crew.start_cancellable(waits, told.append, name="employed")
+        ship.runner.start_cancellable(waits, told.append, name="employed")
 
     gc.disable()
     try:
         async with trio.open_nursery() as nursery:
-            ship.crew.begin(nursery)
+            ship.runner.start(nursery)
             await ship.say.send([employs])
             await trio.testing.wait_all_tasks_blocked()
             assert held[0]() is not None

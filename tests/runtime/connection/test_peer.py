@@ -17,7 +17,7 @@ from penstock.testing import ManualSubscriber
 from tests.runtime._services import numbers_service
 
 
-async def test_a_peer_says_who_it_is_and_whether_it_is_there() -> None:
+async def test_a_peer_has_an_identity_and_tells_whether_it_is_connected() -> None:
     """Before and after the end."""
     async with serve(numbers_service(), "memory://test") as server:
         async with connect(server.addresses[0]) as peer:
@@ -32,7 +32,7 @@ async def test_a_peer_says_who_it_is_and_whether_it_is_there() -> None:
 
 
 async def test_a_stream_on_a_connection_that_is_gone_fails_at_once() -> None:
-    """It says why."""
+    """Its error tells why the connection ended."""
     async with serve(numbers_service(), "memory://test") as server:
         async with connect(server.addresses[0]) as peer:
             pass
@@ -42,7 +42,7 @@ async def test_a_stream_on_a_connection_that_is_gone_fails_at_once() -> None:
 
 
 @pytest.mark.parametrize(("name", "says"), [("", "give the publisher's name"), ("\udcff", "half a character"), ("é" * 600, "1200 bytes")])
-async def test_a_name_that_the_peer_would_hang_up_on_is_refused_here(name: str, says: str) -> None:
+async def test_a_name_that_would_cost_the_connection_is_refused_here(name: str, says: str) -> None:
     """The connection and its other streams go on."""
     async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
         with pytest.raises(UsageError, match=says):
@@ -52,7 +52,7 @@ async def test_a_name_that_the_peer_would_hang_up_on_is_refused_here(name: str, 
 
 
 async def test_a_subscription_is_opened_once() -> None:
-    """A second time is a mistake that says what to do."""
+    """A second time is a UsageError with advice."""
     async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
         opening = peer.subscribe("endless")
         async with opening:
@@ -63,15 +63,15 @@ async def test_a_subscription_is_opened_once() -> None:
 
 
 async def test_a_peers_publisher_is_a_source() -> None:
-    """For pipes and sinks; each subscription is a stream of its own."""
+    """For pipes and sinks; each subscription is a separate stream."""
     async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
         source = peer.source("numbers/3", serializer="json")
         assert "numbers/3" in repr(source)
         assert await penstock.collect(source) == await penstock.collect(source) == [0, 1, 2]
 
 
-async def test_a_decoder_that_fails_cancels_over_there_and_is_heard_once() -> None:
-    """What was under way behind the bad element is dropped."""
+async def test_a_failing_decoder_cancels_the_stream_and_fails_it_once() -> None:
+    """Elements behind the bad one are dropped."""
     service = Service()
     service.publish("mixed", [b"1", b"x", b"2"])
     async with serve(service, "memory://test") as server, connect(server.addresses[0]) as peer:
@@ -84,7 +84,7 @@ async def test_a_decoder_that_fails_cancels_over_there_and_is_heard_once() -> No
 
 
 def test_after_a_cancel_a_decoder_lets_nothing_through() -> None:
-    """Not even bytes that it could not read; and it is cancelled once."""
+    """Not even bytes that it cannot read; and it cancels once."""
     subscriber, upstream = ManualSubscriber(), Counting()
     decoder = _Decoder(subscriber, JsonSerializer())
     decoder.on_subscribe(upstream)
@@ -113,8 +113,8 @@ class Counting(Subscription):
 
 
 @pytest.mark.parametrize(("data", "says"), [(5, "is 'int'; give bytes"), (None, "is 'NoneType'"), ("\ud800", r"'\\ud800' cannot be")])
-async def test_what_is_no_data_is_refused_before_anything_is_sent(data: Any, says: str) -> None:
-    """Five is not five zero bytes."""
+async def test_data_of_the_wrong_type_is_refused_before_anything_is_sent(data: Any, says: str) -> None:
+    """The int 5 does not become five zero bytes."""
     async with serve(Service(), "memory://test") as server, connect(f"reactivesocket+{server.addresses[0]}") as peer:
         with pytest.raises(UsageError, match=says):
             await peer.request_response(data)
@@ -124,8 +124,8 @@ async def test_what_is_no_data_is_refused_before_anything_is_sent(data: Any, say
             peer.request_stream(data)
 
 
-async def test_the_block_around_a_stream_checkpoints_whatever_happens_in_it() -> None:
-    """A loop over nothing but such blocks lets others run, and can be cancelled."""
+async def test_the_block_around_a_stream_checkpoints() -> None:
+    """A loop over such blocks alone lets other tasks run, and can be cancelled."""
     async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
         with trio.testing.assert_checkpoints():
             async with peer.subscribe("numbers/1"):
@@ -138,10 +138,10 @@ async def test_the_block_around_a_stream_checkpoints_whatever_happens_in_it() ->
 
 @pytest.mark.parametrize(("seconds", "waits"), [(0.0, False), (1.0, True)])
 @pytest.mark.parametrize("to_the_end", [False, True])
-async def test_leaving_waits_unless_the_reader_has_just_waited(
+async def test_leaving_a_stream_checkpoints_unless_its_reader_has_just_waited(
     monkeypatch: pytest.MonkeyPatch, seconds: float, waits: bool, to_the_end: bool
 ) -> None:
-    """Others had their turn then: a question with one answer should not pay for another one."""
+    """Other tasks ran then; a stream with one element should not pay for another pass."""
     now, turns = monotonic(), 0
     monkeypatch.setattr("penstock.core._stream._now", lambda: now)
     monkeypatch.setattr(_remote_stream, "monotonic", lambda: now + seconds)

@@ -1,4 +1,4 @@
-"""One value from the peer, waited for; and requests of every kind, over every transport that carries them."""
+"""Requests for one value and of every other kind, over every transport."""
 
 import gc
 import weakref
@@ -48,7 +48,7 @@ async def test_every_kind_of_request_over_every_transport(url: str, tmp_path: Pa
 
 @pytest.mark.parametrize("url", PLACES)
 async def test_requests_go_in_both_directions_of_one_connection(url: str, tmp_path: Path) -> None:
-    """The server asks the client in the same way."""
+    """The server makes requests to its client in the same way."""
     ours, theirs = Handlers(), Handlers()
     async with serve(theirs.service, place(url, tmp_path)) as server, connect(server.addresses[0], service=ours.service) as peer:
         assert await peer.request_response(b"ab") == b"ba"
@@ -60,14 +60,14 @@ async def test_requests_go_in_both_directions_of_one_connection(url: str, tmp_pa
 
 @pytest.mark.parametrize("url", ["reactivesocket+memory://r", "reactivesocket+memory-framed://r"])
 async def test_a_url_names_protocol_and_publisher(url: str) -> None:
-    """`subscribe` needs no more."""
+    """`subscribe` needs nothing else."""
     async with serve(Handlers().service, url) as server:
         async with subscribe(named(server.addresses[0], "numbers/3"), serializer="json") as numbers:
             assert [number async for number in numbers] == [0, 1, 2]
 
 
-async def test_failures_cross_as_texts_and_secrets_stay() -> None:
-    """As those of publishers do; what leads nowhere is refused."""
+async def test_a_failed_request_tells_only_public_texts() -> None:
+    """As the failure of a publisher does."""
     failures: list[Exception] = []
     handlers = Handlers()
     async with serve(handlers.service, "memory://r", on_violation=failures.append) as server:
@@ -82,23 +82,23 @@ async def test_failures_cross_as_texts_and_secrets_stay() -> None:
     assert [str(each) for each in failures] == ["out of stock", "a secret", "a secret"]
 
 
-async def test_a_service_without_a_handler_refuses_what_is_no_publishers_name() -> None:
-    """And drops what needs no answer."""
+async def test_without_a_handler_a_request_is_refused() -> None:
+    """And messages without an answer are dropped."""
     async with serve(Service(), "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
         for data in (b"nowhere", b"\xff\xfe", b"x" * 5000):
-            with pytest.raises(Rejected, match="no such publisher"):
+            with pytest.raises(PublisherFailed, match="no such publisher"):
                 await peer.request_response(data)
         await peer.fire_and_forget(b"dropped")
 
 
 async def test_a_publisher_without_elements_has_no_answer() -> None:
-    """That is said; an empty value would be one."""
+    """The request fails; an empty value would be an answer."""
     async with serve(Handlers().service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
         with pytest.raises(PublisherFailed, match="nothing to answer with"):
             await peer.request_response("numbers/0", serializer="json")
 
 
-async def test_a_request_that_is_cancelled_is_cancelled_there(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_cancelled_request_is_cancelled_at_the_peer(autojump_clock: trio.testing.MockClock) -> None:
     """As leaving the block of a stream does."""
     service, states = Service(), []
 
@@ -120,7 +120,7 @@ async def test_a_request_that_is_cancelled_is_cancelled_there(autojump_clock: tr
 
 
 async def test_a_request_ends_with_its_connection() -> None:
-    """Whoever waits is told, and so is whoever asks afterwards."""
+    """Requests that wait fail, and so do later ones."""
     service = Service()
 
     @service.request_response
@@ -144,7 +144,7 @@ async def test_a_request_ends_with_its_connection() -> None:
 
 
 async def test_rs_io_has_no_such_requests_and_data_has_a_bound() -> None:
-    """Both are said here, before anything is sent."""
+    """Both are refused here, before anything is sent."""
     async with serve(Service(), "memory://r") as server:
         async with connect(server.addresses[0]) as peer:
             with pytest.raises(UsageError, match="this connection speaks rsio, which has no request and response: use subscribe"):
@@ -159,7 +159,7 @@ async def test_rs_io_has_no_such_requests_and_data_has_a_bound() -> None:
 
 
 async def test_many_requests_wait_for_room_and_none_is_lost() -> None:
-    """What waits to be sent is bounded, whoever asks for how much."""
+    """The outbox is bounded, also for requests."""
     handlers = Handlers()
     async with serve(handlers.service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
         answers = []
@@ -177,17 +177,17 @@ async def test_many_requests_wait_for_room_and_none_is_lost() -> None:
     assert len(handlers.shots) == 50
 
 
-async def test_a_stream_that_ends_without_a_value_says_so() -> None:
-    """A peer may complete a request for one value with nothing."""
-    answer = PendingAnswer(SendBatcher(int, int))
+async def test_a_completion_without_a_value_is_an_error() -> None:
+    """The peer may complete a request for one value without an element."""
+    answer = PendingAnswer(SendBatcher())
     answer.on_complete()
     answer.on_error(ValueError("late"))
     with pytest.raises(NoElement):
         await answer.receive()
 
 
-async def test_a_thousand_requests_and_more_are_use_and_no_abuse() -> None:
-    """Each ends as soon as it has begun, as it should; and after the end of the connection its reason is told."""
+async def test_more_than_a_thousand_requests_are_not_taken_for_abuse() -> None:
+    """Each ends soon after it began; after the end of the connection its reason is raised."""
     handlers = Handlers()
     async with serve(handlers.service, "memory://r") as server:
         async with connect("reactivesocket+" + server.addresses[0]) as peer:
@@ -195,8 +195,8 @@ async def test_a_thousand_requests_and_more_are_use_and_no_abuse() -> None:
                 assert await peer.request_response(b"ab") == b"ba"
 
 
-async def test_whoever_asks_after_the_end_is_told_why_it_ended() -> None:
-    """In a request, and where nothing is answered."""
+async def test_a_request_after_the_end_raises_the_reason() -> None:
+    """A message without an answer does too."""
     async with trio.open_nursery() as nursery:
         server = await nursery.start(_served, "memory://r")
         async with connect("reactivesocket+memory://r") as peer:
@@ -217,7 +217,7 @@ async def _served(url: str, task_status: trio.TaskStatus[trio.CancelScope]) -> N
 
 
 async def test_request_data_fits_into_the_frame_of_its_request() -> None:
-    """The demand of a stream takes eight bytes of it; what a peer with the same limits would refuse is refused here."""
+    """The demand of a stream takes eight bytes of it; data that a peer with the same limits would refuse is refused here."""
     limits = Limits(max_frame=3000)
     async with serve(Handlers().service, "memory://r", limits=limits) as server:
         async with connect("reactivesocket+" + server.addresses[0], limits=limits) as peer:
@@ -231,7 +231,7 @@ async def test_request_data_fits_into_the_frame_of_its_request() -> None:
 
 
 async def test_a_setup_that_a_peer_with_the_same_limits_refuses_is_refused_here() -> None:
-    """And the largest one is taken."""
+    """The largest one is accepted."""
     with pytest.raises(UsageError, match="4,080 is the most"):
         connect("reactivesocket+memory://r", setup=bytes(4081))
     async with serve(Handlers().service, "memory://r") as server:
@@ -241,7 +241,7 @@ async def test_a_setup_that_a_peer_with_the_same_limits_refuses_is_refused_here(
 
 @pytest.mark.parametrize("url", ["reactivesocket+memory://r", "reactivesocket+memory-framed://r"])
 async def test_leaving_takes_no_time(url: str, autojump_clock: trio.testing.MockClock) -> None:
-    """A goodbye that is never answered is not waited for, on either side; nor is a refusal."""
+    """Neither side waits for the answer to a goodbye, or to a refusal, that has none."""
     service = Service(setup=lambda data: data != b"nobody")
     service.publish("numbers", [b"one", b"two"])
     async with serve(service, url) as server:
@@ -253,14 +253,14 @@ async def test_leaving_takes_no_time(url: str, autojump_clock: trio.testing.Mock
     assert trio.current_time() == 0
 
 
-async def test_nothing_is_left_of_what_a_failed_request_has_held() -> None:
-    """Not until the next collection: the error refers to who has asked, and nothing there refers to the error."""
+async def test_a_failed_request_keeps_nothing_alive() -> None:
+    """Without the garbage collector: the frame of the caller does not refer to the error that refers to it."""
 
     class Held:
-        """What the caller has held."""
+        """An object in the caller's frame."""
 
     async def ask(mine: Held) -> weakref.ref[Held]:
-        answer = PendingAnswer(SendBatcher(lambda: None, lambda: None))
+        answer = PendingAnswer(SendBatcher())
         answer.on_error(PublisherFailed("no"))
         try:
             await answer.receive()

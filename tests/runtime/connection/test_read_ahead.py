@@ -1,4 +1,4 @@
-"""Reading on while nobody acts on what is read."""
+"""Reading while the input is not acted on."""
 
 import trio
 import trio.testing
@@ -7,7 +7,7 @@ from penstock.runtime.connection._read_ahead import ReadAheadBuffer
 
 
 class Source:
-    """Gives what it is told to, and counts who waits."""
+    """Gives the chunks that a test puts in, and counts the tasks that wait."""
 
     def __init__(self) -> None:
         self.send, self._receive = trio.open_memory_channel[bytes | None](100)
@@ -21,8 +21,8 @@ class Source:
             self.waiting -= 1
 
 
-async def test_no_more_is_read_than_may_wait(autojump_clock: trio.testing.MockClock) -> None:
-    """The last piece may go beyond; what is left comes from the source."""
+async def test_reading_ahead_stops_at_the_limit(autojump_clock: trio.testing.MockClock) -> None:
+    """The last chunk may go beyond; later ones come from the source."""
     source = Source()
     ahead = ReadAheadBuffer(source.receive, 10)
     for piece in (b"12345678", b"90123", b"more", None):
@@ -35,8 +35,8 @@ async def test_no_more_is_read_than_may_wait(autojump_clock: trio.testing.MockCl
     assert [await ahead.take(), await ahead.take()] == [b"more", None]
 
 
-async def test_the_end_is_noticed_and_told_again_in_its_turn(autojump_clock: trio.testing.MockClock) -> None:
-    """Behind what came before it."""
+async def test_the_end_is_noticed_early_and_returned_in_order(autojump_clock: trio.testing.MockClock) -> None:
+    """Behind the chunks before it."""
     source = Source()
     ahead = ReadAheadBuffer(source.receive, 10)
     source.send.send_nowait(b"x")
@@ -47,8 +47,8 @@ async def test_the_end_is_noticed_and_told_again_in_its_turn(autojump_clock: tri
     assert ahead.is_over
 
 
-async def test_who_takes_waits_for_what_is_being_read_and_never_reads_beside_it(autojump_clock: trio.testing.MockClock) -> None:
-    """There is one reader at a time; the one ahead stops with what it has under way."""
+async def test_take_waits_for_the_receive_that_is_in_progress(autojump_clock: trio.testing.MockClock) -> None:
+    """One task reads at a time; reading ahead stops after this chunk."""
     source, taken = Source(), []
     ahead = ReadAheadBuffer(source.receive, 10)
 
@@ -67,8 +67,8 @@ async def test_who_takes_waits_for_what_is_being_read_and_never_reads_beside_it(
         assert (taken, source.waiting, ahead.is_over) == ([b"one"], 0, True)
 
 
-async def test_what_waits_is_given_out_before_the_reader_is_done(autojump_clock: trio.testing.MockClock) -> None:
-    """Nobody waits for the next piece to get this one."""
+async def test_take_returns_a_chunk_while_reading_ahead_goes_on(autojump_clock: trio.testing.MockClock) -> None:
+    """Without waiting for the next chunk."""
     source = Source()
     ahead = ReadAheadBuffer(source.receive, 10)
     async with trio.open_nursery() as nursery:
@@ -82,8 +82,8 @@ async def test_what_waits_is_given_out_before_the_reader_is_done(autojump_clock:
         assert ahead.is_over
 
 
-async def test_a_reader_that_is_cancelled_leaves_reading_to_who_takes(autojump_clock: trio.testing.MockClock) -> None:
-    """Nobody waits for what nobody reads."""
+async def test_after_a_cancelled_read_take_reads_itself(autojump_clock: trio.testing.MockClock) -> None:
+    """It does not wait for a task that is gone."""
     source = Source()
     ahead = ReadAheadBuffer(source.receive, 10)
     async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""A remote stream: elements of fixed size as packed memory."""
+"""Elements of fixed size as packed memory."""
 
 from collections.abc import AsyncIterator
 
@@ -10,7 +10,7 @@ from tests.runtime._services import named, numbers_service
 
 
 async def test_elements_of_fixed_size_can_be_read_as_memory(url: str) -> None:
-    """Packed there, packed here, counted as elements; or taken apart for who reads one by one."""
+    """Packed there, packed here, counted as elements; or read one by one."""
     service = Service()
 
     @service.publisher("ints", element_size=4)
@@ -32,8 +32,8 @@ async def test_elements_of_fixed_size_can_be_read_as_memory(url: str) -> None:
             assert by_element.element_size == 4
 
 
-async def test_memory_of_a_stream_without_a_fixed_size_is_a_mistake() -> None:
-    """Nobody could tell where an element ends."""
+async def test_buffers_of_a_stream_without_a_fixed_size_are_refused() -> None:
+    """The ends of its elements would be lost."""
     async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
         async with peer.subscribe("endless") as stream:
             with pytest.raises(UsageError, match="no fixed size"):

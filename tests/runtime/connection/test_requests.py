@@ -1,4 +1,4 @@
-"""What this side asks for: observers see it as any stream, and it waits for room."""
+"""Requests of this side are reported to observers, and wait for room."""
 
 import pytest
 import trio
@@ -11,8 +11,8 @@ from tests.runtime._observer import Observer
 from tests.runtime._requests import Handlers
 
 
-async def test_observers_are_told_of_requests_for_one_value(autojump_clock: trio.testing.MockClock) -> None:
-    """As of every stream: what was asked for, how it ended, and how many elements it had."""
+async def test_requests_for_one_value_are_reported(autojump_clock: trio.testing.MockClock) -> None:
+    """As every stream: the target, the outcome, and the number of elements."""
     observer = Observer()
     async with serve(Handlers().service, "memory://r") as server:
         async with connect("reactivesocket+" + server.addresses[0], registry=observer.registry()) as peer:
@@ -24,8 +24,8 @@ async def test_observers_are_told_of_requests_for_one_value(autojump_clock: trio
 
 
 @pytest.mark.parametrize("serializer", ["bytes", "text"])
-async def test_who_is_cancelled_beforehand_asks_for_nothing(serializer: str) -> None:
-    """The peer hears of nothing that nobody waits for."""
+async def test_a_cancelled_task_sends_no_request(serializer: str) -> None:
+    """The peer gets nothing."""
     handlers = Handlers()
     async with serve(handlers.service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
         with trio.CancelScope() as scope:
@@ -36,8 +36,8 @@ async def test_who_is_cancelled_beforehand_asks_for_nothing(serializer: str) -> 
         assert len(handlers.askers) == 1
 
 
-async def test_requests_wait_where_much_waits_to_be_sent(autojump_clock: trio.testing.MockClock) -> None:
-    """Each for the writer to have taken what there is; cancelled while it waits, one was never there."""
+async def test_requests_wait_while_the_outbox_is_full(autojump_clock: trio.testing.MockClock) -> None:
+    """Each until the writer has emptied it; a request that is cancelled meanwhile is not sent."""
     limits = Limits(outbound_high=1000)
     async with serve(Handlers().service, "memory://r") as server:
         async with connect("reactivesocket+" + server.addresses[0], limits=limits) as peer, trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""Those who were answered together ask again together."""
+"""Requests of tasks that were woken together are sent together."""
 
 from contextlib import AsyncExitStack
 
@@ -9,105 +9,106 @@ import trio.testing
 from penstock.api import ConnectionLost
 from penstock.plugins import Bytes, SocketConnection
 from penstock.runtime import connect, serve
-from penstock.runtime.connection import _send_batcher as company_module
-from penstock.runtime.connection._send_batcher import FEW, MOMENT, MOST, SendBatcher
+from penstock.runtime.connection import _send_batcher
+from penstock.runtime.connection._send_batcher import MAX_BATCH, MAX_DELAY, MAX_UNBATCHED, SendBatcher
 from tests.runtime._requests import Handlers
 
 
 class Sent:
-    """Counts."""
+    """A writer that counts its calls."""
 
     def __init__(self) -> None:
         self.times = 0
-        self.roused = 0
-        self.company = SendBatcher(self.send, self.rouse)
+        self.woken_writer = 0
+        self.batcher = SendBatcher()
+        self.batcher.writer = self
 
-    def send(self) -> None:
+    def flush(self) -> None:
         self.times += 1
 
-    def rouse(self) -> None:
-        self.roused += 1
+    def wake(self) -> None:
+        self.woken_writer += 1
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time, as the tests want it."""
+    """The time, as the test sets it."""
     now = [100.0]
-    monkeypatch.setattr(company_module, "monotonic", lambda: now[0])
+    monkeypatch.setattr(_send_batcher, "monotonic", lambda: now[0])
     return now
 
 
-def test_who_speaks_alone_is_heard_at_once() -> None:
-    """Nobody is due; and one that is due and goes on before it speaks is no longer."""
+def test_a_request_of_a_single_task_is_sent_at_once() -> None:
+    """No other task is due; a task that was woken and has resumed is not due any more."""
     sent = Sent()
-    sent.company.say()
-    sent.company.due += 1
-    sent.company.went_on()
+    sent.batcher.message_queued()
+    sent.batcher.woken += 1
+    sent.batcher.task_resumed()
     assert sent.times == 1
-    sent.company.say()
+    sent.batcher.message_queued()
     assert sent.times == 2
 
 
-def test_the_last_to_go_on_sends_what_the_others_have_said(clock: list[float]) -> None:
-    """Whether it says something itself or not; and once."""
+def test_the_last_woken_task_sends_for_the_others(clock: list[float]) -> None:
+    """Once, whether it makes a request itself or not."""
     sent = Sent()
-    sent.company.due = 3
+    sent.batcher.woken = 3
     for _ in range(2):
-        sent.company.went_on()
-        sent.company.say()
+        sent.batcher.task_resumed()
+        sent.batcher.message_queued()
     assert sent.times == 0
-    sent.company.went_on()
+    sent.batcher.task_resumed()
     assert sent.times == 1
-    sent.company.due = 1
-    sent.company.went_on()
+    sent.batcher.woken = 1
+    sent.batcher.task_resumed()
     assert sent.times == 1
 
 
-def test_what_some_have_said_does_not_wait_for_all(clock: list[float]) -> None:
-    """The peer shall have something to do."""
+def test_a_full_batch_does_not_wait_for_the_rest(clock: list[float]) -> None:
+    """The peer has something to do meanwhile."""
     sent = Sent()
-    sent.company.due = 1000
-    for _ in range(3 * MOST):
-        sent.company.say()
+    sent.batcher.woken = 1000
+    for _ in range(3 * MAX_BATCH):
+        sent.batcher.message_queued()
     assert sent.times == 3
-    sent.company.say()
-    sent.company.due = 1
-    sent.company.went_on()
+    sent.batcher.message_queued()
+    sent.batcher.woken = 1
+    sent.batcher.task_resumed()
     assert sent.times == 4
 
 
-def test_who_has_much_to_do_delays_the_others_by_no_more_than_that(clock: list[float]) -> None:
-    """What was said a moment ago goes out with the next that is."""
+def test_a_message_waits_no_longer_than_the_delay(clock: list[float]) -> None:
+    """After MAX_DELAY it goes out with the next message."""
     sent = Sent()
-    sent.company.due = 1000
-    sent.company.say()
-    clock[0] += MOMENT / 2
-    sent.company.say()
+    sent.batcher.woken = 1000
+    sent.batcher.message_queued()
+    clock[0] += MAX_DELAY / 2
+    sent.batcher.message_queued()
     assert sent.times == 0
-    clock[0] += MOMENT / 2
-    sent.company.say()
+    clock[0] += MAX_DELAY / 2
+    sent.batcher.message_queued()
     assert sent.times == 1
-    sent.company.say()
+    sent.batcher.message_queued()
     assert sent.times == 1
 
 
-def test_many_who_begin_at_a_time_are_the_writer_s(clock: list[float]) -> None:
-    """All but the first few, until something comes from the peer; and each of them rouses it, for it may have been there between."""
+def test_many_first_requests_are_left_to_the_writer(clock: list[float]) -> None:
+    """All but the first MAX_UNBATCHED, until something arrives; each wakes the writer, which may have been there in between."""
     sent = Sent()
-    for _ in range(FEW + 3):
-        sent.company.say()
-    assert (sent.times, sent.roused) == (FEW, 3)
-    for _ in range(MOST - 3):
-        sent.company.say()
-    assert (sent.times, sent.roused) == (FEW + 1, MOST)
-    sent.company.alone = 0
-    sent.company.say()
-    assert (sent.times, sent.roused) == (FEW + 2, MOST)
+    for _ in range(MAX_UNBATCHED + 3):
+        sent.batcher.message_queued()
+    assert (sent.times, sent.woken_writer) == (MAX_UNBATCHED, 3)
+    for _ in range(MAX_BATCH - 3):
+        sent.batcher.message_queued()
+    assert (sent.times, sent.woken_writer) == (MAX_UNBATCHED + 1, MAX_BATCH)
+    sent.batcher.unbatched = 0
+    sent.batcher.message_queued()
+    assert (sent.times, sent.woken_writer) == (MAX_UNBATCHED + 2, MAX_BATCH)
 
 
 @pytest.fixture
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of what goes to sockets at once."""
+    """The sizes of the sends to sockets that did not wait."""
     sizes: list[int] = []
     now = SocketConnection.send_now
 
@@ -119,8 +120,8 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-async def test_many_in_flight_take_fewer_messages_than_requests_and_one_takes_its_own(writes: list[int]) -> None:
-    """What is asked behind answers that came together goes out together; a request alone goes out from its own task."""
+async def test_many_in_flight_take_fewer_sends_than_requests(writes: list[int]) -> None:
+    """Requests behind answers that arrived together go out together; a single request goes out from its own task."""
     rounds, in_flight = 10, 32
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server:
         async with connect("reactivesocket+" + server.addresses[0]) as peer:
@@ -140,9 +141,9 @@ async def test_many_in_flight_take_fewer_messages_than_requests_and_one_takes_it
             assert len(writes) < 2 * rounds * in_flight * 0.9
 
 
-@pytest.mark.parametrize("in_flight", [1, FEW, FEW + 1, 100])
-async def test_many_requests_that_begin_at_a_time_take_few_messages(writes: list[int], in_flight: int) -> None:
-    """The first ones their own, the others a message for several; and the last of them is not left behind."""
+@pytest.mark.parametrize("in_flight", [1, MAX_UNBATCHED, MAX_UNBATCHED + 1, 100])
+async def test_many_requests_that_begin_together_take_few_sends(writes: list[int], in_flight: int) -> None:
+    """The first ones take one each, the others share; the last one is not left behind."""
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server:
         async with connect("reactivesocket+" + server.addresses[0]) as peer:
             assert await peer.request_response(b"ab") == b"ba"
@@ -158,21 +159,21 @@ async def test_many_requests_that_begin_at_a_time_take_few_messages(writes: list
                     for _ in range(in_flight):
                         nursery.start_soon(ask)
             assert answers == [b"ba"] * in_flight
-            assert sum(size == 18 for size in writes) <= 2 * (FEW + 1)
+            assert sum(size == 18 for size in writes) <= 2 * (MAX_UNBATCHED + 1)
 
 
-async def test_streams_are_opened_many_at_a_time_and_one_after_another(writes: list[int]) -> None:
-    """What nobody else would send is the writer's."""
+async def test_streams_can_be_opened_together_and_one_by_one(writes: list[int]) -> None:
+    """The writer sends messages that no task is due for."""
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
         with trio.fail_after(5):
-            for count in (1, FEW, 3 * FEW):
+            for count in (1, MAX_UNBATCHED, 3 * MAX_UNBATCHED):
                 async with AsyncExitStack() as stack:
                     streams = [await stack.enter_async_context(peer.subscribe("numbers/2", serializer="json")) for _ in range(count)]
                     assert [[number async for number in stream] for stream in streams] == [[0, 1]] * count
 
 
-async def test_what_was_said_is_sent_though_those_who_are_due_do_other_things() -> None:
-    """One asks again; another is cancelled as it goes on, another leaves, and nobody of them speaks."""
+async def test_a_message_is_sent_although_the_due_tasks_make_no_request() -> None:
+    """One task makes a request; another is cancelled as it resumes, and another returns."""
     answers: list[bytes] = []
     async with serve(Handlers().service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
 
@@ -189,8 +190,8 @@ async def test_what_was_said_is_sent_though_those_who_are_due_do_other_things() 
     assert answers == [b"ba"] * 30 * 5
 
 
-async def test_a_connection_that_ends_waits_for_nobody_who_is_due(autojump_clock: trio.testing.MockClock) -> None:
-    """What was said before goes out with its end, which takes no time."""
+async def test_the_end_of_a_connection_does_not_wait_for_due_tasks(autojump_clock: trio.testing.MockClock) -> None:
+    """Queued messages go out with its goodbye, in no time."""
     handlers = Handlers()
     async with serve(handlers.service, "memory://r") as server, trio.open_nursery() as nursery:
         async with connect("reactivesocket+" + server.addresses[0]) as peer:
@@ -200,7 +201,7 @@ async def test_a_connection_that_ends_waits_for_nobody_who_is_due(autojump_clock
                     await peer.request_response(b"ab")
 
             assert await peer.request_response(b"ab") == b"ba"
-            peer._conversation.asking.company.due += 1  # somebody was woken, and does not come
+            peer._connection.requests.batcher.woken += 1  # somebody was woken, and does not come
             nursery.start_soon(ask)
             await trio.testing.wait_all_tasks_blocked()
             assert len(handlers.askers) == 1

@@ -1,4 +1,4 @@
-"""Sending with a deadline: in pieces to whoever may be slow, whole to whoever was quick."""
+"""Sending with a deadline: in pieces to a peer that may be slow, whole to a fast one."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from penstock.runtime.connection._send_deadline import DeadlineSender
 
 
 class Slow(MessageConnection):
-    """A peer that takes `rate` bytes a second; what it does not take at once waits."""
+    """A peer that takes `rate` bytes a second; the rest waits."""
 
     framed = False  # type: ignore[misc]  # a stream, for the purpose
 
@@ -38,7 +38,7 @@ DATA = bytearray(range(250)) * 4
 
 
 async def test_a_slow_peer_that_takes_enough_is_kept(autojump_clock: trio.testing.MockClock) -> None:
-    """A thousand bytes at sixty a second: each hundred in time, all of them in eight times as long as one send may take."""
+    """A thousand bytes at sixty a second: each hundred in time, all of them in eight times the deadline of one send."""
     slow = Slow(60)
     await DeadlineSender(slow, LIMITS).send(DATA)
     assert slow.taken == DATA
@@ -53,8 +53,8 @@ async def test_a_peer_that_takes_a_byte_now_and_then_is_given_up(autojump_clock:
     assert trio.current_time() - began == pytest.approx(2.0)
 
 
-async def test_a_brisk_peer_gets_all_at_once(autojump_clock: trio.testing.MockClock) -> None:
-    """After the first that went in pieces; when it has become slow, in pieces again."""
+async def test_a_fast_peer_gets_everything_in_one_send(autojump_clock: trio.testing.MockClock) -> None:
+    """After a first send in pieces; when it has become slow, in pieces again."""
     peer = Slow(1e6)
     patience = DeadlineSender(peer, LIMITS)
     for _ in range(2):
@@ -68,7 +68,7 @@ async def test_a_brisk_peer_gets_all_at_once(autojump_clock: trio.testing.MockCl
 
 
 async def test_small_sends_prove_nothing(autojump_clock: trio.testing.MockClock) -> None:
-    """They fit into the system's buffers, whatever the peer does."""
+    """They fit into the buffers of the system."""
     peer = Slow(1e6)
     patience = DeadlineSender(peer, LIMITS)
     for _ in range(5):
@@ -78,7 +78,7 @@ async def test_small_sends_prove_nothing(autojump_clock: trio.testing.MockClock)
 
 
 async def test_a_message_is_never_cut(autojump_clock: trio.testing.MockClock) -> None:
-    """Its boundaries may mean something to whoever carries it."""
+    """A framed transport carries whole messages."""
     peer = Slow(1e6)
     peer.framed = True  # type: ignore[misc]  # as a transport of messages says
     await DeadlineSender(peer, LIMITS).send(DATA)

@@ -1,4 +1,4 @@
-"""The memory budget of a server: who waits, who is refused, who is cut."""
+"""The memory budget of a server: which connection waits, is refused, or is closed."""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -18,19 +18,19 @@ HELLO = bytes.fromhex("010000")
 
 
 class Fake:
-    """A connection that holds what it is told to, and lets go of it when it is cut."""
+    """A connection that holds the bytes that a test gives it, and none after it was closed."""
 
     def __init__(self, budget: MemoryBudget, size: int = 0) -> None:
         self.size = size
         self.asked = 0
         self.cuts = 0
-        budget.join(self)
+        budget.add(self)
 
     def held(self) -> int:
         self.asked += 1
         return self.size
 
-    def cut(self, held: int, budget: int, /) -> None:
+    def close_for_memory(self, held: int, budget: int, /) -> None:
         assert (held, budget) == (self.size, 1000)
         self.cuts += 1
         self.size = 0
@@ -40,47 +40,47 @@ class Fake:
     ("size", "tight", "full", "cuts"),
     [(799, 0, 0, 0), (800, 1, 0, 0), (899, 1, 0, 0), (900, 1, 1, 0), (949, 1, 1, 0), (950, 0, 0, 1)],
 )
-def test_each_mark_is_where_it_should_be(size: int, tight: int, full: int, cuts: int) -> None:
-    """Eighty, ninety, ninety-five per cent of a thousand bytes."""
+def test_each_threshold_has_its_value(size: int, tight: int, full: int, cuts: int) -> None:
+    """80, 90 and 95 per cent of a thousand bytes."""
     budget = MemoryBudget(1000)
     holder = Fake(budget, size)
-    budget.survey()
+    budget.measure()
     assert (budget.is_tight, budget.is_full, holder.cuts) == (tight, full, cuts)
 
 
-def test_who_holds_most_is_cut_and_no_more_than_must_be() -> None:
-    """In the order of what they hold, until it is less than 95 %; nobody is cut twice."""
+def test_the_largest_connections_are_closed_until_it_is_enough() -> None:
+    """In the order of what they hold, until it is less than 95 %; no connection is closed twice."""
     budget = MemoryBudget(1000)
     sizes = [100, 500, 300, 200, 0]
     holders = [Fake(budget, size) for size in sizes]
-    budget.survey()
+    budget.measure()
     assert [holder.cuts for holder in holders] == [0, 1, 0, 0, 0]
     holders[1].size = 500  # it had more that it could not let go of at once
-    budget.survey()
+    budget.measure()
     assert [holder.cuts for holder in holders] == [0, 1, 1, 0, 0]
 
 
-def test_bytes_that_move_are_cheap_until_they_may_matter() -> None:
-    """A quarter of what is left below the first mark, and everybody is asked; who has left is not."""
+def test_connections_are_measured_only_when_enough_bytes_have_moved() -> None:
+    """A quarter of the room below the first threshold; a removed connection is not measured."""
     budget = MemoryBudget(1000)
     holder, gone = Fake(budget, 400), Fake(budget, 900)
-    budget.leave(gone)
+    budget.remove(gone)
     for _ in range(199):
-        budget.moved(1)
+        budget.note_bytes(1)
     assert holder.asked == 0
-    budget.moved(1)
+    budget.note_bytes(1)
     assert (holder.asked, gone.asked) == (1, 0)
-    budget.moved(99)
+    budget.note_bytes(99)
     assert holder.asked == 1
-    budget.moved(1)
+    budget.note_bytes(1)
     assert holder.asked == 2
 
 
-async def test_only_who_holds_more_than_its_share_waits(autojump_clock: trio.testing.MockClock) -> None:
-    """And goes on as soon as there is relief, whoever brings it."""
+async def test_only_a_connection_above_its_share_waits(autojump_clock: trio.testing.MockClock) -> None:
+    """It goes on as soon as memory is free."""
     budget = MemoryBudget(1000)
     greedy, modest = Fake(budget, 810), Fake(budget, 10)
-    budget.survey()
+    budget.measure()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(budget.watch)
         with trio.fail_after(0.01):
@@ -94,8 +94,8 @@ async def test_only_who_holds_more_than_its_share_waits(autojump_clock: trio.tes
         nursery.cancel_scope.cancel()
 
 
-async def test_nobody_is_asked_while_memory_is_not_tight(autojump_clock: trio.testing.MockClock) -> None:
-    """For hours; while it is, twenty times a second."""
+async def test_no_timer_runs_while_memory_is_not_tight(autojump_clock: trio.testing.MockClock) -> None:
+    """For hours; while it is tight, there are twenty measurements a second."""
     budget = MemoryBudget(1000)
     holder = Fake(budget, 700)
     async with trio.open_nursery() as nursery:
@@ -103,7 +103,7 @@ async def test_nobody_is_asked_while_memory_is_not_tight(autojump_clock: trio.te
         await trio.sleep(10_000)
         assert holder.asked == 0
         holder.size = 850
-        budget.moved(200)
+        budget.note_bytes(200)
         await trio.sleep(1.01)
         assert holder.asked == 1 + 20
         holder.size = 700
@@ -144,7 +144,7 @@ async def _until_closed(raw: Connection) -> bytes:
 
 
 async def test_the_connection_that_holds_most_is_cut_and_the_others_go_on(autojump_clock: trio.testing.MockClock) -> None:
-    """It is told `limit:memory`, the server tells who must know, and a peer that reads is served as before."""
+    """Its peer gets `limit:memory`, the server reports it, and a peer that reads is served as before."""
     told: list[Exception] = []
     limits = replace(Limits(), memory_budget=100_000, max_element=50_000)
     async with (
@@ -166,8 +166,10 @@ async def test_the_connection_that_holds_most_is_cut_and_the_others_go_on(autoju
             await hog.abort()
 
 
-async def test_while_memory_is_full_nobody_is_accepted(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closed at once; when there is room again, so is the door."""
+async def test_while_memory_is_full_no_connection_is_accepted(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is closed at once; when there is room again, the next one is accepted."""
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test") as server:
         monkeypatch.setattr(server._budget, "is_full", True)
         refused = await _hog(nursery)
@@ -179,10 +181,10 @@ async def test_while_memory_is_full_nobody_is_accepted(autojump_clock: trio.test
             await each.abort()
 
 
-async def test_however_many_connections_hold_what_they_may_the_budget_holds(
+async def test_the_budget_holds_with_many_large_connections(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Thirty peers send elements that never end, and never read what they asked for: at no moment more than the budget is held."""
+    """Thirty peers send elements that never end, and never read what they requested: the budget is exceeded at no time."""
     limits = replace(Limits(), memory_budget=1_000_000, max_element=200_000, partial_age=1e9, write_stall=1e9)
     part = rsio.encode(rsio.OnNextPart(subscriber=0, element=0, data=bytes(5000)))
     held: list[int] = []

@@ -1,4 +1,4 @@
-"""`serve`: an accept loop that nobody can take down, and a shutdown within its deadline."""
+"""`serve`: an accept loop that no client can end, and a shutdown within its deadline."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from tests.runtime._services import Census, numbers_service, raw_connection
 
 
 async def test_a_server_that_leaves_says_goodbye(url: str) -> None:
-    """The subscriber learns why; the block of the server ends, though somebody still reads."""
+    """The subscriber gets the reason; the block of the server ends, although a client still reads."""
     reading = trio.Event()
     left = trio.Event()
 
@@ -41,8 +41,8 @@ async def test_a_server_that_leaves_says_goodbye(url: str) -> None:
             await left.wait()
 
 
-async def test_a_shutdown_is_no_fault_of_the_publishers_that_it_stops(autojump_clock: trio.testing.MockClock) -> None:
-    """They are stopped because the server leaves; nothing is reported, whatever the order in which tasks are cancelled."""
+async def test_a_shutdown_reports_no_publisher_that_it_stops(autojump_clock: trio.testing.MockClock) -> None:
+    """In every order in which the tasks may be cancelled."""
     told: list[BaseException] = []
     async with trio.open_nursery() as nursery:
 
@@ -60,7 +60,7 @@ async def test_a_shutdown_is_no_fault_of_the_publishers_that_it_stops(autojump_c
 
 
 class OneGuest(Listener):
-    """Accepts one connection, and says that no other can come."""
+    """Accepts one connection, and then reports that no other can come."""
 
     def __init__(self, listener: Listener) -> None:
         self.addresses = listener.addresses
@@ -78,10 +78,10 @@ class OneGuest(Listener):
         await self._listener.aclose()
 
 
-async def test_it_is_over_when_nobody_is_there_and_nobody_can_come(
+async def test_wait_over_returns_when_no_client_is_left_and_none_can_come(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not where anybody may come at any time; not while the only guest is there."""
+    """Not at an address that clients may use at any time; not while the only client is connected."""
     listen = MemoryTransport.listen
 
     async def listen_for_one(*arguments: Any, **named: Any) -> Listener:
@@ -103,7 +103,7 @@ async def test_it_is_over_when_nobody_is_there_and_nobody_can_come(
 
 
 async def test_a_cancelled_server_ends_within_its_deadline(autojump_clock: trio.testing.MockClock) -> None:
-    """Even where a peer never answers its goodbye: in virtual time, to the second."""
+    """Even if a peer never answers the goodbye: in virtual time, to the second."""
     census = Census()
     async with trio.open_nursery() as nursery:
         with trio.CancelScope() as scope:
@@ -118,8 +118,8 @@ async def test_a_cancelled_server_ends_within_its_deadline(autojump_clock: trio.
         await raw.abort()
 
 
-async def test_what_says_no_hello_is_bounded_in_number(autojump_clock: trio.testing.MockClock) -> None:
-    """Two strangers are heard, the third is hung up on; when one of them has said hello, its place is free."""
+async def test_connections_without_a_hello_are_bounded(autojump_clock: trio.testing.MockClock) -> None:
+    """Two are accepted, the third is closed; when one of them has said hello, its place is free."""
     limits = replace(Limits(), max_pending_handshakes=2)
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", limits=limits):
         first, second = [await raw_connection(nursery) for _ in range(2)]
@@ -135,8 +135,8 @@ async def test_what_says_no_hello_is_bounded_in_number(autojump_clock: trio.test
             await connection.abort()
 
 
-async def test_a_stranger_that_stays_silent_is_hung_up_on_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
-    """With a goodbye that says why."""
+async def test_a_silent_client_is_closed_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    """With a goodbye that gives the reason."""
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test"):
         silent = await raw_connection(nursery)
         assert await silent.receive() == b"\x03\x0flimit:handshake"
@@ -169,8 +169,8 @@ async def test_connections_from_one_address_are_bounded() -> None:
                 await refused.wait_accepted()
 
 
-def test_accepting_has_a_pace() -> None:
-    """A second's worth at once, then one after the other; and all of it again after a second of quiet."""
+def test_connections_are_accepted_at_a_rate() -> None:
+    """The number of one second at once, then one after the other; and that number again after a quiet second."""
     pace = AcceptRate(10)
     assert sum(pace.count(0.0) for _ in range(10)) == pytest.approx(0)
     assert pace.count(0.0) == pytest.approx(0.1)
@@ -180,7 +180,7 @@ def test_accepting_has_a_pace() -> None:
 
 
 class Odd(Listener):
-    """A listener that fails as it was told, and then has nobody left."""
+    """A listener that fails as the test tells it, and then has no more connections."""
 
     def __init__(self, url: Any, *raised: BaseException) -> None:
         self.addresses = (url,)
@@ -197,7 +197,7 @@ class Odd(Listener):
 
 
 async def test_a_system_that_is_out_of_files_gets_a_pause(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is told, the loop goes on; a listener that nobody can come to any more ends quietly."""
+    """The error is reported, the loop goes on; a listener without further connections ends quietly."""
     told: list[Exception] = []
     made: list[Odd] = []
 
@@ -213,8 +213,8 @@ async def test_a_system_that_is_out_of_files_gets_a_pause(autojump_clock: trio.t
     assert made[0].is_closed
 
 
-async def test_a_broken_listener_takes_no_other_down(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it raises when it accepts, and when it is closed, is told; who listens at another URL accepts, and is closed."""
+async def test_a_broken_listener_ends_no_other(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it raises in accept and in close is reported; the listener at another URL accepts, and is closed."""
     told: list[Exception] = []
     original = MemoryTransport.listen
 
@@ -237,8 +237,8 @@ async def test_a_broken_listener_takes_no_other_down(autojump_clock: trio.testin
             await anext(stream)
 
 
-async def test_a_fault_of_one_connection_takes_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told; the server serves the next one."""
+async def test_a_fault_of_one_connection_ends_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is reported; the server serves the next client."""
     told: list[Exception] = []
     broken = [KeyError("ours")]
 
@@ -259,10 +259,8 @@ async def test_a_fault_of_one_connection_takes_nothing_down(monkeypatch: pytest.
     assert len(told) == 1
 
 
-async def test_a_handshake_that_fails_or_never_ends_is_the_clients_own_affair(
-    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is told, nothing is left, and the time for it is bounded."""
+async def test_a_failed_handshake_is_not_reported(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left of it, and its time is bounded."""
     told: list[Exception] = []
     async with serve(numbers_service(), "memory://test", on_violation=told.append) as server, trio.open_nursery() as nursery:
         for shake in (_refuse, _hang):
@@ -285,7 +283,7 @@ async def _hang(self: Connection, nursery: trio.Nursery) -> None:
 
 
 async def test_a_server_that_cannot_listen_everywhere_listens_nowhere() -> None:
-    """What was opened already is closed again, and the error is bare."""
+    """The listeners that were open are closed again, and the error is not in a group."""
     with pytest.raises(UsageError, match="another listener has"):
         async with serve(Service(), "memory://a", "memory://a"):
             pass
@@ -294,19 +292,19 @@ async def test_a_server_that_cannot_listen_everywhere_listens_nowhere() -> None:
             pass
 
 
-async def test_a_server_holds_on_to_nothing_of_a_connection_that_is_over(autojump_clock: trio.testing.MockClock) -> None:
-    """Not even of the last one, while it waits for the next: a connection over TLS has buffers of its own."""
+async def test_a_server_keeps_nothing_of_a_connection_that_is_over(autojump_clock: trio.testing.MockClock) -> None:
+    """Not even of the last one, while it waits for the next: a TLS connection has large buffers."""
     async with serve(numbers_service(), "memory://test") as server:
         async with connect("memory://test") as peer:
             await peer.wait_accepted()
-            connection = ref(server.peers[0]._conversation.connection)
+            connection = ref(server.peers[0]._connection.connection)
         await trio.sleep(5)
         assert server.peers == ()
         assert is_dropped(connection)
 
 
-async def test_a_stranger_is_no_peer_yet(autojump_clock: trio.testing.MockClock) -> None:
-    """A server speaks to nobody who has said no hello: a subscribe before that would end the connection, and by the server's fault."""
+async def test_a_client_without_a_hello_is_not_among_the_peers(autojump_clock: trio.testing.MockClock) -> None:
+    """A subscribe before the hello would end the connection, by the server's fault."""
     async with trio.open_nursery() as nursery, serve(Service(), "memory://test") as server:
         raw = await raw_connection(nursery)
         await trio.testing.wait_all_tasks_blocked()

@@ -1,4 +1,4 @@
-"""A handler at work on a request: called once, answered once, and let go in the task's own way."""
+"""The call of a handler: once, with one answer, and cancelled in its own task."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -8,17 +8,17 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import Limits, Model, PublisherFailed, PublisherStopped, Request
+from penstock.api import Limits, PublisherFailed, PublisherStopped
+from penstock.core import Scope
 from penstock.plugins import PeerIdentity
 from penstock.runtime import Peer, Service, connect, serve
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
-from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls
-from penstock.runtime.service._service import Handler
+from penstock.runtime.service import Handler, HandlerCall, HandlerCalls, Places
 from penstock.testing import ManualSubscriber
 
 
 class Meeting:
-    """A server with one handler, and a client of it."""
+    """A server with one handler, and a client."""
 
     def __init__(self) -> None:
         self.peer: Peer
@@ -38,7 +38,7 @@ async def answering(handler: Callable[..., Awaitable[Any]], *, limits: Limits | 
 
 
 async def ended(meeting: Meeting, outcome: list[str], data: bytes = b"?") -> None:
-    """Ask, and write down how that ends."""
+    """Make a request, and note how it ends."""
     try:
         outcome.append(repr(await meeting.peer.request_response(data)))
     except PublisherFailed as error:
@@ -48,8 +48,8 @@ async def ended(meeting: Meeting, outcome: list[str], data: bytes = b"?") -> Non
         raise
 
 
-async def test_a_handler_that_does_not_wait_answers_from_the_task_that_reads() -> None:
-    """No task is made for it; one that waits has its own, under its own name."""
+async def test_a_handler_that_does_not_block_runs_in_the_reader_task() -> None:
+    """No task is made for it; a handler that blocks has its own, under its own name."""
     names: list[str] = []
 
     async def handler(data: bytes) -> bytes:
@@ -66,8 +66,8 @@ async def test_a_handler_that_does_not_wait_answers_from_the_task_that_reads() -
     assert "handler" in names[2]
 
 
-async def test_what_the_handler_raises_is_told_at_home_and_the_peer_hears_of_a_failure() -> None:
-    """At once, and after it has waited."""
+async def test_an_exception_of_a_handler_is_reported_and_fails_the_request() -> None:
+    """Before it blocks and after it."""
 
     async def handler(data: bytes) -> bytes:
         if data == b"wait":
@@ -81,8 +81,8 @@ async def test_what_the_handler_raises_is_told_at_home_and_the_peer_hears_of_a_f
     assert [type(error) for error in meeting.told] == [KeyError, KeyError]
 
 
-async def test_none_is_no_value() -> None:
-    """A handler that forgot to return is told so."""
+async def test_none_is_not_a_value() -> None:
+    """A handler without a return gets a UsageError reported."""
 
     async def handler(data: bytes) -> None:
         return None
@@ -94,7 +94,7 @@ async def test_none_is_no_value() -> None:
 
 
 async def test_a_cancel_cancels_the_handler_and_only_that() -> None:
-    """Its own cleanup runs; another one that waits beside it answers."""
+    """Its cleanup runs; another handler that waits beside it answers."""
     log: list[str] = []
     gate = trio.Event()
 
@@ -121,8 +121,8 @@ async def test_a_cancel_cancels_the_handler_and_only_that() -> None:
         assert outcome == ["cancelled", "b'stays'"]
 
 
-async def test_a_failure_after_the_cancel_is_told_at_home() -> None:
-    """Nobody else is left to hear it; what a nursery in the handler makes of it is sifted."""
+async def test_a_failure_after_the_cancel_is_reported() -> None:
+    """Groups that a nursery in the handler makes are taken apart."""
 
     async def handler(data: bytes) -> bytes:
         async with trio.open_nursery() as nursery:
@@ -143,7 +143,7 @@ async def test_a_failure_after_the_cancel_is_told_at_home() -> None:
 
 
 async def test_a_handler_that_shields_itself_keeps_its_place_until_it_has_stopped() -> None:
-    """The peer has cancelled, and may ask for no more than there is room for: places are of what runs."""
+    """Although the peer has cancelled: places are for handlers that run."""
     gate = trio.Event()
 
     async def handler(data: bytes) -> bytes:
@@ -167,7 +167,7 @@ async def test_a_handler_that_shields_itself_keeps_its_place_until_it_has_stoppe
 
 
 async def test_the_end_of_the_connection_stops_the_handler() -> None:
-    """It is cancelled as any handler is, and nothing is told of that: it is no fault."""
+    """It is cancelled, and nothing is reported."""
     log: list[str] = []
 
     async def handler(data: bytes) -> bytes:
@@ -185,27 +185,29 @@ async def test_the_end_of_the_connection_stops_the_handler() -> None:
     assert (log, meeting.told) == (["stopped"], [])
 
 
-class FakeStream:
-    """As much of a stream as a reply looks at."""
+class CountedPlaces(Places):
+    """Counts the places that are kept for handlers which still run."""
 
     def __init__(self) -> None:
-        self.when_over: Callable[[], None] = lambda: None
-        self.target = Request(Model.RESPONSE, b"data")
+        self.kept = 0
+        self.stops = 0
+
+    def take(self) -> bool:
+        return True
+
+    def free(self) -> None: ...
+
+    def keep(self) -> None:
+        self.kept += 1
+
+    def free_kept(self) -> None:
+        self.kept -= 1
+
+    def tasks_stopped(self) -> None:
+        self.stops += 1
 
 
-class FakeSession:
-    """Counts places."""
-
-    stopping_publishers = 0
-
-    def stopping(self) -> None:
-        self.stopping_publishers += 1
-
-    def stopped(self) -> None:
-        self.stopping_publishers -= 1
-
-
-async def test_a_nursery_that_is_cancelled_stops_the_handler_and_the_subscriber_hears_of_it() -> None:
+async def test_a_cancelled_nursery_stops_the_handler_and_fails_its_subscriber() -> None:
     """Rule 1.4: no subscriber is left waiting, and the place is free."""
 
     class Hears(ManualSubscriber):
@@ -217,36 +219,33 @@ async def test_a_nursery_that_is_cancelled_stops_the_handler_and_the_subscriber_
         return data
 
     heard: list[BaseException] = []
-    stopped: list[str] = []
-    session: Any = FakeSession()
-    stream: Any = FakeStream()
+    places = CountedPlaces()
 
     async def hear() -> bool:
         await trio.Event().wait()
         return False
 
-    crew = InlineTaskRunner(hear, lambda: None, turn=1.0)
-    replies = HandlerCalls(crew, session, lambda: stopped.append("stopped"), on_violation=heard.append)
+    runner = InlineTaskRunner(hear, lambda: None, turn=1.0)
+    calls = HandlerCalls(runner, Scope(runner, on_violation=heard.append), places)
     async with trio.open_nursery() as nursery:
-        crew.begin(nursery)
+        runner.start(nursery)
         subscriber = Hears()
-        reply = HandlerCall(replies, Handler(handler, "the handler"), stream, subscriber, PeerIdentity(address="nobody"))
+        reply = HandlerCall(calls, Handler(handler, "the handler"), b"data", PeerIdentity(address="test"), subscriber)
         subscriber.on_subscribe(reply)
         reply.request(1)
         reply.request(1)
         await trio.testing.wait_all_tasks_blocked()
-        stream.when_over()
-        assert session.stopping_publishers == 1
+        reply.on_stream_end()
+        assert places.kept == 1
         nursery.cancel_scope.cancel()
     assert [type(error) for error in heard] == [PublisherStopped]
-    assert (session.stopping_publishers, stopped) == (0, ["stopped"])
+    assert (places.kept, places.stops) == (0, 1)
 
 
-async def test_what_is_cancelled_before_its_turn_is_never_called() -> None:
-    """And what is cancelled by itself, before it waits for the first time, is as soon as it does."""
+async def test_a_call_that_is_cancelled_before_its_turn_is_not_made() -> None:
+    """A call that cancels itself before it blocks is cancelled when it blocks."""
     called: list[str] = []
-    session: Any = FakeSession()
-    stream: Any = FakeStream()
+    places = CountedPlaces()
 
     async def hear() -> bool:
         await trio.Event().wait()
@@ -258,16 +257,16 @@ async def test_what_is_cancelled_before_its_turn_is_never_called() -> None:
         await trio.Event().wait()
         return data
 
-    crew = InlineTaskRunner(hear, lambda: None, turn=1.0)
-    replies = HandlerCalls(crew, session, lambda: None, on_violation=lambda _: None)
+    runner = InlineTaskRunner(hear, lambda: None, turn=1.0)
+    calls = HandlerCalls(runner, Scope(runner, on_violation=lambda _: None), places)
     async with trio.open_nursery() as nursery:
-        crew.begin(nursery)
+        runner.start(nursery)
         for cancelled in (True, False):
-            reply = HandlerCall(replies, Handler(handler, "the handler"), stream, ManualSubscriber(), PeerIdentity(address="nobody"))
+            reply = HandlerCall(calls, Handler(handler, "the handler"), b"data", PeerIdentity(address="test"), ManualSubscriber())
             reply.request(1)
             if cancelled:
                 reply.cancel()
             await trio.testing.wait_all_tasks_blocked()
             assert called == ([] if cancelled else ["called"])
         assert len(nursery.child_tasks) == 1  # who reads
-        crew.stop()
+        runner.stop()

@@ -1,18 +1,24 @@
-"""Names of publishers: patterns, parameters, and the one answer for all that leads nowhere."""
+"""Names of publishers: patterns, parameters, and one answer for every name that does not match."""
 
+from collections.abc import AsyncIterator
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from penstock.api import UsageError
+from penstock.plugins import PeerIdentity
+from penstock.runtime import Peer, Service
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router
 
 
-class Peer:
-    """Stands for who asks."""
+class Asker:
+    """Stands for the identity of a peer."""
 
 
 class Side(Enum):
@@ -23,7 +29,7 @@ class Side(Enum):
 def router(*routes: tuple[str, Any]) -> Router:
     made = Router()
     for text, function in routes:
-        made.add(Route(Pattern.parse(text), function, peer_type=Peer))
+        made.add(Route(Pattern.parse(text), function, peer_type=Asker))
     return made
 
 
@@ -33,41 +39,41 @@ def ask(made: Router, name: str, peer: object = None) -> Any:
 
 
 @pytest.mark.parametrize("text", ["", "/a", "a?b", "a{b}", "{a}{b}", "{1}", "{}", "x/{a", "{a}/{a}"])
-def test_a_pattern_that_makes_no_sense_is_refused(text: str) -> None:
-    """When it is given, not when somebody asks."""
+def test_a_malformed_pattern_is_refused(text: str) -> None:
+    """When it is given, not when a peer subscribes."""
     with pytest.raises(UsageError):
         Pattern.parse(text)
 
 
 def test_a_parameter_is_one_segment_with_its_escapes_undone() -> None:
-    """A slash inside comes as %2F."""
+    """A slash inside is written as %2F."""
     made = router(("ticks/{symbol}", lambda symbol: symbol))
     assert ask(made, "ticks/EUR%2FUSD") == "EUR/USD"
 
 
 @pytest.mark.parametrize("name", ["ticks", "ticks/", "ticks/a/b", "", "Ticks/a", "/ticks/a", "ticks/a?other=1", "ticks/a?symbol=b"])
-def test_what_fits_no_pattern_leads_nowhere(name: str) -> None:
-    """Too short, too long, empty, spelt otherwise, with parameters that nobody takes or twice."""
+def test_a_name_that_fits_no_pattern_does_not_match(name: str) -> None:
+    """Too short, too long, empty, in another spelling, with unknown or repeated parameters."""
     made = router(("ticks/{symbol}", lambda symbol: symbol))
     with pytest.raises(NoMatch):
         ask(made, name)
 
 
-def test_the_most_literal_pattern_wins_whichever_came_first() -> None:
-    """A name of its own goes before a parameter."""
+def test_the_most_literal_pattern_wins_in_every_order() -> None:
+    """A literal name goes before a parameter."""
     made = router(("{kind}/{symbol}", lambda kind, symbol: "any"), ("ticks/{symbol}", lambda symbol: "one"), ("ticks/all", lambda: "all"))
     assert [ask(made, name) for name in ("ticks/all", "ticks/a", "bars/a")] == ["all", "one", "any"]
     assert made.names() == ["ticks/all", "ticks/{symbol}", "{kind}/{symbol}"]
 
 
-def test_two_patterns_for_the_same_names_are_a_mistake() -> None:
-    """However their parameters are called."""
+def test_two_patterns_for_the_same_names_are_refused() -> None:
+    """The names of their parameters do not matter."""
     with pytest.raises(UsageError, match="same names"):
         router(("a/{x}", lambda x: x), ("a/{y}", lambda y: y))
 
 
-def test_a_parameter_that_the_function_does_not_take_is_a_mistake() -> None:
-    """Told when the route is made."""
+def test_a_parameter_that_the_function_does_not_take_is_refused() -> None:
+    """When the route is made."""
     with pytest.raises(UsageError, match="'symbol'"):
         router(("ticks/{symbol}", lambda: None))
 
@@ -95,7 +101,7 @@ def taking(kind: Any) -> Any:
 
 @pytest.mark.parametrize(("kind", "text", "value"), CONVERTED, ids=[f"{case[0]}-{case[1]}" for case in CONVERTED])
 def test_a_parameter_is_converted_by_its_annotation(kind: Any, text: str, value: object) -> None:
-    """Whatever can be made of one text."""
+    """For types that can be made of one text."""
     assert ask(router(("x/{value}", taking(kind))), f"x/{text}") == value
 
 
@@ -103,15 +109,15 @@ BAD = [(int, "1_000"), (int, "+1"), (int, "1.0"), (int, "٣"), (int, "1" * 41), 
 
 
 @pytest.mark.parametrize(("kind", "text"), BAD, ids=[f"{kind.__name__}-{text[:5]}" for kind, text in BAD])
-def test_a_parameter_that_cannot_be_converted_leads_nowhere(kind: Any, text: str) -> None:
-    """The same answer as an unknown name."""
+def test_a_parameter_that_cannot_be_converted_does_not_match(kind: Any, text: str) -> None:
+    """The answer is that of an unknown name."""
     with pytest.raises(NoMatch):
         ask(router(("x/{value}", taking(kind))), f"x/{text}")
 
 
 @pytest.mark.parametrize("kind", [int | str, list[int], "not a type"], ids=str)
-def test_an_annotation_that_takes_no_text_is_a_mistake(kind: Any) -> None:
-    """Told when the route is made, with the parameter's name."""
+def test_an_annotation_that_is_not_a_type_is_refused(kind: Any) -> None:
+    """When the route is made, with the name of the parameter."""
     with pytest.raises((UsageError, NameError, SyntaxError)):
         router(("x/{value}", taking(kind)))
 
@@ -130,7 +136,7 @@ def test_parameters_with_defaults_may_come_behind_a_question_mark() -> None:
             ask(made, name)
 
 
-def test_a_parameter_without_default_must_come() -> None:
+def test_a_parameter_without_a_default_is_required() -> None:
     """From the pattern or from behind the question mark."""
     made = router(("bars", lambda symbol: symbol))
     assert ask(made, "bars?symbol=a") == "a"
@@ -138,14 +144,14 @@ def test_a_parameter_without_default_must_come() -> None:
         ask(made, "bars")
 
 
-def test_who_asks_comes_by_annotation_and_from_nowhere_else() -> None:
-    """A peer cannot name itself."""
+def test_the_identity_comes_by_annotation_and_from_nowhere_else() -> None:
+    """A peer cannot give its identity in the name."""
 
-    def whoami(peer: Peer) -> Peer:
+    def whoami(peer: Asker) -> Peer:
         return peer
 
     made = router(("who", whoami))
-    peer = Peer()
+    peer = Asker()
     assert ask(made, "who", peer) is peer
     with pytest.raises(NoMatch):
         ask(made, "who?peer=root", peer)
@@ -160,10 +166,10 @@ def by_any_name(**parameters: str) -> None:
 
 
 @pytest.mark.parametrize("function", [by_position, by_any_name])
-def test_a_parameter_that_cannot_be_given_by_name_is_a_mistake(function: Any) -> None:
-    """No subscriber would ever reach its publisher, and would be told no more than that there is none."""
+def test_a_parameter_that_cannot_be_given_by_name_is_refused(function: Any) -> None:
+    """No subscribe could ever match."""
     with pytest.raises(UsageError, match="cannot be given by name"):
-        Route(Pattern.parse("ticks"), function, peer_type=Peer)
+        Route(Pattern.parse("ticks"), function, peer_type=Asker)
 
 
 class Source:
@@ -171,21 +177,127 @@ class Source:
         return number
 
 
-def test_a_partial_and_an_object_that_is_called_are_functions_too() -> None:
-    """Their annotations are those of what is called in the end."""
+def test_a_partial_and_a_callable_object_are_functions_too() -> None:
+    """Their annotations are those of the function that is called in the end."""
 
     def ticks(of: str, number: int) -> tuple[str, int]:
         return of, number
 
     for function, expected in ((partial(ticks, "EURUSD"), ("EURUSD", 7)), (Source(), 7)):
-        route = Route(Pattern.parse("ticks/{number}"), function, peer_type=Peer)
+        route = Route(Pattern.parse("ticks/{number}"), function, peer_type=Asker)
         assert route.bind({"number": "7"}, {}, None)() == expected
 
 
-def test_data_that_is_no_name_is_told_from_one_without_looking_closely() -> None:
-    """As it arrives, in bytes; whatever may be a name is looked up."""
+def test_most_data_that_is_not_a_name_is_not_looked_up() -> None:
+    """It is judged as bytes; a possible name is looked up."""
     made = router(("ticks/all", lambda: None), ("größe", lambda: None), ("ticks/{symbol}", lambda symbol: symbol))
     for name in ("ticks/all", "ticks/all?x=1", "größe", "ticks/ACME", "any/thing", "größe?"):
         assert made.may_find(name.encode()), name
     for data in (b"", b"ticks", b"ticks/all/of", bytes(64), b"\xff"):
         assert not made.may_find(data), data
+
+
+# --- parameters that nothing can fill
+
+
+@pytest.mark.parametrize("annotation", [Peer, Peer | None], ids=["Peer", "Peer or None"])
+@pytest.mark.parametrize("default", [True, False])
+def test_the_wrong_peer_is_refused_when_it_is_added(annotation: Any, default: bool) -> None:
+    """`penstock.Peer` is a connection's other side; the text says to write `penstock.plugins.PeerIdentity`."""
+    service = Service()
+
+    async def ticks(symbol: str, peer: Any = None) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def answer(data: bytes, peer: Any = None) -> bytes:
+        return data
+
+    def setup(data: bytes, peer: Any = None) -> bool:
+        return True
+
+    for function in (ticks, answer, setup):
+        function.__annotations__["peer"] = annotation
+        if not default:
+            function.__defaults__ = None
+    for add in (
+        lambda: service.publisher("ticks/{symbol}")(ticks),
+        lambda: service.request_response(answer),
+        lambda: Service(setup=setup),
+    ):
+        with pytest.raises(UsageError, match=r"penstock\.Peer.*penstock\.plugins\.PeerIdentity"):
+            add()
+    assert service.names() == []
+
+
+class Pair:
+    """Needs two values."""
+
+    def __init__(self, first: str, second: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("annotation", "advice"),
+    [
+        (bytes, "annotate it with str, and encode it"),
+        (memoryview, "annotate it with str"),
+        (date, "date.fromisoformat"),
+        (datetime, "datetime.fromisoformat"),
+        (timedelta, "annotate it with float"),
+        (Pair, "Pair cannot be made of one text"),
+        (date | None, "date.fromisoformat"),
+    ],
+)
+def test_a_required_parameter_that_no_text_can_become_is_refused_when_it_is_added(annotation: Any, advice: str) -> None:
+    """Every subscribe would be refused otherwise, without a word on this side. The text says what to write."""
+
+    def required(when: Any) -> list[bytes]:
+        return []
+
+    def optional(when: Any = None) -> list[bytes]:
+        return []
+
+    required.__annotations__["when"] = optional.__annotations__["when"] = annotation
+    service = Service()
+    for name in ("at/{when}", "at"):
+        with pytest.raises(UsageError, match=advice):
+            service.publisher(name)(required)
+    service.publisher("at")(optional)
+    assert service.names() == ["at"]
+
+
+class Color(Enum):
+    """Can be made of a text."""
+
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (str, "a", "a"),
+        (int, "7", 7),
+        (float, "1.5", 1.5),
+        (bool, "yes", True),
+        (UUID, "12345678123456781234567812345678", UUID("12345678123456781234567812345678")),
+        (Decimal, "1.5", Decimal("1.5")),
+        (Path, "a", Path("a")),
+        (Color, "red", Color.RED),
+        (int | None, "7", 7),
+        (Any, "a", "a"),
+        (None, "a", "a"),
+    ],
+)
+def test_a_parameter_of_a_usual_type_is_made_of_its_text(annotation: Any, text: str, value: object) -> None:
+    """Without an annotation it is a str."""
+    seen: list[object] = []
+
+    def found(value):
+        seen.append(value)
+        return []
+
+    if annotation is not None:
+        found.__annotations__["value"] = annotation
+    service = Service()
+    service.publisher("found/{value}")(found)
+    assert service.find(f"found/{text}", PeerIdentity(address="test")) is not None
+    assert seen == [value]

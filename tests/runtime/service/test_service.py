@@ -1,4 +1,4 @@
-"""A service: publishers by name, and what a name leads to."""
+"""A service: publishers by name, handlers, and the setup function."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -17,7 +17,7 @@ PEER = PeerIdentity(address="memory://test")
 
 
 def test_a_generator_function_is_called_when_it_is_pulled_and_not_before() -> None:
-    """Looking a name up runs nothing of the user's."""
+    """A look-up runs no code of the user."""
     service = Service()
     called = []
 
@@ -31,7 +31,7 @@ def test_a_generator_function_is_called_when_it_is_pulled_and_not_before() -> No
     assert (found.serializer, found.element_size, called) == ("json", 0, [])
 
 
-async def test_a_plain_function_may_return_whatever_can_be_streamed() -> None:
+async def test_a_plain_function_may_return_every_kind_of_stream() -> None:
     """A list, a pipe, a source."""
     service = Service()
     service.publisher("list")(lambda: [1, 2])
@@ -43,7 +43,7 @@ async def test_a_plain_function_may_return_whatever_can_be_streamed() -> None:
 
 
 async def test_a_source_can_be_offered_as_it_is() -> None:
-    """To everybody the same one."""
+    """Every subscriber gets the same one."""
     service = Service()
     service.publish("numbers", [1, 2], serializer="json")
     found = service.find("numbers", PEER)
@@ -51,12 +51,12 @@ async def test_a_source_can_be_offered_as_it_is() -> None:
     assert await penstock.collect(found.source) == [1, 2]
 
 
-def test_a_name_that_leads_nowhere_is_none() -> None:
-    """No exception: it happens all the time."""
+def test_a_missing_name_is_none() -> None:
+    """No exception: it is a usual case."""
     assert Service().find("nobody", PEER) is None
 
 
-def test_a_coroutine_function_is_a_mistake_that_says_what_to_write() -> None:
+def test_a_coroutine_function_is_refused_with_advice() -> None:
     """It returns one value; nothing is left unawaited."""
     service = Service()
 
@@ -68,8 +68,8 @@ def test_a_coroutine_function_is_a_mistake_that_says_what_to_write() -> None:
         service.find("one", PEER)
 
 
-def test_what_the_function_raises_is_raised() -> None:
-    """Whoever asked for it decides what the peer learns."""
+def test_an_exception_of_the_function_is_raised() -> None:
+    """The caller decides what the peer is told."""
     service = Service()
 
     @service.publisher("broken")
@@ -81,16 +81,16 @@ def test_what_the_function_raises_is_raised() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, 1.5, True, "4"])
-def test_an_element_size_that_makes_no_sense_is_refused(size: object) -> None:
+def test_an_impossible_element_size_is_refused(size: object) -> None:
     """When the publisher is declared."""
     with pytest.raises(UsageError, match="element_size"):
         Service().publisher("x", element_size=size)  # type: ignore[arg-type]  # the point: no size
 
 
-def test_a_service_says_what_it_offers() -> None:
+def test_the_names_of_a_service_are_listed() -> None:
     """Sorted, with the patterns as they were given."""
     service = Service()
-    assert repr(service) == "<service of nothing>"
+    assert repr(service) == "<service of no publishers>"
     service.publish("b", [])
     service.publisher("a/{x}")(lambda x: [x])
     assert service.names() == ["a/{x}", "b"]
@@ -131,13 +131,13 @@ def raising(error: Exception) -> Callable[[bytes], None]:
     ],
     ids=["public-error", "rejected", "any-other", "false", "async"],
 )
-async def test_a_setup_function_refuses_and_the_client_hears_why(setup: object, says: str) -> None:
-    """From the block of the connection, for nobody may have asked for anything."""
+async def test_a_refusal_by_the_setup_function_reaches_the_client(setup: object, says: str) -> None:
+    """It is raised from the block of the connection, because the client may have made no request."""
     assert says in await refusal_by(setup)
 
 
-async def test_a_setup_function_lets_in_and_sees_what_the_client_says() -> None:
-    """It may be async, and may ask who it is; what was asked for meanwhile waits."""
+async def test_a_setup_function_gets_the_data_and_accepts() -> None:
+    """It may be async and get the identity; requests wait meanwhile."""
     seen: list[object] = []
 
     async def setup(data: bytes, peer: PeerIdentity) -> None:
@@ -152,8 +152,8 @@ async def test_a_setup_function_lets_in_and_sees_what_the_client_says() -> None:
     assert seen == [b"me", "reactivesocket+memory://s"]
 
 
-async def test_a_setup_function_that_takes_too_long_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
-    """Its time is that of the handshake."""
+async def test_a_setup_function_that_takes_too_long_is_cancelled(autojump_clock: trio.testing.MockClock) -> None:
+    """Its deadline is that of the handshake."""
     ended = []
 
     async def setup(data: bytes) -> None:
@@ -169,8 +169,8 @@ async def test_a_setup_function_that_takes_too_long_is_given_up(autojump_clock: 
     assert ended == [b"me"]
 
 
-def test_a_handler_is_one_of_its_kind_and_of_the_right_shape() -> None:
-    """Each mistake says what to write."""
+def test_a_second_handler_and_a_wrong_signature_are_refused() -> None:
+    """Each text tells what to write."""
     service = Service()
 
     async def answer(data: bytes) -> bytes:
@@ -188,10 +188,10 @@ def test_a_handler_is_one_of_its_kind_and_of_the_right_shape() -> None:
         Service().request_stream(lambda: [b""])
     with pytest.raises(UsageError, match="give it one parameter for the data"):
         Service(setup=lambda: True)
-    with pytest.raises(UsageError, match="the setup function: 5 is no function"):
+    with pytest.raises(UsageError, match="the setup function: 5 is not callable"):
         Service(setup=5)  # type: ignore[arg-type]  # what is tried
     for decorate in (Service().request_stream, Service().request_subscription):
-        with pytest.raises(UsageError, match="'name' is no function; decorators of handlers take one"):
+        with pytest.raises(UsageError, match="'name' is not callable; put the decorator directly above the function"):
             decorate("name")  # type: ignore[type-var]  # what is tried
     for streaming in (service.request_stream, service.request_subscription):
         with pytest.raises(UsageError, match="to stream, `yield` the elements instead"):
@@ -199,7 +199,7 @@ def test_a_handler_is_one_of_its_kind_and_of_the_right_shape() -> None:
 
 
 class Doorman:
-    """A setup function with a memory."""
+    """A setup function that keeps its arguments."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[bytes, str]] = []
@@ -211,7 +211,7 @@ class Doorman:
         self(data, peer)
 
 
-async def test_whatever_can_be_called_may_examine_and_learns_who_asks() -> None:
+async def test_every_callable_may_be_the_setup_function() -> None:
     """An object, a method, a partial of either: the annotations are found in each."""
     doorman = Doorman()
     for setup in (doorman, doorman.look, partial(doorman.look), partial(partial(doorman))):
@@ -222,10 +222,10 @@ async def test_whatever_can_be_called_may_examine_and_learns_who_asks() -> None:
 
 
 @pytest.mark.parametrize("url", ["tcp://127.0.0.1:0", "memory://s"])
-def test_a_service_that_examines_who_connects_lets_nobody_in_by_another_door(url: str) -> None:
-    """RS.io has no introduction: a port for all protocols would let in whoever speaks it."""
+def test_a_service_with_a_setup_function_must_name_its_protocol(url: str) -> None:
+    """RS.io has no setup data: a URL for all protocols would accept its clients unchecked."""
     guarded = Service(setup=lambda data: True)
-    with pytest.raises(UsageError, match="it would be let in"):
+    with pytest.raises(UsageError, match="it would be accepted"):
         serve(guarded, url)
     assert serve(guarded, "reactivesocket+" + url)
     assert serve(guarded, "rsio+" + url)

@@ -1,10 +1,11 @@
-"""Opening a connection: `connect` is a block with the peer in it, and when the block has been left, nothing behind it runs any more.
+"""Opens a connection: `connect` is a block with the peer in it. When the block has been left, no task of the connection runs.
 
 Rules of this file:
 
-* The connection's tasks run in the block's own nursery, visibly; leaving the block says goodbye within its deadline and closes.
-* An exception from the body leaves the block as it is. A connection that is lost meanwhile is raised where somebody waits for it: from
-  the streams, not from the block. Only that the peer has refused the connection is raised from the block as well: nobody may have asked.
+* The tasks of the connection run in a nursery of the block. Leaving the block says goodbye within its deadline, and closes.
+* An exception of the body leaves the block as it is. A lost connection is raised from the streams, where a task waits for it, and not
+  from the block. A refusal by the peer is raised from the block as well: perhaps nothing was asked for, and no stream would tell.
+* A failure while the connection is made is an exception of that `async with` alone: the nursery is left properly first.
 """
 
 from collections.abc import Sequence
@@ -17,23 +18,25 @@ import trio
 from penstock.api import ConnectionLost, Extension, Limits, PenstockError, PluginError, Rejected, Role, UsageError
 from penstock.core import Report, log_violation
 from penstock.plugins import Connection, Registry, TransportOptions, Url, build_registry, parse_url
-from penstock.runtime.connection._event_reporting import ConnectionEvents
-from penstock.runtime.connection._exit_nursery import exit_nursery
-from penstock.runtime.connection._extensions_for import NegotiableExtensions, negotiable
-from penstock.runtime.connection._new_connection import (
+from penstock.runtime.connection import (
     DEFAULT_DIALECT,
+    ConnectionEvents,
+    ConnectionSettings,
+    ConnectionTask,
+    NegotiableExtensions,
+    Peer,
     check_transport,
     dialect_factory,
+    exit_nursery,
+    extensions_for,
     new_connection,
     protocols_of,
     settings_for,
 )
-from penstock.runtime.connection._peer import Peer
-from penstock.runtime.service._published_streams import PublishedStreams
-from penstock.runtime.service._service import Service
+from penstock.runtime.service import Service
 
 LARGEST_HEADER: Final = 16
-"""What stands before the data of a SETUP."""
+"""Bytes before the data of a SETUP frame, at most."""
 
 
 def connect(
@@ -51,11 +54,12 @@ def connect(
 
     `url` says how and where: ``tcp://host:port``, ``tls://…``, ``unix:///path``, ``exec:command``, ``pipe:``, ``memory://name``;
     a protocol other than RS.io stands before a ``+``: ``reactivesocket+tcp://…``.
-    `setup` is what a ReactiveSocket client introduces itself with; a server that refuses it is `Rejected`, from what was asked for and
-    at the end of the block. `service` is what the peer may subscribe to; either side publishes.
-    `extensions` are negotiated with the peer; by default RS.io has all that plugins offer, with ``()`` none: strict version 0;
+    `setup` is the data that a ReactiveSocket client sends when it connects. If a server refuses it, `Rejected` is raised from the requests
+    and at the end of the block. `service` is what the peer may subscribe to; either side publishes.
+    `extensions` are negotiated with the peer. By default RS.io has all that plugins offer, and with ``()`` none (strict version 0);
     ReactiveSocket has none by default.
-    Raises UsageError for a URL that makes no sense, and ConnectionLost where nobody is there. Entering and leaving checkpoint.
+    Raises UsageError for a malformed URL, ConnectionLost if no server answers there, and PluginError if a transport, a dialect or an
+    extension raises. Entering and leaving checkpoint.
     """
     parsed = parse_url(url)
     if parsed.publisher is not None:
@@ -72,23 +76,20 @@ def connect(
         service.check(registry)
     return OpenConnection(
         parsed,
-        service=service or Service(),
+        ConnectionSettings(service=service or Service(), registry=registry, limits=limits, on_violation=on_violation),
         setup=bytes(setup),
-        limits=limits,
-        extensions=negotiable(registry, extensions, on_violation),
-        registry=registry,
+        extensions=extensions_for(registry, extensions, on_violation),
         options=(options or TransportOptions()).within(limits),
-        on_violation=on_violation,
     )
 
 
 def check_setup(url: Url, setup: object, limits: Limits) -> None:
-    """Raise UsageError for an introduction that could not arrive. It is not repeated: often it is a secret."""
+    """Raise UsageError for setup data that could not arrive. The text does not repeat the data: often it is a secret."""
     if not isinstance(setup, bytes | bytearray | memoryview):
-        raise UsageError(f"setup is what a client introduces itself with, as bytes; this is {type(setup).__name__!r}: encode it")
+        raise UsageError(f"setup is the data that a client sends when it connects, as bytes; this is {type(setup).__name__!r}: encode it")
     if setup and (url.dialect or DEFAULT_DIALECT) == DEFAULT_DIALECT:
         raise UsageError(
-            f"setup= was given for {str(url)!r}, and RS.io has no introductions; ReactiveSocket does: reactivesocket+{url.transport}:…"
+            f"setup= was given for {str(url)!r}, and RS.io has no setup data; ReactiveSocket does: reactivesocket+{url.transport}:…"
         )
     most = limits.preauth_bytes - LARGEST_HEADER
     if len(setup) > most:
@@ -103,70 +104,77 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
     def __init__(
         self,
         url: Url,
+        settings: ConnectionSettings,
         *,
-        service: Service,
         setup: bytes = b"",
-        limits: Limits,
         extensions: NegotiableExtensions,
-        registry: Registry,
         options: TransportOptions,
-        on_violation: Report,
     ) -> None:
         self._url = url
-        self._service = service
-        self._dialect = dialect_factory(registry, url.dialect or DEFAULT_DIALECT)
+        self._settings = settings
+        self._dialect = dialect_factory(settings.registry, url.dialect or DEFAULT_DIALECT)
         self._setup = setup
-        self._limits = limits
         self._extensions = extensions
-        self._registry = registry
         self._options = options.speaking(protocols_of([self._dialect]))
-        self._on_violation = on_violation
+        self._connection: ConnectionTask
 
     async def __aenter__(self) -> Peer:
         await trio.lowlevel.checkpoint()
         self._nursery = trio.open_nursery(strict_exception_groups=True)
         nursery = await self._nursery.__aenter__()
+        timeout = self._settings.limits.handshake_timeout
         try:
-            with trio.fail_after(self._limits.handshake_timeout):
-                connection = await self._reach(nursery)
+            with trio.fail_after(timeout):
+                transport_connection = await self._open_transport(nursery)
+            await self._start(transport_connection, nursery)
         except BaseException as error:
+            # The nursery must be left here, after every kind of failure: trio ends the whole run if an open nursery is dropped.
             nursery.cancel_scope.cancel()
-            await exit_nursery(self._nursery, error, on_violation=self._on_violation)
+            await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
             if isinstance(error, trio.TooSlowError):
-                raise ConnectionLost(f"{self._url} did not answer within {self._limits.handshake_timeout} s") from None
+                raise ConnectionLost(f"{self._url} did not answer within {timeout} s") from None
             raise
-        self._conversation = new_connection(
-            connection,
-            role=Role.CLIENT,
-            exports=PublishedStreams(self._service, self._registry, on_violation=self._on_violation),
-            watch=ConnectionEvents(self._registry.events, address=str(self._url), accepted=False),
-            limits=self._limits,
-            offers=[(self._dialect, settings_for(self._dialect, connection, self._extensions, self._setup))],
-            on_violation=self._on_violation,
-        )
-        nursery.start_soon(self._conversation.run)
-        return Peer(self._conversation, self._registry)
+        return Peer(self._connection, self._settings.registry)
 
-    async def _reach(self, nursery: trio.Nursery) -> Connection:
-        transport = self._registry.transport(self._url.transport)
+    async def _open_transport(self, nursery: trio.Nursery) -> Connection:
+        transport = self._settings.registry.transport(self._url.transport)
         try:
             connection = await transport.connect(self._url, options=self._options, nursery=nursery)
             try:
                 await connection.handshake(nursery)
             except BaseException:
-                with trio.move_on_after(self._limits.goodbye_timeout, shield=True):
-                    await connection.abort()
+                await self._abort(connection)
                 raise
         except (PenstockError, trio.TooSlowError):
             raise
-        except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+        except Exception as error:  # boundary: a transport may be a plugin
             raise PluginError(
                 f"the transport {self._url.transport!r} raised, where only UsageError and ConnectionLost are due: {error!r}"
             ) from error
         return connection
 
+    async def _start(self, connection: Connection, nursery: trio.Nursery) -> None:
+        """Start the connection task. A dialect or an extension that raises here ends this connection only."""
+        try:
+            self._connection = new_connection(
+                connection,
+                self._settings,
+                role=Role.CLIENT,
+                events=ConnectionEvents(self._settings.registry.events, address=str(self._url), accepted=False),
+                offers=[(self._dialect, settings_for(self._dialect, connection, self._extensions, self._setup))],
+            )
+        except BaseException:
+            await self._abort(connection)
+            raise
+        nursery.start_soon(self._connection.run)
+
+    async def _abort(self, connection: Connection) -> None:
+        # Shielded: the transport must be closed although this task may be cancelled.
+        with trio.move_on_after(self._settings.limits.goodbye_timeout, shield=True):
+            await connection.abort()
+
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._conversation.leave("")
-        await exit_nursery(self._nursery, error, on_violation=self._on_violation)
-        if error is None and isinstance(self._conversation.reason, Rejected):
-            raise self._conversation.reason
+        self._connection.leave("")
+        await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
+        if error is None and isinstance(self._connection.reason, Rejected):
+            raise self._connection.reason

@@ -1,15 +1,16 @@
-"""A publisher behind a URL, as a source: the connection is made when somebody subscribes, and ends with the subscription.
+"""A publisher behind a URL as a source: each subscription makes a connection, and the connection ends with it.
 
 Rules of this file:
 
-* One task of the subscription's scope makes the connection, keeps it, and says goodbye.
-* What is requested before the peer is there is kept. After a reconnect exactly what is outstanding is asked for again.
+* One task in the scope of the subscription makes the connection, keeps it, and says goodbye.
+* Demand that is requested before the connection is made is kept. After a reconnect the outstanding demand is requested again, no more.
 """
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, overload
 
+import attrs
 import trio
 
 from penstock.api import (
@@ -28,16 +29,22 @@ from penstock.core import subscribe as subscribe_here
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime.client._connect import OpenConnection, check_setup
 from penstock.runtime.client._reconnect import Reconnect
-from penstock.runtime.connection._extensions_for import negotiable
-from penstock.runtime.connection._new_connection import DEFAULT_DIALECT, check_transport, dialect_factory
-from penstock.runtime.connection._peer import Peer
-from penstock.runtime.connection._remote_stream import RemoteStream
-from penstock.runtime.service._service import Service
+from penstock.runtime.connection import (
+    DEFAULT_DIALECT,
+    ConnectionSettings,
+    NegotiableExtensions,
+    Peer,
+    RemoteStream,
+    check_transport,
+    dialect_factory,
+    extensions_for,
+)
+from penstock.runtime.service import Service
 
 T = TypeVar("T")
 
 
-def remote(  # noqa: PLR0913  # what may be said of a connection, each with a default
+def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     url: str,
     *,
     publisher: str | None = None,
@@ -49,11 +56,11 @@ def remote(  # noqa: PLR0913  # what may be said of a connection, each with a de
     registry: Registry | None = None,
     options: TransportOptions | None = None,
 ) -> Source[Any]:
-    """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes a connection of its own.
+    """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes its own connection.
 
-    The publisher's name is what follows the authority, or the ``#`` where the path is taken; or give it as `publisher`. `setup` is
-    as for `connect`.
-    Raises UsageError for a URL that makes no sense.
+    The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`. `setup`
+    is as for `connect`.
+    Raises UsageError for a malformed URL, and for one that names no publisher.
     """
     parsed = parse_url(url)
     registry = build_registry() if registry is None else registry
@@ -66,15 +73,15 @@ def remote(  # noqa: PLR0913  # what may be said of a connection, each with a de
     dialect_factory(registry, parsed.dialect or DEFAULT_DIALECT)
     limits = limits or Limits()
     check_setup(parsed, setup, limits)
-    within = (options or TransportOptions()).within(limits)
-    connecting = {
-        "limits": limits,
-        "setup": bytes(setup),
-        "extensions": negotiable(registry, extensions, log_violation),
-        "registry": registry,
-        "options": within,
-    }
-    return _RemoteUrl(parsed, name, serializer, reconnect, connecting)
+    opening = _Opening(
+        url=parsed.address,
+        registry=registry,
+        limits=limits,
+        setup=bytes(setup),
+        extensions=extensions_for(registry, extensions, log_violation),
+        options=(options or TransportOptions()).within(limits),
+    )
+    return _RemoteUrl(parsed, name, serializer, reconnect, opening)
 
 
 @overload
@@ -108,13 +115,13 @@ def subscribe(
     """Open `source` as a stream for the length of an ``async with`` block.
 
     `source` is a publisher, a source or pipe, an async iterable, an iterable, a function that returns one (an async generator function,
-    say), or a URL like ``tcp://127.0.0.1:7000/ticks/EURUSD``; for a URL, what `remote` takes may be given as well.
+    for example), or a URL like ``tcp://127.0.0.1:7000/ticks/EURUSD``; with a URL, the options of `remote` may be given as well.
 
     With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are taken; with ``demand=0`` you call
     `Stream.request` yourself.
 
-    When the block has been left, everything behind the stream has stopped here, and the peer has been told.
-    Raises UsageError for what cannot be streamed. Entering and leaving checkpoint.
+    When the block has been left, everything behind the stream has stopped here, and the peer was told.
+    Raises UsageError for anything that cannot be streamed. Entering and leaving checkpoint.
     """
     if isinstance(source, str):
         stream: RemoteStream[Any] = RemoteStream(demand=demand)
@@ -124,48 +131,58 @@ def subscribe(
     return subscribe_here(source, demand=demand, on_violation=on_violation, cleanup_timeout=cleanup_timeout)
 
 
+@attrs.frozen(kw_only=True)
+class _Opening:
+    """How to open the connection of a subscription."""
+
+    url: Url
+    registry: Registry
+    limits: Limits
+    setup: bytes
+    extensions: NegotiableExtensions
+    options: TransportOptions
+
+    def open(self, on_violation: Report) -> OpenConnection:
+        """Return the block of a new connection."""
+        settings = ConnectionSettings(service=Service(), registry=self.registry, limits=self.limits, on_violation=on_violation)
+        return OpenConnection(self.url, settings, setup=self.setup, extensions=self.extensions, options=self.options)
+
+
 class _RemoteUrl(Source[Any]):
-    """The blueprint of a stream that comes over a connection of its own."""
+    """A publisher behind a URL; each subscription has its own connection."""
 
-    __slots__ = ("_connecting", "_name", "_reconnect", "_serializer", "_url")
+    __slots__ = ("_name", "_opening", "_reconnect", "_serializer", "_url")
 
-    def __init__(
-        self,
-        url: Url,
-        name: str,
-        serializer: str,
-        reconnect: Reconnect | None,
-        connecting: dict[str, Any],
-    ) -> None:
+    def __init__(self, url: Url, name: str, serializer: str, reconnect: Reconnect | None, opening: _Opening) -> None:
         self._url = url
         self._name = name
         self._serializer = serializer
         self._reconnect = reconnect
-        self._connecting = connecting
+        self._opening = opening
 
-    def connecting(self, on_violation: Report) -> OpenConnection:
+    def open_connection(self, on_violation: Report) -> OpenConnection:
         """Return the block of a new connection."""
-        return OpenConnection(self._url.address, service=Service(), on_violation=on_violation, **self._connecting)
+        return self._opening.open(on_violation)
 
-    def open(self, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
-        """Subscribe over a connection that is there."""
+    def subscribe_at(self, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
+        """Subscribe over a connection that was made."""
         peer.source(self._name, serializer=self._serializer).attach(subscriber, scope)
 
-    def patience(self, attempts: int) -> float | None:
-        """Return how long to wait before trying again, or None to give up."""
+    def pause_after(self, attempts: int) -> float | None:
+        """Return how long to wait before the next attempt, or None to give up."""
         return None if self._reconnect is None else self._reconnect.wait(attempts)
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        _Link(self, subscriber, scope).begin()
+        _RemoteSubscription(self, subscriber, scope).start()
 
     def __repr__(self) -> str:
         return f"<source {self._url}>"
 
 
-class _Link(Subscriber[Any], Subscription):
+class _RemoteSubscription(Subscriber[Any], Subscription):
     """One subscription to a publisher behind a URL, over one connection after another."""
 
-    __slots__ = ("_attempts", "_ended", "_outstanding", "_pause", "_scope", "_source", "_subscriber", "_task", "_upstream")
+    __slots__ = ("_attempts", "_outstanding", "_pause", "_scope", "_source", "_stream_ended", "_subscriber", "_task", "_upstream")
 
     def __init__(self, source: _RemoteUrl, subscriber: Subscriber[Any], scope: Scope) -> None:
         self._source = source
@@ -174,16 +191,16 @@ class _Link(Subscriber[Any], Subscription):
         self._outstanding = 0
         self._attempts = 0  # in a row, without a single element
         self._pause = 0.0
-        self._upstream: Subscription | None = None
-        self._ended = trio.Event()  # this connection's stream; a new one for each
+        self._upstream: Subscription | None = None  # the stream of the current connection
+        self._stream_ended = trio.Event()  # a new one for each connection
         self._task: trio.CancelScope | None = None
 
-    def begin(self) -> None:
-        """Greet the subscriber, and start to connect."""
+    def start(self) -> None:
+        """Call on_subscribe, and start to connect."""
         subscriber = self._subscriber
         if subscriber is not None:
             subscriber.on_subscribe(self)
-        if self._subscriber is not None:
+        if self._subscriber is not None:  # it may have cancelled inside on_subscribe
             try:
                 self._task = self._scope.spawn(self._run, name=f"penstock connection for {self._source!r}")
             except UsageError as closed:
@@ -206,7 +223,7 @@ class _Link(Subscriber[Any], Subscription):
         if self._task is not None:
             self._task.cancel()
 
-    # --- the subscriber of each connection's stream
+    # --- the subscriber of the stream of each connection
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
@@ -234,10 +251,10 @@ class _Link(Subscriber[Any], Subscription):
         many(elements)
 
     def on_element_size(self, size: int, /) -> None:
-        """Every element has this size."""
-        told = getattr(self._subscriber, "on_element_size", None)
-        if told is not None:
-            told(size)
+        """Learn the size of every element."""
+        on_element_size = getattr(self._subscriber, "on_element_size", None)
+        if on_element_size is not None:
+            on_element_size(size)
 
     def on_next_packed(self, count: int, elements: bytes, /) -> None:
         """Take packed elements."""
@@ -253,16 +270,17 @@ class _Link(Subscriber[Any], Subscription):
 
     def on_error(self, error: BaseException, /) -> None:
         self._upstream = None
+        # A lost connection may be made again; a failure of the publisher is final.
         if not isinstance(error, ConnectionLost) or not self._may_try_again():
             self._fail(error)
-        self._ended.set()
+        self._stream_ended.set()
 
     def on_complete(self, /) -> None:
         self._upstream = None
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             subscriber.on_complete()
-        self._ended.set()
+        self._stream_ended.set()
 
     # --- the task
 
@@ -271,25 +289,25 @@ class _Link(Subscriber[Any], Subscription):
             while self._subscriber is not None:
                 self._attempts += 1
                 try:
-                    await self._one_connection()
+                    await self._connect_once()
                 except ConnectionLost as lost:
                     if not self._may_try_again():
                         self._fail(lost)
-                except PenstockError as error:
+                except PenstockError as error:  # a refusal, or a URL that cannot work: trying again would not help
                     self._fail(error)
                 if self._subscriber is not None:
                     await trio.sleep(self._pause)
         finally:
             self._fail(ConnectionLost(f"{self._source!r} was stopped: the nursery that ran its connection was cancelled"))
 
-    async def _one_connection(self) -> None:
-        self._ended = trio.Event()
-        async with self._source.connecting(self._scope.fail) as peer:
-            self._source.open(peer, self, self._scope)
-            await self._ended.wait()
+    async def _connect_once(self) -> None:
+        self._stream_ended = trio.Event()
+        async with self._source.open_connection(self._scope.fail) as peer:
+            self._source.subscribe_at(peer, self, self._scope)
+            await self._stream_ended.wait()
 
     def _may_try_again(self) -> bool:
-        pause = self._source.patience(self._attempts)
+        pause = self._source.pause_after(self._attempts)
         self._pause = pause or 0.0
         return pause is not None
 

@@ -1,1 +1,44 @@
-"""One connection: the logical connection, its link (one transport connection), and what a program sees of its peer."""
+"""One connection: the logical connection, its link (one transport connection), and the peer as a program sees it.
+
+May import `penstock.runtime.service`, and what `penstock.runtime` may.
+"""
+
+from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask, ReplaceLink
+from penstock.runtime.connection._event_reporting import ConnectionEvents
+from penstock.runtime.connection._exit_nursery import exit_nursery
+from penstock.runtime.connection._extensions_for import NegotiableExtensions, extensions_for
+from penstock.runtime.connection._new_connection import (
+    DEFAULT_DIALECT,
+    check_transport,
+    dialect_factory,
+    dialects_at,
+    new_connection,
+    protocols_of,
+    settings_for,
+    unserved_at,
+)
+from penstock.runtime.connection._parts import MemoryHolder, SharedMemory
+from penstock.runtime.connection._peer import Peer
+from penstock.runtime.connection._remote_stream import RemoteStream
+
+__all__ = [
+    "DEFAULT_DIALECT",
+    "ConnectionEvents",
+    "ConnectionSettings",
+    "ConnectionTask",
+    "MemoryHolder",
+    "NegotiableExtensions",
+    "Peer",
+    "RemoteStream",
+    "ReplaceLink",
+    "SharedMemory",
+    "check_transport",
+    "dialect_factory",
+    "dialects_at",
+    "exit_nursery",
+    "extensions_for",
+    "new_connection",
+    "protocols_of",
+    "settings_for",
+    "unserved_at",
+]

@@ -1,4 +1,4 @@
-"""How a transport ended, in words: who must act, and what the system or the transport itself has to say about it."""
+"""Describes how a transport ended: which side must act, and the report of the system or of the transport itself."""
 
 from typing import Final
 
@@ -9,23 +9,23 @@ from penstock.core import Report, tell
 from penstock.plugins import Connection
 from penstock.session import CUT, CUT_EARLY
 
-GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
-"""What a transport raises when the peer, or the network, is gone."""
+DISCONNECTS: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
+"""Raised by a transport when the peer or the network is gone."""
 
 
 def is_disconnect(cause: Exception | None) -> bool:
-    """Whether the peer, or the network, is gone; `cause` is what the transport raised, if it has."""
-    return cause is None or isinstance(cause, GONE)
+    """Return True if the peer or the network is gone; `cause` is what the transport raised, or None."""
+    return cause is None or isinstance(cause, DISCONNECTS)
 
 
 def describe_transport_end(
     connection: Connection, cause: Exception | None, *, was_open: bool, limits: Limits, on_violation: Report
 ) -> Exception:
-    """Return how the transport ended, as far as that is known."""
+    """Return how the transport ended, as the exception for its streams."""
     if isinstance(cause, trio.TooSlowError):
         stall = f"{limits.write_stall:g} s (Limits.write_stall, Limits.min_drain)"
         return ConnectionLost(f"the peer took next to nothing of what was sent to it for {stall}, which ended the connection")
-    if isinstance(cause, PenstockError):  # a message that was too large for the transport to take in, for one
+    if isinstance(cause, PenstockError):  # for example LimitExceeded, for a message that is too large for the transport
         return ConnectionLost(f"the connection was ended, because {cause}")
     if not is_disconnect(cause):
         kind = type(connection).__name__
@@ -34,13 +34,15 @@ def describe_transport_end(
     how = CUT if was_open else CUT_EARLY
     if not words and cause is not None and cause.__cause__ is not None:
         words = f"the system says: {cause.__cause__}"
+    # CUT_EARLY ends with a question mark, CUT without a full stop.
     return ConnectionLost(f"{how}{'.' if how is CUT else ''} {words[0].upper()}{words[1:]}" if words else how)
 
 
 def _farewell(connection: Connection, on_violation: Report) -> str:
+    """Return what the transport knows of the other side's end, such as the exit status of a child process."""
     try:
         words = connection.farewell()
-    except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+    except Exception as error:  # boundary: a transport may be a plugin
         tell(on_violation, error)
         return ""
     return words or ""

@@ -1,10 +1,10 @@
-"""Leaving a block that has a nursery of ours behind it: what its tasks raise must not stand in the way of what the body has raised.
+"""Leaves a block that has a nursery behind it: an exception of a task must not hide the exception of the block's body.
 
 Rules of this file:
 
-* The body's exception leaves the block as it is, as if there were no nursery: neither wrapped, nor replaced by a cancellation, which the
-  scope around it would swallow, and the body's exception with it.
-* An interrupt goes before everything. A failure of a task leaves the block bare where the body ended well, and is told where it did not.
+* The exception of the body leaves the block as it is, as it would without a nursery. It is not wrapped, and it is not replaced by a
+  cancellation: the scope around the block would swallow that, and with it the exception of the body.
+* An interrupt goes before everything. The failure of a task leaves the block unwrapped if the body ended well; if not, it is reported.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -15,11 +15,12 @@ from penstock.core import Report, tell
 
 
 async def exit_nursery(manager: AbstractAsyncContextManager[trio.Nursery], error: BaseException | None, *, on_violation: Report) -> None:
-    """Leave a nursery whose block ends with `error`, or well. Raises what must leave the block instead of that. Checkpoints."""
+    """Leave a nursery whose block ends with `error`, or with None. Raises what must leave the block in place of `error`. Checkpoints."""
     try:
+        # None, and not `error`: the nursery would cancel its tasks at once, and wrap `error` in a group.
         await manager.__aexit__(None, None, None)
-    except BaseException as raised:  # judged: interrupts, failures where there is nothing else, and cancellations where the body ended well
-        crash = _weigh(raised, error, on_violation)
+    except BaseException as raised:  # judged: interrupts, failures if there is nothing else, and cancellations if the body ended well
+        crash = _judge(raised, error, on_violation)
         try:
             if crash is not None:
                 raise crash from crash.__cause__
@@ -27,8 +28,8 @@ async def exit_nursery(manager: AbstractAsyncContextManager[trio.Nursery], error
             del crash  # it refers to this frame
 
 
-def _weigh(raised: BaseException, error: BaseException | None, on_violation: Report) -> BaseException | None:
-    """Return what of `raised` goes on."""
+def _judge(raised: BaseException, error: BaseException | None, on_violation: Report) -> BaseException | None:
+    """Return what of `raised` leaves the block."""
     cancellations, rest = _split(raised, trio.Cancelled)
     failures, interrupts = (None, None) if rest is None else _split(rest, Exception)
     if interrupts is not None:
@@ -41,21 +42,21 @@ def _weigh(raised: BaseException, error: BaseException | None, on_violation: Rep
 
 
 def _split(raised: BaseException, kind: type[BaseException]) -> tuple[BaseException | None, BaseException | None]:
-    """Return what of `raised` is of a kind, and what is not; it may be a group or an exception by itself."""
+    """Return the part of `raised` that is of `kind`, and the rest. `raised` may be a group or a single exception."""
     if isinstance(raised, BaseExceptionGroup):
         return raised.split(kind)
     return (raised, None) if isinstance(raised, kind) else (None, raised)
 
 
 def _sole(raised: BaseException) -> BaseException:
-    """Return the exception within groups of one."""
+    """Take the exception out of groups of one."""
     while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
         raised = raised.exceptions[0]
     return raised
 
 
 def _first(raised: BaseException | None) -> BaseException | None:
-    """Return the first in a nest of groups: all say the same, that this program, or this part of it, is to end."""
+    """Return the first exception of nested groups. Interrupts and cancellations all mean that this part of the program is to end."""
     while isinstance(raised, BaseExceptionGroup):
         raised = raised.exceptions[0]
     return raised

@@ -1,49 +1,58 @@
-"""Which extensions a connection negotiates: what plugins offer, made and examined, or what the program gives.
+"""Chooses the extensions that a connection negotiates: those that plugins offer, or those that the program gives.
 
 Rules of this file:
 
-* An offer that cannot be made, or is not what was offered, is told and left out: no connection fails because of one.
-* Two extensions never share a type code: a message would have two meanings. Of two plugins that claim one, neither has it.
-* What the program gives itself is examined in the same way, and refused: there somebody can mend it.
+* An offer that cannot be made, or is not what was offered, is reported and left out: no connection fails because of one.
+* Two extensions never share a type code: a message would have two meanings. If two plugins claim one code, both are left out.
+* Extensions that the program gives are checked in the same way, and refused with UsageError: the program can be corrected.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import attrs
 
 from penstock.api import Extension, PluginError, UsageError
 from penstock.core import Report, tell
 from penstock.plugins import Factory, Registry
 
-FIRST_ID: Final = 128
-OURS: Final = range(0x40, 0x60)
-ANYBODYS: Final = range(0x60, 0x7F)
+IDS: Final = range(1 << 32)
+"""The ids that fit into a hello, of any dialect."""
+
+FIRST_FREE_ID: Final = 128
+"""Ids from here on are for extensions of plugins; those below are assigned by the project."""
+
+OUR_CODES: Final = range(0x40, 0x60)
+FREE_CODES: Final = range(0x60, 0x7F)
+"""Type codes for extensions of plugins."""
 
 
-@dataclass(frozen=True, slots=True)
+@attrs.frozen
 class NegotiableExtensions:
-    """What a connection may negotiate: what the program gave, or else what plugins offer, to a dialect that wants those."""
+    """The extensions that a connection may negotiate."""
 
     given: tuple[Extension, ...] | None
+    """The extensions that the program gave; None if it gave no sequence, and () if it wants none."""
     offered: tuple[Extension, ...]
+    """The extensions that plugins offer, for dialects that take extensions unless they are switched off."""
 
     def of(self, *, takes: bool) -> tuple[Extension, ...]:
-        """Return what a dialect gets; `takes` says whether it has extensions unless they are switched off."""
+        """Return the extensions for a dialect; `takes` is its `DialectFactory.takes_extensions`."""
         if self.given is not None:
             return self.given
         return self.offered if takes else ()
 
 
-def negotiable(registry: Registry, extensions: Sequence[Extension] | None, on_violation: Report) -> NegotiableExtensions:
-    """Return what a connection may negotiate. Raises UsageError for what the program gave and cannot be negotiated."""
+def extensions_for(registry: Registry, extensions: Sequence[Extension] | None, on_violation: Report) -> NegotiableExtensions:
+    """Return what a connection may negotiate. Raises UsageError if what the program gave cannot be negotiated."""
     if extensions is None:
         return NegotiableExtensions(None, offered(registry, on_violation))
-    return NegotiableExtensions(chosen(extensions), ())
+    return NegotiableExtensions(check_given(extensions), ())
 
 
 def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:
-    """Return every extension that plugins offer and that is sound; tell of each that is not."""
+    """Return every sound extension that plugins offer; report the others."""
     made: list[Extension] = []
     for offer in registry.extensions.values():
         try:
@@ -57,8 +66,8 @@ def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:
     return tuple(extension for extension in made if not _shared(extension, uses))
 
 
-def chosen(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
-    """Return what the program gave. Raises UsageError for what cannot be negotiated."""
+def check_given(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
+    """Return what the program gave. Raises UsageError if it cannot be negotiated."""
     for extension in extensions:
         if wrong := _wrong(extension):
             raise UsageError(f"extensions: {wrong}")
@@ -74,7 +83,7 @@ def chosen(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
 def _made(offer: Factory) -> Extension:
     try:
         extension = offer.make()
-    except Exception as error:  # boundary: somebody's plugin
+    except Exception as error:  # boundary: a plugin
         raise PluginError(f"the extension {offer.name!r} raised when it was made, and was left out: {error!r}") from error
     wrong = _wrong(extension)
     if not wrong and isinstance(extension, Extension) and extension.id != offer.id:
@@ -85,10 +94,12 @@ def _made(offer: Factory) -> Extension:
 
 
 def _wrong(extension: object) -> str:
-    """Say what is wrong with an extension, or nothing."""
+    """Return what is wrong with an extension, or ''."""
     if not isinstance(extension, Extension):
         return f"{extension!r} is no Extension: it needs an id, a name, codes and open()"
-    allowed = ANYBODYS if extension.id >= FIRST_ID else range(OURS.start, ANYBODYS.stop)
+    if type(extension.id) is not int or extension.id not in IDS:
+        return f"{extension.name!r} has id={extension.id!r}; give an int from 0 to {IDS.stop - 1}, and {FIRST_FREE_ID} or more for your own"
+    allowed = FREE_CODES if extension.id >= FIRST_FREE_ID else range(OUR_CODES.start, FREE_CODES.stop)
     if others := [code for code in extension.codes if code not in allowed]:
         return f"{extension.name!r} has {_listed(others)}; codes from {allowed.start:#04x} to {allowed.stop - 1:#04x} are for it"
     return ""

@@ -1,18 +1,41 @@
-"""Closing a transport, within a time: whatever somebody's plugin does, it ends."""
+"""The end of a link: the last bytes, the half-close, and closing the transport. Each step has a deadline: a transport may hang."""
 
 import trio
 
 from penstock.core import Report, tell
 from penstock.plugins import Connection
+from penstock.runtime.connection._parts import ConnectionParts
+from penstock.runtime.connection._reader import Reader
+from penstock.runtime.connection._writer import Writer
+from penstock.session import ConnectionState
+
+
+async def linger(connection: Connection, parts: ConnectionParts, reader: Reader, writer: Writer) -> bool:
+    """Send the goodbye, and give the peer time to read it. Return True if it was sent.
+
+    The side that said goodbye first closes first. The other side reads on until then, and so does a side whose goodbye is not answered.
+    """
+    if not await writer.wait_flushed():
+        return False
+    with trio.move_on_after(parts.limits.linger):
+        try:
+            await connection.send_eof()
+        except Exception as error:  # boundary: a transport may be a plugin
+            reader.on_end(error)
+            return False
+        # If a goodbye is not answered, the end of the peer is the answer. It can come only if the transport can end one half.
+        if parts.session.state is not ConnectionState.CLOSED and (parts.session.expects_answer or connection.facts.half_close):
+            await reader.input_ended.wait()
+    return True
 
 
 async def close(connection: Connection, *, in_good_order: bool, seconds: float, on_violation: Report) -> None:
-    """Close: in good order, so that the peer knows that it has heard everything, or else at once. Each may take so many `seconds`."""
+    """Close the transport: in good order, so that the peer gets all bytes, or at once. Each attempt may take `seconds`."""
     for end in (connection.aclose, connection.abort) if in_good_order else (connection.abort,):
         try:
             with trio.move_on_after(seconds, shield=True) as closing:
                 await end()
-        except Exception as error:  # boundary: a transport, perhaps somebody's plugin
+        except Exception as error:  # boundary: a transport may be a plugin
             tell(on_violation, error)
         else:
             if not closing.cancelled_caught:

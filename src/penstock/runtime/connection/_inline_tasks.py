@@ -1,17 +1,21 @@
-"""A crew reads a connection: one of them reads and acts on what has come, and what that starts runs in the same task until it has to wait.
+"""Runs short async calls inline in the task that read the request. A call gets its own task only when it blocks.
 
-To start a task, and to come round to it, costs several times what a short answer does. Most answers need neither: a handler that looks
-something up, a generator that yields what was asked for. So whoever has read does that work himself; only where the work has to wait
-it keeps the task, and another one reads on.
+Why: to start a task and to wait for its first step costs about as much as to answer a short request. Most handlers never block (they look
+something up, or yield elements that are at hand), so the reader task runs them itself. Measured with 256 requests in flight: 29 us a
+request with a task for each, 9 us inline.
 
-Rules of this file:
+How: one task at a time is the *reader*. It reads, decodes, and then runs the queued calls in order. If a call blocks, the call keeps this
+task, so that its cancel scopes and nurseries stay valid, and a new task becomes the reader.
 
-* One of the crew leads at a time: reads, or works, without a step between that is somebody else's.
-* Work begins in the order in which it was given, and after all that arrived with it was acted on.
-* Who follows one that has to wait begins a pass of the scheduler later, and passes may be long. So the more have had to wait, the more
-  tasks take what is due from then on, each what is first: a hundred that wait have begun after a few passes, not after a hundred.
-* Work that has once waited has its task for itself, under its own name, until it ends. Its context variables are its own from the start.
-* What was given is begun, whatever becomes of who leads.
+Invariants:
+
+* Exactly one reader exists until `stop`.
+* Queued calls start in order, after everything that arrived with them was decoded. They start even if the reader is cancelled
+  (`_start_queued`).
+* A call runs in one task from its first step to its end. Only the name of that task changes when the call blocks.
+* Each call has its own copy of the context variables from its first step.
+
+This file knows nothing of connections: it is given two functions, and runs what `start_soon` is given.
 """
 
 from collections import deque
@@ -24,159 +28,186 @@ from typing import Any, Final, TypeAlias
 import trio
 
 OnBlocked: TypeAlias = Callable[[trio.CancelScope], None]
-"""Told that the work has to wait, with what cancels it from then on."""
+"""Called when a queued call blocks for the first time, with the cancel scope that cancels it from then on."""
 
-Work: TypeAlias = tuple[Callable[..., Coroutine[Any, Any, None]], tuple[Any, ...], str, OnBlocked | None]
-"""An async function, what it is called with, what its task is called, and who is told."""
+QueuedCall: TypeAlias = tuple[Callable[..., Coroutine[Any, Any, None]], tuple[Any, ...], str, OnBlocked | None]
+"""The async function, its arguments, the name of the task if the call blocks, and the callback for that."""
 
 READER: Final = "penstock reader"
 HELPER: Final = "penstock helper"
 
 MAX_HELPER_TASKS: Final = 64
-"""Tasks that are started at a time, in the hope that there is work for them."""
+"""Upper bound of helper tasks started per hand-over. 64 lets 100 blocking handlers start within 7 scheduler passes (doubling from 1)."""
 
 
 class InlineTaskRunner:
-    """The tasks that read one connection and run what it asks for, in a nursery of their owner's."""
+    """Reads, and runs the calls that this starts, in a nursery that the owner provides."""
 
-    __slots__ = ("_after_batch", "_due", "_helpers", "_is_over", "_leading", "_nursery", "_receive_and_dispatch", "_turn", "is_acting")
+    __slots__ = (
+        "_helper_tasks",
+        "_is_stopped",
+        "_nursery",
+        "_queue",
+        "_reader_scope",
+        "_turn",
+        "after_batch",
+        "is_running_inline",
+        "read_and_dispatch",
+    )
 
-    def __init__(self, hear: Callable[[], Awaitable[bool]], settled: Callable[[], None], *, turn: float) -> None:
-        """`hear` waits for something and acts on it, and returns False at the end; `settled` is called when all that this started has
-        been begun. Work that never waits is begun for so many seconds of a `turn`, and then somebody else has his.
-        """
-        self._nursery: trio.Nursery | None = None
-        self._receive_and_dispatch = hear
-        self._after_batch = settled
+    def __init__(self, read_and_dispatch: Callable[[], Awaitable[bool]], after_batch: Callable[[], None], *, turn: float) -> None:
+        """`turn` is the number of seconds for which calls may run inline before other tasks get a scheduler pass."""
+        self.read_and_dispatch: Callable[[], Awaitable[bool]] = read_and_dispatch
+        """Waits for input and decodes it; returns False when the input has ended. May be replaced: it is looked up before each call."""
+        self.after_batch: Callable[[], None] = after_batch
+        """Called when all calls of one batch have started: the place to flush the answers together. May be replaced."""
         self._turn = turn
-        self._due: deque[Work] = deque()  # bounded by what is acted on in one turn
-        self._leading: trio.CancelScope | None = None
-        self._helpers = 0  # tasks that take work off who leads, when the next one has to wait: more, the more of late had to
-        self._is_over = False
-        self.is_acting: bool = False
-        """The one who leads is at work, and will call `settled`."""
+        self._nursery: trio.Nursery | None = None
+        self._queue: deque[QueuedCall] = deque()  # bounded: one turn of decoding fills it, and it is emptied before the next read
+        self._reader_scope: trio.CancelScope | None = None
+        self._helper_tasks = 0  # how many to start at the next hand-over: doubles while calls block, halves while they do not
+        self._is_stopped = False
+        self.is_running_inline: bool = False
+        """True while the reader decodes or runs calls. It calls `after_batch` afterwards, so that nothing else needs to flush."""
 
-    def begin(self, nursery: trio.Nursery) -> None:
-        """Let somebody lead, in `nursery`."""
+    def start(self, nursery: trio.Nursery) -> None:
+        """Start the reader, in `nursery`."""
         self._nursery = nursery
         self._spawn(self._read_loop, name=READER)
 
     def stop(self) -> None:
-        """Nobody reads any more; who works goes on."""
-        self._is_over = True
-        if self._leading is not None:
-            self._leading.cancel()
+        """Stop reading. Calls that have started run on."""
+        self._is_stopped = True
+        if self._reader_scope is not None:
+            self._reader_scope.cancel()
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
-        """Begin work: here and now if what was heard asks for it, else in a task. As a nursery's, which raises where it has closed."""
-        if self.is_acting:
-            self._due.append((function, args, name, None))
+        """Run a call: inline if the reader is at work, else in a task. Raises as `start_soon` of a nursery does."""
+        if self.is_running_inline:
+            self._queue.append((function, args, name, None))
         else:
             self._spawn(function, *args, name=name)
 
-    def start_cancellable(self, function: Callable[[], Coroutine[Any, Any, None]], waits: OnBlocked, /, *, name: str) -> None:
-        """The same for work that is cancelled by what `waits` is told, and not before."""
-        if self.is_acting:
-            self._due.append((function, (), name, waits))
+    def start_cancellable(self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: OnBlocked, /, *, name: str) -> None:
+        """Do as `start_soon`, and give `on_blocked` the cancel scope of the call. A call that never blocks costs no cancel scope."""
+        if self.is_running_inline:
+            self._queue.append((function, (), name, on_blocked))
         else:
-            self._spawn(self._alone, function, waits, name=name)
+            self._spawn(self._run_in_scope, function, on_blocked, name=name)
 
     # --- inside
 
     def _spawn(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any, name: str) -> None:
         if self._nursery is None:
-            raise RuntimeError("nobody reads yet")
+            raise RuntimeError("start() was not called yet")
         self._nursery.start_soon(function, *args, name=name)
 
     async def _read_loop(self) -> None:
-        if self._is_over:
-            self._flush()
+        """Be the reader, until a call blocks or the input ends."""
+        if self._is_stopped:  # stop() came after this task was spawned, and before its first step: no scope could be cancelled then
+            self._start_queued()
             return
         with trio.CancelScope() as scope:
-            self._leading = scope
+            self._reader_scope = scope
             try:
-                while await self._run_queued() and await self._receive_and_dispatch():
+                while await self._run_queued() and await self.read_and_dispatch():
                     pass
             finally:
-                if self._leading is scope:
-                    self._leading = None
-                    self._flush()
+                # After a hand-over another task is the reader: its scope and its queue must be left alone.
+                if self._reader_scope is scope:
+                    self._reader_scope = None
+                    self._start_queued()
 
     async def _run_queued(self) -> bool:
-        """Begin what is due; return False where some of it had to wait, and somebody else leads by now."""
-        due = self._due
-        turn_ends = monotonic() + self._turn if due else 0.0
-        while due:
-            work = due.popleft()
-            running, context = work[0](*work[1]), copy_context()
-            self.is_acting = True
+        """Run queued calls inline. Return False if one of them blocked: by then another task is the reader."""
+        queue = self._queue
+        turn_ends = monotonic() + self._turn if queue else 0.0
+        while queue:
+            call = queue.popleft()
+            running, context = call[0](*call[1]), copy_context()
+            self.is_running_inline = True
             try:
+                # The first step, without trio: a coroutine that never blocks runs to its end in this one `send`.
                 trap = context.run(running.send, None)
-            except StopIteration:  # it is done, and has not waited
-                self._helpers >>= 1
+            except StopIteration:  # the call returned without blocking
+                self._helper_tasks >>= 1
             else:
-                self._promote_to_own_task(work)
+                self._promote_to_own_task(call)
                 await _continue_coroutine(running, context, trap)
                 return False
             finally:
-                self.is_acting = False
-            if due and monotonic() > turn_ends:
+                # False from here on: a call of _continue_coroutine that starts another call must not queue it behind a reader that waits.
+                self.is_running_inline = False
+            if queue and monotonic() > turn_ends:
+                # Calls that never block would keep all other tasks from running, while requests arrive.
                 await trio.lowlevel.checkpoint()
                 turn_ends = monotonic() + self._turn
-        self._after_batch()
+        self.after_batch()
         return True
 
-    def _promote_to_own_task(self, work: Work) -> None:
-        """The work in hand has to wait: it keeps this task, and another one leads."""
-        task, self._leading, self.is_acting = self._leading, None, False
-        _, _, name, waits = work
-        trio.lowlevel.current_task().name = name
-        if waits is not None and task is not None:
-            waits(task)
+    def _promote_to_own_task(self, blocked: QueuedCall) -> None:
+        """Let the call that has blocked keep this task, and start a new reader.
+
+        A hand-over costs one scheduler pass. If several calls blocked recently, helper tasks take further calls off the queue in the same
+        pass; otherwise 100 blocking handlers would need 100 passes to start.
+        """
+        scope, self._reader_scope, self.is_running_inline = self._reader_scope, None, False
+        _, _, name, on_blocked = blocked
+        trio.lowlevel.current_task().name = name  # debuggers and trio's error texts show this name
+        if on_blocked is not None and scope is not None:
+            on_blocked(scope)  # the scope around the read loop: nothing but this call runs in it from now on
         self._spawn(self._read_loop, name=READER)
-        for _ in range(min(self._helpers, len(self._due) - 1)):
-            self._spawn(self._help, name=HELPER)
-        self._helpers = min(2 * self._helpers + 1, MAX_HELPER_TASKS)
-        self._after_batch()
+        # The new reader takes one call itself.
+        for _ in range(min(self._helper_tasks, len(self._queue) - 1)):
+            self._spawn(self._run_one_queued, name=HELPER)
+        self._helper_tasks = min(2 * self._helper_tasks + 1, MAX_HELPER_TASKS)
+        self.after_batch()  # the answers of earlier calls must not wait for the new reader
 
-    async def _help(self) -> None:
-        """Do what is due next, waiting or not; perhaps who leads has done it all by now."""
-        if self._due:
-            function, args, name, waits = self._due.popleft()
+    async def _run_one_queued(self) -> None:
+        """Run the next call in this task. The queue may be empty by now: the reader may have run all of it."""
+        if self._queue:
+            function, args, name, on_blocked = self._queue.popleft()
             trio.lowlevel.current_task().name = name
-            await (function(*args) if waits is None else self._alone(function, waits))
+            await (function(*args) if on_blocked is None else self._run_in_scope(function, on_blocked))
 
-    def _flush(self) -> None:
-        for function, args, name, waits in self._due:
-            if waits is None:
+    def _start_queued(self) -> None:
+        """Start what is queued in tasks: the reader ends. A call that was accepted must run, if only to see that it is cancelled."""
+        for function, args, name, on_blocked in self._queue:
+            if on_blocked is None:
                 self._spawn(function, *args, name=name)
             else:
-                self._spawn(self._alone, function, waits, name=name)
-        self._due.clear()
+                self._spawn(self._run_in_scope, function, on_blocked, name=name)
+        self._queue.clear()
 
-    async def _alone(self, function: Callable[[], Coroutine[Any, Any, None]], waits: OnBlocked) -> None:
-        with trio.CancelScope() as task:
-            waits(task)
+    async def _run_in_scope(self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: OnBlocked) -> None:
+        with trio.CancelScope() as scope:
+            on_blocked(scope)
             await function()
 
 
 @coroutine
-def _continue_coroutine(work: Coroutine[Any, Any, None], context: Context, trap: Any) -> Generator[Any, Any, None]:
-    """Run `work` in `context` to its end; what it has to wait for first is in `trap`."""
+def _continue_coroutine(running: Coroutine[Any, Any, None], context: Context, trap: Any) -> Generator[Any, Any, None]:
+    """Drive `running` to its end from inside the current task, in `context`. `trap` is what it yielded when it blocked.
+
+    trio sees the traps of `running` as if this task had yielded them. So `await` works in the call as usual: checkpoints, cancellation and
+    `wait_task_rescheduled` all refer to this task. The result or the exception of each trap is passed back in with `send` or `throw`.
+    """
     while True:
         try:
             sent = yield trap
         except GeneratorExit:
-            work.close()
+            running.close()
             raise
-        except BaseException as thrown:  # not for us, but for whom the trap was
-            resume: Callable[[Any], Any] = work.throw
+        except BaseException as thrown:  # trio's answer to the trap (Cancelled, or an error of the operation): it belongs to `running`
+            resume: Callable[[Any], Any] = running.throw
             value: Any = thrown
         else:
-            resume, value = work.send, sent
+            resume, value = running.send, sent
         try:
             trap = context.run(resume, value)
         except StopIteration:
             return
         finally:
-            sent = value = None  # a cancellation is in there, which refers to this frame, and through it to all that the work has held
+            # A Cancelled exception refers to this frame through its traceback. Without this line the frame, and all that the call held,
+            # would live until the next run of the garbage collector.
+            sent = value = None

@@ -1,4 +1,4 @@
-"""One value from the peer, waited for."""
+"""The task that waits for the one value of a request."""
 
 from typing import Any
 
@@ -9,37 +9,38 @@ from penstock.runtime.connection._send_batcher import SendBatcher
 
 
 class PendingAnswer(Subscriber[Any]):
-    """Asks for one element, unless that is said with the request, and wakes the task that waits for it."""
+    """Takes one element, and wakes the task that waits for it. If it gets a subscription, it requests the element."""
 
-    __slots__ = ("_company", "_error", "_is_over", "_task", "_value", "subscription")
+    __slots__ = ("_batcher", "_error", "_is_over", "_task", "_value", "subscription")
 
     subscription: Subscription
 
-    def __init__(self, company: SendBatcher) -> None:
-        self._company = company
+    def __init__(self, batcher: SendBatcher) -> None:
+        self._batcher = batcher
         self._value: Any = None
         self._error: BaseException | None = None
         self._is_over = False
-        self._task: trio.lowlevel.Task | None = None  # who waits; or who waited, and was woken
+        self._task: trio.lowlevel.Task | None = None  # the task in `receive`; still set after it was woken, and None after a cancel
 
     async def receive(self) -> Any:
-        """Return the value. Cancelled, the peer is told. Raises what the stream ends with. Checkpoints."""
+        """Return the value. A cancel is passed on to the peer. Raises the error that the stream ends with. Checkpoints."""
         if self._is_over:
             await trio.lowlevel.checkpoint()
         else:
             self._task = trio.lowlevel.current_task()
             try:
-                await trio.lowlevel.wait_task_rescheduled(self._give_up)
+                await trio.lowlevel.wait_task_rescheduled(self._abort)
             finally:
+                # `_end` has counted this task as woken. Other requests wait until it is counted off.
                 if self._task is not None:
-                    self._company.went_on()
+                    self._batcher.task_resumed()
         error, self._error = self._error, None
         if error is None:
             return self._value
         try:
             raise error
         finally:
-            del error  # it refers to this frame, and through it to all that the caller holds
+            del error  # it refers to this frame through its traceback, and the frame to all that the caller holds
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self.subscription = subscription
@@ -61,10 +62,11 @@ class PendingAnswer(Subscriber[Any]):
     def _end(self) -> None:
         self._is_over = True
         if self._task is not None:
-            self._company.due += 1
+            self._batcher.woken += 1
             trio.lowlevel.reschedule(self._task)
 
-    def _give_up(self, _: Any) -> trio.lowlevel.Abort:
+    def _abort(self, _: Any) -> trio.lowlevel.Abort:
+        # None: this task was not woken by `_end`, so it must not be counted off.
         self._is_over, self._task = True, None
         self.subscription.cancel()
         return trio.lowlevel.Abort.SUCCEEDED

@@ -1,9 +1,9 @@
-"""Reading ahead: while it is examined who a peer is, what it sends waits; that it has gone is noticed all the same.
+"""Reads ahead while a setup function checks the client. Without reading, the end of the transport would not be noticed until it returns.
 
 Rules of this file:
 
-* Nobody cancels a `receive` because a peer is let in: what is under way goes on, and whoever reads from then on waits for that one.
-* What waits is bounded: nothing more is read once there is as much as a peer may say before it is known.
+* A `receive` in progress is never cancelled: that could lose bytes. After the client is accepted the reader waits for that same call.
+* What waits is bounded: no more is read once `limit` bytes wait, which is what a client may send before it is known.
 """
 
 from collections import deque
@@ -13,41 +13,42 @@ from typing import TypeAlias
 import trio
 
 Received: TypeAlias = bytes | bytearray | None
+"""One result of `receive`; None at the end of the input."""
 
 
 class ReadAheadBuffer:
-    """What has been read, and not been asked for yet."""
+    """Received chunks that were not taken yet."""
 
-    __slots__ = ("_chunks", "_is_asked", "_is_reading", "_most", "_news", "_receive", "held")
+    __slots__ = ("_arrival", "_chunks", "_is_reading", "_is_wanted", "_limit", "_receive", "held")
 
-    def __init__(self, receive: Callable[[], Awaitable[Received]], most: int) -> None:
+    def __init__(self, receive: Callable[[], Awaitable[Received]], limit: int) -> None:
         self._receive = receive
-        self._most = most
+        self._limit = limit
         self._chunks: deque[Received] = deque()
-        self._is_reading = True  # from its making on: nobody else may begin
-        self._is_asked = False
-        self._news = trio.Event()
+        self._is_reading = True  # from here on, although `read` starts later: no other task may call `receive` in between
+        self._is_wanted = False
+        self._arrival = trio.Event()
         self.held: int = 0
         """Bytes that wait."""
 
     async def read(self) -> bool:
-        """Read until somebody asks, or as much waits as may, or nothing more comes; return whether that is so."""
+        """Read until `take` is called, until `limit` bytes wait, or until the input ends. Return True if the input has ended."""
         data: Received = b""
         try:
-            while data is not None and self.held < self._most and not self._is_asked:
+            while data is not None and self.held < self._limit and not self._is_wanted:
                 data = await self._receive()
                 self._chunks.append(data)
                 self.held += len(data or b"")
         finally:
             self._is_reading = False
-            self._news.set()
+            self._arrival.set()
         return data is None
 
     async def take(self) -> Received:
-        """Return what came first and was not taken yet, be it still to come."""
-        self._is_asked = True
+        """Return the oldest chunk; wait for it if none is there."""
+        self._is_wanted = True
         if self._is_reading and not self._chunks:
-            await self._news.wait()
+            await self._arrival.wait()
         if not self._chunks:
             return await self._receive()
         data = self._chunks.popleft()
@@ -56,5 +57,5 @@ class ReadAheadBuffer:
 
     @property
     def is_over(self) -> bool:
-        """All of it was taken: whoever reads may do so himself."""
+        """True if everything was taken: from now on the reader may call `receive` itself."""
         return not self._chunks and not self._is_reading

@@ -1,9 +1,9 @@
-"""A remote stream: the consumer's end of a stream that comes over a connection; it also knows elements of fixed size as packed memory.
+"""The consumer's end of a stream that comes over a connection. It also delivers elements of fixed size as packed memory.
 
 Rules of this file:
 
-* Once somebody has asked for `buffers()`, packed elements are never taken apart; what arrives is a list of pieces, each of which holds a
-  whole number of elements, and everything that counts counts elements.
+* After a call of `buffers()`, packed elements are never taken apart. The buffer is a list of pieces; each holds a whole number of
+  elements, and every count counts elements.
 """
 
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class RemoteStream(Stream[T]):
-    """The elements of one subscription to a peer's publisher."""
+    """The elements of one subscription to a publisher of the peer."""
 
     __slots__ = ("_element_size", "_in_pieces")
 
@@ -28,16 +28,16 @@ class RemoteStream(Stream[T]):
 
     @property
     def element_size(self) -> int:
-        """The size of every element in bytes, or 0 where it differs; known once the publisher has accepted."""
+        """The size of every element in bytes, or 0 if sizes differ; known after the publisher has accepted."""
         return self._element_size
 
     @property
     def has_just_waited(self) -> bool:
-        """Its reader has let others run, at most 5 ms ago."""
+        """True if the reader of this stream let other tasks run within the last 5 ms."""
         return abs(self._turn_ends) > monotonic()
 
     def buffers(self) -> AsyncIterator[bytes]:
-        """Iterate over packed elements as memory: each time all that is there now, a whole number of elements, and never empty.
+        """Iterate over packed elements as memory: each time all that has arrived, a whole number of elements, and never empty.
 
         For publishers with a fixed ``element_size``; others raise UsageError from the iteration. Checkpoints once a piece.
         """
@@ -45,13 +45,13 @@ class RemoteStream(Stream[T]):
         return _Buffers(self)
 
     async def next_buffer(self) -> bytes:
-        """Return what has arrived as one piece of memory; what `buffers` iterates with. Checkpoints."""
+        """Return what has arrived as one piece of memory; `buffers` iterates with this. Checkpoints."""
         pieces = cast("list[bytes]", await self._next_batch())
         if not self._element_size:
             raise UsageError("buffers() on a stream whose elements have no fixed size: read it by element, or by batches()")
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    # --- the subscriber, as far as fixed size goes
+    # --- the subscriber, for elements of fixed size
 
     def on_element_size(self, size: int, /) -> None:
         """Learn the size of every element."""
@@ -76,12 +76,12 @@ class RemoteStream(Stream[T]):
         return sum(map(len, part)) // self._element_size if self._in_pieces and self._element_size else len(part)
 
     def statistics(self) -> StreamStatistics:
-        """Return a record of this moment, in elements."""
+        """Return a record of the current state, in elements."""
         return self._statistics(self._number_in(self._arrived))
 
 
 class _Buffers(AsyncIterator[bytes]):
-    """The same stream, read as memory."""
+    """Iterates over a stream as memory."""
 
     __slots__ = ("_stream",)
 

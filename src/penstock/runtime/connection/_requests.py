@@ -1,6 +1,5 @@
-"""What this side asks its peer for: streams, single values, and what has no answer, as far as there is room for it."""
+"""The requests of this side: it opens streams and asks for single values, as far as the outbox has room."""
 
-from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -12,60 +11,57 @@ from penstock.session import Session
 
 
 class OutgoingRequests:
-    """The asking side of a connection."""
+    """The requests of this side on one connection."""
 
-    __slots__ = ("_roomy", "_session", "_watch", "company", "is_speaking")
+    __slots__ = ("_events", "_session", "_streams", "batcher", "is_observed", "room")
 
-    def __init__(self, session: Session, watch: ConnectionEvents, send: Callable[[], None], rouse: Callable[[], None]) -> None:
-        self.is_speaking: bool = False
-        """Something is being said, which will be sent from here: the writer need not come for it."""
-        self.company: SendBatcher = SendBatcher(send, rouse)
+    def __init__(self, session: Session, events: ConnectionEvents, batcher: SendBatcher) -> None:
+        self.batcher: SendBatcher = batcher
+        self.is_observed: bool = events.wants_streams
+        """True if a plugin listens to streams: then use `subscribe`, for `ask` reports nothing."""
+        self.room: trio.Event | None = None
+        """Set when the outbox may have room again; None while no task waits, so that the writer need not look."""
         self._session = session
-        self._watch = watch
-        self._roomy: trio.Event | None = None  # made when somebody waits
+        self._streams = session.streams
+        self._events = events
 
     def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> None:
-        """Open a stream to a publisher of the peer's."""
-        self.is_speaking = True
+        """Open a stream to a publisher of the peer."""
+        self.batcher.is_requesting = True
         try:
-            if self._watch.wants_streams:
-                subscribed = self._watch.subscribing(subscriber)
-                subscribed.began(self._session.subscribe(target, subscribed).id, str(target))
+            if self.is_observed:
+                observed = self._events.observe(subscriber)
+                observed.on_open(self._streams.subscribe(target, observed).id, str(target))
             else:
-                self._session.subscribe(target, subscriber)
+                self._streams.subscribe(target, subscriber)
         finally:
-            self.is_speaking = False
-            self.company.say()
-
-    @property
-    def is_plain(self) -> bool:
-        """Nobody is told of streams: `ask` will do."""
-        return not self._watch.wants_streams
+            self.batcher.is_requesting = False
+            self.batcher.message_queued()
 
     def ask(self, target: Any, subscriber: Subscriber[Any]) -> Subscription:
-        """Open a stream for one element, and return its subscription: the subscriber is told of what comes, and nothing else."""
-        self.is_speaking = True
+        """Open a stream for one element and return its subscription. `subscriber` gets no on_subscribe: that saves two calls a request."""
+        self.batcher.is_requesting = True
         try:
-            return self._session.ask(target, subscriber)
+            return self._streams.ask(target, subscriber)
         finally:
-            self.is_speaking = False
-            self.company.say()
+            self.batcher.is_requesting = False
+            self.batcher.message_queued()
 
     @property
     def has_room(self) -> bool:
-        """A request of any size may be sent: what is asked for is bounded by who takes it. Where nothing can be sent, that is told."""
+        """True if a request may be queued. Its size does not count: callers bound it. On a closing connection the request itself raises."""
         return self._session.outbox.room() > 0 or self._session.is_closing
 
-    async def wait_room(self) -> None:
-        """Return when there is. May not checkpoint."""
+    async def wait_for_room(self) -> None:
+        """Wait while the outbox is full. Raises Cancelled if the task is cancelled, but may not checkpoint otherwise."""
         await trio.lowlevel.checkpoint_if_cancelled()
         while not self.has_room:
-            if self._roomy is None:
-                self._roomy = trio.Event()
-            await self._roomy.wait()
+            if self.room is None:
+                self.room = trio.Event()
+            await self.room.wait()
 
-    def roomy(self) -> None:
-        """What waited has been taken by the writer, or never will be."""
-        if self._roomy is not None:
-            self._roomy.set()
-            self._roomy = None
+    def on_room(self) -> None:
+        """Wake the tasks that wait for room: the writer has emptied the outbox, or the connection is over."""
+        if self.room is not None:
+            self.room.set()
+            self.room = None

@@ -1,64 +1,78 @@
-"""Tasks that speak together: what they say goes out in a few pieces, not each in one of its own, which costs more than to say it.
+"""Decides when queued messages are sent: at once, together with those of other tasks, or by the writer task.
+
+Why: to send costs more than to encode a request. Answers that arrive together wake their tasks in one scheduler pass, and most of these
+tasks make their next request in that same pass. Sent together, 16 requests in flight are 1.17 to 1.43 times as fast.
 
 Rules of this file:
 
-* Only those are waited for that were woken and have not gone on yet. The scheduler runs all of them in its next pass, whatever has become
-  of them meanwhile, so nothing waits for longer than that, and for nobody who might not come.
-* The last of them to go on sends what the others have said. What it says itself goes at once, as does what one says who was woken alone.
-* They may have much to do before they ask again: what a few have said goes out before all have, and so does what has waited for a moment.
-* Where nobody is due, a few speak at once, each for itself. If then still nothing has come from the peer, many have begun at a time: the
-  writer has its turn behind them, and takes what they say from then on.
+* A message waits only for tasks that were woken and have not run yet (`woken`). The scheduler runs all of them in its next pass, whether
+  they were cancelled meanwhile or not. So a message waits for one pass at most, and never for a task that does not come.
+* The last of these tasks sends what the others have queued. If no task is due, a message is sent at once.
+* The tasks may do other work before they make a request. So `MAX_BATCH` messages are sent without waiting for the rest, and so is a
+  message that has waited for `MAX_DELAY`.
+* If `MAX_UNBATCHED` messages were sent one by one and nothing has arrived from the peer since, many tasks are making their first request.
+  Then the writer task sends: it runs behind them, and takes all that they have queued.
 """
 
-from collections.abc import Callable
 from time import monotonic
-from typing import Final
+from typing import Final, Protocol
 
-MOST: Final = 8
-"""Messages that go out together. With more, the peer would have nothing to do while they are made."""
+MAX_BATCH: Final = 8
+"""Messages in one send. With more, the peer is idle while they are encoded."""
 
-MOMENT: Final = 0.001
-"""Seconds after which what was said does not wait for the next one to speak."""
+MAX_DELAY: Final = 0.001
+"""Seconds for which a message waits for the next task to run."""
+
+MAX_UNBATCHED: Final = 4
+"""Messages that are sent one by one while nothing arrives."""
 
 
-FEW: Final = 4
-"""Messages that go out one by one while nothing comes."""
+class Sender(Protocol):
+    """The writer of a link, as far as it is used here."""
+
+    def flush(self) -> None:
+        """Send what is queued, as far as the transport takes it without waiting."""
+
+    def wake(self) -> None:
+        """Let the writer task send what is queued."""
 
 
 class SendBatcher:
-    """Those who ask on one connection, as far as they speak at a time."""
+    """The requests of one connection. `message_queued` is called after each; it is the one decision on when to send."""
 
-    __slots__ = ("_began", "_messages", "_send", "_wake_writer", "alone", "due")
+    __slots__ = ("_began", "_messages", "is_requesting", "unbatched", "woken", "writer")
 
-    def __init__(self, send: Callable[[], None], rouse: Callable[[], None]) -> None:
-        """`send` sends what was said, as far as that goes at once; `rouse` lets the writer come for it."""
-        self.due: int = 0
-        """How many were woken and have not gone on: who wakes one counts it, and it must call `went_on` as the first thing it does."""
-        self.alone: int = 0
-        """Messages that went out one by one; who hears of the peer sets it back to none."""
+    writer: Sender
+    """The writer of the current link; set before the first message, and again when the link is replaced."""
+
+    def __init__(self) -> None:
+        self.woken: int = 0
+        """Tasks that were woken and have not run yet. Count a task here when it is woken; it calls `task_resumed` first thing."""
+        self.unbatched: int = 0
+        """Messages that were sent one by one. The reader sets this to 0 when something arrives."""
+        self.is_requesting: bool = False
+        """True while a request is being queued: `message_queued` follows, so the writer need not be woken."""
         self._messages = 0
-        self._began = 0.0
-        self._send = send
-        self._wake_writer = rouse
+        self._began = 0.0  # when the first of these messages was queued
 
-    def say(self) -> None:
-        """Something was said: send it, or leave it to one of those who are due, or to the writer."""
-        if not self.due:
-            if self.alone < FEW:
-                self.alone += 1
-                self._send()
+    def message_queued(self) -> None:
+        """Send what is queued, or leave it to a task that is due, or to the writer."""
+        if not self.woken:
+            if self.unbatched < MAX_UNBATCHED:
+                self.unbatched += 1
+                self.writer.flush()
                 return
-            self._wake_writer()
+            self.writer.wake()
         if not self._messages:
             self._began = monotonic()
         self._messages += 1
-        if self._messages >= MOST or monotonic() >= self._began + MOMENT:
+        if self._messages >= MAX_BATCH or monotonic() >= self._began + MAX_DELAY:
             self._messages = 0
-            self._send()
+            self.writer.flush()
 
-    def went_on(self) -> None:
-        """One of them goes on."""
-        self.due -= 1
-        if self._messages and not self.due:
+    def task_resumed(self) -> None:
+        """Count a woken task as running; the last one sends."""
+        self.woken -= 1
+        if self._messages and not self.woken:
             self._messages = 0
-            self._send()
+            self.writer.flush()

@@ -1,101 +1,94 @@
-"""The memory budget of a server: all that its connections hold, in all their buffers, and what happens when that becomes too much.
+"""The memory budget of a server: measures the bytes in the buffers of all connections, and slows or closes connections.
 
 Rules of this file:
 
-* Nothing is counted with an element. The connections are asked what they hold when so many bytes have moved that the answer may matter,
-  and twenty times a second while memory is tight. While it is not, no timer runs.
-* At 80 % a connection that holds more than an equal share is not read from; who holds little goes on, so those who use up the budget
-  do not stop the others. At 90 % nobody is accepted. At 95 % the connection that holds most is cut, and the next, until it is less.
+* Nothing is counted per element. The connections are asked what they hold (`measure`) when `_slack` bytes have moved since the last time,
+  and every `MEASURE_SECONDS` while memory is tight. While it is not tight, no timer runs.
+* At 80 % a connection that holds more than an equal share is not read from; the others are, so that a few large connections do not stop
+  the small ones. At 90 % no connection is accepted. At 95 % the connection that holds most is closed, and the next, until it is less.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 import trio
+
+from penstock.runtime.connection import MemoryHolder
 
 TIGHT: Final = 0.80
 FULL: Final = 0.90
 OVER: Final = 0.95
 
-LOOK_SECONDS: Final = 0.05
-"""Between two looks while memory is tight."""
-
-
-class Holder(Protocol):
-    """A connection, as the budget sees it."""
-
-    def held(self) -> int:
-        """Return how many bytes it holds."""
-
-    def cut(self, held: int, budget: int, /) -> None:
-        """Let go of them: the connection ends, with a goodbye ``limit:memory``."""
+MEASURE_SECONDS: Final = 0.05
+"""Seconds between two measurements while memory is tight."""
 
 
 class MemoryBudget:
-    """Counts the memory of the connections of one server."""
+    """Measures the memory of the connections of one server. The `SharedMemory` of these connections."""
 
-    __slots__ = ("_cut", "_holders", "_most", "_moved", "_relief", "_share", "_slack", "_tension", "is_full", "is_tight")
+    __slots__ = ("_closed", "_holders", "_limit", "_moved", "_relief", "_share", "_slack", "_tension", "is_full", "is_tight")
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         self.is_tight: bool = False
-        """Who holds much is not read from."""
+        """A connection that holds more than its share is not read from."""
         self.is_full: bool = False
-        """Nobody is accepted."""
-        self._most = most
-        self._holders: dict[Holder, None] = {}
-        self._cut: set[Holder] = set()
-        self._moved = 0
-        self._slack = most * TIGHT / 4
+        """No connection is accepted."""
+        self._limit = limit
+        self._holders: dict[MemoryHolder, None] = {}  # bounded by Limits.max_connections; a dict keeps the order, a set would not
+        self._closed: set[MemoryHolder] = set()  # those that were told to close, and still hold memory
+        self._moved = 0  # bytes since the last measurement
+        self._slack = limit * TIGHT / 4
         self._share = float("inf")
-        self._relief = trio.Event()
-        self._tension = trio.Event()
+        self._relief = trio.Event()  # set and replaced at each measurement
+        self._tension = trio.Event()  # set while memory is tight
 
-    def join(self, holder: Holder) -> None:
+    def add(self, holder: MemoryHolder) -> None:
         """Count `holder` from now on."""
         self._holders[holder] = None
 
-    def leave(self, holder: Holder) -> None:
-        """Count it no more."""
+    def remove(self, holder: MemoryHolder) -> None:
+        """Stop counting `holder`."""
         self._holders.pop(holder, None)
-        self._cut.discard(holder)
+        self._closed.discard(holder)
 
-    def moved(self, size: int) -> None:
-        """Note that `size` bytes came in, were asked for from publishers, or went out and turned out to be more than that."""
+    def note_bytes(self, size: int) -> None:
+        """Note that `size` bytes have arrived, or were requested from publishers, or are about to be sent."""
         self._moved += size
         if self._moved >= self._slack:
-            self.survey()
+            self.measure()
 
-    def survey(self) -> None:
-        """Ask every connection what it holds, and decide."""
+    def measure(self) -> None:
+        """Ask every connection what it holds, close the largest ones if that is too much, and set `is_tight` and `is_full`."""
         held = {holder: holder.held() for holder in self._holders}
         total = sum(held.values())
-        for holder in sorted(held.keys() - self._cut, key=held.__getitem__, reverse=True):
-            if total < self._most * OVER:
+        for holder in sorted(held.keys() - self._closed, key=held.__getitem__, reverse=True):
+            if total < self._limit * OVER:
                 break
-            self._cut.add(holder)
-            holder.cut(held[holder], self._most)
+            self._closed.add(holder)
+            holder.close_for_memory(held[holder], self._limit)
             total += holder.held() - held[holder]
-        self.is_full = total >= self._most * FULL
-        self.is_tight = total >= self._most * TIGHT
-        self._share = self._most * TIGHT / max(1, len(held))
+        self.is_full = total >= self._limit * FULL
+        self.is_tight = total >= self._limit * TIGHT
+        self._share = self._limit * TIGHT / max(1, len(held))
         self._moved = 0
-        # What is held cannot have become too much before a good part of what is left has moved.
-        self._slack = max(self._most / 64, (self._most * TIGHT - total) / 4)
+        # A quarter of the bytes left until TIGHT. Buffers grow by no more than the bytes that move, so no threshold is passed unseen.
+        # 1/64 of the limit at least: near the threshold each message would cause a measurement otherwise.
+        self._slack = max(self._limit / 64, (self._limit * TIGHT - total) / 4)
         if self.is_tight:
             self._tension.set()
         relief, self._relief = self._relief, trio.Event()
         relief.set()
 
-    async def wait_for_room(self, holder: Holder) -> None:
-        """Wait while memory is tight and `holder` has more than its share of it."""
+    async def wait_for_room(self, holder: MemoryHolder) -> None:
+        """Wait while memory is tight and `holder` has more than its share."""
         while self.is_tight and holder.held() > self._share:
             await self._relief.wait()
         await trio.lowlevel.checkpoint()
 
     async def watch(self) -> None:
-        """While memory is tight, look whether it still is; until cancelled."""
+        """Measure again and again while memory is tight; until cancelled."""
         while True:
             await self._tension.wait()
             while self.is_tight:
-                await trio.sleep(LOOK_SECONDS)
-                self.survey()
+                await trio.sleep(MEASURE_SECONDS)
+                self.measure()
             self._tension = trio.Event()

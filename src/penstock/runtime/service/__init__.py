@@ -1,1 +1,42 @@
-"""What a program offers to peers: publishers by name, and handlers of requests. It knows no session and no connection."""
+"""Publishers by name and handlers of requests: look-up, authorisation, serialising, places. No session and no connection is known in here.
+
+May import `penstock.api`, `penstock.core` and `penstock.plugins`. A transport of another kind (HTTP, say) opens streams with
+`PublishedStreams.open`, as the connections of `penstock.runtime.connection` do.
+"""
+
+from penstock.runtime.service._published_streams import (
+    CannotOpen,
+    FactoryFailed,
+    Forbidden,
+    FoundStream,
+    NoPlace,
+    NoSuchPublisher,
+    PublishedStreams,
+    add_target_note,
+)
+from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, TaskRunner
+from penstock.runtime.service._service import Handler, Publication, Service
+from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
+from penstock.runtime.service._stream_slot import PlaceLimit, Places, StreamSlot
+
+__all__ = [
+    "CannotOpen",
+    "CountingSubscriber",
+    "FactoryFailed",
+    "Forbidden",
+    "FoundStream",
+    "Handler",
+    "HandlerCall",
+    "HandlerCalls",
+    "NoPlace",
+    "NoSuchPublisher",
+    "PlaceLimit",
+    "Places",
+    "Publication",
+    "PublishedStreams",
+    "Service",
+    "StreamCount",
+    "StreamSlot",
+    "TaskRunner",
+    "add_target_note",
+]

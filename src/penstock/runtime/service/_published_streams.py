@@ -1,238 +1,208 @@
-"""The exports of a connection: the publishers of a service, as its peer sees them.
+"""The publishers of a service, opened for one peer: look-up, authorisation, places and serialising behind one call, `open`.
 
 Rules of this file:
 
-* A name that leads nowhere and one that is forbidden get the same answer.
-* What a publisher raises is told here, in full, to the `on_violation` hook; the peer gets its text only if it was a PublicError.
-* A stream's place is free when its publisher has really stopped, not when the peer has cancelled it.
+* Each way in which a stream cannot be opened has its exception class. The caller decides what its peer is told: a protocol may answer
+  a missing and a forbidden name in the same words, so that names cannot be probed.
+* The full exception of a user's function is reported here, to `on_violation`.
+* A stream keeps its place until its publisher has stopped (`_stream_slot`).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from inspect import isawaitable
 from typing import Any, TypeAlias
 
 import trio
 
-from penstock.api import Model, PublicError, Rejected, Request, Subscriber, Subscription
-from penstock.core import CLEANUP_SECONDS, Report, Scope, tell, waits_for_demand
+from penstock.api import Model, Request, Subscriber, Subscription
+from penstock.core import EndedSubscription, Report, Scope, tell, waits_for_demand
 from penstock.plugins import PeerIdentity, Registry, Serializer
-from penstock.runtime.connection._event_reporting import ConnectionEvents
-from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls
+from penstock.runtime.service._serializing import FirstElementOnly, Serializing
 from penstock.runtime.service._service import Handler, Publication, Service
-from penstock.session import NO_SUCH, PRIVATE, REFUSED, SendingStream, Session
+from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
+from penstock.runtime.service._stream_slot import Places, StreamSlot
 
-Found: TypeAlias = Handler | tuple[Publication, Serializer | None]
-"""What a name or a request leads to: a handler that answers once, or a publisher and what makes bytes of its elements."""
+MayOpen: TypeAlias = Callable[[str | Request, PeerIdentity], bool]
+"""Decides whether a peer may open what it asks for. Called before the name is looked up."""
+
+Observe: TypeAlias = Callable[[str | Request], StreamCount | None]
+"""Called for each stream that is opened; returns the record that counts its elements, or None if no plugin listens."""
+
+
+class CannotOpen(Exception):
+    """A stream was not opened."""
+
+
+class NoSuchPublisher(CannotOpen):
+    """The name leads to no publisher, or its parameters do not fit."""
+
+
+class Forbidden(CannotOpen):
+    """`MayOpen` returned False."""
+
+
+class NoPlace(CannotOpen):
+    """The peer has as many streams as it may have."""
+
+
+class FactoryFailed(CannotOpen):
+    """The user's function raised when it was called to make a publisher. Reported to `on_violation` already."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error: Exception = error
+
+
+class FoundStream:
+    """A publisher that a target led to, ready to be attached. Not frozen: one is made for each stream, and freezing doubles its cost."""
+
+    __slots__ = ("is_single", "publication", "serializer")
+
+    def __init__(self, publication: Publication, serializer: Serializer | None, *, is_single: bool) -> None:
+        self.publication: Publication = publication
+        self.serializer: Serializer | None = serializer
+        """None for bytes, which are sent as they are."""
+        self.is_single: bool = is_single
+        """True if the first element is the whole answer."""
+
+    @property
+    def waits_for_demand(self) -> bool:
+        """True if nothing needs to be kept for the stream before the first request(n) arrives."""
+        return waits_for_demand(self.publication.source)
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        """Attach the publisher to `subscriber`, which takes bytes."""
+        if self.serializer is not None:
+            subscriber = Serializing(subscriber, self.serializer)
+        if self.is_single:
+            subscriber = FirstElementOnly(subscriber, self.publication.element_size)
+        try:
+            self.publication.source.attach(subscriber, scope)
+        except Exception as error:  # boundary: the attach of a source that a user wrote
+            subscriber.on_error(error)
 
 
 class PublishedStreams:
-    """What one peer may subscribe to."""
+    """What one peer may open."""
 
-    def __init__(self, service: Service, registry: Registry, *, on_violation: Report) -> None:
+    def __init__(
+        self,
+        service: Service,
+        registry: Registry,
+        *,
+        places: Places,
+        on_violation: Report,
+        may_open: MayOpen | None = None,
+        observe: Observe | None = None,
+    ) -> None:
         self._service = service
         self._registry = registry
+        self._places = places
         self._on_violation = on_violation
-        self._crew: InlineTaskRunner | None = None
-        self._session: Session | None = None
-        self._watch: ConnectionEvents | None = None
-        self._replies: HandlerCalls | None = None
-        self._stopped: Callable[[], None] = _nothing
-        self._examining: trio.CancelScope | None = None
-        self._made: dict[SendingStream, Found] = {}  # between accept and attach, which follows at once
+        self._may_open = may_open
+        self._observe = observe
 
-    def open(self, crew: InlineTaskRunner, session: Session, watch: ConnectionEvents, stopped: Callable[[], None]) -> None:
-        """From now on `crew` runs publishers, `watch` is told of them, and `stopped` is called when one has really stopped."""
-        self._crew = crew
-        self._session = session
-        self._watch = watch
-        self._stopped = stopped
-        self._replies = HandlerCalls(crew, session, stopped, on_violation=self._on_violation)
+    def find(self, target: str | Request, peer: PeerIdentity) -> Handler | FoundStream:
+        """Return what `target` leads to for `peer`. Raises NoSuchPublisher, Forbidden or FactoryFailed.
 
-    def serve(self, stream: SendingStream, peer: PeerIdentity) -> None:
-        """Answer a subscribe."""
-        found = self._find(stream, peer)
-        if found is None:
-            return
-        if self._watch is not None:
-            self._watch.serving(stream)
-        if isinstance(found, Handler):
-            self._reply(stream, found, peer)
-            return
-        publication, _ = found
-        idle = waits_for_demand(publication.source)
-        if not idle or stream.available:
-            self._made[stream] = found  # what the user's function has made is not made twice
-        stream.accept(element_size=publication.element_size, idle_until_demand=idle)
-
-    def attach(self, stream: SendingStream, peer: PeerIdentity) -> None:
-        """Begin a stream that was accepted. One that was idle is looked up again: until now only its name was kept."""
-        found = self._made.pop(stream, None) or self._find(stream, peer)
-        crew, session, watch = self._crew, self._session, self._watch
-        if found is None or isinstance(found, Handler) or crew is None or session is None or watch is None:
-            return
-        publication, serializer = found
-        tenant = _StreamSlot(session, stream.when_over, self._stopped)
-        scope = tenant.scope = Scope(
-            crew,
-            on_violation=self._on_violation,
-            cleanup_timeout=_cleanup(session),
-            on_drained=tenant.drained,
-        )
-        stream.when_over = tenant.over
-        one = isinstance(stream.target, Request) and stream.target.model is Model.RESPONSE
+        This is the first half of `open`. A session answers the peer between the halves, and keeps only the name of an idle stream.
+        """
+        if self._may_open is not None and not self._may_open(target, peer):
+            raise Forbidden(str(target))
         try:
-            publication.source.attach(watch.counted(stream, _subscriber(stream, serializer, one=one)), scope)
-        except Exception as error:  # boundary: attach of a source that somebody else wrote
-            stream.on_error(error)
-
-    def _reply(self, stream: SendingStream, handler: Handler, peer: PeerIdentity) -> None:
-        """Let a handler answer at once: its answer was asked for with the request."""
-        if self._replies is not None and self._watch is not None:
-            stream.accept_at_once()
-            subscriber = self._watch.counted(stream, stream)
-            subscriber.on_subscribe(HandlerCall(self._replies, handler, stream, subscriber, peer))
-
-    def introduced(self, data: bytes, peer: PeerIdentity) -> None:
-        """Examine who connects."""
-        try:
-            verdict = self._service.examine(data, peer)
-        except Exception as error:  # boundary: the user's setup function
-            self._turn_away(error)
-            return
-        if isawaitable(verdict):
-            if self._crew is not None:
-                self._examining = trio.CancelScope()
-                self._crew.start_soon(self._examine, verdict, self._examining, name="penstock setup")
-        else:
-            self._judge(verdict)
-
-    def fired(self, target: Any, peer: PeerIdentity) -> None:
-        """Take what needs no answer, in a task that counts as a stream does; without a handler it is dropped."""
-        listener, crew, session = self._service.listener(), self._crew, self._session
-        if listener is None or crew is None or session is None:
-            return
-        session.stopping()
-        scope = Scope(crew, on_violation=self._on_violation, cleanup_timeout=_cleanup(session), on_drained=session.stopped)
-        scope.spawn(partial(self._listen, listener, target.data, peer), name="penstock fire and forget")
-
-    def close(self) -> None:
-        """The connection is over."""
-        if self._examining is not None:
-            self._examining.cancel()
-
-    async def _listen(self, listener: Any, data: bytes, peer: PeerIdentity) -> None:
-        try:
-            await listener(data, peer)
-        except Exception as error:  # boundary: the user's function
-            tell(self._on_violation, error)
-
-    async def _examine(self, verdict: Awaitable[Any], scope: trio.CancelScope) -> None:
-        with scope:
-            try:
-                said = await verdict
-            except Exception as error:  # boundary: the user's setup function
-                self._turn_away(error)
+            if isinstance(target, Request):
+                found = self._service.answer(target, peer)
+                is_single = target.model is Model.RESPONSE
             else:
-                self._judge(said)
-
-    def _judge(self, verdict: object) -> None:
-        if self._session is not None:
-            if verdict is False:
-                self._session.close(REFUSED)
-            else:
-                self._session.admit()
-
-    def _turn_away(self, error: Exception) -> None:
-        public = isinstance(error, PublicError | Rejected)
-        if not public:
-            tell(self._on_violation, error)
-        if self._session is not None:
-            self._session.close((public and str(error)) or REFUSED)
-
-    def _find(self, stream: SendingStream, peer: PeerIdentity) -> Found | None:
-        """Return what a stream's target leads to; where that is nothing, refuse it."""
-        try:
-            target = stream.target
-            found = self._service.answer(target, peer) if isinstance(target, Request) else self._service.find(target, peer)
+                found, is_single = self._service.find(target, peer), False
             if isinstance(found, Handler):
                 return found
             if found is not None:
-                return found, self._serializer(found)
+                serializer = None if found.serializer == "bytes" else self._registry.serializer(found.serializer)
+                return FoundStream(found, serializer, is_single=is_single)
         except Exception as error:  # boundary: the user's function, called to make a publisher
-            tell(self._on_violation, located(error, stream))
-            stream.refuse(str(error) if isinstance(error, PublicError) else PRIVATE)
-            return None
-        stream.refuse(NO_SUCH)
-        return None
+            tell(self._on_violation, add_target_note(error, target))
+            raise FactoryFailed(error) from error
+        raise NoSuchPublisher(str(target))
 
-    def _serializer(self, publication: Publication) -> Serializer | None:
-        """The serializer of a publication; None for bytes, which go as they are."""
-        return None if publication.serializer == "bytes" else self._registry.serializer(publication.serializer)
+    def open(self, target: str | Request, peer: PeerIdentity, subscriber: Subscriber[Any], scope: Scope) -> None:
+        """Subscribe `subscriber` to what `target` leads to; `scope` runs the tasks.
+
+        `target` is a publisher's name, or a request that a handler may answer. `subscriber` gets bytes.
+        Raises NoSuchPublisher, Forbidden, NoPlace or FactoryFailed; then nothing was signalled, and no place is taken.
+        """
+        found = self.find(target, peer)
+        if not self._places.take():
+            raise NoPlace(str(target))
+        count = None if self._observe is None else self._observe(target)
+        on_end = None if count is None else count.on_stream_end
+        if isinstance(found, Handler):
+            calls = HandlerCalls(_ScopeRunner(scope), scope, self._places)
+            data = target.data if isinstance(target, Request) else b""
+            end = _StreamEnd(_counted(count, subscriber))
+            call = HandlerCall(calls, found, data, peer, end, on_end)
+            end.on_end = call.on_stream_end
+            end.on_subscribe(call)
+            return
+        slot = StreamSlot(self._places, on_end)
+        runner = _ScopeRunner(scope)
+        # A second scope inside `scope`: it tells when the tasks of this one publisher have stopped.
+        slot.scope = runner.child = Scope(
+            runner, on_violation=self._on_violation, cleanup_timeout=scope.cleanup_timeout, on_drained=slot.on_tasks_stopped
+        )
+        if count is not None:
+            count.element_size = found.publication.element_size
+        end = _StreamEnd(_counted(count, subscriber))
+        end.on_end = slot.on_stream_end
+        found.attach(end, slot.scope)
 
 
-def _nothing() -> None:
-    """Nobody is told."""
+def _counted(count: StreamCount | None, subscriber: Subscriber[Any]) -> Subscriber[Any]:
+    return subscriber if count is None else CountingSubscriber(count, subscriber)
 
 
-def _cleanup(session: Session) -> float:
-    """How long a publisher's cleanup may take: a shutdown waits no longer."""
-    return min(CLEANUP_SECONDS, session.limits.drain)
+def add_target_note(error: Exception, target: object) -> Exception:
+    """Add to `error` which target was being served, so that a log says where to look.
 
-
-def located(error: Exception, stream: SendingStream) -> Exception:
-    """Add to an exception which publisher it was: a log without that is a riddle. Once: the same exception may be raised for many."""
+    Only if it has no note yet: the same exception object may be raised for many streams, and notes would pile up on it.
+    """
     if not getattr(error, "__notes__", ()):
-        error.add_note(f"This was raised while {str(stream.target)!a} was served to a peer.")
+        error.add_note(f"This was raised while {str(target)!a} was served to a peer.")
     return error
 
 
-class _StreamSlot:
-    """A stream's place in `max_subscriptions`: taken until its publisher has stopped."""
+class _ScopeRunner:
+    """Starts tasks in a scope, for calls that expect the `start_soon` of a nursery. A `TaskRunner`."""
 
-    __slots__ = ("_is_over", "_session", "_stopped", "_then", "scope")
+    __slots__ = ("_scope", "child")
 
-    scope: Scope
+    child: Scope | None
 
-    def __init__(self, session: Session, then: Callable[[], None] | None, stopped: Callable[[], None]) -> None:
-        self._session = session
-        self._then = then
-        self._stopped = stopped
-        self._is_over = False
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self.child = None
 
-    def over(self) -> None:
-        """The stream has ended."""
-        if self.scope.running:
-            self._is_over = True
-            self._session.stopping()
-        if self._then is not None:
-            self._then()
+    def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
+        # The outer scope must stop the inner one in its own way: a generator that rests at a `yield` is closed, and not cancelled.
+        self._scope.spawn(partial(function, *args), name=name, stop=None if self.child is None else self.child.cancel)
 
-    def drained(self) -> None:
-        """No task of the publisher is left."""
-        if self._is_over:
-            self._is_over = False
-            self._session.stopped()
-        self._stopped()
+    def start_cancellable(
+        self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: Callable[[trio.CancelScope], None], /, *, name: str
+    ) -> None:
+        on_blocked(self._scope.spawn(function, name=name))
 
 
-def _subscriber(stream: SendingStream, serializer: Serializer | None, *, one: bool) -> Subscriber[Any]:
-    """Return what stands between a publisher and its stream to the peer."""
-    subscriber: Subscriber[Any] = stream if serializer is None else _Serializing(stream, serializer)
-    return _FirstElementOnly(subscriber, stream.element_size) if one else subscriber
+class _StreamEnd(Subscriber[Any], Subscription):
+    """Passes everything on, and calls `on_end` once: at the terminal signal, or at the cancel."""
 
+    __slots__ = ("_subscriber", "_upstream", "on_end")
 
-class _FirstElementOnly(Subscriber[Any], Subscription):
-    """Takes the first element as the whole answer, and lets the publisher go."""
+    on_end: Callable[[], None]
 
-    __slots__ = ("_size", "_subscriber", "_upstream")
-
-    _upstream: Subscription
-
-    def __init__(self, subscriber: Subscriber[Any], size: int) -> None:
+    def __init__(self, subscriber: Subscriber[Any]) -> None:
         self._subscriber: Subscriber[Any] | None = subscriber
-        self._size = size
+        self._upstream: Subscription | None = None
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
@@ -240,67 +210,29 @@ class _FirstElementOnly(Subscriber[Any], Subscription):
             self._subscriber.on_subscribe(self)
 
     def on_next(self, element: Any, /) -> None:
-        subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None:
-            try:
-                is_piece = self._size and isinstance(element, bytes | bytearray | memoryview)
-                subscriber.on_next(element[: self._size] if is_piece else element)  # a piece may hold several of fixed size
-            except Exception:
-                self._subscriber = subscriber  # whoever has signalled will say so, with on_error
-                raise
-            subscriber.on_complete()
-            self._upstream.cancel()
+        if self._subscriber is not None:
+            self._subscriber.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
+            if self._upstream is None:  # the attach of the source raised; rule 1.9: on_subscribe comes first
+                subscriber.on_subscribe(EndedSubscription())
             subscriber.on_error(error)
+            self.on_end()
 
     def on_complete(self, /) -> None:
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             subscriber.on_complete()
+            self.on_end()
 
     def request(self, n: int, /) -> None:
-        self._upstream.request(1)
+        if self._upstream is not None:
+            self._upstream.request(n)
 
     def cancel(self, /) -> None:
-        self._subscriber = None
-        self._upstream.cancel()
-
-
-class _Serializing(Subscriber[Any], Subscription):
-    """Turns elements into bytes on their way to the peer."""
-
-    __slots__ = ("_serializer", "_stream", "_upstream")
-
-    _upstream: Subscription
-
-    def __init__(self, stream: SendingStream, serializer: Serializer) -> None:
-        self._stream = stream
-        self._serializer = serializer
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._upstream = subscription
-        self._stream.on_subscribe(self)
-
-    def on_next(self, element: Any, /) -> None:
-        try:
-            data = self._serializer.dumps(element)
-        except Exception as error:  # boundary: a serializer, perhaps somebody's plugin
+        if self._subscriber is not None and self._upstream is not None:
+            self._subscriber = None
             self._upstream.cancel()
-            self._stream.on_error(error)
-            return
-        self._stream.on_next(data)
-
-    def on_error(self, error: BaseException, /) -> None:
-        self._stream.on_error(error)
-
-    def on_complete(self, /) -> None:
-        self._stream.on_complete()
-
-    def request(self, n: int, /) -> None:
-        self._upstream.request(n)
-
-    def cancel(self, /) -> None:
-        self._upstream.cancel()
+            self.on_end()

@@ -1,86 +1,113 @@
-"""A reply is a handler at work on a request that has one answer: from the moment it may begin to the value, and no task unless it waits.
+"""Calls the handler of a request that has one answer. The handler runs inline in the reader task, and has a task only if it blocks.
 
 Rules of this file:
 
-* The handler is called once, and not before there is room for its answer: no iterator is pulled, and none is closed.
-* Its value and the end are signalled together, and nothing after a cancel.
-* A reply's place among the peer's streams is taken until its handler has stopped, not only until the peer has cancelled it.
+* The handler is called once, and not before there is room for its answer. No iterator is pulled, and none is closed.
+* The value and the completion are signalled together; nothing is signalled after a cancel.
+* The place of the call is taken until the handler has stopped, also if the subscriber cancels earlier.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 import trio
 
 from penstock.api import PublisherStopped, Subscriber, Subscription, UsageError
-from penstock.core import Report, Scope
+from penstock.core import Scope
 from penstock.plugins import PeerIdentity
-from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.service._service import Handler
-from penstock.session import SendingStream, Session
+from penstock.runtime.service._stream_slot import Places
+
+
+class TaskRunner(Protocol):
+    """Runs the tasks of publishers and handlers, as a nursery does; it may run the first steps of a call inline."""
+
+    def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
+        """Run `function` soon. Raises RuntimeError if the nursery behind it has closed."""
+
+    def start_cancellable(
+        self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: Callable[[trio.CancelScope], None], /, *, name: str
+    ) -> None:
+        """Run `function` soon; `on_blocked` gets the cancel scope around it, at the latest when it blocks for the first time."""
 
 
 class HandlerCalls:
-    """What the replies of one connection share."""
+    """Shared by the handler calls of one peer, so that a request does not cost a scope."""
 
-    __slots__ = ("crew", "scope", "session", "stopped")
+    __slots__ = ("places", "runner", "scope")
 
-    def __init__(self, crew: InlineTaskRunner, session: Session, stopped: Callable[[], None], *, on_violation: Report) -> None:
-        self.crew: InlineTaskRunner = crew
-        self.session: Session = session
-        self.stopped: Callable[[], None] = stopped
-        self.scope: Scope = Scope(crew, on_violation=on_violation)
+    def __init__(self, runner: TaskRunner, scope: Scope, places: Places) -> None:
+        """`scope` reports failures; no task runs in it."""
+        self.runner: TaskRunner = runner
+        self.scope: Scope = scope
+        self.places: Places = places
 
 
 class HandlerCall(Subscription):
-    """One request, and the handler that answers it."""
+    """One request and the call of its handler. It is the subscription that the subscriber of the answer gets."""
 
-    __slots__ = ("_data", "_handler", "_has_begun", "_is_over", "_peer", "_replies", "_runs", "_subscriber", "_task", "_then")
+    __slots__ = ("_calls", "_data", "_handler", "_has_begun", "_is_running", "_on_end", "_peer", "_place_kept", "_scope", "_subscriber")
 
     def __init__(
-        self, replies: HandlerCalls, handler: Handler, stream: SendingStream, subscriber: Subscriber[Any], peer: PeerIdentity
+        self,
+        calls: HandlerCalls,
+        handler: Handler,
+        data: bytes,
+        peer: PeerIdentity,
+        subscriber: Subscriber[Any],
+        on_end: Callable[[], None] | None = None,
     ) -> None:
-        """`subscriber` is `stream`, or what stands before it."""
-        self._replies = replies
+        self._calls = calls
         self._handler = handler
-        self._data: bytes = stream.target.data
+        self._data = data
         self._peer = peer
         self._subscriber: Subscriber[Any] | None = subscriber
-        self._task: trio.CancelScope | None = None  # around the handler, once it waits
-        self._has_begun = self._runs = self._is_over = False
-        self._then, stream.when_over = stream.when_over, self._over
+        self._on_end = on_end
+        self._scope: trio.CancelScope | None = None  # the cancel scope around the handler, once it has blocked
+        self._has_begun = self._is_running = self._place_kept = False
 
     def request(self, n: int, /) -> None:
         if not self._has_begun:
-            self._has_begun = self._runs = True
-            self._replies.crew.start_cancellable(self._run, self._waits, name=self._handler.label)
+            self._has_begun = self._is_running = True
+            self._calls.runner.start_cancellable(self._run, self._on_blocked, name=self._handler.label)
 
     def cancel(self, /) -> None:
         self._subscriber = None
-        if self._task is not None:
-            self._task.cancel()
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def on_stream_end(self) -> None:
+        """Free the place, or keep it while the handler runs. Call this once, when the stream of the answer has ended."""
+        if self._is_running:
+            self._place_kept = True
+            self._calls.places.keep()
+        else:
+            self._calls.places.free()
+        if self._on_end is not None:
+            self._on_end()
 
     # --- inside
 
     async def _run(self) -> None:
         try:
+            # A call that was cancelled before its turn is not begun: its subscriber is gone.
             value = await self._handler(self._data, self._peer) if self._subscriber is not None else None
         except Exception as error:  # boundary: the user's handler; rule 1.4
-            self._runs = False
+            self._is_running = False
             self._fail(error)
         except BaseException as raised:  # sifted: an interrupt and a cancellation from outside go on
-            self._replies.scope.pass_on(raised)
+            self._calls.scope.pass_on(raised)
         else:
-            self._runs = False
+            # Before the answer: on_next ends the stream, and then the place is free at once.
+            self._is_running = False
             self._answer(value)
         finally:
             self._stopped()
 
-    def _waits(self, task: trio.CancelScope) -> None:
-        """The handler has to wait, in a task of its own from now on."""
-        self._task = task
+    def _on_blocked(self, scope: trio.CancelScope) -> None:
+        self._scope = scope
         if self._subscriber is None:
-            task.cancel()
+            scope.cancel()  # cancelled from inside the handler, before it blocked: `cancel` found no scope then
 
     def _answer(self, value: Any) -> None:
         subscriber = self._subscriber
@@ -88,34 +115,25 @@ class HandlerCall(Subscription):
             return
         if value is None:
             label = self._handler.label
-            self._fail(UsageError(f"{label} returned None, which is never an element (rule 2.13); return a value, be it an empty one"))
+            self._fail(UsageError(f"{label} returned None, which is never an element (rule 2.13); return a value, for example b''"))
             return
         self._subscriber = None
         subscriber.on_next(value)
         subscriber.on_complete()
 
     def _fail(self, error: Exception) -> None:
-        """Tell the subscriber; where it is gone, as when cleanup fails, the connection's owner."""
+        """Signal `error`; report it instead if the subscriber has cancelled, as when the cleanup of the handler fails."""
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             subscriber.on_error(error)
         else:
-            self._replies.scope.fail(error)
-
-    def _over(self) -> None:
-        """The stream has ended."""
-        if self._runs:
-            self._is_over = True
-            self._replies.session.stopping()
-        if self._then is not None:
-            self._then()
+            self._calls.scope.fail(error)
 
     def _stopped(self) -> None:
-        """The handler has."""
         if self._subscriber is not None:
             label = self._handler.label
             self._fail(PublisherStopped(f"{label} was stopped: the nursery that ran it was cancelled before it returned a value"))
-        self._runs = False
-        if self._is_over:
-            self._replies.session.stopped()
-        self._replies.stopped()
+        self._is_running = False
+        if self._place_kept:
+            self._calls.places.free_kept()
+        self._calls.places.tasks_stopped()

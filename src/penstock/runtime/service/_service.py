@@ -1,9 +1,9 @@
-"""A service is what a program offers: publishers by name, and handlers of requests. `serve` and `connect` bring it to peers.
+"""A service: publishers by name and handlers of requests. `serve` and `connect` offer it to peers.
 
 Rules of this file:
 
-* A publisher is reached by its name through every protocol: where a request carries data, data that is a publisher's name leads to that
-  publisher. Only what is no publisher's name goes to the handler of its kind.
+* A publisher is reached by its name through every protocol. If the data of a request is a publisher's name, the request goes to that
+  publisher; only other data goes to the handler of the request's kind.
 """
 
 import inspect
@@ -16,17 +16,17 @@ import attrs
 from penstock.api import Model, Request, UsageError
 from penstock.core import Source, Streamable, as_source, generate
 from penstock.plugins import PeerIdentity, Registry
-from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, hints_of
+from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, check_peer_annotations, hints_of
 
 LONGEST_NAME: Final = 4096
-"""Data longer than this is not looked up as a publisher's name."""
+"""Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @attrs.frozen
 class Publication:
-    """A publisher that a name led to: the stream, and how its elements become bytes."""
+    """A publisher that a name led to, and how its elements become bytes."""
 
     source: Source[Any]
     serializer: str
@@ -47,27 +47,27 @@ class Service:
     """
 
     def __init__(self, *, setup: Callable[..., Any] | None = None) -> None:
-        """`setup` examines what a ReactiveSocket client sends when it connects; without it everybody is let in.
+        """`setup` checks the data that a ReactiveSocket client sends when it connects; without it every client is accepted.
 
-        It is called with the data and, if it has a parameter annotated `Peer`, who sends it; it may be async. It refuses by raising
-        `Rejected` or `PublicError`, whose text the client gets, or by returning False.
+        It is called with the data and, in a parameter annotated `penstock.plugins.PeerIdentity`, the identity of the client; it may be
+        async. It refuses by raising `Rejected` or `PublicError`, whose text the client gets, or by returning False.
         """
         self._setup = None if setup is None else Handler(setup, "the setup function")
         self._handlers: dict[Model, Handler] = {}
         self._router = Router()
         self._options: dict[Route, tuple[str, int]] = {}
-        self._plain: dict[Route, Publication] = {}  # generator functions as they are: what a name without parameters leads to
+        self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
 
     def publisher(self, name: str, *, serializer: str = "bytes", element_size: int = 0) -> Callable[[F], F]:
         """Offer the decorated function under `name`.
 
-        The function is called for each subscription and returns what can be subscribed to; an async generator function is the usual one.
-        A segment of `name` like ``{symbol}`` becomes the parameter of that name, converted to its annotation; parameters with defaults
-        may also come behind a ``?``, as in a URL; a parameter annotated `Peer` gets who asks.
+        The function is called for each subscription and returns a publisher, a source or an iterable; most are async generator functions.
+        A segment of `name` like ``{symbol}`` becomes the parameter of that name, converted to its annotation; parameters may also stand
+        behind a ``?``, as in a URL. A parameter annotated `penstock.plugins.PeerIdentity` gets the identity of the peer that subscribes.
 
-        `serializer` turns elements into bytes. With `element_size` every element has that many bytes; one that is yielded may then be
-        several in one piece.
-        Raises UsageError for a name that is taken, or makes no sense.
+        `serializer` turns elements into bytes. With `element_size` every element has that number of bytes; the function may then yield
+        several elements as one piece of memory.
+        Raises UsageError for a name that is taken or malformed, and for a parameter that no text can become.
         """
         pattern = Pattern.parse(name)
         if type(element_size) is not int or element_size < 0:
@@ -84,7 +84,7 @@ class Service:
         return add
 
     def publish(self, name: str, source: Streamable[Any], *, serializer: str = "bytes", element_size: int = 0) -> None:
-        """Offer `source` itself under `name`, for everybody who asks: a topic, a pipe, a publisher of your own."""
+        """Offer `source` itself under `name` to every subscriber: a topic, a pipe, or a publisher of your own."""
         blueprint = as_source(source)
 
         def published() -> Source[Any]:
@@ -95,28 +95,33 @@ class Service:
     def request_response(self, function: F) -> F:
         """Answer requests for one value with the decorated ``async def function(data: bytes) -> bytes``.
 
-        It gets what is no publisher's name; a publisher's answer is its first element. A parameter annotated `Peer` gets who asks.
-        Raises UsageError for a second one, and for what is no async function.
+        It gets the requests whose data is not a publisher's name; a publisher answers with its first element. A parameter annotated
+        `penstock.plugins.PeerIdentity` gets the identity of the peer.
+        Raises UsageError for a second handler, and for a function that is not async.
         """
         if not inspect.iscoroutinefunction(function):
             raise UsageError(f"{function!r} answers with one value: make it an `async def` that returns it")
         return self._handle(Model.RESPONSE, function)
 
     def fire_and_forget(self, function: F) -> F:
-        """Take what needs no answer with the decorated ``async def function(data: bytes) -> None``. Raises as `request_response` does."""
+        """Receive messages without an answer with the decorated ``async def function(data: bytes) -> None``.
+
+        Raises as `request_response` does.
+        """
         if not inspect.iscoroutinefunction(function):
-            raise UsageError(f"{function!r} takes what needs no answer: make it an `async def`")
+            raise UsageError(f"{function!r} receives messages without an answer: make it an `async def`")
         return self._handle(Model.FIRE_AND_FORGET, function)
 
     def request_stream(self, function: F) -> F:
-        """Answer requests for a stream with what the decorated function returns for the data; an async generator function is usual.
+        """Answer requests for a stream with the stream that the decorated function returns; most are async generator functions.
 
-        It gets what is no publisher's name. A parameter annotated `Peer` gets who asks. Raises UsageError for a second one.
+        It gets the requests whose data is not a publisher's name. A parameter annotated `penstock.plugins.PeerIdentity` gets the identity
+        of the peer. Raises UsageError for a second handler.
         """
         return self._handle_streaming(Model.STREAM, function)
 
     def request_subscription(self, function: F) -> F:
-        """The same for subscriptions: streams without an end of their own. Raises UsageError for a second one."""
+        """Do as `request_stream` for subscriptions, which are streams that never complete. Raises UsageError for a second handler."""
         return self._handle_streaming(Model.SUBSCRIPTION, function)
 
     def names(self) -> list[str]:
@@ -124,7 +129,7 @@ class Service:
         return self._router.names()
 
     def check(self, registry: Registry) -> None:
-        """Raise UsageError for a publisher whose serializer is not there: better now than when somebody subscribes."""
+        """Raise UsageError for a publisher whose serializer is not installed, before any peer subscribes to it."""
         for route, (serializer, _) in self._options.items():
             try:
                 registry.serializer(serializer)
@@ -132,7 +137,7 @@ class Service:
                 raise UsageError(f"the publisher {route.pattern.text!r} wants serializer={serializer!r}: {error}") from None
 
     def find(self, name: str, peer: PeerIdentity) -> Publication | None:
-        """Return what `name` leads to, for `peer`, or None. Raises what the publisher's own function raises."""
+        """Return what `name` leads to for `peer`, or None. Raises what the publisher's own function raises."""
         try:
             route, given, query = self._router.find(name)
             call = route.bind(given, query, peer)
@@ -143,7 +148,7 @@ class Service:
             return known
         serializer, element_size = self._options[route]
         if route.is_generator:
-            return Publication(generate(call), serializer, element_size)  # called when it is first pulled
+            return Publication(generate(call), serializer, element_size)  # the function is called when its stream is first pulled
         made = call()
         if inspect.iscoroutine(made):
             made.close()
@@ -153,7 +158,10 @@ class Service:
         return Publication(as_source(made), serializer, element_size)
 
     def answer(self, request: Request, peer: PeerIdentity) -> "Publication | Handler | None":
-        """Return what a request leads to, for `peer`, or None; its handler, where it has one answer. Raises as the user's function does."""
+        """Return what a request leads to for `peer`: a publication, or the handler of requests with one answer, or None.
+
+        Raises what the user's function raises.
+        """
         named = self._named(request, peer)
         handler = self._handlers.get(request.model)
         if named is not None or handler is None:
@@ -164,16 +172,16 @@ class Service:
         return Publication(generate(call) if handler.is_generator else as_source(call()), "bytes", 0)
 
     def listener(self) -> Callable[[bytes, PeerIdentity], Any] | None:
-        """Return what takes requests without an answer, or None."""
+        """Return the handler of messages without an answer, or None."""
         return self._handlers.get(Model.FIRE_AND_FORGET)
 
     @property
     def is_guarded(self) -> bool:
-        """Who connects is examined."""
+        """True if there is a setup function."""
         return self._setup is not None
 
     def examine(self, data: bytes, peer: PeerIdentity) -> Any:
-        """Return what the setup function says of an introduction, perhaps an awaitable; None where there is none. Raises as it does."""
+        """Return what the setup function returns for `data`, perhaps an awaitable; None without such a function. Raises as it does."""
         return None if self._setup is None else self._setup(data, peer)
 
     def _named(self, request: Request, peer: PeerIdentity) -> Publication | None:
@@ -182,7 +190,7 @@ class Service:
         try:
             name = request.data.decode()
         except UnicodeDecodeError:
-            return None
+            return None  # not UTF-8, so not a name
         return self.find(name, peer)
 
     def _handle_streaming(self, model: Model, function: F) -> F:
@@ -197,24 +205,25 @@ class Service:
         return function
 
     def __repr__(self) -> str:
-        return f"<service of {', '.join(self.names()) or 'nothing'}>"
+        return f"<service of {', '.join(self.names()) or 'no publishers'}>"
 
 
 class Handler:
-    """A user's function that takes data, and perhaps who sent it."""
+    """A user's function that takes data and, if it wants it, the identity of the peer."""
 
     __slots__ = ("_function", "_takes_peer", "is_generator", "label")
 
     def __init__(self, function: Any, what: str) -> None:
         if not callable(function):
-            raise UsageError(f"{what}: {function!r} is no function; decorators of handlers take one, and nothing else")
+            raise UsageError(f"{what}: {function!r} is not callable; put the decorator directly above the function")
         signature, hints = inspect.signature(function), hints_of(function)
+        check_peer_annotations(hints, f"{what} {function!r}")
         self._takes_peer = [name for name in signature.parameters if hints.get(name) is PeerIdentity]
         try:
             signature.bind(b"", **dict.fromkeys(self._takes_peer))
         except TypeError:
             raise UsageError(
-                f"{what} {function!r} takes {signature}; give it one parameter for the data, and if you like one annotated Peer"
+                f"{what} {function!r} takes {signature}; give it one parameter for the data, and if you like one annotated PeerIdentity"
             ) from None
         self._function = function
         self.label: str = getattr(function, "__qualname__", what)

@@ -1,0 +1,208 @@
+"""Answers what the peer asks for: between the session, which knows messages, and the service, which knows publishers.
+
+Rules of this file:
+
+* A missing name and a forbidden one are refused in the same words, so that a peer cannot probe for names.
+* The peer gets the text of a PublicError only; `on_violation` gets every exception of a user's function.
+* An idle stream keeps only its name. When the first demand arrives, the name is looked up again.
+"""
+
+from collections.abc import Awaitable
+from functools import partial
+from inspect import isawaitable
+from typing import Any
+
+import trio
+
+from penstock.api import PublicError, Rejected
+from penstock.core import CLEANUP_SECONDS, Report, Scope, tell
+from penstock.plugins import PeerIdentity, Registry
+from penstock.runtime.connection._event_reporting import ConnectionEvents
+from penstock.runtime.connection._inline_tasks import InlineTaskRunner
+from penstock.runtime.connection._send_batcher import SendBatcher
+from penstock.runtime.service import (
+    CannotOpen,
+    CountingSubscriber,
+    FactoryFailed,
+    FoundStream,
+    Handler,
+    HandlerCall,
+    HandlerCalls,
+    NoPlace,
+    Places,
+    PublishedStreams,
+    Service,
+    StreamSlot,
+)
+from penstock.session import NO_SUCH, PRIVATE, REFUSED, SendingStream, Session
+
+
+class SessionPlaces(Places):
+    """The places of `Limits.max_subscriptions`. The session counts the streams that it serves, and this tells it of those that linger."""
+
+    __slots__ = ("_batcher", "_streams")
+
+    def __init__(self, session: Session, batcher: SendBatcher) -> None:
+        self._streams = session.streams
+        self._batcher = batcher
+
+    def take(self) -> bool:
+        """Do nothing: without a place the session has refused the stream already."""
+        return True
+
+    def free(self) -> None:
+        """Do nothing: the session has forgotten the stream, and with it its place."""
+
+    def keep(self) -> None:
+        self._streams.stopping_publishers += 1
+
+    def free_kept(self) -> None:
+        self._streams.stopping_publishers -= 1
+
+    def tasks_stopped(self) -> None:
+        # If the peer reads no other stream, no later message could take along what this one has queued last.
+        if not self._streams.serving:
+            self._batcher.writer.flush()
+
+
+class IncomingRequests:
+    """Serves one peer."""
+
+    def __init__(
+        self,
+        service: Service,
+        registry: Registry,
+        session: Session,
+        runner: InlineTaskRunner,
+        batcher: SendBatcher,
+        *,
+        events: ConnectionEvents,
+        on_violation: Report,
+    ) -> None:
+        places = SessionPlaces(session, batcher)
+        self._service = service
+        self._session = session
+        self._runner = runner
+        self._events = events
+        self._on_violation = on_violation
+        self._places = places
+        self._published = PublishedStreams(service, registry, places=places, on_violation=on_violation)
+        self._calls = HandlerCalls(runner, Scope(runner, on_violation=on_violation), places)
+        self._found: dict[SendingStream, FoundStream] = {}  # between accept and attach, which follows at once: factories are called once
+        self._setup_scope: trio.CancelScope | None = None  # around an async setup function
+        self._cleanup_timeout = min(CLEANUP_SECONDS, session.channel.limits.drain)  # a shutdown waits no longer than `drain`
+        self.peer: PeerIdentity
+        """Who the other side is, for publishers and handlers that want to know. Set before the first message, and with each link."""
+
+    # --- streams
+
+    def serve(self, stream: SendingStream) -> None:
+        """Accept a stream, or refuse it."""
+        found = self._find(stream)
+        if found is None:
+            return
+        count = self._events.serve(stream) if self._events.wants_streams else None
+        if isinstance(found, Handler):
+            # The demand for the one answer came with the request, so the handler starts at once.
+            stream.accept_at_once()
+            subscriber = stream if count is None else CountingSubscriber(count, stream)
+            call = HandlerCall(self._calls, found, stream.target.data, self.peer, subscriber, stream.when_over)
+            stream.when_over = call.on_stream_end
+            subscriber.on_subscribe(call)
+            return
+        is_idle = found.waits_for_demand
+        if not is_idle or stream.available:
+            self._found[stream] = found
+        stream.accept(element_size=found.publication.element_size, idle_until_demand=is_idle)
+
+    def attach(self, stream: SendingStream) -> None:
+        """Attach the publisher of a stream that was accepted."""
+        found = self._found.pop(stream, None) or self._find(stream)
+        if not isinstance(found, FoundStream):
+            return
+        slot = StreamSlot(self._places, stream.when_over)
+        slot.scope = Scope(
+            self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=slot.on_tasks_stopped
+        )
+        stream.when_over = slot.on_stream_end
+        count = self._events.count_of(stream) if self._events.wants_streams else None
+        if count is None:
+            found.attach(stream, slot.scope)
+        else:
+            count.element_size = stream.element_size
+            found.attach(CountingSubscriber(count, stream), slot.scope)
+
+    def fire(self, target: Any) -> None:
+        """Run the handler of messages without an answer, in a task that takes the place of a stream. If there is none, drop it."""
+        handler = self._service.listener()
+        if handler is None:
+            return
+        self._places.keep()
+        scope = Scope(
+            self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=self._places.free_kept
+        )
+        scope.spawn(partial(self._run_listener, handler, target.data), name="penstock fire and forget")
+
+    # --- the setup function
+
+    def check_setup(self, data: bytes) -> None:
+        """Let the setup function accept or refuse the client."""
+        try:
+            verdict = self._service.examine(data, self.peer)
+        except Exception as error:  # boundary: the user's setup function
+            self._refuse_client(error)
+            return
+        if isawaitable(verdict):
+            self._setup_scope = trio.CancelScope()
+            self._runner.start_soon(self._await_verdict, verdict, self._setup_scope, name="penstock setup")
+        else:
+            self._apply_verdict(verdict)
+
+    def close(self) -> None:
+        """Cancel the setup function: the connection is over."""
+        if self._setup_scope is not None:
+            self._setup_scope.cancel()
+
+    # --- inside
+
+    def _find(self, stream: SendingStream) -> Handler | FoundStream | None:
+        """Return what the target of `stream` leads to, or refuse it and return None."""
+        try:
+            return self._published.find(stream.target, self.peer)
+        except CannotOpen as error:
+            stream.refuse(_refusal(error))
+            return None
+
+    async def _run_listener(self, handler: Any, data: bytes) -> None:
+        try:
+            await handler(data, self.peer)
+        except Exception as error:  # boundary: the user's function
+            tell(self._on_violation, error)
+
+    async def _await_verdict(self, verdict: Awaitable[Any], scope: trio.CancelScope) -> None:
+        with scope:
+            try:
+                result = await verdict
+            except Exception as error:  # boundary: the user's setup function
+                self._refuse_client(error)
+            else:
+                self._apply_verdict(result)
+
+    def _apply_verdict(self, verdict: object) -> None:
+        if verdict is False:
+            self._session.close(REFUSED)
+        else:
+            self._session.admit()
+
+    def _refuse_client(self, error: Exception) -> None:
+        is_public = isinstance(error, PublicError | Rejected)
+        if not is_public:
+            tell(self._on_violation, error)
+        self._session.close((is_public and str(error)) or REFUSED)
+
+
+def _refusal(error: CannotOpen) -> str:
+    """Return what the peer is told."""
+    if isinstance(error, FactoryFailed):
+        return str(error.error) if isinstance(error.error, PublicError) else PRIVATE
+    return REFUSED if isinstance(error, NoPlace) else NO_SUCH

@@ -1,0 +1,75 @@
+"""A link: one transport connection with its reader, its writer and its timer. The connection outlives it if the link is replaced."""
+
+import trio
+
+from penstock.plugins import Connection
+from penstock.runtime.connection._end_report import describe_transport_end, is_disconnect
+from penstock.runtime.connection._goodbye import close
+from penstock.runtime.connection._parts import ConnectionParts
+from penstock.runtime.connection._reader import Reader
+from penstock.runtime.connection._timer import SessionTimer
+from penstock.runtime.connection._writer import Writer
+from penstock.session import ConnectionState
+
+
+class Link:
+    """One transport connection at work for a logical connection."""
+
+    __slots__ = ("_parts", "cause", "connection", "ended", "reader", "replaced", "timer", "writer")
+
+    def __init__(self, connection: Connection, parts: ConnectionParts) -> None:
+        """Make the parts of the link, and point the logical connection at them."""
+        self._parts = parts
+        self.connection: Connection = connection
+        self.timer: SessionTimer = SessionTimer(parts.session, parts.leaving)
+        self.writer: Writer = Writer(connection, parts, self.timer, self.end)
+        self.reader: Reader = Reader(connection, parts, self.timer, self.writer, self.end)
+        self.ended: trio.Event = trio.Event()
+        """The transport has ended, or failed."""
+        self.cause: Exception | None = None
+        """The exception of the transport; None if it ended in good order."""
+        self.replaced: trio.Event = trio.Event()
+        """Another link has taken the place of this one."""
+        # Attributes, and not a method that asks which link is the current one: these are called for each message.
+        parts.runner.read_and_dispatch = self.reader.receive_and_dispatch
+        parts.runner.after_batch = self.reader.after_batch
+        parts.requests.batcher.writer = self.writer
+        parts.session.outbox.wake = self.writer.on_queued
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Start the writer and the timer. The reader is run by the `InlineTaskRunner`: a handler that blocks keeps the reader's task."""
+        self.reader.nursery = nursery
+        nursery.start_soon(self.writer.run, name="penstock writer")
+        nursery.start_soon(self.timer.run, name="penstock timer")
+
+    def end(self, cause: Exception | None) -> None:
+        """Note that the transport has ended; the first cause counts."""
+        if self.ended.is_set():
+            return
+        self.cause = cause
+        self.ended.set()
+        if self._parts.next_link is not None and self._parts.session.state is ConnectionState.OPEN:
+            self.writer.stop()  # at once: bytes that go to a dead transport are lost to the next link
+
+    @property
+    def is_quiet(self) -> bool:
+        """True if no message was cut: another link can go on where this one has ended."""
+        return not self.writer.has_lost_bytes and not self.writer.in_flight and not self._parts.session.dialect.held()
+
+    @property
+    def is_gone(self) -> bool:
+        """True if the peer or the network ended the transport, and not a fault of its code."""
+        return is_disconnect(self.cause)
+
+    def held(self) -> int:
+        """Return the number of bytes that are in flight or were read ahead."""
+        return self.writer.in_flight + self.reader.held()
+
+    async def describe_end(self) -> Exception:
+        """Return how the transport ended, as an exception for the streams. Closes it first: a child process has its exit status then."""
+        parts = self._parts
+        if self.is_gone:
+            await close(self.connection, in_good_order=True, seconds=parts.limits.goodbye_timeout, on_violation=parts.on_violation)
+        return describe_transport_end(
+            self.connection, self.cause, was_open=parts.is_open.is_set(), limits=parts.limits, on_violation=parts.on_violation
+        )

@@ -1,0 +1,68 @@
+"""What lives as long as the logical connection, as the parts of a link use it.
+
+A *link* is one transport connection with its reader, writer and timer (`_link`). The session, the streams and the requests outlive a link
+that is replaced. The parts of a link hold these objects directly: a message must not pay for the separation with further calls.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import attrs
+import trio
+
+from penstock.api import Limits
+from penstock.core import Report
+from penstock.runtime.connection._inline_tasks import InlineTaskRunner
+from penstock.runtime.connection._requests import OutgoingRequests
+from penstock.session import Session
+
+
+class MemoryHolder(Protocol):
+    """A connection, as a memory budget sees it."""
+
+    def held(self) -> int:
+        """Return the number of bytes in all buffers of the connection."""
+
+    def close_for_memory(self, held: int, budget: int, /) -> None:
+        """End the connection with the goodbye ``limit:memory``: it holds `held` bytes, and all together about `budget`."""
+
+
+class SharedMemory(Protocol):
+    """The memory budget that the connections of a server share. A connection that this side opened has none: its own limits are enough."""
+
+    is_tight: bool
+    """True if a connection that holds more than its share is not read from."""
+
+    def add(self, holder: MemoryHolder, /) -> None:
+        """Count `holder` from now on."""
+
+    def remove(self, holder: MemoryHolder, /) -> None:
+        """Stop counting `holder`."""
+
+    def note_bytes(self, size: int, /) -> None:
+        """Note that `size` bytes have moved in or out."""
+
+    async def wait_for_room(self, holder: MemoryHolder, /) -> None:
+        """Wait while memory is tight and `holder` has more than its share."""
+
+
+@attrs.define(eq=False, kw_only=True)
+class ConnectionParts:
+    """The parts of a logical connection that its links use."""
+
+    session: Session
+    limits: Limits
+    runner: InlineTaskRunner
+    requests: OutgoingRequests
+    holder: MemoryHolder
+    """The connection, for `budget`."""
+    budget: SharedMemory | None
+    on_violation: Report
+    is_open: trio.Event
+    """Both sides have said hello, or never will."""
+    over: trio.Event
+    """The session has ended."""
+    leaving: trio.Event
+    """The session has ended; or this side has said a goodbye that the peer does not answer, and its own end comes first."""
+    next_link: Callable[[], Awaitable[bool]] | None = None
+    """Waits for the link after this one, and returns False if there is none. None if links are not replaced."""

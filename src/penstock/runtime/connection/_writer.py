@@ -1,0 +1,166 @@
+"""The writer of a link: the only task that waits for the transport to take bytes.
+
+Rules of this file:
+
+* There is one writer per link, and no cancellation but the link's own end reaches it: a send that is cut short leaves half a message.
+* Any task may try one non-blocking send (`flush`) while the writer has nothing in flight; the writer sends the remainder. That saves one
+  hand-over between tasks: 1.6 to 1.95 times as fast with one request in flight.
+* A send that failed is never continued: how much of it arrived is not known.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import trio
+
+from penstock.plugins import Connection
+from penstock.runtime.connection._parts import ConnectionParts
+from penstock.runtime.connection._send_deadline import DeadlineSender
+from penstock.runtime.connection._timer import SessionTimer
+
+MAX_INLINE_SEND: Final = 128 << 10
+"""Bytes that are tried without waiting: the high-water mark (64 KiB), and the same again of large elements.
+
+More is sent by the writer, with a deadline: then the transport will most likely not take all of it at once.
+"""
+
+
+class Writer:
+    """Sends what the session has queued, on one transport connection."""
+
+    __slots__ = (
+        "_connection",
+        "_flushed",
+        "_is_started",
+        "_on_failure",
+        "_outbox",
+        "_parked",
+        "_parts",
+        "_runner",
+        "_sender",
+        "_session",
+        "_timer",
+        "_unsent",
+        "can_send",
+        "has_lost_bytes",
+        "in_flight",
+    )
+
+    def __init__(
+        self, connection: Connection, parts: ConnectionParts, timer: SessionTimer, on_failure: Callable[[Exception], None]
+    ) -> None:
+        """`on_failure` is called with what the transport raised."""
+        self._connection = connection
+        self._parts = parts
+        self._session = parts.session
+        self._runner = parts.runner
+        self._outbox = parts.session.outbox
+        self._timer = timer
+        self._on_failure = on_failure
+        self._sender = DeadlineSender(connection, parts.limits)
+        self._unsent = bytearray()  # taken from the outbox, and not begun by the writer task
+        self._parked: trio.lowlevel.Task | None = None  # the writer task, while it waits for work
+        self._is_started = False  # before that only the task itself may send: the transport may not be ready
+        self._flushed: trio.Event | None = None
+        self.in_flight: int = 0
+        """Bytes that were taken from the outbox, and that the transport has not taken yet."""
+        self.can_send: bool = True
+        """False after a failure, and when the link has ended."""
+        self.has_lost_bytes: bool = False
+        """True if a send failed: some bytes from the outbox may not have arrived."""
+
+    def wake(self) -> None:
+        """Let the writer task send what is queued."""
+        if self._parked is not None:
+            writer, self._parked = self._parked, None
+            trio.lowlevel.reschedule(writer)
+
+    def on_queued(self) -> None:
+        """Wake the writer task, unless another call is about to flush: the reader after its batch, or the batcher after a request."""
+        if self._parked is not None and not self._runner.is_running_inline and not self._parts.requests.batcher.is_requesting:
+            self.wake()
+
+    def flush(self) -> None:
+        """Send what is queued as far as the transport takes it without waiting; the writer task sends the rest."""
+        # While the reader works through a batch, its answers are gathered: it flushes once, afterwards.
+        if self._runner.is_running_inline or not self.can_send or self.in_flight or self._outbox.is_empty:
+            return
+        if not self._is_started or not self._send_now(self._take()):
+            self.wake()
+
+    async def run(self) -> None:
+        """Send until nothing can be sent any more."""
+        outbox, self._is_started = self._outbox, True
+        while self.can_send:
+            if not self._unsent and outbox.is_empty:
+                if self._flushed is not None:
+                    self._flushed.set()
+                self._parked = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._abort_parking)
+            elif self._unsent or not self._send_now(self._take()):
+                await self._send_unsent()
+            elif not outbox.is_empty:
+                await trio.lowlevel.checkpoint()  # a large element goes out in parts: other tasks run between two of them
+        if self._flushed is not None:
+            self._flushed.set()
+
+    def stop(self) -> None:
+        """Send nothing more on this link. Queued messages stay in the session."""
+        self.can_send = False
+        self.wake()
+
+    async def wait_flushed(self) -> bool:
+        """Wait until nothing is queued and nothing is in flight; return False if it cannot be sent."""
+        if self.can_send and (self._parked is None or not self._outbox.is_empty):
+            self._flushed = trio.Event()
+            self.on_queued()  # requests that wait for other tasks wait no longer
+            await self._flushed.wait()
+        return self.can_send
+
+    # --- inside
+
+    def _take(self) -> bytearray:
+        """Take what is queued, perhaps nothing. It counts as in flight from now on."""
+        data = self._outbox.take()
+        if self._parts.requests.room is not None:
+            self._parts.requests.on_room()
+        if self._session.channel.state.is_closing:
+            self._timer.reschedule()  # our goodbye is in `data`: from now on the answer to it has a deadline
+        self.in_flight = len(data)
+        if self._parts.budget is not None:
+            self._parts.budget.note_bytes(len(data))
+        return data
+
+    def _send_now(self, data: bytearray) -> bool:
+        """Try a send without waiting; return True if all of `data` was sent."""
+        sent = 0
+        # A framed transport carries one message a send, and `data` may be several.
+        if len(data) <= MAX_INLINE_SEND and not self._connection.framed:
+            try:
+                sent = self._connection.send_now(data)
+            except Exception as error:  # boundary: a transport may be a plugin
+                self._fail(error)
+                return False
+        self._unsent = data[sent:] if sent else data
+        self.in_flight = len(self._unsent)
+        return not self._unsent
+
+    async def _send_unsent(self) -> None:
+        data, self._unsent = self._unsent, bytearray()
+        if not self.can_send:
+            return
+        try:
+            for message in self._session.split(data) if self._connection.framed else (data,):
+                await self._sender.send(message)
+        except Exception as error:  # boundary: a transport may be a plugin
+            self._fail(error)
+        self.in_flight = 0
+
+    def _fail(self, error: Exception) -> None:
+        self.can_send, self.has_lost_bytes = False, True
+        self.in_flight = 0
+        self._on_failure(error)
+
+    def _abort_parking(self, _: Any) -> trio.lowlevel.Abort:
+        self._parked = None
+        return trio.lowlevel.Abort.SUCCEEDED

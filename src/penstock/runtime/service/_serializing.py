@@ -1,0 +1,90 @@
+"""Subscribers between a publisher and a stream of bytes: elements become bytes, and the first element alone can be the whole answer."""
+
+from typing import Any
+
+from penstock.api import Subscriber, Subscription
+from penstock.plugins import Serializer
+
+
+class Serializing(Subscriber[Any], Subscription):
+    """Turns elements into bytes with `serializer`."""
+
+    __slots__ = ("_serializer", "_subscriber", "_upstream")
+
+    _upstream: Subscription
+
+    def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
+        self._subscriber = subscriber
+        self._serializer = serializer
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        self._subscriber.on_subscribe(self)
+
+    def on_next(self, element: Any, /) -> None:
+        try:
+            data = self._serializer.dumps(element)
+        except Exception as error:  # boundary: the serializer may be a plugin; its failure ends this stream only
+            self._upstream.cancel()
+            self._subscriber.on_error(error)
+            return
+        self._subscriber.on_next(data)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._subscriber.on_error(error)
+
+    def on_complete(self, /) -> None:
+        self._subscriber.on_complete()
+
+    def request(self, n: int, /) -> None:
+        self._upstream.request(n)
+
+    def cancel(self, /) -> None:
+        self._upstream.cancel()
+
+
+class FirstElementOnly(Subscriber[Any], Subscription):
+    """Passes the first element on as the whole answer, and cancels the publisher then."""
+
+    __slots__ = ("_size", "_subscriber", "_upstream")
+
+    _upstream: Subscription
+
+    def __init__(self, subscriber: Subscriber[Any], element_size: int) -> None:
+        self._subscriber: Subscriber[Any] | None = subscriber
+        self._size = element_size
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        if self._subscriber is not None:
+            self._subscriber.on_subscribe(self)
+
+    def on_next(self, element: Any, /) -> None:
+        # Taken out first: the subscriber may cancel, or the publisher may signal again, from inside on_next.
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            try:
+                is_piece = self._size and isinstance(element, bytes | bytearray | memoryview)
+                subscriber.on_next(element[: self._size] if is_piece else element)  # a piece may hold several elements of fixed size
+            except Exception:
+                self._subscriber = subscriber  # the publisher sees the exception, and reports it with on_error
+                raise
+            subscriber.on_complete()
+            self._upstream.cancel()
+
+    def on_error(self, error: BaseException, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_error(error)
+
+    def on_complete(self, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_complete()
+
+    def request(self, n: int, /) -> None:
+        self._upstream.request(1)  # a second element would be dropped
+
+    def cancel(self, /) -> None:
+        self._subscriber = None
+        self._upstream.cancel()

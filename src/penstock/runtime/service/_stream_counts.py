@@ -1,0 +1,60 @@
+"""Counts the elements of a served stream and remembers how it ended, for observers. Made only if a plugin listens to streams."""
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.api import Subscriber, Subscription
+from penstock.plugins import Outcome
+
+
+class StreamCount:
+    """The elements and the outcome of one served stream."""
+
+    __slots__ = ("_report", "element_size", "elements", "error", "outcome")
+
+    def __init__(self, report: Callable[["StreamCount"], None]) -> None:
+        """`report` is called once, when the stream has ended."""
+        self._report = report
+        self.outcome: Outcome | None = None
+        """How the publisher ended the stream; None if the subscriber cancelled it, or the connection ended."""
+        self.error: BaseException | None = None
+        self.elements: int = 0
+        self.element_size: int = 0
+        """The size of each element; 0 if elements differ in size."""
+
+    def count(self, element: Any) -> None:
+        """Count `element`. On a stream of fixed size one piece may hold several elements."""
+        self.elements += len(element) // self.element_size if self.element_size else 1
+
+    def fail(self, error: BaseException) -> None:
+        """Remember that the publisher failed."""
+        self.outcome, self.error = Outcome.FAILED, error
+
+    def on_stream_end(self) -> None:
+        """Report the end."""
+        self._report(self)
+
+
+class CountingSubscriber(Subscriber[Any]):
+    """Counts what a publisher signals, and passes it on."""
+
+    __slots__ = ("_count", "_subscriber")
+
+    def __init__(self, count: StreamCount, subscriber: Subscriber[Any]) -> None:
+        self._count = count
+        self._subscriber = subscriber
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._subscriber.on_subscribe(subscription)
+
+    def on_next(self, element: Any, /) -> None:
+        self._count.count(element)
+        self._subscriber.on_next(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._count.fail(error)
+        self._subscriber.on_error(error)
+
+    def on_complete(self, /) -> None:
+        self._count.outcome = Outcome.COMPLETED
+        self._subscriber.on_complete()

@@ -1,0 +1,129 @@
+"""A session and a transport connection that do what a test tells them, and the parts of a connection around them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import trio
+
+from penstock.api import Limits
+from penstock.plugins import Bytes, Connection
+from penstock.runtime.connection._inline_tasks import InlineTaskRunner
+from penstock.runtime.connection._parts import ConnectionParts
+from penstock.runtime.connection._requests import OutgoingRequests
+from penstock.runtime.connection._send_batcher import SendBatcher
+from penstock.session import ConnectionState
+
+
+class FakeOutbox:
+    """What is queued, as bytes."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+        self.answers = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.buffer
+
+    def take(self) -> bytearray:
+        data, self.buffer = self.buffer, bytearray()
+        return data
+
+    def room(self) -> int:
+        return 1000 - len(self.buffer)
+
+
+class FakeSession:
+    """An open session, as the parts of a link see it."""
+
+    def __init__(self) -> None:
+        self.outbox = FakeOutbox()
+        self.channel = SimpleNamespace(state=ConnectionState.OPEN)
+        self.streams: Any = None
+        self.expects_answer = True
+        self.received: list[bytes] = []
+        self.more: list[bool] = []
+        """What `receive` returns, call by call; False when this is empty."""
+        self.ticks: list[float] = []
+        self.due: float | None = None
+
+    @property
+    def state(self) -> ConnectionState:
+        return self.channel.state
+
+    @property
+    def is_closing(self) -> bool:
+        return self.state.is_closing
+
+    def receive(self, data: bytes, now: float, *, most: int) -> bool:
+        self.received.append(data)
+        return self.more.pop(0) if self.more else False
+
+    def split(self, data: bytearray) -> tuple[bytearray, ...]:
+        return tuple(data[at : at + 2] for at in range(0, len(data), 2))
+
+    def tick(self, now: float) -> float | None:
+        self.ticks.append(now)
+        return self.due
+
+
+class FakeConnection(Connection):
+    """Takes `at_once` bytes without waiting; `receive` returns what `arrive` gets."""
+
+    framed = False  # type: ignore[misc]  # for each its own
+
+    def __init__(self, *, framed: bool = False, at_once: int = 0) -> None:
+        self.framed = framed  # type: ignore[misc]  # as above
+        self.at_once = at_once
+        self.sent: list[bytes] = []
+        self.sent_now: list[bytes] = []
+        self.error: Exception | None = None
+        self.arrive, self._arrivals = trio.open_memory_channel[bytes | None](100)
+
+    def send_now(self, data: Bytes, /) -> int:
+        if self.error is not None:
+            raise self.error
+        self.sent_now.append(bytes(data[: self.at_once]))
+        return len(self.sent_now[-1])
+
+    async def send(self, data: Bytes, /) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.error is not None:
+            raise self.error
+        self.sent.append(bytes(data))
+
+    async def receive(self) -> bytes | None:
+        if self.error is not None:
+            raise self.error
+        return await self._arrivals.receive()
+
+    async def aclose(self) -> None: ...
+
+    async def abort(self) -> None: ...
+
+
+class FakeEvents:
+    """No plugin listens."""
+
+    wants_streams = False
+
+
+def make_parts(session: FakeSession, limits: Limits | None = None) -> ConnectionParts:
+    async def no_input() -> bool:
+        return False
+
+    real: Any = session
+    events: Any = FakeEvents()
+    holder: Any = None
+    return ConnectionParts(
+        session=real,
+        limits=limits or Limits(),
+        runner=InlineTaskRunner(no_input, lambda: None, turn=1.0),
+        requests=OutgoingRequests(real, events, SendBatcher()),
+        holder=holder,
+        budget=None,
+        on_violation=lambda error: None,
+        is_open=trio.Event(),
+        over=trio.Event(),
+        leaving=trio.Event(),
+    )

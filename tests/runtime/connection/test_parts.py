@@ -1,0 +1,32 @@
+"""The memory budget of a server is what the parts of a connection take for shared memory."""
+
+from typing import Any
+
+from penstock.runtime.connection import MemoryHolder, SharedMemory
+from penstock.runtime.server._memory_budget import MemoryBudget
+
+
+class Holder:
+    """Holds 100 bytes until it is closed."""
+
+    def __init__(self) -> None:
+        self.closed: list[tuple[int, int]] = []
+
+    def held(self) -> int:
+        return 0 if self.closed else 100
+
+    def close_for_memory(self, held: int, budget: int, /) -> None:
+        self.closed.append((held, budget))
+
+
+def test_a_budget_and_a_holder_fit_together() -> None:
+    """As the protocols say: a holder above the budget is closed, with what it held and what the budget is."""
+    holder = Holder()
+    memory: SharedMemory = MemoryBudget(90)
+    known: MemoryHolder = holder
+    memory.add(known)
+    memory.note_bytes(90)
+    assert holder.closed == [(100, 90)]
+    memory.remove(known)
+    budget: Any = memory
+    assert not budget.is_tight

@@ -1,0 +1,174 @@
+"""`PublishedStreams.open` with no session and no connection: a plain subscriber, and the scope of a nursery."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from penstock.api import Model, PublicError, Request, Subscriber, UsageError
+from penstock.core import Scope, Source
+from penstock.plugins import Outcome, PeerIdentity, build_registry
+from penstock.runtime.service import (
+    FactoryFailed,
+    Forbidden,
+    NoPlace,
+    NoSuchPublisher,
+    PlaceLimit,
+    PublishedStreams,
+    Service,
+    StreamCount,
+)
+from tests.runtime._plain_subscriber import PlainSubscriber
+
+PEER = PeerIdentity(address="http://somewhere")
+
+
+class Fixture:
+    """A service, a limit of two streams, and what was reported."""
+
+    def __init__(self) -> None:
+        self.service = Service()
+        self.told: list[Exception] = []
+        self.ended: list[tuple[Outcome | None, int]] = []
+        self.closed: list[str] = []
+        self.streams = PublishedStreams(
+            self.service,
+            build_registry(),
+            places=PlaceLimit(2),
+            on_violation=self.told.append,
+            may_open=lambda target, peer: str(target) != "secret",
+            observe=lambda _: StreamCount(lambda count: self.ended.append((count.outcome, count.elements))),
+        )
+
+        @self.service.publisher("numbers/{count}", serializer="json")
+        async def numbers(count: int) -> AsyncIterator[dict[str, int]]:
+            try:
+                for number in range(count):
+                    yield {"n": number}
+            finally:
+                await trio.lowlevel.checkpoint()
+                self.closed.append("numbers")
+
+        @self.service.publisher("broken")
+        def broken() -> list[bytes]:
+            raise PublicError("out of order")
+
+        @self.service.publisher("secret")
+        def secret() -> list[bytes]:
+            return [b"secret"]
+
+        @self.service.request_response
+        async def reverse(data: bytes, peer: PeerIdentity) -> bytes:
+            await trio.lowlevel.checkpoint()
+            return data[::-1] + peer.address.encode()
+
+
+@pytest.fixture
+def fixture() -> Fixture:
+    return Fixture()
+
+
+async def test_elements_arrive_as_bytes_with_demand_and_in_order(fixture: Fixture) -> None:
+    """The serializer stands between the publisher and the subscriber, and no element comes that was not requested."""
+    async with trio.open_nursery() as nursery:
+        subscriber = PlainSubscriber()
+        fixture.streams.open("numbers/3", PEER, subscriber, Scope(nursery))
+        await trio.testing.wait_all_tasks_blocked()
+        assert subscriber.elements == []
+        subscriber.request(2)
+        await trio.testing.wait_all_tasks_blocked()
+        assert subscriber.elements == [b'{"n":0}', b'{"n":1}']
+        subscriber.request(2)
+        await trio.testing.wait_all_tasks_blocked()
+    assert subscriber.elements[2:] == [b'{"n":2}']
+    assert subscriber.is_completed
+    assert fixture.ended == [(Outcome.COMPLETED, 3)]
+
+
+async def test_each_way_not_to_open_is_an_exception_of_its_own(fixture: Fixture) -> None:
+    """A caller decides what its peer is told; the full error of the user's function is reported here."""
+    async with trio.open_nursery() as nursery:
+        scope = Scope(nursery)
+        with pytest.raises(NoSuchPublisher):
+            fixture.streams.open("numbers", PEER, PlainSubscriber(), scope)
+        with pytest.raises(NoSuchPublisher):
+            fixture.streams.open("numbers/x", PEER, PlainSubscriber(), scope)
+        with pytest.raises(Forbidden):
+            fixture.streams.open("secret", PEER, PlainSubscriber(), scope)
+        with pytest.raises(FactoryFailed, match="out of order") as failed:
+            fixture.streams.open("broken", PEER, PlainSubscriber(), scope)
+        assert fixture.told == [failed.value.error]
+        assert scope.running == 0
+    assert fixture.ended == []
+
+
+async def test_a_place_is_free_only_when_the_publisher_has_stopped(fixture: Fixture) -> None:
+    """A cancelled stream keeps its place while its generator cleans up; a refused one takes none."""
+    async with trio.open_nursery() as nursery:
+        first, second = PlainSubscriber(), PlainSubscriber()
+        for subscriber in (first, second):
+            fixture.streams.open("numbers/9", PEER, subscriber, Scope(nursery))
+            subscriber.request(1)
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(NoPlace):
+            fixture.streams.open("numbers/9", PEER, PlainSubscriber(), Scope(nursery))
+        first.cancel()
+        with pytest.raises(NoPlace):
+            fixture.streams.open("numbers/9", PEER, PlainSubscriber(), Scope(nursery))
+        await trio.testing.wait_all_tasks_blocked()
+        assert fixture.closed == ["numbers"]
+        fixture.streams.open("numbers/9", PEER, first := PlainSubscriber(), Scope(nursery))
+        for subscriber in (first, second):
+            subscriber.cancel()
+    assert [outcome for outcome, _ in fixture.ended] == [None] * 3
+
+
+async def test_a_scope_that_is_cancelled_stops_the_publisher_in_its_own_way(fixture: Fixture) -> None:
+    """A generator that rests at a `yield` is closed: its cleanup may wait."""
+    async with trio.open_nursery() as nursery:
+        subscriber, scope = PlainSubscriber(), Scope(nursery)
+        fixture.streams.open("numbers/9", PEER, subscriber, scope)
+        subscriber.request(1)
+        await trio.testing.wait_all_tasks_blocked()
+        scope.cancel()
+        await scope.wait_stopped()
+    assert fixture.closed == ["numbers"]
+
+
+async def test_a_handler_answers_a_request_and_can_be_cancelled(fixture: Fixture) -> None:
+    """One value and the end; the data that is a publisher's name leads to its first element."""
+    async with trio.open_nursery() as nursery:
+        scope = Scope(nursery)
+        answered, named, cancelled = PlainSubscriber(), PlainSubscriber(), PlainSubscriber()
+        fixture.streams.open(Request(Model.RESPONSE, b"abc"), PEER, answered, scope)
+        answered.request(1)
+        fixture.streams.open(Request(Model.RESPONSE, b"numbers/5"), PEER, named, scope)
+        named.request(1)
+        await trio.testing.wait_all_tasks_blocked()
+        fixture.streams.open(Request(Model.RESPONSE, b"later"), PEER, cancelled, scope)
+        cancelled.request(1)
+        cancelled.cancel()
+    assert (answered.elements, answered.is_completed) == ([b"cba" + PEER.address.encode()], True)
+    assert (named.elements, named.is_completed) == ([b'{"n":0}'], True)
+    assert (cancelled.elements, cancelled.is_completed) == ([], False)
+    assert fixture.told == []
+
+
+async def test_a_source_that_cannot_be_attached_fails_its_stream_and_frees_the_place(fixture: Fixture) -> None:
+    """The subscriber gets on_subscribe first (rule 1.9), and then the error."""
+
+    class Unattachable(Source[Any]):
+        def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+            raise UsageError("cannot begin")
+
+    fixture.service.publish("unattachable", Unattachable())
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            subscriber = PlainSubscriber()
+            fixture.streams.open("unattachable", PEER, subscriber, Scope(nursery))
+            assert isinstance(subscriber.error, UsageError)
+            subscriber.request(1)
+            subscriber.cancel()
+    assert [outcome for outcome, _ in fixture.ended] == [Outcome.FAILED] * 5

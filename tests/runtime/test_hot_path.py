@@ -1,0 +1,103 @@
+"""How many files of the project one request and its response pass, on each side: each is a file to read for a person who follows it."""
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
+from types import FrameType
+
+import pytest
+import trio
+import trio.testing
+
+from penstock.runtime import Peer, Service, connect, serve
+
+SIDE: ContextVar[str] = ContextVar("side", default="")
+"""Tasks inherit it, and trio steps each task in its own context; so does the inline task runner."""
+
+TRANSPORT = {"builtin/_memory_pipe.py", "plugins/_transport.py"}
+"""The memory transport of this test."""
+
+RUNTIME_FILES = 12
+"""The bound for files of `penstock.runtime`, in every scenario and on each side."""
+
+WARM_UP = 30
+
+
+class Files:
+    """Notes the files of the project in which a function is called, by side."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, set[str]] = {"client": set(), "server": set()}
+
+    def profile(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            _, mark, file = frame.f_code.co_filename.rpartition("/src/penstock/")
+            if mark and SIDE.get():
+                self.of[SIDE.get()].add(file)
+
+
+def _service() -> Service:
+    service = Service()
+
+    @service.request_response
+    async def reverse(data: bytes) -> bytes:
+        return data[::-1]
+
+    @service.publisher("one")
+    async def one() -> AsyncIterator[bytes]:
+        yield b"one"
+
+    return service
+
+
+async def _request(peer: Peer) -> None:
+    assert await peer.request_response(b"abc") == b"cba"
+
+
+async def _subscribe(peer: Peer) -> None:
+    async with peer.subscribe("one") as stream:
+        assert [element async for element in stream] == [b"one"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "act", "client", "server"),
+    [
+        ("reactivesocket", _request, 24, 28),
+        ("reactivesocket", _subscribe, 25, 32),
+        ("rsio", _subscribe, 26, 33),
+    ],
+    ids=["request", "stream of one", "stream of one, RS.io"],
+)
+async def test_a_request_passes_few_files(
+    protocol: str, act: Callable[[Peer], object], client: int, server: int, mock_clock: trio.testing.MockClock
+) -> None:
+    """`client` and `server` are bounds for all layers together, without the transport. Time stands still: no timer is due."""
+    files = Files()
+
+    async def run_server(task_status: trio.TaskStatus[str]) -> None:
+        SIDE.set("server")
+        async with serve(_service(), f"{protocol}+memory://hot") as serving:
+            task_status.started(serving.addresses[0])
+            await trio.sleep_forever()
+
+    async def run_client(url: str) -> None:
+        SIDE.set("client")
+        async with connect(url) as peer:
+            for _ in range(WARM_UP):
+                await act(peer)  # type: ignore[misc]  # each is an async function
+            await trio.testing.wait_all_tasks_blocked()
+            before = sys.getprofile()
+            sys.setprofile(files.profile)
+            try:
+                await act(peer)  # type: ignore[misc]  # as above
+                await trio.testing.wait_all_tasks_blocked()
+            finally:
+                sys.setprofile(before)
+
+    async with trio.open_nursery() as nursery:
+        await run_client(await nursery.start(run_server))
+        nursery.cancel_scope.cancel()
+    for side, bound in (("client", client), ("server", server)):
+        passed = files.of[side] - TRANSPORT
+        assert len(passed) <= bound, sorted(passed)
+        assert 0 < len([file for file in passed if file.startswith("runtime/")]) <= RUNTIME_FILES, sorted(passed)
