@@ -164,48 +164,6 @@ class Session:
         """Open a stream to the peer's publisher `target` and give `subscriber` its subscription."""
         return self.streams.subscribe(target, subscriber)
 
-    # --- COMPAT
-
-    @property
-    def is_paused(self) -> bool:
-        return self.channel.state is ConnectionState.EXAMINING
-
-    @property
-    def is_parted(self) -> bool:
-        return self.channel.state in (ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER)
-
-    @property
-    def was_answered(self) -> bool:
-        return self.channel.state is ConnectionState.CLOSED
-
-    @property
-    def limits(self) -> Limits:
-        return self.channel.limits
-
-    @property
-    def serving(self) -> Any:
-        return self.streams.serving
-
-    def ask(self, target: Any, subscriber: Any) -> ReceivingStream:
-        return self.streams.ask(target, subscriber)
-
-    def fire(self, target: Any) -> None:
-        self.streams.fire(target)
-
-    def stopping(self) -> None:
-        self.streams.stopping_publishers += 1
-
-    def stopped(self) -> None:
-        self.streams.stopping_publishers -= 1
-
-    @property
-    def on_buffered(self) -> Any:
-        return self.channel.on_buffered
-
-    @on_buffered.setter
-    def on_buffered(self, value: Any) -> None:
-        self.channel.on_buffered = value
-
     # --- closing
 
     def close(self, reason: str, error: Exception | None = None) -> None:
