@@ -29,9 +29,9 @@ class _Operator(ProcessorVerification):
     def connect(self, upstream: Any) -> Any:
         return self.bound(penstock.pipe(penstock.from_publisher(upstream), *self.operators))
 
-    def above(self, elements: int, error: BaseException | None = None) -> Any:
+    def create_upstream(self, elements: int, error: BaseException | None = None) -> Any:
         if not (self.pace and elements):  # a publisher that has ended needs no pace
-            return super().above(elements, error)
+            return super().create_upstream(elements, error)
         return self.bound(penstock.generate(_paced, elements, error, self.pace))
 
     def bound(self, source: Any) -> Any:

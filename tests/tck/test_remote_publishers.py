@@ -90,7 +90,7 @@ class OverMemory(PenstockPublisher):
     serializer: ClassVar[str] = "json"
     watchdog_seconds = 30.0  # real seconds: some checks stream thousands of elements through sockets of the system
     waivers: ClassVar[dict[str, str]] = {
-        "the_error_of_the_source_arrives_as_it_is": "an exception is not sent over the connection; the peer gets PublisherFailed",
+        "the_error_of_the_source_arrives_unwrapped": "an exception is not sent over the connection; the peer gets PublisherFailed",
     }
 
     async def create_publisher(self, elements):

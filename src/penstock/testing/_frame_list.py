@@ -32,7 +32,7 @@ class FrameList:
                 self.frames.append(reactivesocket.RequestResponse(stream_id=stream_id, data=data))
             case reactivesocket.FrameType.REQUEST_FNF:
                 self.frames.append(reactivesocket.RequestFnf(stream_id=stream_id, data=data))
-            case reactivesocket.FrameType.REQUEST_STREAM:
+            case reactivesocket.FrameType.REQUEST_STREAM:  # the decoder always gives a demand here; `or 0` is for the type checker
                 self.frames.append(reactivesocket.RequestStream(stream_id=stream_id, demand=demand or 0, data=data))
             case _:
                 self.frames.append(reactivesocket.RequestSub(stream_id=stream_id, demand=demand or 0, data=data))
@@ -59,6 +59,7 @@ class FrameList:
 
     def receive_unknown(self, frame_type: int, /) -> None:
         """Keep the type of a frame that has no record."""
+        # The decoder does not pass on the body of such a frame, so only the type can be kept.
         self.unknown_types.append(frame_type)
 
 
@@ -68,10 +69,11 @@ class _RecordingStream:
     def __init__(self, into: list[reactivesocket.Frame], stream_id: int) -> None:
         self._into = into
         self._id = stream_id
-        self.takes_whole = True
+        self.takes_whole = True  # also for elements without B and E: the record has B and E then
 
     def receive_element(self, element: bytes, /) -> None:
         self._into.append(reactivesocket.Response(stream_id=self._id, data=element))
 
     def receive_run(self, elements: Sequence[bytes], /) -> None:
+        # One record for each element: that a run was delivered together is not visible on the wire.
         self._into += [reactivesocket.Response(stream_id=self._id, data=element) for element in elements]

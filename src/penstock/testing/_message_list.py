@@ -27,6 +27,7 @@ class MessageList:
 
     def receive_on_complete(self, subscriber: int, /) -> None:
         """Keep an onComplete."""
+        # The stream stays in the table: a trace may continue with elements that a session would refuse.
         self.messages.append(rsio.OnComplete(subscriber=subscriber))
 
 
@@ -42,6 +43,7 @@ class _RecordingStream:
         self._into.append(rsio.OnNext(subscriber=self._id, element=element))
 
     def receive_run(self, elements: Sequence[bytes], /) -> None:
+        # One record for each element: that a run was delivered together is not visible on the wire.
         self._into += [rsio.OnNext(subscriber=self._id, element=element) for element in elements]
 
     def receive_packed(self, count: int, elements: bytes, /) -> None:

@@ -59,4 +59,4 @@ class ReactiveSocketSink(Protocol):
         """Take an EXT. If the sink does not know `ext_type` and `ignore` is false, it must end the connection."""
 
     def receive_unknown(self, frame_type: int, /) -> None:
-        """Take note of a frame of a type that version 0 does not have, and that may be ignored."""
+        """Take note of a frame of a type that version 0 does not have, with the ignore flag. The decoder skips it."""
