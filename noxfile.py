@@ -196,7 +196,7 @@ def tck(session: nox.Session) -> None:
 
 @nox.session(python=MAIN)
 def plugins(session: nox.Session) -> None:
-    """The distributions in plugins/: the tests of each, then the template installed into a fresh environment."""
+    """The distributions in plugins/: the tests of each, then the templates installed into a fresh environment."""
     folders = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/pyproject.toml"))
     _prepare(session, "tests", ours=(*EDITABLE, *(word for folder in folders for word in ("-e", f"./{folder}"))))
     for folder in folders:

@@ -162,31 +162,31 @@ async def test_without_stderr_other_output_is_dropped(pipes: PipePair, nursery: 
 @pytest.mark.parametrize("before", [True, False])
 async def test_one_socket_for_input_and_output_is_used_as_one_stream(nursery: trio.Nursery, way: str, before: bool) -> None:
     """As ssh and inetd start a process. It can be half-closed, and closing restores the flag."""
-    ours, theirs = socket.socketpair()
-    shared_file = os.dup(ours.fileno())
+    own, other = socket.socketpair()
+    shared_file = os.dup(own.fileno())
     os.set_blocking(shared_file, before)
-    descriptors = os.dup(ours.fileno()), os.dup(ours.fileno())
-    ours.close()
+    descriptors = os.dup(own.fileno()), os.dup(own.fileno())
+    own.close()
     connection = await connect(PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery)
     await connection.send(b"there")
-    assert theirs.recv(10) == b"there"
+    assert other.recv(10) == b"there"
     await connection.send_eof()
-    assert theirs.recv(10) == b""
+    assert other.recv(10) == b""
     assert not os.get_blocking(shared_file)
-    theirs.send(b"back")
+    other.send(b"back")
     assert await connection.receive() == b"back"
     await getattr(connection, way)()
     assert os.get_blocking(shared_file) is before
-    theirs.close()
+    other.close()
     _close(shared_file, *descriptors)
 
 
 async def test_two_sockets_are_used_as_two_files(nursery: trio.Nursery) -> None:
     """One for input, the other for output."""
     pairs = [socket.socketpair() for _ in range(2)]
-    descriptors = [os.dup(ours.fileno()) for ours, _ in pairs]
-    for ours, _ in pairs:
-        ours.close()
+    descriptors = [os.dup(own.fileno()) for own, _ in pairs]
+    for own, _ in pairs:
+        own.close()
     (_, source), (_, sink) = pairs
     connection = await connect(PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery)
     source.send(b"in")
@@ -302,16 +302,16 @@ async def test_a_child_with_pipe_serves_a_parent_with_exec(nursery: trio.Nursery
 @pytest.mark.parametrize("end", ["sys.exit(3)", "raise RuntimeError('mine')", "connection = None; raise KeyboardInterrupt"])
 def test_the_end_of_the_process_restores_the_blocking(end: str) -> None:
     """Even if the connection was never closed. Other processes may share the open files."""
-    ours, theirs = socket.socketpair()
+    own, other = socket.socketpair()
     read, write = os.pipe()
-    done = subprocess.run(_child(end), stdin=read, stdout=theirs, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(_child(end), stdin=read, stdout=other, stderr=subprocess.PIPE, check=False)
     assert done.returncode != 0
-    assert _blocking((read, theirs.fileno())) == [True, True]
-    both = subprocess.run(_child(end), stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, check=False)
+    assert _blocking((read, other.fileno())) == [True, True]
+    both = subprocess.run(_child(end), stdin=other, stdout=other, stderr=subprocess.PIPE, check=False)
     assert both.returncode != 0
-    assert os.get_blocking(theirs.fileno())
-    ours.close()
-    theirs.close()
+    assert os.get_blocking(other.fileno())
+    own.close()
+    other.close()
     _close(read, write)
 
 

@@ -12,10 +12,10 @@ from penstock.plugins import ConnectionFacts, PeerIdentity, SocketConnection, Tr
 
 def pair(**options: Any) -> tuple[SocketConnection, trio.SocketStream]:
     """A connection, and the trio stream at its other end."""
-    ours, theirs = (trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair())
+    own, other = (trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair())
     return SocketConnection(
-        ours, peer=PeerIdentity(address="peer"), options=TransportOptions(**options), facts=ConnectionFacts(half_close=True)
-    ), theirs
+        own, peer=PeerIdentity(address="peer"), options=TransportOptions(**options), facts=ConnectionFacts(half_close=True)
+    ), other
 
 
 async def test_send_now_sends_a_small_message_completely() -> None:

@@ -118,12 +118,12 @@ def test_a_password_decrypts_the_key_and_is_not_in_the_repr(ca: trustme.CA, tmp_
 
 async def _handshaken(server: Tls, client: Tls) -> tuple["trio.SSLStream[trio.abc.Stream]", "trio.SSLStream[trio.abc.Stream]"]:
     here, there = memory_stream_pair()
-    ours: trio.SSLStream[trio.abc.Stream] = trio.SSLStream(here, server.server_context(), server_side=True)
-    theirs: trio.SSLStream[trio.abc.Stream] = trio.SSLStream(there, client.client_context(), server_hostname="localhost")
+    server_stream: trio.SSLStream[trio.abc.Stream] = trio.SSLStream(here, server.server_context(), server_side=True)
+    client_stream: trio.SSLStream[trio.abc.Stream] = trio.SSLStream(there, client.client_context(), server_hostname="localhost")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ours.do_handshake)
-        nursery.start_soon(theirs.do_handshake)
-    return ours, theirs
+        nursery.start_soon(server_stream.do_handshake)
+        nursery.start_soon(client_stream.do_handshake)
+    return server_stream, client_stream
 
 
 async def test_a_certificate_is_read_into_its_record(ca: trustme.CA, files: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ async def test_a_certificate_is_read_into_its_record(ca: trustme.CA, files: tupl
     alice = ca.issue_cert("alice.example", "10.0.0.1", common_name="Alice", organization_name="Example")
     alice.private_key_and_cert_chain_pem.write_to_path(tmp_path / "alice.pem")
     server, client = Tls(certificate=files[0], authorities=files[1]), Tls(certificate=tmp_path / "alice.pem", authorities=files[1])
-    ours, theirs = await _handshaken(server, client)
-    seen = certificate_of(ours)
+    server_stream, client_stream = await _handshaken(server, client)
+    seen = certificate_of(server_stream)
     assert seen is not None
     assert seen.subject.startswith("O=Example,OU=")
     assert seen.subject.endswith(",CN=Alice")
@@ -141,12 +141,12 @@ async def test_a_certificate_is_read_into_its_record(ca: trustme.CA, files: tupl
     assert seen.serial
     assert seen.not_after.endswith("GMT")
     assert seen.fingerprint == hashlib.sha256(ssl.PEM_cert_to_DER_cert(alice.cert_chain_pems[0].bytes().decode())).hexdigest()
-    servers = certificate_of(theirs)
+    servers = certificate_of(client_stream)
     assert servers is not None
     assert "DNS:localhost" in servers.names
 
 
 async def test_a_peer_without_a_certificate_has_none(files: tuple[Path, Path, Path]) -> None:
     """If the server does not require one."""
-    ours, _ = await _handshaken(Tls(certificate=files[0]), Tls(authorities=files[1]))
-    assert certificate_of(ours) is None
+    server_stream, _ = await _handshaken(Tls(certificate=files[0]), Tls(authorities=files[1]))
+    assert certificate_of(server_stream) is None

@@ -51,16 +51,16 @@ class Broken(Hanging):
 
 async def test_a_byte_connection_sends_receives_and_ends() -> None:
     """After the peer's `send_eof`, `receive` returns None."""
-    ours, theirs = memory_stream_pair()
-    connection = ByteConnection(ours, peer=PEER, options=OPTIONS)
+    stream, peer_stream = memory_stream_pair()
+    connection = ByteConnection(stream, peer=PEER, options=OPTIONS)
     await connection.send(b"ab")
-    assert await theirs.receive_some() == b"ab"
-    await theirs.send_all(b"cd")
+    assert await peer_stream.receive_some() == b"ab"
+    await peer_stream.send_all(b"cd")
     assert await connection.receive() == b"cd"
-    await theirs.send_eof()
+    await peer_stream.send_eof()
     assert await connection.receive() is None
     await connection.send_eof()
-    assert await theirs.receive_some() == b""
+    assert await peer_stream.receive_some() == b""
     assert connection.facts.half_close
     assert not connection.framed
     assert connection.farewell() is None
@@ -117,8 +117,8 @@ async def test_closing_never_raises_because_of_the_peer() -> None:
 
 async def test_a_connection_can_be_closed_again() -> None:
     """With `aclose` and `abort`, in any order."""
-    ours, _ = memory_stream_pair()
-    connection = ByteConnection(ours, peer=PEER, options=OPTIONS)
+    stream, _ = memory_stream_pair()
+    connection = ByteConnection(stream, peer=PEER, options=OPTIONS)
     await connection.aclose()
     await connection.abort()
     await connection.aclose()

@@ -24,7 +24,7 @@ def _package(folder: Path) -> Path:
 
 def test_a_plugin_has_the_shape_that_all_plugins_have() -> None:
     """Each plugin has a README, a front door, hooks, types and tests, in the same places."""
-    assert Path("plugins/template") in FOLDERS
+    assert {Path("plugins/template-serializer"), Path("plugins/template-transport")} <= set(FOLDERS)
     wanted = [
         path
         for folder in FOLDERS
@@ -57,7 +57,20 @@ def test_a_plugin_imports_the_plugin_surface_only() -> None:
     refuse(deep, f"a plugin may import {sorted(MAY_IMPORT)} of penstock:")
 
 
-def test_the_guide_shows_every_file_of_the_template() -> None:
+def _files_in_the_guide(template: str) -> set[str]:
+    return set(re.findall(rf"\{{literalinclude\}} \.\./\.\./({template}/\S+)", text_of(GUIDE)))
+
+
+def _files_of(template: str) -> set[str]:
+    return {str(path.relative_to(ROOT)) for path in (ROOT / template).rglob("*") if path.suffix in {".py", ".toml"}}
+
+
+def test_the_guide_shows_every_file_of_the_serializer() -> None:
     """The guide includes each Python and TOML file of the template, so it describes the files that the tests install."""
-    shown = set(re.findall(r"\{literalinclude\} \.\./\.\./(plugins/template/\S+)", text_of(GUIDE)))
-    assert shown == {str(path.relative_to(ROOT)) for path in (ROOT / "plugins/template").rglob("*") if path.suffix in {".py", ".toml"}}
+    assert _files_in_the_guide("plugins/template-serializer") == _files_of("plugins/template-serializer")
+
+
+def test_the_guide_shows_the_transport_and_its_tests() -> None:
+    """The other files of this template differ from those of the serializer in names only."""
+    files = {file for file in _files_of("plugins/template-transport") if file.endswith(("_transport.py", "test_serve.py"))}
+    assert _files_in_the_guide("plugins/template-transport") == files

@@ -12,7 +12,9 @@ def tls_arguments(command: argparse.ArgumentParser, *, listens: bool) -> None:
     group = command.add_argument_group("for tls:// (PEM files)")
     certificate = "this server's certificate with its chain" if listens else "this client's certificate, for a server that asks for one"
     authorities = (
-        "authorities; each client must show a certificate of theirs" if listens else "authorities to trust (default: those of the system)"
+        "authorities; each client must show a certificate that they issued"
+        if listens
+        else "authorities to trust (default: those of the system)"
     )
     group.add_argument("--tls-cert", metavar="FILE", help=certificate)
     group.add_argument("--tls-key", metavar="FILE", help="the certificate's private key, if it is in another file")

@@ -125,7 +125,7 @@ class _Observer:
     def notify(self, event: Event) -> None:
         try:
             self.function(event)
-        # The boundary to a plugin's code: whatever an observer raises must not reach the connection that it observes.
+        # The boundary to a plugin's code: an exception of an observer must not reach the connection that it observes.
         except Exception:
             self.failures += 1
             level = logging.ERROR if self.failures == 1 else logging.DEBUG

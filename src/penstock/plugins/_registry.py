@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* There is no registry that the process shares. `build_registry` makes one, and it is passed to `connect` and `serve`.
+* The process shares no registry. `build_registry` makes one, and the program passes it to `connect` and `serve`.
 * A broken plugin is left out and reported. Building a registry never raises because of a plugin.
 * A name that two plugins claim goes to neither of them, and looking it up raises an error that names both. Otherwise the behaviour of an
   installed package would depend on which other package is installed. penstock's own offers are never replaced.
@@ -212,7 +212,9 @@ class _Builder:
         self._examine(name, lambda: plugin, partial(PluginReport, name=name, distribution="", version=""), is_own=False)
 
     def _check_own(self, found: Iterable[Found]) -> None:
-        """Report it if penstock's own plugins are missing. There is no transport then, and the cause would be hard to guess."""
+        """Report it if penstock's own plugins are missing. Without them every transport is missing, and the cause would be hard to
+        guess.
+        """
         if not any(each.is_own for each in found):
             self._report_problem(
                 "",

@@ -56,7 +56,7 @@ class SocketListener(Listener):
         *,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
-        self.addresses = tuple(addresses)
+        self.addresses: tuple[Url, ...] = tuple(addresses)
         self._sockets = deque(sockets)
         self._make_connection = make_connection
         self._on_close = on_close

@@ -40,9 +40,7 @@ class Tls:
     """The password of the key, if the key is encrypted."""
 
     authorities: Path | None = None
-    """The authorities to trust. For a client, None means those of the system. For a listener: each client must show a certificate of
-    theirs.
-    """
+    """The authorities to trust. Client: None means those of the system. Listener: each client must show a certificate that they issued."""
 
     client_may_be_unknown: bool = False
     """For a listener with `authorities`: a client may connect without a certificate."""

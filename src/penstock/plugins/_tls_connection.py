@@ -44,6 +44,8 @@ class TlsConnection(ByteConnection):
     """
 
     stream: "trio.SSLStream[trio.SocketStream]"
+    peer: PeerIdentity
+    facts: ConnectionFacts
 
     def __init__(
         self, stream: "trio.SSLStream[trio.SocketStream]", *, peer: PeerIdentity, options: TransportOptions, may_be_asked: bool = False

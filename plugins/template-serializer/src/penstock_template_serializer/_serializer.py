@@ -1,4 +1,4 @@
-"""The serializer ``fraction``: exact numbers, as text that people can read."""
+"""The serializer ``fraction``: exact numbers, as readable text."""
 
 import re
 from fractions import Fraction
@@ -7,11 +7,12 @@ from typing import Final
 from penstock.api import ProtocolError, UsageError
 from penstock.plugins import Serializer
 
-_WRITTEN: Final = re.compile(rb"(-?[0-9]{1,1000})/([0-9]{1,1000})")
+# 1000 digits: without a bound, a peer could make int() convert a number of any length.
+_FORMAT: Final = re.compile(rb"(-?[0-9]{1,1000})/([0-9]{1,1000})")
 
 
 class FractionSerializer(Serializer):
-    """Elements are `fractions.Fraction`; on the wire they are numerator, '/', denominator."""
+    """Elements are `fractions.Fraction`. They are sent as numerator, '/', denominator."""
 
     name = "fraction"
 
@@ -19,13 +20,13 @@ class FractionSerializer(Serializer):
         if not isinstance(element, Fraction):
             raise UsageError(f"the serializer 'fraction' takes fractions.Fraction, not {type(element).__name__}; write Fraction(element)")
         data = f"{element.numerator}/{element.denominator}".encode()
-        if not _WRITTEN.fullmatch(data):
+        if not _FORMAT.fullmatch(data):
             raise UsageError("the serializer 'fraction' takes numbers of at most 1000 digits")
         return data
 
     def loads(self, data: bytes, /) -> object:
-        # The bytes come from a peer: they are matched as a whole, with a bound, before anything is made of them.
-        found = _WRITTEN.fullmatch(data)
+        # The bytes come from a peer that may be hostile: check all of them before converting any.
+        found = _FORMAT.fullmatch(data)
         if found is None or not int(found[2]):
             raise ProtocolError("the element is not a fraction as the serializer 'fraction' writes it")
         return Fraction(int(found[1]), int(found[2]))

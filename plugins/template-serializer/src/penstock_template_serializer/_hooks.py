@@ -1,7 +1,7 @@
-"""What this plugin offers, and to which hook."""
+"""The hooks of this plugin."""
 
 from penstock.plugins import Serializer, hookimpl
-from penstock_template._serializer import FractionSerializer
+from penstock_template_serializer._serializer import FractionSerializer
 
 
 @hookimpl
