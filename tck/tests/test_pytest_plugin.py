@@ -1,4 +1,4 @@
-"""The pytest plugin: what it collects, what it refuses, the table, and the reports."""
+"""The pytest plugin: collected and refused classes, the table, and the reports."""
 
 import json
 from importlib.metadata import entry_points

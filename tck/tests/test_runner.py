@@ -28,7 +28,7 @@ tck_verifies_nothing = "its verifications are run by run_checks"
 
 
 class _Own(HonestSynchronousPublisher):
-    """A verification with checks of its own, each with a different end."""
+    """A verification with additional checks, each with a different end."""
 
     abstract = True
     watchdog_seconds = 0.2

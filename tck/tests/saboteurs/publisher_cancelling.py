@@ -45,7 +45,7 @@ class _CompletesLater(TaskSubscription):
     """A subscription that completes half a minute after some cancels."""
 
     def completes_after_this_cancel(self) -> bool:
-        raise NotImplementedError
+        raise AssertionError("a subclass overrides this")
 
     def cancel(self) -> None:
         if self.subscriber is not None and self.completes_after_this_cancel():

@@ -59,7 +59,7 @@ class _ServesAfterARaise(HonestSubscription):
     """A subscription that continues after its subscriber raised."""
 
     def serves_after(self, name: str) -> bool:
-        raise NotImplementedError
+        raise AssertionError("a subclass overrides this")
 
     def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
         try:
