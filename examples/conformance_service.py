@@ -1,4 +1,6 @@
-"""All that the wire check asks for, served at the URLs given (rsio+tcp://…, reactivesocket+tcp://…); without any it is checked here."""
+"""A service with all that `penstock tck` needs, served at the given URLs (rsio+tcp://…, reactivesocket+tcp://…). Without URLs it checks
+itself.
+"""
 
 import sys
 from collections.abc import AsyncIterator
@@ -28,7 +30,7 @@ async def numbers() -> AsyncIterator[bytes]:
 @service.publisher("failing")
 async def failing() -> AsyncIterator[bytes]:
     yield b"one"
-    raise penstock.PublicError("failed, as it should")
+    raise penstock.PublicError("failed on purpose")
 
 
 @service.publisher("slow")
@@ -38,8 +40,8 @@ async def slow() -> AsyncIterator[bytes]:
 
 
 @service.publisher("relay")
-async def relay(who: PeerIdentity) -> AsyncIterator[bytes]:
-    (client,) = (peer for server in servers for peer in server.peers if peer.identity is who)
+async def relay(identity: PeerIdentity) -> AsyncIterator[bytes]:
+    (client,) = (peer for server in servers for peer in server.peers if peer.identity is identity)
     async with client.subscribe("tck", demand=4) as stream:
         async for element in stream:
             yield element

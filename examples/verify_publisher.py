@@ -1,4 +1,4 @@
-"""The test kit over two publishers: a source of ours, and the publisher that everybody writes first. One class with a factory for each."""
+"""Verify two publishers with the test kit: a source of penstock, and a simple publisher as a first attempt often looks."""
 
 import trio
 from penstock_tck import MODERN_RULES, PublisherVerification, run_checks
@@ -7,17 +7,17 @@ import penstock
 
 
 class TestSource(PublisherVerification):
-    """A source of ours, bound to the nursery that the kit runs each check in."""
+    """A source of penstock, bound to the nursery in which the kit runs each check."""
 
     max_elements = 1000
 
     def create_publisher(self, elements: int) -> "penstock.Publisher[int]":
-        """A publisher whose stream has exactly so many elements."""
+        """Return a publisher whose stream has exactly this many elements."""
         return penstock.from_iterable(range(elements)).publisher(self.env.nursery, on_violation=lambda fault: None)
 
 
 class _First(penstock.Publisher[int], penstock.Subscription):
-    """It counts demand, completes, and stops when it is cancelled. What else could there be?"""
+    """It counts demand, completes, and stops after a cancel. This looks complete, but breaks 15 rules."""
 
     def __init__(self, elements: int) -> None:
         self.left = elements
@@ -38,15 +38,15 @@ class _First(penstock.Publisher[int], penstock.Subscription):
 
 
 class TestFirst(TestSource):
-    """The same for the other one."""
+    """The first attempt, with the same declarations."""
 
     def create_publisher(self, elements: int) -> "penstock.Publisher[int]":
-        """It counts down, which the kit does not mind."""
+        """Return a publisher that counts down; the kit accepts any elements."""
         return _First(elements)
 
 
 async def main() -> None:
-    """Without pytest, here; `pytest examples/verify_publisher.py` runs each check as a test and says much more."""
+    """Run the checks without pytest. `pytest examples/verify_publisher.py` runs each check as a test and shows more."""
     for verification in (TestSource, TestFirst):
         results = await trio.to_thread.run_sync(run_checks, verification)
         failed = [result for result in results if result.failed]

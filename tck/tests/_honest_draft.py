@@ -1,7 +1,6 @@
 """A publisher that keeps the early draft's rules. Saboteurs override one method of its subscription.
 
-Its signals come from a task, because the draft's own subscribers may call nothing from within a signal. What sleeps sleeps on
-the kit's MockClock.
+Its signals come from a task, because the draft's own subscribers may make no call inside a signal. Sleeps use the kit's MockClock.
 """
 
 from typing import Any
@@ -49,7 +48,7 @@ class HonestDraftSubscription(TaskSubscription):
         self.demand += n
 
     def refuse_when_over(self, method: str) -> None:
-        raise InvalidStateError(f"{method} on a subscription that is over (draft rules D2.1, D3.1)")
+        raise InvalidStateError(f"{method} on a subscription that has ended (draft rules D2.1, D3.1)")
 
     def forget(self) -> None:
         self.publisher.active.pop(id(self.subscriber), None)
@@ -57,7 +56,7 @@ class HonestDraftSubscription(TaskSubscription):
 
 
 class DraftPublisher(TaskPublisher):
-    """The same elements for everybody; ends alone where there is nothing to come; refuses an object that is subscribed."""
+    """Gives every subscriber the same elements, signals only the end if the stream is empty, and refuses an object that is subscribed."""
 
     subscription_class: type[HonestSubscription] = HonestDraftSubscription
 
@@ -92,19 +91,19 @@ class DraftPublisher(TaskPublisher):
             subscriber.on_complete()
 
     def refuse_again(self, subscriber: Any) -> None:
-        """Draft rule D1.7: the refusal ends the first subscription too, so that the grammar holds."""
-        self.active[id(subscriber)].end("on_error", InvalidStateError("this object is subscribed already (draft rule D1.7)"))
+        """Draft rule D1.7. The refusal ends the first subscription, too, because on_error is an end for the subscriber."""
+        self.active[id(subscriber)].end("on_error", InvalidStateError("this object is already subscribed (draft rule D1.7)"))
 
 
 class RefusingDraftPublisher(DraftPublisher):
-    """It refuses every subscriber."""
+    """Refuses every subscriber."""
 
     def subscribe(self, subscriber: Any, /) -> None:
-        subscriber.on_error(InvalidStateError("nobody may subscribe (D1.6)"))
+        subscriber.on_error(InvalidStateError("this publisher refuses every subscriber (D1.6)"))
 
 
 class SlowDraftSubscription(HonestDraftSubscription):
-    """Each element comes some seconds after it is due."""
+    """Each element comes some seconds after it is requested."""
 
     publisher: "SlowDraftPublisher"
 
@@ -118,7 +117,7 @@ class SlowDraftSubscription(HonestDraftSubscription):
 
 
 class SlowDraftPublisher(DraftPublisher):
-    """A publisher whose elements are not there when they are requested."""
+    """A publisher whose elements are not available when they are requested."""
 
     subscription_class = SlowDraftSubscription
 

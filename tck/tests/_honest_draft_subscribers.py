@@ -1,9 +1,9 @@
-"""A subscriber and a processor that keep the early draft's rules: signals only schedule. Saboteurs override one method.
+"""A subscriber and a processor that keep the early draft's rules: signals only schedule work. Saboteurs override one method.
 
 Rules of this file
 
-* A signal posts what is to be done; a task of the kit's nursery does it, in order. Nothing is called from inside a signal.
-* What ends a subscription forgets it at once, so that nothing scheduled earlier can still use it.
+* A signal posts its work to a mailbox; a task of the kit's nursery does it, in order. A signal makes no call itself.
+* The end of a subscription drops it at once, so that work that was scheduled earlier cannot use it.
 """
 
 from collections import deque
@@ -16,11 +16,11 @@ from penstock.api import UNBOUNDED, InvalidStateError
 
 
 class Mailbox:
-    """Things to do, done in order by a task that exists while there are any."""
+    """Scheduled calls, made in order by a task that exists while there are any."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.nursery = nursery
-        # Bound: what was requested, and the ends; a subscriber grants no more.
+        # Bounded by the demand, and one end.
         self.waiting: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self.working = False
 
@@ -86,7 +86,7 @@ class HonestDraftSubscriber(Mailbox):
         self.forget_subscription()
         self.post(self.on_end)
 
-    # ------------------------------------------------------------------ the duties
+    # ------------------------------------------------------------------ duties
 
     def on_second_subscription(self, subscription: Any) -> None:
         raise InvalidStateError("this subscriber has a subscription (D7.1)")
@@ -107,7 +107,7 @@ class HonestDraftSubscriber(Mailbox):
             self.subscription.request_more(n)
 
     def cancel(self) -> None:
-        """D7.4: cancel what is still there, once."""
+        """D7.4: cancel a subscription that is still there, once."""
         subscription, self.subscription = self.subscription, None
         self.shut = True
         if subscription is not None:
@@ -119,7 +119,7 @@ class HonestDraftSubscriber(Mailbox):
 
 
 class DraftBranch:
-    """One subscriber below a processor of the draft."""
+    """One subscriber of a processor of the draft."""
 
     def __init__(self, processor: "HonestDraftProcessor", subscriber: Any) -> None:
         self.processor = processor
@@ -145,7 +145,7 @@ class DraftBranch:
 
     def refuse_when_over(self, method: str) -> None:
         if self.subscriber is None:
-            raise InvalidStateError(f"{method} on a subscription that is over (D2.1, D3.1)")
+            raise InvalidStateError(f"{method} on a subscription that has ended (D2.1, D3.1)")
 
     def forget(self) -> Any:
         subscriber, self.subscriber = self.subscriber, None
@@ -156,7 +156,7 @@ class DraftBranch:
         getattr(self.forget(), signal)(*arguments)
 
     def deliver(self) -> None:
-        """Signal what was requested and is there, and the end where nothing is to come."""
+        """Signal elements that are requested and available, and the end if no more will come."""
         processor = self.processor
         while self.subscriber is not None and self.demand and self.position < processor.last:
             self.demand -= 1
@@ -167,7 +167,7 @@ class DraftBranch:
 
 
 class HonestDraftProcessor(Mailbox):
-    """Passes everything on to its subscribers, from its own task; reads a few elements ahead, and keeps them until all have got them."""
+    """Passes all signals on to its subscribers, from its own task. It reads a few elements ahead and keeps them until all have got them."""
 
     branch: type[DraftBranch] = DraftBranch
     window = 4
@@ -176,7 +176,7 @@ class HonestDraftProcessor(Mailbox):
         super().__init__(nursery)
         self.upstream: Any = None
         self.branches: dict[int, DraftBranch] = {}
-        # Bound: `window`, which is all that is ever requested above.
+        # Bounded by `window`: no more is requested upstream.
         self.kept: deque[Any] = deque()
         self.first = 0
         self.under_way = 0
@@ -195,10 +195,10 @@ class HonestDraftProcessor(Mailbox):
         if subscriber is None:
             raise TypeError("subscribe() was called with None")
         if id(subscriber) in self.branches:
-            self.branches[id(subscriber)].end("on_error", InvalidStateError("this object is subscribed already (D1.7)"))
+            self.branches[id(subscriber)].end("on_error", InvalidStateError("this object is already subscribed (D1.7)"))
             self.on_subscriber_cancelled()
         elif self.is_shut_down:
-            subscriber.on_error(InvalidStateError("all subscribers of this processor have left"))
+            subscriber.on_error(InvalidStateError("all subscribers of this processor have cancelled"))
         elif self.end is not None and not self.kept:
             getattr(subscriber, self.end[0])(*self.end[1:])
         else:
@@ -230,7 +230,7 @@ class HonestDraftProcessor(Mailbox):
         self.forget_subscription()
         self.post(self.complete)
 
-    # ------------------------------------------------------------------ the duties, in the task
+    # ------------------------------------------------------------------ duties, in the task
 
     def on_second_subscription(self, subscription: Any) -> None:
         raise InvalidStateError("this processor has a subscription (D7.1)")
@@ -253,14 +253,14 @@ class HonestDraftProcessor(Mailbox):
         self.fill()
 
     def trim(self) -> None:
-        """Drop what everybody has got."""
+        """Drop the elements that all subscribers have got."""
         slowest = min((branch.position for branch in self.branches.values()), default=self.first)
         while self.first < slowest:
             self.kept.popleft()
             self.first += 1
 
     def fill(self) -> None:
-        """Request above what there is room for."""
+        """Request as many elements upstream as there is room for."""
         room = self.window - len(self.kept) - self.under_way
         if self.upstream is not None and room > 0:
             self.under_way += room
@@ -278,7 +278,7 @@ class HonestDraftProcessor(Mailbox):
         self.deliver()
 
     def on_subscriber_cancelled(self) -> None:
-        """A subscriber below has left: the last one takes the subscription above with it (D8.3); others may go on."""
+        """Cancel upstream after the last subscriber (D8.3); otherwise serve the others, which may have waited for this one."""
         if self.branches:
             self.post(self.deliver)
             return

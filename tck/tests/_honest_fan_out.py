@@ -2,8 +2,8 @@
 
 Rules of this file
 
-* The slowest decides: what one subscriber has not got yet stays, and what stays is `window` elements at most.
-* Work is a loop, not a recursion (rule 3.3): whatever calls in from inside only makes it go round once more.
+* The slowest subscriber decides: an element that one subscriber has not got yet is kept, and at most `window` elements are kept.
+* The work is done in a loop, not by recursion (rule 3.3): a call from inside only makes the loop run once more.
 """
 
 from collections import deque
@@ -13,11 +13,11 @@ from penstock.api import IllegalDemand, add_demand, check_demand
 
 
 class Branch:
-    """One subscriber below."""
+    """One subscriber of the processor."""
 
     def __init__(self, processor: "HonestFanOut", subscriber: Any) -> None:
         self.processor = processor
-        # rule 3.13: None once it is over.
+        # rule 3.13: None after the end.
         self.subscriber: Any = subscriber
         self.position = processor.first
         self.demand = 0
@@ -45,7 +45,7 @@ class Branch:
         return self.subscriber is not None and self.demand > 0 and self.position < self.processor.last
 
     def step(self) -> bool:
-        """Signal what is due next; tell whether there was anything."""
+        """Signal the next element or the end; return whether there was one."""
         processor = self.processor
         if self.due():
             self.demand -= 1
@@ -71,12 +71,12 @@ class Branch:
     def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
         try:
             getattr(subscriber, name)(*arguments)
-        except Exception:  # rule 2.13: who raises counts as cancelled
+        except Exception:  # rule 2.13: a subscriber that raises counts as cancelled
             self.cancel()
 
 
 class HonestFanOut:
-    """Passes everything on to all of its subscribers."""
+    """Passes all signals on to all of its subscribers."""
 
     branch: type[Branch] = Branch
     window = 4
@@ -84,7 +84,7 @@ class HonestFanOut:
     def __init__(self) -> None:
         self.upstream: Any = None
         self.branches: list[Branch] = []
-        # Bound: `window`, which is all that is ever requested above.
+        # Bounded by `window`: no more is requested upstream.
         self.kept: deque[Any] = deque()
         self.first = 0
         self.under_way = 0
@@ -138,7 +138,7 @@ class HonestFanOut:
         self.end = ("on_complete",)
         self.work()
 
-    # ------------------------------------------------------------------ the duties
+    # ------------------------------------------------------------------ duties
 
     def refuse_none(self, value: Any) -> None:
         if value is None:
@@ -148,7 +148,7 @@ class HonestFanOut:
         self.kept.append(element)
 
     def work(self) -> None:
-        """Signal and request what is due, until nothing is."""
+        """Signal and request until nothing more is due."""
         self.again = True
         if self.working:
             return
@@ -162,14 +162,14 @@ class HonestFanOut:
         self.working = False
 
     def trim(self) -> None:
-        """Drop what everybody has got."""
+        """Drop the elements that all subscribers have got."""
         slowest = min((branch.position for branch in self.branches), default=self.first)
         while self.first < slowest:
             self.kept.popleft()
             self.first += 1
 
     def fill(self) -> None:
-        """Request above what there is room for."""
+        """Request as many elements upstream as there is room for."""
         room = self.window - len(self.kept) - self.under_way
         if self.upstream is not None and room > 0:
             self.under_way += room
@@ -184,14 +184,14 @@ class HonestFanOut:
             branch.end(*self.end)
 
     def on_subscriber_cancelled(self) -> None:
-        """A subscriber below has left: the last one takes the subscription above with it; others may go on."""
+        """Cancel upstream after the last subscriber; otherwise serve the others, which may have waited for this one."""
         if self.branches:
             self.work()
         elif self.end is None:
             self.shut_down()
 
     def shut_down(self) -> None:
-        self.end = ("on_error", RuntimeError("all subscribers of this processor have left"))
+        self.end = ("on_error", RuntimeError("all subscribers of this processor have cancelled"))
         self.first += len(self.kept)
         self.kept.clear()
         upstream, self.upstream = self.upstream, None

@@ -1,9 +1,9 @@
-"""Publishers that keep the rules: one without a task, one with a task for each subscription. Saboteurs override one method of a subscription.
+"""Publishers that keep the rules: one without a task, one with a task for each subscription. Saboteurs override one method.
 
 Rules of this file
 
-* A subscription's methods are small, each for one duty, so that a saboteur breaks one thing by overriding one method.
-* The stream is 0, 1, ... count-1; with `error`, the source raises it after `count` elements.
+* The methods of a subscription are small, and each has one duty. So a saboteur breaks one thing by overriding one method.
+* The stream is 0, 1, ... count-1. With `error`, the source raises it after `count` elements.
 """
 
 from typing import Any
@@ -14,11 +14,11 @@ from penstock.api import IllegalDemand, add_demand, check_demand
 
 
 class HonestSubscription:
-    """One subscription: signals on the stack of request()."""
+    """One subscription. It signals inside request()."""
 
     def __init__(self, publisher: "HonestPublisher", subscriber: Any) -> None:
         self.publisher = publisher
-        # rule 3.13: None once it is over, so that nothing keeps the subscriber.
+        # rule 3.13: None after the end, so that this object does not keep the subscriber.
         self.subscriber: Any = subscriber
         self.demand = 0
         self.position = 0
@@ -26,14 +26,14 @@ class HonestSubscription:
         self.busy = True
 
     def begin(self) -> None:
-        """Subscribe, then signal what has been requested meanwhile."""
+        """Subscribe, then signal the elements that were requested meanwhile."""
         self.signal("on_subscribe", self)
         self.busy = False
         self.open()
         self.pump()
 
     def open(self) -> None:
-        """Open the source; what it raises ends the stream (rules 1.4, 1.9)."""
+        """Open the source; an exception ends the stream (rules 1.4, 1.9)."""
         try:
             self.publisher.open_source()
         except Exception as error:
@@ -54,7 +54,7 @@ class HonestSubscription:
     def cancel(self) -> None:
         self.forget()
 
-    # ------------------------------------------------------------------ the duties
+    # ------------------------------------------------------------------ duties
 
     def add(self, n: int) -> None:
         self.demand = add_demand(self.demand, n)
@@ -63,7 +63,7 @@ class HonestSubscription:
         self.end("on_error", error)
 
     def pump(self) -> None:
-        """A loop, not a recursion (rule 3.3): requests from inside on_next only raise the demand."""
+        """A loop, not a recursion (rule 3.3): requests inside on_next only raise the demand."""
         if self.busy:
             return
         self.busy = True
@@ -81,7 +81,7 @@ class HonestSubscription:
         self.signal("on_next", self.publisher.element(self.position - 1))
 
     def finish(self) -> None:
-        """Complete with the last element (rule 1.5), or fail where the source does (rule 1.4)."""
+        """Complete with the last element (rule 1.5), or fail if the source does (rule 1.4)."""
         if self.subscriber is None or self.position < self.publisher.count:
             return
         if self.publisher.error is not None:
@@ -105,7 +105,7 @@ class HonestSubscription:
         self.deliver(self.subscriber, name, *arguments)
 
     def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
-        """Rule 2.13: who raises counts as cancelled, and is reported."""
+        """Rule 2.13: a subscriber that raises counts as cancelled, and is reported."""
         try:
             getattr(subscriber, name)(*arguments)
         except Exception as error:
@@ -114,7 +114,7 @@ class HonestSubscription:
 
 
 class HonestPublisher:
-    """Serves each subscriber the same elements, from the first one on; `broken` is what its source raises when it is opened."""
+    """Serves each subscriber the same elements, from the first one on. `broken` is the exception of its source when it is opened."""
 
     subscription_class: type[HonestSubscription] = HonestSubscription
     broken: Exception | None = None
@@ -150,7 +150,7 @@ class HonestPublisher:
 
 
 class RefusingPublisher(HonestPublisher):
-    """Refuses everybody."""
+    """Refuses every subscriber."""
 
     def serve(self, subscriber: Any) -> None:
         self.refuse(subscriber)
@@ -168,7 +168,7 @@ class TaskSubscription(HonestSubscription):
             self.finish()
 
     def start(self) -> None:
-        """Rule 3.16: a nursery that has closed is no reason to raise."""
+        """Rule 3.16: request() does not raise if the nursery has closed."""
         try:
             self.publisher.nursery.start_soon(self.run)
         except RuntimeError as closed:
@@ -186,7 +186,7 @@ class TaskSubscription(HonestSubscription):
 
 
 class TaskPublisher(HonestPublisher):
-    """The same with tasks in a nursery; each element comes `seconds` after it is due."""
+    """A publisher with tasks in a nursery; each element comes `seconds` after it is requested."""
 
     subscription_class = TaskSubscription
     seconds = 0.0

@@ -1,7 +1,7 @@
-"""Subscribers that keep the rules in other ways than most: none of them may set off a false alarm.
+"""Subscribers that keep the rules in unusual ways. No check may fail for them.
 
-Each uses a freedom that the standard leaves: to call another stream's subscription at the end, to be slow with what it is told, to want
-one element only, to ask for all there is, to take a second subscription's cancel as its answer and go on.
+Each uses a freedom that the standard leaves: to call the subscription of another stream at the end, to act some time after it is told to,
+to want only one element, to request everything at once.
 """
 
 from typing import Any
@@ -16,25 +16,25 @@ tck_verifies_nothing = "these are run by run_checks"
 
 
 class _CallsAnotherSubscription(HonestSubscriber):
-    """At either end it requests from, and cancels, a stream of its own that has nothing to do with the one that ended."""
+    """At both ends it requests from, and cancels, a subscription to another stream."""
 
     other: Any = None
 
     def on_complete(self) -> None:
         super().on_complete()
-        self.turn_to_the_other()
+        self.call_the_other_stream()
 
     def on_error(self, error: Any, /) -> None:
         super().on_error(error)
-        self.turn_to_the_other()
+        self.call_the_other_stream()
 
-    def turn_to_the_other(self) -> None:
+    def call_the_other_stream(self) -> None:
         self.other.request(1)
         self.other.shut_down()
 
 
 class CallsAnotherStream(HonestSubscriberStage):
-    """Calls on another subscription, from inside on_complete and on_error, are nobody's breach."""
+    """Calls on another subscription, inside on_complete and on_error, break no rule."""
 
     subscriber_class = _CallsAnotherSubscription
 
@@ -46,7 +46,7 @@ class CallsAnotherStream(HonestSubscriberStage):
 
 
 class SlowToAct(HonestSubscriberStage):
-    """What it is told, it does some seconds later."""
+    """It acts some seconds after it is told to."""
 
     subscriber_class = ManualHonestSubscriber
     settle_seconds = 5.0
@@ -65,14 +65,14 @@ class SlowToAct(HonestSubscriberStage):
 
 
 class _CancelsAfterOneElement(HonestSubscriber):
-    """It cancels when it has one element."""
+    """It cancels when it has got one element."""
 
     def next_request(self) -> None:
         self.shut_down()
 
 
 class WantsOneElement(HonestBlackBox):
-    """A subscriber that has had enough after the first element."""
+    """A subscriber that needs only the first element."""
 
     reports = True
     subscriber_class = _CancelsAfterOneElement
@@ -82,7 +82,7 @@ class WantsOneElement(HonestBlackBox):
 
 
 class _RequestsEverything(ManualHonestSubscriber):
-    """It requests all there is, once."""
+    """It requests 2^63-1, once."""
 
     def first_request(self) -> None:
         self.subscription.request(UNBOUNDED)

@@ -50,7 +50,7 @@ class HonestSubscriber:
 
     def on_error(self, error: Any, /) -> None:
         self.refuse_none(error)
-        self.refuse_what_is_no_exception(error)
+        self.refuse_non_exception(error)
         self.forget_subscription()
         self.on_failure(error)
 
@@ -58,13 +58,13 @@ class HonestSubscriber:
         self.forget_subscription()
         self.on_end()
 
-    # ------------------------------------------------------------------ the duties
+    # ------------------------------------------------------------------ duties
 
     def refuse_none(self, value: Any) -> None:
         if value is None:
             raise TypeError("None is never a signal's value (rule 2.13)")
 
-    def refuse_what_is_no_exception(self, error: Any) -> None:
+    def refuse_non_exception(self, error: Any) -> None:
         if not isinstance(error, BaseException):
             raise TypeError("on_error wants an exception (rule 2.13)")
 
@@ -90,7 +90,7 @@ class HonestSubscriber:
             self.subscription.request(n)
 
     def shut_down(self) -> None:
-        """Rule 2.6: cancel what is no longer needed, once."""
+        """Rule 2.6: cancel a subscription that is no longer needed, once."""
         subscription, self.subscription = self.subscription, None
         self.over = True
         if subscription is not None:
@@ -98,17 +98,17 @@ class HonestSubscriber:
 
 
 class ManualHonestSubscriber(HonestSubscriber):
-    """Requests only what it is told to."""
+    """Requests only when it is told to."""
 
     def first_request(self) -> None:
-        """Nothing."""
+        """Request nothing."""
 
     def next_request(self) -> None:
-        """Nothing."""
+        """Request nothing."""
 
 
 class OneAtATimeSubscriber(ManualHonestSubscriber):
-    """Whatever it is told to request, it requests the next element when it has the one before."""
+    """Requests one element at a time: the next one when it has got the one before."""
 
     wanted = 0
     waits = False
@@ -129,12 +129,12 @@ class OneAtATimeSubscriber(ManualHonestSubscriber):
 
 
 class DispatchingSubscriber(HonestSubscriber):
-    """Hands every signal to a task, which exists while something waits (rule 2.2)."""
+    """Hands every signal to a task, which exists while calls are scheduled (rule 2.2)."""
 
     def __init__(self, nursery: trio.Nursery, *handlers: Any) -> None:
         super().__init__(*handlers)
         self.nursery = nursery
-        # Bound: what was requested, and one end.
+        # Bounded by the demand, and one end.
         self.mail: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self.running = False
         self.stopped = False
@@ -158,7 +158,7 @@ class DispatchingSubscriber(HonestSubscriber):
 
     def on_error(self, error: Any, /) -> None:
         self.refuse_none(error)
-        self.refuse_what_is_no_exception(error)
+        self.refuse_non_exception(error)
         self.forget_subscription()
         self.post(self.on_failure, error)
 
@@ -182,7 +182,7 @@ class DispatchingSubscriber(HonestSubscriber):
 
 
 class HonestProcessor:
-    """Passes everything on between one publisher above and one subscriber below; the demand above is the demand below."""
+    """Passes all signals on between one publisher and one subscriber. It requests upstream exactly what is requested downstream."""
 
     def __init__(self) -> None:
         self.upstream: Any = None
@@ -198,7 +198,7 @@ class HonestProcessor:
         if subscriber is None:
             raise TypeError("subscribe() was called with None (rule 1.9)")
         if self.downstream is not None or self.over:
-            self.turn_away(subscriber)
+            self.refuse_subscriber(subscriber)
             return
         self.downstream = subscriber
         self.deliver("on_subscribe", self)
@@ -206,7 +206,7 @@ class HonestProcessor:
         self.pass_end()
         self.pass_demand()
 
-    def turn_away(self, subscriber: Any) -> None:
+    def refuse_subscriber(self, subscriber: Any) -> None:
         """Rule 1.9: a refusal is an on_error after on_subscribe."""
         subscriber.on_subscribe(_EndedSubscription())
         subscriber.on_error(RuntimeError("this processor serves one subscriber"))
@@ -255,7 +255,7 @@ class HonestProcessor:
         self.end = ("on_complete",)
         self.pass_end()
 
-    # ------------------------------------------------------------------ the duties
+    # ------------------------------------------------------------------ duties
 
     def refuse_none(self, value: Any) -> None:
         if value is None:
@@ -277,7 +277,7 @@ class HonestProcessor:
     def deliver(self, signal: str, *arguments: Any) -> None:
         try:
             getattr(self.downstream, signal)(*arguments)
-        except Exception:  # rule 2.13: who raises counts as cancelled
+        except Exception:  # rule 2.13: a subscriber that raises counts as cancelled
             self.cancel()
 
     def stop_upstream(self) -> None:
@@ -287,7 +287,7 @@ class HonestProcessor:
 
 
 class HonestRecovery(HonestProcessor):
-    """Completes where the publisher above fails (rule 4.2)."""
+    """Completes if the publisher upstream fails (rule 4.2)."""
 
     def on_error(self, error: Any, /) -> None:
         if not isinstance(error, BaseException):
@@ -296,10 +296,10 @@ class HonestRecovery(HonestProcessor):
 
 
 class _EndedSubscription:
-    """The subscription of somebody who was turned away."""
+    """The subscription of a subscriber that was refused."""
 
     def request(self, n: int, /) -> None:
-        """Nothing is due."""
+        """Do nothing: the stream has ended."""
 
     def cancel(self) -> None:
-        """Nothing is left."""
+        """Do nothing: the stream has ended."""

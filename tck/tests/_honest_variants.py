@@ -1,7 +1,8 @@
-"""Publishers that keep the rules in other ways than most: none of them may set off a false alarm.
+"""Publishers that keep the rules in unusual ways. No check may fail for them.
 
-Each uses a freedom that the standard leaves: to complete late, to nest, to signal a few elements at once, to refuse a second subscriber,
-to stop late, to let the slowest decide, to share elements out, to shut down with the last subscriber, to be slow, never to end.
+Each uses a freedom that the standard leaves: to complete late, to nest signals, to signal a few elements inside a request, to refuse a
+second subscriber, to stop late, to be as fast as the slowest subscriber, to give each element to one subscriber only, to shut down with the
+last subscriber, to be slow, never to end.
 """
 
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ tck_verifies_nothing = "these are run by run_checks"
 
 
 class LazySubscription(HonestSubscription):
-    """Sees the end only when it is asked for an element that is not there."""
+    """Detects the end only when one element more is requested than the stream has."""
 
     def finish(self) -> None:
         if self.demand or not self.publisher.count:
@@ -28,7 +29,7 @@ class LazySubscription(HonestSubscription):
 
 
 class NestingSubscription(HonestSubscription):
-    """Signals from inside a request as long as on_next is less than three deep."""
+    """Signals inside a request while on_next is less than three deep."""
 
     depth = 0
 
@@ -59,7 +60,7 @@ class BurstSubscription(TaskSubscription):
 
 
 class LateSubscription(TaskSubscription):
-    """Stops a while after a cancel: what comes until then is permitted (rule 2.8)."""
+    """Stops some time after a cancel: signals until then are permitted (rule 2.8)."""
 
     stopping = False
 
@@ -97,14 +98,14 @@ class SilentSubscription(HonestSubscription):
         return False
 
     def finish(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 # ---------------------------------------------------------------------- publishers
 
 
 class RegisteredSubscription(HonestSubscription):
-    """A subscription that its publisher knows of while it is open."""
+    """A subscription that its publisher knows while it is open."""
 
     publisher: "RegisteringPublisher"
 
@@ -119,7 +120,7 @@ class RegisteredSubscription(HonestSubscription):
 
 
 class RegisteringPublisher(HonestPublisher):
-    """Knows its open subscriptions; each goes through the stream on its own."""
+    """Knows its open subscriptions. Each has its own position in the stream."""
 
     subscription_class: type[HonestSubscription] = RegisteredSubscription
 
@@ -129,7 +130,7 @@ class RegisteringPublisher(HonestPublisher):
 
 
 class LockstepSubscription(RegisteredSubscription):
-    """Moves only when everybody can."""
+    """Signals only when all subscribers have demand."""
 
     def pump(self) -> None:
         if isinstance(self.publisher, LockstepPublisher):
@@ -142,7 +143,7 @@ class LockstepSubscription(RegisteredSubscription):
 
 
 class LockstepPublisher(RegisteringPublisher):
-    """One stream for all: an element goes out when every subscriber has asked for it. Who comes late has missed the rest."""
+    """One stream for all: an element is signalled when every subscriber has requested it. A late subscriber misses the elements before."""
 
     subscription_class: type[HonestSubscription] = LockstepSubscription
     position = 0
@@ -157,18 +158,18 @@ class LockstepPublisher(RegisteringPublisher):
         while self.wanted:
             self.wanted = False
             while self.subscriptions and all(not subscription.busy and subscription.due() for subscription in self.subscriptions):
-                self.hand_round()
-            self.tell_the_end()
+                self.signal_to_all()
+            self.signal_the_end()
         self.busy = False
 
-    def hand_round(self) -> None:
+    def signal_to_all(self) -> None:
         self.position += 1
         for subscription in tuple(self.subscriptions):
             if subscription.subscriber is not None:
                 subscription.position = self.position - 1
                 subscription.step()
 
-    def tell_the_end(self) -> None:
+    def signal_the_end(self) -> None:
         for subscription in tuple(self.subscriptions):
             if not subscription.busy:
                 subscription.position = self.position
@@ -176,7 +177,7 @@ class LockstepPublisher(RegisteringPublisher):
 
 
 class CompetingSubscription(HonestSubscription):
-    """Takes its elements from what all share."""
+    """Takes its elements from a source that all subscriptions share."""
 
     def due(self) -> bool:
         self.position = self.publisher.taken  # type: ignore[attr-defined]  # it is a CompetingPublisher
@@ -192,14 +193,14 @@ class CompetingSubscription(HonestSubscription):
 
 
 class CompetingPublisher(HonestPublisher):
-    """Each element goes to one subscriber: whoever asks first."""
+    """Each element goes to one subscriber: the first one that requests it."""
 
     subscription_class: type[HonestSubscription] = CompetingSubscription
     taken = 0
 
 
 class UnicastPublisher(RegisteringPublisher):
-    """Serves one subscriber at a time and refuses a second one, as rule 1.9 has it."""
+    """Serves one subscriber at a time and refuses a second one, as rule 1.9 says."""
 
     def serve(self, subscriber: Any) -> None:
         if self.subscriptions:
@@ -209,7 +210,7 @@ class UnicastPublisher(RegisteringPublisher):
 
 
 class DeduplicatingPublisher(RegisteringPublisher):
-    """Overlooks a subscriber that it serves already (rule 2.12)."""
+    """Ignores a subscriber that is already subscribed (rule 2.12)."""
 
     def serve(self, subscriber: Any) -> None:
         if all(subscription.subscriber != subscriber for subscription in self.subscriptions):
@@ -217,9 +218,9 @@ class DeduplicatingPublisher(RegisteringPublisher):
 
 
 class ShuttingDownPublisher(RegisteringPublisher):
-    """Shuts down when its last subscriber has cancelled (rule 3.14), and tells whoever comes then."""
+    """Ends when its last subscriber has cancelled (rule 3.14), and completes later subscribers."""
 
-    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it replaces the attribute of the base class
         def cancel(self) -> None:
             super().cancel()
             if not self.publisher.subscriptions:
@@ -237,14 +238,14 @@ class Lazy(HonestSynchronousPublisher):
 
 
 class Nesting(HonestSynchronousPublisher):
-    """Nests, and says so."""
+    """Nests calls of on_next, and declares how deep."""
 
     recursion_bound = 3
     subscription_class = NestingSubscription
 
 
 class Bursting(HonestTaskPublisher):
-    """Signals a few at once, and says how many."""
+    """Signals a few elements inside a request, and declares how many."""
 
     synchronous_bound = 4
     subscription_class = BurstSubscription
@@ -257,34 +258,34 @@ class Late(HonestTaskPublisher):
 
 
 class Terse(HonestSynchronousPublisher):
-    """Explains nothing, and says so."""
+    """Refuses a demand with an error that has no text, and waives the check of it."""
 
     subscription_class = TerseSubscription
     waivers: ClassVar = {"the_refusal_of_a_demand_explains_itself": "its errors have no text"}
 
 
 class Lockstep(HonestSynchronousPublisher):
-    """Lets the slowest decide."""
+    """As fast as its slowest subscriber."""
 
     publisher_class = LockstepPublisher
 
 
 class Competing(HonestSynchronousPublisher):
-    """Shares its elements out."""
+    """Gives each element to one subscriber."""
 
     multicast = False
     publisher_class = CompetingPublisher
 
 
 class Unicast(HonestSynchronousPublisher):
-    """Takes one subscriber."""
+    """Accepts one subscriber."""
 
     multicast = False
     publisher_class = UnicastPublisher
 
 
 class Deduplicating(HonestSynchronousPublisher):
-    """Knows whom it serves."""
+    """Ignores a subscriber that is already subscribed."""
 
     publisher_class = DeduplicatingPublisher
 
@@ -296,7 +297,7 @@ class ShuttingDown(HonestSynchronousPublisher):
 
 
 class SlowPublisher(HonestTaskPublisher):
-    """Needs a second for each element, and says how long the longest stream of the kit may take."""
+    """Needs a second for each element, and declares how long the longest stream of the kit takes."""
 
     settle_seconds = 6_000.0
 
@@ -308,7 +309,7 @@ class SlowPublisher(HonestTaskPublisher):
 
 
 class Counting(PublisherVerification):
-    """The kit's own publisher, which stands above processors."""
+    """The kit's own publisher, which is upstream of processors."""
 
     multicast = True
     eager_completion = True
@@ -321,7 +322,7 @@ class Counting(PublisherVerification):
         return self.make(elements)
 
     def create_failed_publisher(self) -> Any:
-        return self.make(0, ValueError("it failed long ago"))
+        return self.make(0, ValueError("the publisher had failed"))
 
     def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
         return self.make(elements, error)
@@ -331,7 +332,7 @@ class Counting(PublisherVerification):
 
 
 class Empty(HonestSynchronousPublisher):
-    """Has no element."""
+    """Has no elements."""
 
     max_elements = 0
 
@@ -358,15 +359,15 @@ class Never(PublisherVerification):
 
 
 class Failed(PublisherVerification):
-    """Has failed, and can do nothing else."""
+    """Has failed."""
 
     max_elements = 0
     completes = False
 
     def create_publisher(self, elements: int) -> Any:
-        return HonestPublisher(0, ValueError("it failed long ago"))
+        return HonestPublisher(0, ValueError("the publisher had failed"))
 
-    create_failed_publisher = lambda self: self.create_publisher(0)  # noqa: E731  # the same thing under both names
+    create_failed_publisher = lambda self: self.create_publisher(0)  # noqa: E731  # one implementation under both names
 
 
 VARIANTS = (

@@ -1,4 +1,4 @@
-"""The verifications of the honest implementations: every one must pass everything, and saboteurs are made from them.
+"""The verifications of the honest implementations. Each must pass every check, and the saboteurs are made from them.
 
 They declare all that they can do, so that as few checks as possible do not apply.
 """
@@ -24,7 +24,7 @@ tck_verifies_nothing = "these are run by run_checks"
 
 
 class HonestSynchronousPublisher(PublisherVerification):
-    """Without a task."""
+    """A publisher without a task."""
 
     multicast = True
     eager_completion = True
@@ -46,7 +46,7 @@ class HonestSynchronousPublisher(PublisherVerification):
         return self.make(elements)
 
     def create_failed_publisher(self) -> Any:
-        return self.make(0, ValueError("it failed long ago"))
+        return self.make(0, ValueError("the publisher had failed"))
 
     def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
         return self.make(elements, error)
@@ -64,7 +64,7 @@ class HonestSynchronousPublisher(PublisherVerification):
 
 
 class HonestTaskPublisher(HonestSynchronousPublisher):
-    """With a task for each subscription, and nothing that is signalled on the stack of a request."""
+    """A publisher with a task for each subscription. It signals nothing inside a request."""
 
     synchronous_bound = 0
     subscription_class: type[HonestSubscription] = TaskSubscription
@@ -80,7 +80,7 @@ class HonestTaskPublisher(HonestSynchronousPublisher):
 
 
 class HonestDraftPublisher(HonestTaskPublisher):
-    """By the rules of the draft."""
+    """A publisher that keeps the rules of the draft."""
 
     profile = DRAFT
     remembers = True
@@ -97,7 +97,7 @@ class HonestDraftPublisher(HonestTaskPublisher):
 
 
 class HonestSubscriberStage(SubscriberVerification):
-    """A subscriber in which everything can be triggered and seen."""
+    """A subscriber with every hook, whose handlers report."""
 
     reports = True
     subscriber_class: type[HonestSubscriber] = HonestSubscriber
@@ -122,13 +122,13 @@ class HonestSubscriberStage(SubscriberVerification):
 
 
 class HonestManualSubscriberStage(HonestSubscriberStage):
-    """A subscriber that requests what it is told to, and nothing by itself."""
+    """A subscriber that requests only when it is told to."""
 
     subscriber_class = ManualHonestSubscriber
 
 
 class HonestOneAtATimeStage(HonestSubscriberStage):
-    """A subscriber that requests one element at a time, however many are wanted."""
+    """A subscriber that requests one element at a time."""
 
     subscriber_class = OneAtATimeSubscriber
 
@@ -150,7 +150,7 @@ class HonestDispatchingStage(HonestSubscriberStage):
 
 
 class HonestBlackBox(SubscriberVerification):
-    """A subscriber of which nothing but the interface is known."""
+    """A subscriber without hooks or reports."""
 
     subscriber_class: type[Any] = HonestSubscriber
 
@@ -159,7 +159,7 @@ class HonestBlackBox(SubscriberVerification):
 
 
 class HonestProcessorStage(ProcessorVerification):
-    """A processor with one subscriber below."""
+    """A processor with one subscriber."""
 
     eager_completion = True
     processor_class: type[HonestProcessor] = HonestProcessor
@@ -178,14 +178,14 @@ class HonestFanOutStage(HonestProcessorStage):
 
 
 class HonestRecoveringStage(HonestProcessorStage):
-    """A processor that ends the stream well when what is above has failed."""
+    """A processor that completes if the publisher upstream fails."""
 
     recovers = True
     processor_class = HonestRecovery
 
 
 class HonestDraftSubscriberStage(SubscriberVerification):
-    """A subscriber of the draft in which everything can be triggered and seen."""
+    """A subscriber of the draft with every hook, whose handlers report."""
 
     profile = DRAFT
     reports = True
@@ -206,7 +206,7 @@ class HonestDraftSubscriberStage(SubscriberVerification):
 
 
 class HonestDraftProcessorStage(ProcessorVerification):
-    """A processor of the draft, which serves any number of subscribers and reads ahead."""
+    """A processor of the draft that serves any number of subscribers and reads ahead."""
 
     profile = DRAFT
     multicast = True

@@ -1,4 +1,4 @@
-"""A saboteur: an implementation that breaks one thing, and exactly what must catch it.
+"""A saboteur: an implementation with one fault, and the checks that must fail for it.
 
 How to write one, in a file of `saboteurs/`::
 
@@ -12,9 +12,9 @@ How to write one, in a file of `saboteurs/`::
         publisher_saboteur(CountsDown, {"requests_add_up": "expected on_next, but nothing arrived"}),
     ]
 
-The docstring's first sentence says what it breaks. The mapping names every check that must fail, each with a part of its message;
-all checks of the kind are run, and those that fail must be these and no others. `also` takes the names of checks that must fail too
-with words of no interest, because the same fault shows in them.
+The first sentence of the docstring describes the fault. The mapping names every check that must fail, each with a part of its message. All
+checks of the kind are run, and exactly these must fail. `also` names checks that must fail, too, because they see the same fault; their
+messages are not compared.
 """
 
 import importlib
@@ -58,7 +58,7 @@ FOLDER = Path(__file__).parent / "saboteurs"
 
 @attrs.frozen(kw_only=True)
 class Saboteur:
-    """What it breaks, the verification that it is under, and the checks that must fail, each with a part of its message."""
+    """The fault, the verification of the implementation, and the checks that must fail, each with a part of its message."""
 
     name: str
     breaks: str
@@ -66,15 +66,15 @@ class Saboteur:
     caught: Mapping[str, str]
 
     def results(self) -> list[CheckResult]:
-        """Run every check of the kind against it; observations assert nothing, and are left out."""
+        """Run every check of the kind; observations assert nothing and are left out."""
         return run_checks(self.verification, [check.name for check in checks_of(self.verification) if check.kind is Kind.CHECK])
 
 
 def _saboteur(culprit: type[Any], verification: type[Verification], caught: Mapping[str, str], also: Iterable[str]) -> Saboteur:
     breaks = (culprit.__doc__ or "").split(".")[0]
     if not breaks:
-        raise ValueError(f"{culprit.__name__} does not say what it breaks")
-    # The same fault may be one by either generation's rules.
+        raise ValueError(f"{culprit.__name__} has no docstring that describes its fault")
+    # Both generations may have a saboteur of this name.
     name = f"Draft{culprit.__name__}" if verification.profile is DRAFT else culprit.__name__
     return Saboteur(name=name, breaks=breaks, verification=verification, caught={**dict.fromkeys(also, ""), **caught})
 
@@ -82,7 +82,9 @@ def _saboteur(culprit: type[Any], verification: type[Verification], caught: Mapp
 def publisher_saboteur(
     subscription: type[HonestSubscription], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any
 ) -> Saboteur:
-    """A publisher whose subscriptions are broken; a `TaskSubscription` or a `HonestDraftSubscription` makes the publisher that belongs to it."""
+    """A publisher whose subscriptions are broken. A `TaskSubscription` or `HonestDraftSubscription` selects the publisher that belongs to
+    it.
+    """
     base: type[PublisherVerification] = HonestSynchronousPublisher
     if issubclass(subscription, HonestDraftSubscription):
         base = HonestDraftPublisher
@@ -106,13 +108,13 @@ def publisher_class_saboteur(
 def draft_publisher_saboteur(
     culprit: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), *, serves_as: str = "publisher_class", **declares: Any
 ) -> Saboteur:
-    """A publisher of the draft that is broken itself; `serves_as` is the attribute of `HonestDraftPublisher` whose place it takes."""
+    """A publisher of the draft that is broken itself. `serves_as` is the attribute of `HonestDraftPublisher` that it replaces."""
     verification: type[PublisherVerification] = type(culprit.__name__, (HonestDraftPublisher,), {serves_as: culprit, **declares})
     return _saboteur(culprit, verification, caught, also)
 
 
 def refuser_saboteur(refuser: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
-    """A publisher that refuses its subscribers in the wrong way."""
+    """A publisher that refuses its subscribers in a wrong way."""
     verification: type[PublisherVerification] = type(
         refuser.__name__, (HonestSynchronousPublisher,), {"refuser_class": refuser, **declares}
     )

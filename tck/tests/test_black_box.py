@@ -1,4 +1,4 @@
-"""A subscriber of which nothing but the interface is known is judged all the same: without one hook, these faults are seen."""
+"""A subscriber of which only the interface is known is judged, too: these faults are found without any hook."""
 
 import pytest
 from penstock_tck import Outcome, run_checks
@@ -23,7 +23,7 @@ FAULTS = [
     (subscriber_endings.RaisesInOnError, "failure_after_a_request_is_handled", "on_error raised RuntimeError"),
     (subscriber_endings.RaisesInOnError, "failure_before_a_request_is_handled", "on_error raised RuntimeError"),
     (subscriber_signals.AcceptsASecond, "a_second_subscription_is_cancelled", "expected cancel, but the subscriber did not call"),
-    (subscriber_signals.RequestsFromTheSecond, "a_second_subscription_is_cancelled", "was asked for [1] elements"),
+    (subscriber_signals.RequestsFromTheSecond, "a_second_subscription_is_cancelled", "got a request for [1] elements"),
     (subscriber_signals.RequestsAgainWhenRepeated, "a_repeated_on_subscribe_makes_no_request", "made it request [2] again"),
     (subscriber_signals.RequestsFromAThread, "calls_come_from_the_thread_of_the_run", "from another thread"),
     (subscriber_signals.AcceptsNoneAtFirst, "on_subscribe_refuses_none", "a fresh subscriber answered"),
@@ -34,14 +34,14 @@ FAULTS = [
 
 @pytest.mark.parametrize(("culprit", "check", "words"), FAULTS, ids=lambda part: getattr(part, "__name__", ""))
 def test_a_fault_is_seen_without_hooks(culprit: type, check: str, words: str) -> None:
-    """The check fails, with the same words as where the box is open."""
+    """The check fails, with the same text as for a subscriber with hooks."""
     (result,) = run_checks(type(culprit.__name__, (HonestBlackBox,), {"subscriber_class": culprit}), [check])
     assert result.outcome is Outcome.FAILED
     assert words in result.seen
 
 
-def test_what_only_a_hook_can_show_is_said_not_to_apply() -> None:
-    """Without hooks nine checks name the hook that they need."""
+def test_checks_that_need_a_hook_do_not_apply() -> None:
+    """Without hooks nine checks do not apply. Each names the hook that it needs."""
     lacking = {result.check: result.seen for result in run_checks(HonestBlackBox) if result.outcome is Outcome.NOT_APPLICABLE}
     assert set(lacking) == {
         "a_handler_that_raises_cancels_the_subscription",

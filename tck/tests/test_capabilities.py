@@ -1,4 +1,4 @@
-"""What a verification declares is what excuses it from checks, in words that the report shows."""
+"""The declarations of a verification decide which checks do not apply; the report shows why."""
 
 import pytest
 from penstock_tck import Outcome, run_checks
@@ -14,14 +14,14 @@ def _seen(check: str, base: type = HonestProcessorStage, **declares: object) -> 
     return result.seen
 
 
-def test_a_processor_that_recovers_is_no_source_that_fails() -> None:
-    """Something else comes instead of the failure."""
+def test_checks_of_failing_sources_do_not_apply_to_a_recovering_processor() -> None:
+    """It signals something else than the failure."""
     assert _seen("a_source_that_raises_ends_the_stream_with_on_error", recovers=True) == "it declares recovers = True"
 
 
 @pytest.mark.parametrize("check", ["a_failed_publisher_signals_on_error", "errors_pass_at_once_without_demand"])
 def test_a_processor_that_recovers_need_not_pass_errors_on(check: str) -> None:
-    """Rule 4.2 permits it, so the checks of errors on their way down do not apply."""
+    """Rule 4.2 permits it, so the checks of errors that pass downstream do not apply."""
     assert _seen(check, HonestRecoveringStage) == "it declares recovers = True"
 
 
@@ -35,6 +35,6 @@ def test_a_processor_that_recovers_need_not_pass_errors_on(check: str) -> None:
         ("a_handler_that_raises_cancels_the_subscription", "it does not override create_raising_subscriber()"),
     ],
 )
-def test_what_is_not_declared_is_not_asked_for(check: str, lack: str) -> None:
-    """A check of something that the implementation does not claim does not apply, and says what is missing."""
+def test_a_check_names_the_missing_declaration(check: str, lack: str) -> None:
+    """A check that needs a capability that is not declared does not apply, and says which one is missing."""
     assert _seen(check) == lack

@@ -1,4 +1,4 @@
-"""The honest implementations pass every check, and every check cleans up after itself."""
+"""The honest implementations pass every check, and every check leaves no subscription open."""
 
 from functools import cache
 
@@ -16,33 +16,33 @@ tck_verifies_nothing = "the verifications are run by run_checks, one by one"
 
 @cache
 def _results(verification: type[Verification]) -> list[CheckResult]:
-    """Run every check once for all tests of this file; results hold text only."""
+    """Run every check once for all tests of this file. Results hold only text."""
     return run_checks(verification)
 
 
 @pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
 def test_an_honest_implementation_passes_everything(verification: type[Verification]) -> None:
-    """No check fails where no rule is broken."""
+    """A check does not fail if no rule is broken."""
     assert [result.message for result in _results(verification) if result.failed] == []
 
 
 @pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
-def test_each_subscription_of_the_kit_was_cancelled_or_drained(verification: type[Verification]) -> None:
-    """The kit itself leaves nothing open: a check of the checks."""
+def test_each_subscription_of_the_kit_is_cancelled_or_ended(verification: type[Verification]) -> None:
+    """The kit leaves no subscription open: this is a check of the checks."""
     left = {result.check: result.left_open for result in _results(verification) if result.left_open}
     assert left == {}
 
 
 @pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
 def test_checks_are_quick(verification: type[Verification]) -> None:
-    """A run of one check takes milliseconds: none waits in real time, where a minute of silence would be a minute."""
+    """A run of one check takes milliseconds. A check that waited in real time would take a minute for a minute of silence."""
     slow = {result.check: result.seconds for result in _results(verification) if result.seconds > 3.0}
     assert slow == {}
 
 
 @pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
-def test_something_is_run(verification: type[Verification]) -> None:
-    """Each honest implementation meets checks that apply."""
+def test_at_least_one_check_applies(verification: type[Verification]) -> None:
+    """Each honest implementation has checks that apply and pass."""
     assert any(result.outcome is Outcome.PASSED for result in _results(verification))
 
 
@@ -51,7 +51,7 @@ def test_something_is_run(verification: type[Verification]) -> None:
     [("Empty", 30), ("Single", 8)],
 )
 def test_a_short_stream_excuses_from_few_checks(name: str, most: int) -> None:
-    """A publisher of no element, or of one, still meets most checks: they make do with as few elements as show the fault."""
+    """Most checks apply to a publisher of zero or one elements, too: they use only as many elements as show the fault."""
     (verification,) = (each for each in VARIANTS if each.__name__ == name)
     excused = [result for result in _results(verification) if result.outcome is Outcome.NOT_APPLICABLE]
     of_its_length = [result.check for result in excused if "max_elements" in result.seen or "min_elements" in result.seen]

@@ -1,6 +1,7 @@
-"""The kit of the JVM as a measure: each of its checks of publishers has a counterpart here, and so has each fault of its self-test.
+"""Coverage measured against the JVM kit: each of its publisher checks has a counterpart here, and each fault of its self-test is caught.
 
-Its checks are numbered P1 to P38 as its `PublisherVerification` lists them. Those that it leaves empty ("untested") have one here, too.
+Its checks are numbered P1 to P38 as its `PublisherVerification` lists them. The checks that it leaves empty ("untested") have a
+counterpart, too.
 """
 
 import pytest
@@ -68,7 +69,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "P37 3.17 demand that adds up to 2^63-1": ("demand_above_the_limit_counts_as_unbounded", "unbounded_demand_is_supported"),
     "P38 3.17 demand above 2^63-1": ("demand_above_the_limit_does_not_stall_the_stream",),
 }
-"""P1 and P2 judge declarations, not publishers: `validate` does, before the first check."""
+"""P1 and P2 check the declarations, not the publisher. Here `validate` does so before the first check."""
 
 FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "on_subscribe and nothing more": ("Silent", ("P5", "P6")),
@@ -77,7 +78,7 @@ FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "two threads signal at once": ("ServesFromAWorkerAtOnce", ("P7",)),
     "raises out of subscribe": ("RaisesItsFailure", ("P8", "P18")),
     "forgets on_complete": ("NeverCompletes", ("P9",)),
-    "goes on beyond its end": ("OneElementMore", ("P6", "P9")),
+    "has an element after its end": ("OneElementMore", ("P6", "P9")),
     "an empty one completes without on_subscribe": ("CompletesWithoutASubscription", ("P10", "P17")),
     "completes and serves later requests": ("GoesOnAfterCompletion", ("P12",)),
     "subscribe(None) returns": ("AcceptsNone", ("P16",)),
@@ -93,15 +94,15 @@ FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "demand that overflows becomes on_error": ("FailsOnOverflow", ("P38", "P37")),
     "on_error at a demand of exactly 2^63-1": ("FailsAtTheTop", ("P36", "P37")),
     "cancel does nothing": ("IgnoresCancel", ("P29", "P34", "P35")),
-    # Its self-test has no fault for these checks of its own:
+    # The self-test of the JVM kit has no fault for these of its checks:
     "a stream of the wrong length": ("OneElementShort", ("P3", "P4")),
-    "several subscribers push each other": ("PushesWithoutDemand", ("P20",)),
-    "the end is told to one alone": ("CompletesForTheFirstOnly", ("P24",)),
+    "a second subscriber makes the publisher signal without demand": ("PushesWithoutDemand", ("P20",)),
+    "only one subscriber gets the end": ("CompletesForTheFirstOnly", ("P24",)),
     "an error that explains nothing": ("ExplainsNothing", ("P33",)),
     "request(0) is ignored": ("IgnoresZero", ("P31",)),
     "a negative request raises": ("RaisesBelowZero", ("P32",)),
 }
-"""The fault, our saboteur, and the checks there whose counterparts must catch it."""
+"""The fault, the saboteur here, and the checks of the JVM kit whose counterparts must catch it."""
 
 PASSES: dict[str, str] = {
     "synchronous, completing inside request": "HonestSynchronousPublisher",
@@ -111,11 +112,11 @@ PASSES: dict[str, str] = {
     "on_subscribe and on_error at once": "Failed",
     "on_subscribe and nothing, of a stream that has nothing": "Never",
     "any text for a refused demand": "Terse",
-    "completes only when it is asked once more": "Lazy",
+    "completes only at one more request": "Lazy",
     "one element": "Single",
-    "elements that the slowest decides about": "Lockstep",
+    "as fast as the slowest subscriber": "Lockstep",
 }
-"""What it lets pass, and what passes here."""
+"""The implementations that pass the JVM kit's self-test, and the honest implementation here that corresponds."""
 
 
 def _counterparts(number: str) -> set[str]:
@@ -124,7 +125,7 @@ def _counterparts(number: str) -> set[str]:
 
 
 def test_each_check_of_a_publisher_there_has_one_here() -> None:
-    """P3 to P38, and every name is the name of a check that can fail."""
+    """P3 to P38 have counterparts, and each counterpart is a check that can fail."""
     ours = {check.name for check in checks_of(PublisherVerification) if check.kind is Kind.CHECK}
     assert [title.split()[0] for title in COUNTERPARTS] == [f"P{number}" for number in range(3, 39)]
     assert {name for checks in COUNTERPARTS.values() for name in checks} <= ours
@@ -132,7 +133,7 @@ def test_each_check_of_a_publisher_there_has_one_here() -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_there_is_caught_by_the_counterparts_of_its_checks(fault: str) -> None:
-    """The saboteur declares, and test_saboteurs proves, that these checks fail."""
+    """The saboteur declares that these checks fail; test_saboteurs proves it."""
     name, numbers = FAULTS[fault]
     (saboteur,) = (each for each in all_saboteurs() if each.name == name)
     for number in numbers:
@@ -140,5 +141,5 @@ def test_each_fault_there_is_caught_by_the_counterparts_of_its_checks(fault: str
 
 
 def test_each_implementation_that_passes_there_passes_here() -> None:
-    """They are among the honest implementations, all of which pass everything."""
+    """They are among the honest implementations, which pass every check."""
     assert set(PASSES.values()) <= {verification.__name__ for verification in (*HONEST, *VARIANTS)}

@@ -1,6 +1,6 @@
-"""What the kit of the JVM lets pass on the side of publishers, each with a saboteur that ours catches by this very check.
+"""Publisher faults that the JVM kit misses, each with a saboteur that the given check of this kit catches.
 
-Each row says why it passes there. The rows on the side of subscribers and processors are in test_holes_subscriber_side.py.
+Each row says why the fault passes there. The rows for subscribers and processors are in test_subscriber_faults_the_jvm_kit_misses.py.
 """
 
 import attrs
@@ -14,7 +14,7 @@ tck_verifies_nothing = "the saboteurs are run by run_checks, one check at a time
 
 @attrs.frozen(kw_only=True)
 class MissedFault:
-    """What passes there and why, who does it, and which check of ours sees it."""
+    """A fault, why it passes the JVM kit, the saboteur with this fault, and the check here that catches it."""
 
     passes: str
     because: str
@@ -22,21 +22,21 @@ class MissedFault:
     check: str
 
 
-# Violations that its probes record are read only where a check asks for them, and optional checks never ask.
-_NOBODY_READS_IT = "what its probes record in an optional check is never read"
-_NO_CHECK = "there the rule has no check"
+# A check of the JVM kit must ask for the violations that its probes record. Its optional checks never do.
+_VIOLATION_NOT_READ = "violations in its optional checks are never read"
+_NO_CHECK = "the JVM kit has no check of the rule"
 
 MISSED_FAULTS = [
     # --- ends that never come, or that are not the end
     MissedFault(
         passes="an empty stream never completes",
-        because=_NOBODY_READS_IT,
+        because=_VIOLATION_NOT_READ,
         saboteur="EmptyNeverCompletes",
         check="an_empty_stream_ends_with_on_complete",
     ),
     MissedFault(
-        passes="a multicast tells one subscriber alone of the end",
-        because=_NOBODY_READS_IT,
+        passes="a multicast signals the end to one subscriber only",
+        because=_VIOLATION_NOT_READ,
         saboteur="CompletesForTheFirstOnly",
         check="subscribers_share_the_end",
     ),
@@ -65,18 +65,18 @@ MISSED_FAULTS = [
         check="after_on_complete_the_subscription_counts_as_cancelled",
     ),
     MissedFault(
-        passes="a source that fails later is taken for one that ends",
-        because="it knows no publisher that fails after its first request",
+        passes="a failure of the source is signalled as completion",
+        because="it has no factory for a publisher that fails after its first request",
         saboteur="CompletesWhereItsSourceFails",
         check="a_source_that_raises_ends_the_stream_with_on_error",
     ),
     MissedFault(
-        passes="what a source raises comes out of request",
+        passes="request raises the exception of the source",
         because=_NO_CHECK,
         saboteur="RaisesWhereItsSourceFails",
         check="a_source_that_raises_ends_the_stream_with_on_error",
     ),
-    # --- cancels that are none
+    # --- cancels that do not work
     MissedFault(
         passes="cancel does nothing",
         because="its check of 3.12 counts elements against demand, and demand was honoured",
@@ -85,13 +85,13 @@ MISSED_FAULTS = [
     ),
     MissedFault(
         passes="an endless synchronous publisher does not stop",
-        because="nothing there ends a test whose publisher never returns",
+        because="the JVM kit does not end a test whose publisher never returns",
         saboteur="IgnoresCancel",
         check="cancel_stops_a_stream_with_unbounded_demand",
     ),
     MissedFault(
-        passes="what was on its way is delivered after a cancel",
-        because="it cancels when everything that was requested has arrived",
+        passes="an element in transit is delivered after a cancel",
+        because="it cancels after all requested elements have arrived",
         saboteur="DeliversElementsAfterACancel",
         check="cancel_stops_elements_of_a_slow_source",
     ),
@@ -114,8 +114,8 @@ MISSED_FAULTS = [
         check="cancel_returns_normally_in_every_state",
     ),
     MissedFault(
-        passes="a second cancel takes a neighbour's place away",
-        because="it cancels three times where nobody else is subscribed",
+        passes="a second cancel removes another subscriber",
+        because="its check of repeated cancels has only one subscriber",
         saboteur="CountsItsCancels",
         check="further_cancels_do_nothing",
     ),
@@ -128,25 +128,25 @@ MISSED_FAULTS = [
     ),
     MissedFault(
         passes="demand that adds up to 2^63 becomes negative",
-        because="a synchronous publisher has sent all before its second request, so nothing adds up there",
+        because="a synchronous publisher has signalled everything before the second request, so demand does not add up",
         saboteur="WrapsOnOverflow",
         check="demand_above_the_limit_counts_as_unbounded",
     ),
     MissedFault(
         passes="requests inside on_subscribe are lost",
-        because="its check of 3.2 asserts that nothing went wrong, not that an element arrived",
+        because="its check of 3.2 asserts that no fault was seen, not that an element arrived",
         saboteur="IgnoresRequestsInOnSubscribe",
         check="requests_inside_signals_are_served",
     ),
     MissedFault(
         passes="a request overwrites the demand, in a publisher with a task",
-        because="whether two requests meet is a matter of timing there",
+        because="there it depends on timing whether two requests meet",
         saboteur="OverwritesDemandInATask",
         check="requests_add_up",
     ),
     MissedFault(
         passes="the larger of two requests counts",
-        because="whether two requests meet is a matter of timing there",
+        because="there it depends on timing whether two requests meet",
         saboteur="KeepsTheLargerDemand",
         check="requests_add_up",
     ),
@@ -157,20 +157,20 @@ MISSED_FAULTS = [
         check="any_number_of_requests_is_supported",
     ),
     MissedFault(
-        passes="a request is never done, and the run loop never gets its turn",
-        because="nothing there ends a test whose publisher never returns",
+        passes="a request never returns",
+        because="the JVM kit does not end a test whose publisher never returns",
         saboteur="CountsDemandInALoop",
         check="demand_above_the_limit_does_not_stall_the_stream",
     ),
     MissedFault(
         passes="a request beyond 64 bits raises",
-        because="there a request is a number of 64 bits",
+        because="in Java a request is a number of 64 bits",
         saboteur="RaisesOnRequestsAbove64Bits",
         check="request_returns_normally_in_every_state",
     ),
     MissedFault(
-        passes="an illegal demand inside a signal is overlooked",
-        because="it requests 0 from outside only",
+        passes="an illegal demand inside a signal is ignored",
+        because="it requests 0 only outside of signals",
         saboteur="RefusesNothingInsideSignals",
         check="an_illegal_demand_inside_a_signal_is_refused",
     ),
@@ -201,31 +201,31 @@ MISSED_FAULTS = [
     ),
     MissedFault(
         passes="a multicast refuses its second subscriber",
-        because="there a failed optional check counts as skipped",
+        because="a failed optional check of the JVM kit counts as skipped",
         saboteur="RefusesTheSecond",
         check="subscribers_share_elements_that_they_request_at_once",
     ),
     MissedFault(
-        passes="a cancel ends the neighbours' streams",
+        passes="a cancel ends the streams of other subscribers",
         because="it never cancels one subscriber of several",
         saboteur="CancelsAllSubscribers",
         check="a_cancel_does_not_affect_other_subscribers",
     ),
     MissedFault(
-        passes="a subscriber that raised is served all the same",
-        because="on the publisher's side the rule has no check there",
+        passes="a subscriber that raised is still served",
+        because="the JVM kit checks this rule only for subscribers",
         saboteur="ServesAfterARaiseInOnNext",
         check="a_subscriber_that_raises_in_on_next_is_cancelled",
     ),
     MissedFault(
-        passes="what a subscriber raised comes out of request",
-        because="on the publisher's side the rule has no check there",
+        passes="request raises the exception of a subscriber",
+        because="the JVM kit checks this rule only for subscribers",
         saboteur="LetsOnCompleteRaise",
         check="a_subscriber_that_raises_in_on_complete_does_no_harm",
     ),
     MissedFault(
-        passes="one subscriber's exception keeps an element from the next",
-        because="on the publisher's side the rule has no check there",
+        passes="after an exception of one subscriber the next one misses an element",
+        because="the JVM kit checks this rule only for subscribers",
         saboteur="SkipsSubscribersAfterARaise",
         check="a_subscriber_that_raises_does_not_affect_the_others",
     ),
@@ -249,48 +249,48 @@ MISSED_FAULTS = [
         check="a_cancel_before_any_request_drops_the_subscriber",
     ),
     MissedFault(
-        passes="who waits for the source keeps the subscriber",
-        because="it cancels when nothing is on its way",
+        passes="a task that waits for the source keeps the subscriber",
+        because="it cancels when no element is awaited",
         saboteur="KeepsASubscriberWhileItWaits",
         check="a_cancel_before_a_slow_element_drops_the_subscriber",
     ),
-    # --- what there is in Python alone
+    # --- faults that only Python has
     MissedFault(
         passes="an error arrives in an exception group",
-        because="it has nothing of the kind",
+        because="Java has no such thing",
         saboteur="WrapsErrorsInAGroup",
         check="the_error_of_the_source_arrives_unwrapped",
     ),
     MissedFault(
         passes="a cancelled nursery looks like the end of the stream",
-        because="it has nothing of the kind",
+        because="Java has no such thing",
         saboteur="TakesACancellationForTheEnd",
         check="a_cancelled_nursery_signals_at_most_one_error",
     ),
     MissedFault(
-        passes="an error that is no exception",
-        because="there the compiler sees to it",
+        passes="an error that is not an exception",
+        because="the Java compiler refuses it",
         saboteur="FailsWithAText",
         check="a_failed_publisher_signals_on_error",
     ),
     MissedFault(
-        passes="True is taken for a demand of 1",
-        because="there the compiler sees to it",
+        passes="True counts as a demand of 1",
+        because="the Java compiler refuses it",
         saboteur="TakesTrueForOne",
         check="a_demand_that_is_not_an_integer_is_refused",
     ),
 ]
 
 
-@pytest.mark.parametrize("hole", MISSED_FAULTS, ids=lambda hole: hole.passes.replace(" ", "-"))
-def test_what_the_jvm_kit_lets_pass_ours_catches(hole: MissedFault) -> None:
-    """The saboteur fails this very check, with the words that it declares."""
-    (saboteur,) = (each for each in all_saboteurs() if each.name == hole.saboteur)
-    (result,) = run_checks(saboteur.verification, [hole.check])
+@pytest.mark.parametrize("fault", MISSED_FAULTS, ids=lambda fault: fault.passes.replace(" ", "-"))
+def test_the_given_check_catches_the_fault(fault: MissedFault) -> None:
+    """The check fails for the saboteur, with the text that the saboteur declares."""
+    (saboteur,) = (each for each in all_saboteurs() if each.name == fault.saboteur)
+    (result,) = run_checks(saboteur.verification, [fault.check])
     assert result.outcome is Outcome.FAILED
-    assert saboteur.caught[hole.check] in result.seen
+    assert saboteur.caught[fault.check] in result.seen
 
 
-def test_each_hole_has_its_reason() -> None:
-    """A row says why the fault passes there; a row without a reason would be a claim."""
-    assert [hole.passes for hole in MISSED_FAULTS if not hole.because] == []
+def test_each_row_has_a_reason() -> None:
+    """Each row says why the fault passes the JVM kit."""
+    assert [fault.passes for fault in MISSED_FAULTS if not fault.because] == []

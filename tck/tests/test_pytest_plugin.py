@@ -1,4 +1,4 @@
-"""The pytest side: what is collected, what is refused, the table, and the reports."""
+"""The pytest plugin: collected and refused classes, the table, and the reports."""
 
 import json
 from importlib.metadata import entry_points
@@ -17,12 +17,12 @@ class MyPublisher(PublisherVerification):
 BAD = (
     GOOD
     + """
-class Once(PublisherVerification):
+class Broken(PublisherVerification):
     max_elements = 1
     def create_publisher(self, elements):
-        return Deaf()
+        return IgnoresRequests()
 
-class Deaf:
+class IgnoresRequests:
     def subscribe(self, subscriber):
         subscriber.on_subscribe(self)
     def request(self, n):
@@ -36,7 +36,7 @@ NOTHING = "from penstock_tck import PublisherVerification\n"
 
 @pytest.fixture
 def run(pytester: pytest.Pytester):
-    """Run pytest on a file with this text."""
+    """Return a function that runs pytest on a file with a given text."""
     installed = entry_points(group="pytest11", name="penstock_tck")
     plugin = () if installed else ("-p", "penstock_tck._pytest_plugin")
 
@@ -47,7 +47,7 @@ def run(pytester: pytest.Pytester):
     return run
 
 
-def test_a_class_with_a_factory_is_collected_whatever_its_name(run) -> None:
+def test_a_class_with_a_factory_is_collected_under_any_name(run) -> None:
     """Each check is one item, named after the class and the check, and the table ends the run."""
     result = run(GOOD, "-v")
     assert result.ret == pytest.ExitCode.OK
@@ -55,7 +55,7 @@ def test_a_class_with_a_factory_is_collected_whatever_its_name(run) -> None:
 
 
 def test_a_failure_shows_the_message_of_the_check(run) -> None:
-    """Rule, what was seen, where to look and the transcript; no traceback of the kit."""
+    """Rule, observation, where to look and the transcript; no traceback of the kit."""
     result = run(BAD)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
@@ -64,28 +64,28 @@ def test_a_failure_shows_the_message_of_the_check(run) -> None:
     result.stdout.no_fnmatch_line("*_runner.py*")
 
 
-def test_checks_that_do_not_apply_are_in_the_table_and_nowhere_else(run) -> None:
-    """They make no item, and the missing capability is named."""
+def test_checks_that_do_not_apply_are_only_in_the_table(run) -> None:
+    """They make no item, and the table names the missing capability."""
     result = run(BAD)
     assert "skipped" not in result.parseoutcomes()
     result.stdout.fnmatch_lines(["*not applicable: it does not override create_failed_publisher()*"])
 
 
 def test_a_module_that_verifies_nothing_is_an_error(run) -> None:
-    """A verification without a subclass was meant to verify something."""
+    """A module that imports a verification without a subclass was meant to verify something."""
     result = run(NOTHING)
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*not one check was collected from it*"])
+    result.stdout.fnmatch_lines(["*no check was collected from it*"])
 
 
-def test_a_module_may_say_that_it_verifies_nothing(run) -> None:
-    """The exemption is written down in the module, with its reason."""
+def test_a_module_may_declare_that_it_verifies_nothing(run) -> None:
+    """The module gives the reason."""
     text = NOTHING + "tck_verifies_nothing = 'a reason'\ndef test_other():\n    assert PublisherVerification\n"
     assert run(text).ret == pytest.ExitCode.OK
 
 
 def test_a_run_without_a_check_fails_when_checks_are_required(run) -> None:
-    """--tck-require guards a run in which everything was deselected or left out."""
+    """--tck-require refuses a run in which all checks were deselected or left out."""
     text = "def test_other():\n    assert True\n"
     assert run(text).ret == pytest.ExitCode.OK
     assert run(text, "--tck-require").ret == pytest.ExitCode.USAGE_ERROR
@@ -96,7 +96,7 @@ def test_required_checks_that_run_are_enough(run) -> None:
     assert run(GOOD, "--tck-require", "-k", "requests_add_up").ret == pytest.ExitCode.OK
 
 
-def test_an_abstract_base_is_left_alone(run) -> None:
+def test_an_abstract_base_is_not_collected(run) -> None:
     """A base for other verifications needs no factory."""
     result = run(GOOD.replace("def create", "abstract = True\n    def create") + "class Real(MyPublisher):\n    pass\n", "-v")
     result.stdout.fnmatch_lines(["*Real::requests_add_up PASSED*"])
@@ -104,15 +104,15 @@ def test_an_abstract_base_is_left_alone(run) -> None:
 
 
 def test_a_waived_check_shows_as_expected_failure(run) -> None:
-    """The reason is in the table."""
-    text = BAD.replace("max_elements = 1", "waivers = {'the_refusal_of_a_demand_explains_itself': 'it is mute'}")
-    result = run(text, "-k", "Once and explains")
+    """The table shows the reason."""
+    text = BAD.replace("max_elements = 1", "waivers = {'the_refusal_of_a_demand_explains_itself': 'its errors have no text'}")
+    result = run(text, "-k", "Broken and explains")
     assert result.parseoutcomes()["xfailed"] == 1
-    result.stdout.fnmatch_lines(["*waived: it is mute*"])
+    result.stdout.fnmatch_lines(["*waived: its errors have no text*"])
 
 
 def test_the_reports_hold_every_rule(run, pytester: pytest.Pytester) -> None:
-    """JSON for programs, and one page of HTML that needs nothing from elsewhere."""
+    """JSON for programs, and one self-contained HTML page."""
     run(BAD, "--tck-json=out/report.json", "--tck-html=out/report.html")
     report = json.loads((pytester.path / "out/report.json").read_text(encoding="utf-8"))
     page = (pytester.path / "out/report.html").read_text(encoding="utf-8")
@@ -124,8 +124,8 @@ def test_the_reports_hold_every_rule(run, pytester: pytest.Pytester) -> None:
     assert "https://" not in page
 
 
-def test_the_table_is_whole_when_several_processes_share_the_checks(run, pytester: pytest.Pytester) -> None:
-    """With pytest-xdist it says what it says without: each result, and what does not apply, once."""
+def test_with_xdist_the_report_is_complete(run, pytester: pytest.Pytester) -> None:
+    """It equals the report of one process: each result, and each check that does not apply, once."""
     rows = []
     for processes in ("0", "2"):
         result = run(BAD, "-n", processes, "-k", "requests", "--tck-require", "--tck-json=report.json")
@@ -137,7 +137,7 @@ def test_the_table_is_whole_when_several_processes_share_the_checks(run, pyteste
     assert alone == shared
 
 
-def test_several_processes_without_a_check_fail_when_checks_are_required(run) -> None:
-    """--tck-require is answered by the process that shares out, not by those that were given nothing."""
+def test_with_xdist_a_run_without_a_check_fails_when_checks_are_required(run) -> None:
+    """The controlling process decides, not the workers."""
     text = "def test_other():\n    assert True\n"
     assert run(text, "-n", "1", "--tck-require").ret == pytest.ExitCode.USAGE_ERROR

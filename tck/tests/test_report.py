@@ -1,4 +1,4 @@
-"""The table and the page: every rule has a row, and what is shown is what came out."""
+"""The table and the page: every rule has a row, and the rows show the results."""
 
 import json
 
@@ -17,13 +17,13 @@ def _results() -> list[CheckResult]:
 
 
 def test_the_table_has_a_row_for_each_rule_of_the_generations_used() -> None:
-    """43 rows for the modern rules, 86 where the draft was verified too."""
+    """43 rows for the modern rules, 86 if the draft was verified, too."""
     assert len(rule_rows(_results())) == 43
     assert len(rule_rows([*_results(), *run_checks(HonestDraftPublisher)])) == 86
 
 
 def test_the_worst_outcome_is_the_status_of_a_rule() -> None:
-    """One failure among passes is a failure."""
+    """A rule with one failure among passes has failed."""
     results = _results()
     failed = CheckResult(
         verification="Mine", check="c", rules=("3.8",), optional=False, drives="", look_at="", outcome=Outcome.FAILED, seen="<bad & ugly>"
@@ -36,18 +36,18 @@ def test_the_worst_outcome_is_the_status_of_a_rule() -> None:
     assert "&lt;bad &amp; ugly&gt;" in as_html([*results, failed])
 
 
-def test_a_result_survives_the_way_through_json() -> None:
-    """What another process sent is what it meant."""
+def test_a_result_can_be_sent_as_json() -> None:
+    """The receiving process gets an equal result."""
     for result in _results():
         assert from_record(json.loads(json.dumps(result.as_record()))) == result
 
 
 def test_totals_count_every_outcome() -> None:
-    """Outcomes that did not occur are there with a zero."""
+    """Outcomes that did not occur are counted as 0."""
     assert set(totals([])) == {outcome.value for outcome in Outcome}
     assert as_json(_results())["totals"] == totals(_results())
 
 
-def test_the_page_of_no_results_says_so() -> None:
+def test_a_page_without_results_says_so() -> None:
     """An empty report does not look like a good one."""
     assert "Nothing was verified" in as_html([])

@@ -19,7 +19,7 @@ tck_verifies_nothing = "it counts checks and runs none"
 
 
 def _catalogue(profile: Profile) -> list[Check]:
-    """A processor meets every check of its profile."""
+    """Return every check of a profile: a processor has all of them."""
     return checks_of(type("Everything", (ProcessorVerification,), {"profile": profile}))
 
 
@@ -27,8 +27,8 @@ def _accounted(profile: Profile, kind: Kind) -> set[str]:
     return {rule for check in _catalogue(profile) if check.kind is kind for rule in check.rules}
 
 
-def test_there_are_43_rules_of_each_generation() -> None:
-    """The tables are whole: 39 modern rules with a check and 4 with an observation, 41 of the draft's with a check."""
+def test_each_generation_has_43_rules() -> None:
+    """39 modern rules have a check and 4 an observation; 41 rules of the draft have a check."""
     assert len(MODERN_RULES) == 43
     assert len(DRAFT_RULES) == 43
     assert {rule.id for rule in MODERN_RULES.values() if rule.account is Account.OBSERVATION} == {"3.1", "3.10", "3.11", "3.14"}
@@ -36,33 +36,33 @@ def test_there_are_43_rules_of_each_generation() -> None:
 
 
 def test_each_rule_that_can_be_checked_has_a_check() -> None:
-    """No rule is forgotten."""
+    """Every rule with `Account.CHECK` is cited by a check."""
     wanted = {rule.id for rule in [*MODERN_RULES.values(), *DRAFT_RULES.values()] if rule.account is Account.CHECK}
     have = _accounted(MODERN, Kind.CHECK) | _accounted(DRAFT, Kind.CHECK)
     assert sorted(wanted - have) == []
 
 
 def test_each_permission_has_an_observation() -> None:
-    """The four rules that nothing can break are looked at all the same."""
+    """The four modern rules that cannot be broken are observed."""
     wanted = {rule.id for rule in MODERN_RULES.values() if rule.account is Account.OBSERVATION}
     assert _accounted(MODERN, Kind.OBSERVATION) == wanted
 
 
 def test_each_check_has_a_saboteur_that_it_catches() -> None:
-    """A check that no saboteur fails has not shown that it can fail."""
+    """A check that fails for no saboteur has not shown that it can fail."""
     names = {check.name for profile in (MODERN, DRAFT) for check in _catalogue(profile) if check.kind is Kind.CHECK}
     caught = {name for saboteur in all_saboteurs() for name in saboteur.caught}
     assert sorted(names - caught) == []
 
 
 def test_no_two_saboteurs_share_a_name() -> None:
-    """A name leads to one saboteur."""
+    """A name identifies one saboteur."""
     names = [saboteur.name for saboteur in all_saboteurs()]
     assert len(names) == len(set(names))
 
 
-def test_no_file_of_checks_hides_what_another_defines() -> None:
-    """The files of checks are mixed into one class: a helper of one name in two of them would silently replace the other."""
+def test_files_of_checks_define_different_names() -> None:
+    """The files of checks are mixed into one class: a helper with a name that is used twice would silently replace the other."""
     owners: dict[str, set[str]] = {}
     for base in ProcessorVerification.__mro__:
         if "_checks." in base.__module__:

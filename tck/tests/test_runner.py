@@ -1,6 +1,6 @@
-"""The runner: whatever ends a run early is a failure in words, a violation always fails, and a waiver is honest.
+"""The runner: a run that ends early is a failure with a text, a violation always fails, and waivers are checked.
 
-Checks run on a MockClock; only the watchdog knows real time.
+Checks run on a MockClock; only the watchdog uses real time.
 """
 
 from typing import Any
@@ -28,38 +28,38 @@ tck_verifies_nothing = "its verifications are run by run_checks"
 
 
 class _Own(HonestSynchronousPublisher):
-    """A verification with checks of its own, each ending in another way."""
+    """A verification with additional checks, each with a different end."""
 
     abstract = True
     watchdog_seconds = 0.2
 
     @check("1.1")
     async def sees_a_violation_and_does_not_look(self) -> None:
-        """If this fails, look at nothing: it must fail."""
+        """If this fails, look at nothing: it is made to fail."""
         probe = self.probe()
         probe.on_subscribe(self)
         probe.on_next(1)
 
     @check("1.1")
     async def spins_without_end(self) -> None:
-        """If this fails, look at nothing: it must fail."""
+        """If this fails, look at nothing: it is made to fail."""
         while True:
             pass
 
     @check("1.1")
     async def checkpoints_without_end(self) -> None:
-        """If this fails, look at nothing: it must fail."""
+        """If this fails, look at nothing: it is made to fail."""
         while True:
             await trio.lowlevel.checkpoint()
 
     @check("1.1")
     async def waits_without_end(self) -> None:
-        """If this fails, look at nothing: it must fail."""
+        """If this fails, look at nothing: it is made to fail."""
         await trio.Event().wait()
 
     @check("1.1")
     async def swallows_everything_without_end(self) -> None:
-        """If this fails, look at nothing: it must fail."""
+        """If this fails, look at nothing: it is made to fail."""
         for _ in range(3):
             try:
                 while True:
@@ -69,7 +69,7 @@ class _Own(HonestSynchronousPublisher):
 
     @check("1.1")
     async def crashes_in_a_task(self) -> None:
-        """If this fails, look at nothing: it must fail."""
+        """If this fails, look at nothing: it is made to fail."""
 
         async def crash() -> None:
             raise KeyError("in a task")
@@ -79,13 +79,13 @@ class _Own(HonestSynchronousPublisher):
 
     @check("1.1", seeds=4)
     async def fails_under_the_third_seed(self) -> None:
-        """If this fails, look at nothing: it must fail."""
+        """If this fails, look at nothing: it is made to fail."""
         _Own.runs += 1
         self.verify(_Own.runs < 3, "this was the third")
 
     @check("1.1", optional=True)
     async def fails_and_is_optional(self) -> None:
-        """If this fails, look at nothing: it must fail."""
+        """If this fails, look at nothing: it is made to fail."""
         self.fail("as it must")
 
     @check("1.1", optional=True)
@@ -105,42 +105,42 @@ def _result(name: str, verification: type[Any] = _Own) -> Any:
     ("name", "words"),
     [
         ("sees_a_violation_and_does_not_look", "element 1 arrived, but only 0 were requested"),
-        ("spins_without_end", "something is endless"),
-        ("checkpoints_without_end", "something is endless"),
-        ("waits_without_end", "something is endless"),
-        ("swallows_everything_without_end", "something is endless"),
+        ("spins_without_end", "something in it is endless"),
+        ("checkpoints_without_end", "something in it is endless"),
+        ("waits_without_end", "something in it is endless"),
+        ("swallows_everything_without_end", "something in it is endless"),
         ("crashes_in_a_task", "KeyError escaped: 'in a task'"),
     ],
 )
-def test_whatever_ends_a_run_early_is_a_failure_in_words(name: str, words: str) -> None:
-    """Violations, endless loops, eternal waits and crashes fail the check, and the message says which."""
+def test_a_run_that_ends_early_is_a_failure_with_a_reason(name: str, words: str) -> None:
+    """Violations, endless loops, endless waits and crashes fail the check, and the message says which."""
     result = _result(name)
     assert result.outcome is Outcome.FAILED
     assert words in result.seen
 
 
 @pytest.mark.parametrize("name", ["checkpoints_without_end", "waits_without_end"])
-def test_what_the_watchdog_ends_is_told_in_its_words_alone(name: str) -> None:
-    """That the body did not return is no second fault."""
+def test_a_run_ended_by_the_watchdog_has_one_reason(name: str) -> None:
+    """The message does not name the cancelled body as a second fault."""
     assert "escaped" not in _result(name).seen
 
 
-def test_a_message_has_all_that_a_reader_needs() -> None:
-    """The rule in our words, what was driven, what was seen, where to look, and the transcript."""
+def test_a_message_has_rule_observation_hint_and_transcript() -> None:
+    """The rule, the drive, the observation, where to look, and the transcript."""
     message = _result("sees_a_violation_and_does_not_look").message
     for part in ("rule 1.1 (MUST): A publisher never", "What was seen", "If this fails, look at", "<- on_next(1)", "!! rule 1.1"):
         assert part in message
 
 
 def test_a_check_runs_under_its_seeds_up_to_the_first_failure() -> None:
-    """The seed that failed is in the result."""
+    """The result has the seed that failed."""
     _Own.runs = 0
     result = _result("fails_under_the_third_seed")
     assert (_Own.runs, result.seed, result.outcome) == (3, 2, Outcome.FAILED)
 
 
 def test_a_waiver_excuses_an_optional_check_with_its_reason() -> None:
-    """The outcome is "waived", and the reason and what was seen are both told."""
+    """The outcome is "waived". The result has the reason and the observation."""
     excused = type("Excused", (_Own,), {"waivers": {"fails_and_is_optional": "we know"}})
     result = _result("fails_and_is_optional", excused)
     assert result.outcome is Outcome.WAIVED
@@ -149,13 +149,13 @@ def test_a_waiver_excuses_an_optional_check_with_its_reason() -> None:
 
 
 def test_a_waiver_that_is_not_needed_fails() -> None:
-    """Otherwise excuses would outlive their reasons."""
+    """Otherwise waivers would outlive their reasons."""
     excused = type("Excused", (_Own,), {"waivers": {"leaves_a_subscription_open": "we thought so"}})
     assert "no longer needed" in _result("leaves_a_subscription_open", excused).seen
 
 
 def test_only_optional_checks_can_be_waived() -> None:
-    """A MUST has no excuse."""
+    """A MUST cannot be waived."""
     excused = type("Excused", (_Own,), {"waivers": {"crashes_in_a_task": "please"}})
     with pytest.raises(UsageError, match="no optional check"):
         validate(excused)
@@ -165,13 +165,13 @@ def test_only_optional_checks_can_be_waived() -> None:
     "declared", [{"max_elements": -1}, {"recursion_bound": 0}, {"min_elements": -1}, {"min_elements": 3, "max_elements": 2}]
 )
 def test_impossible_declarations_are_refused(declared: dict[str, int]) -> None:
-    """A declaration that cannot be is a mistake, found before anything runs."""
+    """The error comes before any check is run."""
     with pytest.raises(UsageError, match="declares"):
         validate(type("Impossible", (HonestSynchronousPublisher,), declared))
 
 
 def test_impossible_declarations_are_refused_without_pytest_too() -> None:
-    """run_checks looks at them before the first check."""
+    """run_checks validates the class before the first check."""
     with pytest.raises(UsageError, match="declares"):
         run_checks(type("Impossible", (HonestSynchronousPublisher,), {"max_elements": -1}))
 
@@ -184,8 +184,8 @@ def test_impossible_declarations_are_refused_without_pytest_too() -> None:
         (ProcessorVerification, "Forgot must define create_processor, or override connect"),
     ],
 )
-def test_a_forgotten_factory_is_told_once_and_first(base: type[Verification], words: str) -> None:
-    """It is no rule that was broken: fifty checks that fail for it would point at fifty wrong places."""
+def test_a_missing_factory_is_reported_before_any_check(base: type[Verification], words: str) -> None:
+    """It does not break a rule: if fifty checks failed for it, they would point at fifty wrong places."""
     with pytest.raises(UsageError, match=words):
         validate(type("Forgot", (base,), {}))
 
@@ -202,8 +202,8 @@ def test_a_forgotten_factory_is_told_once_and_first(base: type[Verification], wo
         ),
     ],
 )
-def test_a_factory_that_returns_nothing_is_named(base: type[Verification], factory: str, words: str) -> None:
-    """A `return` was forgotten: the message says so, and does not blame the object that is not there."""
+def test_a_factory_that_returns_none_is_named(base: type[Verification], factory: str, words: str) -> None:
+    """If a `return` was forgotten, the message names the factory."""
     broken = type("Broken", (base,), {factory: lambda *_: None})
     name = "elements_are_requested_and_accepted" if base is SubscriberVerification else "requests_add_up"
     (result,) = run_checks(broken, [name])
@@ -211,14 +211,14 @@ def test_a_factory_that_returns_nothing_is_named(base: type[Verification], facto
     assert result.failed
 
 
-def test_a_check_that_there_is_not_cannot_be_run() -> None:
-    """A misspelled name would verify nothing, and say that all is well."""
+def test_an_unknown_check_name_is_refused() -> None:
+    """Otherwise a misspelled name would run no check and report no failure."""
     with pytest.raises(UsageError, match="has no check 'requests_ad_up'"):
         run_checks(HonestSynchronousPublisher, ["requests_ad_up"])
 
 
 def test_a_check_cannot_be_hidden() -> None:
-    """A method with the name of a check would turn it off without a word."""
+    """A method with the name of a check would turn it off silently."""
     with pytest.raises(ValueError, match="hides a check"):
         checks_of(type("Hiding", (HonestSynchronousPublisher,), {"requests_add_up": lambda self: None}))
 
@@ -237,14 +237,14 @@ def test_a_missing_capability_is_named() -> None:
     assert result.seen == "it declares max_elements = 1, and the check needs 2"
 
 
-def test_what_a_check_leaves_open_is_told() -> None:
-    """A check that neither cancels nor drains its subscription is found out."""
+def test_a_subscription_that_a_check_leaves_open_is_reported() -> None:
+    """The result names the probe whose subscription was neither cancelled nor ended."""
     assert _result("leaves_a_subscription_open").left_open == ("s1",)
 
 
 @pytest.mark.parametrize("rules", [(), ("1.1", "D4.1"), ("9.9",)])
 def test_a_check_cites_rules_of_one_generation(rules: tuple[str, ...]) -> None:
-    """No rule, rules of both generations, or a rule that does not exist are refused."""
+    """No rule, rules of both generations, and an unknown rule are refused."""
     with pytest.raises((ValueError, KeyError)):
         check(*rules)
 

@@ -1,4 +1,4 @@
-"""Each saboteur is caught by exactly the checks that it declares, with the words that it declares."""
+"""Each saboteur is caught by exactly the checks that it declares, with the texts that it declares."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tck.tests._saboteur import Saboteur, all_saboteurs
 
 @pytest.mark.parametrize("saboteur", all_saboteurs(), ids=lambda each: f"{each.verification.__mro__[1].__name__}-{each.name}")
 def test_a_saboteur_is_caught_by_exactly_its_checks(saboteur: Saboteur) -> None:
-    """The checks that fail are those that the saboteur declares, no fewer and no others, and each says what is wrong."""
+    """The failed checks are exactly those that the saboteur declares, and each message contains the declared text."""
     failed = {result.check: result for result in saboteur.results() if result.failed}
     seen = "\n".join(f"{name}: {result.seen}" for name, result in failed.items())
     assert sorted(failed) == sorted(saboteur.caught), f"{saboteur.name}: {saboteur.breaks}\n{seen}"

@@ -95,7 +95,7 @@ def test_without_the_kit_one_line_says_what_to_install(
 
 
 def test_a_module_that_the_kit_misses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If penstock-tck is installed and one of its own imports fails, the advice to install penstock-tck would mislead."""
+    """If penstock-tck is installed but cannot import a module that it needs, the advice to install penstock-tck would mislead."""
     for name in [each for each in sys.modules if each.split(".")[0] == "penstock_tck"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "attrs", None)

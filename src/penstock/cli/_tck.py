@@ -1,6 +1,6 @@
 """Check from outside whether a server keeps its protocol: RS.io (tcp://…) or ReactiveSocket (reactivesocket+tcp://…), in any language.
 
-Each requirement is reported as pass, FAIL or not supported, with the sentence of the specification, its line, and what was seen.
+Each requirement is reported as pass, FAIL or not supported, with the sentence of the specification, its line, and the observation.
 The server must offer some publishers: `examples/conformance_service.py` is a service that has all of them. If yours lacks one, name it
 with --without. The exit status is 1 if a requirement failed, and 2 if the command cannot be run as given.
 """

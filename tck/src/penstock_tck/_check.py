@@ -1,12 +1,12 @@
-"""A check: an async method that drives an implementation and fails when a rule is broken.
+"""A check: an async method that drives an implementation and fails if a rule is broken.
 
-How to write one::
+An example::
 
     @check("1.1", "3.8", elements=5)
     async def requests_add_up(self) -> None:
-        '''Requests 1 and 2 at once, and expects three elements and no more.
+        '''Requests 1 and 2 at once, and expects exactly three elements.
 
-        If this fails, look at how request() stores its number: it must be added to what is due.
+        If this fails, look at how request() stores its number: it must be added to the demand.
         '''
         probe = await self.open(5)
         probe.request(1)
@@ -17,11 +17,11 @@ How to write one::
 
 Rules of this file
 
-* A check cites rules of one generation only: modern ones ("1.1") or the draft's ("D4.1"). The profile of a verification selects.
-* Its docstring has two parts: what is driven and asserted, and "If this fails, look at ...". Both go into the failure message;
-  without the second part the decorator refuses the method.
-* Capabilities are declared on the class, so that whether a check applies is known before anything runs.
-* A check may not be overridden, because that would turn it off without a word. A failing optional check can be waived, with a reason.
+* A check cites rules of one generation only: modern rules ("1.1") or rules of the draft ("D4.1"). The profile of a verification selects.
+* The docstring of a check has two parts: the drive with its assertions, and "If this fails, look at ...". Both are part of the failure
+  message. The decorator refuses a method without the second part.
+* Capabilities are declared on the class. So it is known before a run whether a check applies.
+* A check may not be overridden: that would turn it off silently. A failing optional check can be waived, with a reason.
 """
 
 import inspect
@@ -40,7 +40,7 @@ _MARK: Final = "__tck_check__"
 
 
 class Kind(Enum):
-    """Whether a method can fail by what it asserts, or only reports what it saw."""
+    """Whether a method asserts something and can fail, or only reports what it saw."""
 
     CHECK = "check"
     OBSERVATION = "observation"
@@ -48,7 +48,7 @@ class Kind(Enum):
 
 @attrs.frozen(kw_only=True)
 class Check:
-    """What the decorators know of a method."""
+    """The facts about a method that the decorators record."""
 
     name: str
     rules: tuple[str, ...]
@@ -64,7 +64,7 @@ class Check:
         return next((lack for capability in self.capabilities if (lack := capability.lack(verification))), "")
 
     def belongs_to(self, profile: Profile) -> bool:
-        """Return whether the rules are of this profile's generation."""
+        """Return whether the rules of this check belong to this profile."""
         return self.rules[0] in profile.rules
 
 
@@ -73,15 +73,15 @@ def check(
 ) -> Callable[[CheckMethod], CheckMethod]:
     """Make an async method a check of `rules`.
 
-    `elements` is how many the publisher must be able to give, `needs` which capabilities must be declared.
-    `optional` marks a recommendation, which a verification may waive. It runs under `seeds` scheduler seeds.
+    `elements` is the number of elements that the publisher must be able to give. `needs` are capabilities that the class must declare. An
+    `optional` check is a recommendation, and a verification may waive it. The check runs once under each of `seeds` scheduler seeds.
     """
     capabilities = (at_least(elements), *needs) if elements else tuple(needs)
     return _make_decorator(rules, Kind.CHECK, capabilities, optional=optional, seeds=seeds)
 
 
 def observation(rule: str, *, elements: int = 0, needs: Iterable[Capability] = ()) -> Callable[[CheckMethod], CheckMethod]:
-    """Make an async method an observation of a permission: it returns, in words, what it saw, and asserts nothing."""
+    """Make an async method an observation of a permission. It returns a text that says what it saw, and asserts nothing."""
     capabilities = (at_least(elements), *needs) if elements else tuple(needs)
     return _make_decorator((rule,), Kind.OBSERVATION, capabilities, optional=False, seeds=1)
 
@@ -121,9 +121,9 @@ def _split_docstring(doc: str, name: str, kind: Kind) -> tuple[str, str]:
 
 
 def checks_of(verification: type[Any]) -> list[Check]:
-    """Return the checks of a verification class in the order of their definition, those of its profile only.
+    """Return the checks of a verification class that belong to its profile, in the order of their definition.
 
-    Raises ValueError where a class hides a check under a method that is none.
+    Raises ValueError if a class overrides a check with a method that is not a check.
     """
     found: dict[str, Check] = {}
     for base in reversed(verification.__mro__):
@@ -132,5 +132,5 @@ def checks_of(verification: type[Any]) -> list[Check]:
             if mark is not None:
                 found[name] = mark
             elif name in found:
-                raise ValueError(f"{base.__name__}.{name} hides a check of the kit; to live with a failing optional check, waive it")
+                raise ValueError(f"{base.__name__}.{name} hides a check of the kit; if an optional check may fail, waive it")
     return [mark for mark in found.values() if mark.belongs_to(verification.profile)]

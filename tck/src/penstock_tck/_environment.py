@@ -1,9 +1,9 @@
-"""What one run of one check stands on: a nursery, a transcript, and the probes and manual publishers that were handed out.
+"""The environment of one run of one check: a nursery, a transcript, and the probes and manual publishers that the check uses.
 
 Rules of this file
 
-* It keeps the ledgers of the probes, never the probes: what a check lets go must be able to die (rule 3.13).
-* All actors write one transcript, and whatever violation lands in it fails the check, whatever the check itself looked at.
+* It keeps the ledgers of the probes, but not the probes: a check tests that a released probe is garbage collected (rule 3.13).
+* All probes and manual publishers write to one transcript. Each violation in it fails the check, whether the check looks at it or not.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from penstock_tck._profile import Profile
 
 
 class Environment:
-    """Handed to every verification as `self.env`; factories bind what needs tasks to `self.env.nursery`."""
+    """The `self.env` of a verification. A factory starts its tasks in `self.env.nursery`."""
 
     def __init__(self, nursery: trio.Nursery, transcript: Transcript, profile: Profile, *, within: float) -> None:
         self.nursery = nursery
@@ -26,7 +26,7 @@ class Environment:
         self._publishers = 0
 
     def subscriber(self, *, recursion_bound: int | None = None, **hooks: Any) -> ManualSubscriber:
-        """Return a fresh probe that writes into this run's transcript; `hooks` as in `ManualSubscriber`."""
+        """Return a fresh probe that writes to the transcript of this run; `hooks` as in `ManualSubscriber`."""
         probe = ManualSubscriber(
             f"s{len(self.ledgers) + 1}",
             transcript=self.transcript,
@@ -39,10 +39,10 @@ class Environment:
         return probe
 
     def publisher(self) -> ManualPublisher:
-        """Return a fresh manual publisher that writes into this run's transcript."""
+        """Return a fresh manual publisher that writes to the transcript of this run."""
         self._publishers += 1
         return ManualPublisher(f"p{self._publishers}", transcript=self.transcript, rule_set=self.profile.dialect, within=self.within)
 
     def left_open(self) -> list[str]:
-        """Return the names of probes whose subscription was neither cancelled nor ended."""
+        """Return the names of the probes whose subscription was neither cancelled nor ended."""
         return [ledger.name for ledger in self.ledgers if ledger.state is SubscriberState.ACTIVE]

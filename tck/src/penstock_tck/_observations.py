@@ -1,6 +1,7 @@
-"""The four permissions (3.1, 3.10, 3.11, 3.14): nothing can fail here but a violation; the report says what was seen.
+"""The four permissions (3.1, 3.10, 3.11, 3.14). An observation asserts nothing; the report says what it saw. It fails only with a
+violation.
 
-They are mixed into the verification of the side that can show them.
+They are mixed into the verification of the side that shows them.
 """
 
 from penstock_tck._check import observation
@@ -9,11 +10,11 @@ from penstock_tck._subscriber_stage import SubscriberStage
 
 
 class PublisherObservations(PublisherStage):
-    """What a publisher makes of its permissions."""
+    """Observations of the permissions of a publisher."""
 
     @observation("3.10", elements=1)
     async def request_may_signal_elements_synchronously(self) -> str:
-        """Requests one element and looks, before any task runs, whether it is there."""
+        """Requests one element and looks, before any task runs, whether it has come."""
         probe = await self.open(self.length(1))
         probe.request(1)
         synchronous = bool(probe.elements)
@@ -22,7 +23,7 @@ class PublisherObservations(PublisherStage):
 
     @observation("3.11")
     async def request_may_signal_the_end_synchronously(self) -> str:
-        """Requests more than there is and looks, before any task runs, whether the end is there."""
+        """Requests more elements than the stream has and looks, before any task runs, whether the end has come."""
         probe = await self.open(self.length(1))
         probe.request(10)
         synchronous = probe.ended
@@ -45,7 +46,7 @@ class PublisherObservations(PublisherStage):
 
 
 class SubscriberObservations(SubscriberStage):
-    """What a subscriber makes of its permission."""
+    """Observations of the permission of a subscriber."""
 
     @observation("3.1")
     async def calls_come_from_the_subscribers_context(self) -> str:

@@ -1,7 +1,7 @@
-"""What the checks of processors stand on: one factory, from which both sides of a processor follow.
+"""The base of the checks of processors: one factory makes both sides of a processor.
 
-A processor is verified as a publisher (the kit's counting publisher stands above it), as a subscriber (a probe stands below it),
-and by checks of its own. Operators that are no `Processor` object but make one publisher of another override `connect`.
+A processor is verified as a publisher (below the kit's counting publisher) and as a subscriber (with a probe downstream of it). Some checks
+are made for processors only. An operator that is not a `Processor` object, but makes one publisher of another, overrides `connect`.
 """
 
 from typing import Any, ClassVar
@@ -16,21 +16,21 @@ from penstock_tck._verification import resolve
 
 
 class ProcessorStage(PublisherStage, SubscriberStage):
-    """The factory of a processor, and both sides made from it. The checks are in `_processor_checks/` and `_draft_checks/`."""
+    """The factory of a processor, and both sides made with it. The checks are in `_processor_checks/` and `_draft_checks/`."""
 
     abstract: ClassVar[bool] = True
 
     factories: ClassVar[tuple[str, ...]] = ("create_processor", "connect")
     reports: ClassVar[bool] = True
     max_subscribers: ClassVar[int] = 1
-    """How many subscribers below it serves at a time."""
+    """How many subscribers it serves at a time."""
     reads_ahead: ClassVar[bool] = False
-    """Whether it requests elements above before anything was requested below, and keeps them. Errors overtake them then."""
+    """Whether it requests elements upstream before elements were requested downstream, and keeps them. Errors overtake these elements."""
 
     processor_output: Any = None
-    """The publisher below the processor, when it is verified as a subscriber."""
+    """The publisher that the processor is or makes, when it is verified as a subscriber."""
     downstream: ManualSubscriber
-    """The probe below, when it is verified as a subscriber."""
+    """The probe that is subscribed to it, when it is verified as a subscriber."""
 
     @factory
     def create_processor(self) -> Any:
@@ -39,7 +39,7 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     @factory
     def connect(self, upstream: Any) -> Any:
-        """Return the publisher below a fresh processor whose elements come from `upstream`. Override it for operators, plain or async."""
+        """Return the publisher that a fresh processor makes of `upstream`. Override it for operators; it may be async."""
         return self._subscribed(upstream)
 
     async def _subscribed(self, upstream: Any) -> Any:
@@ -50,35 +50,35 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     # ------------------------------------------------------------------ as a publisher
 
     async def create_publisher(self, elements: int) -> Any:
-        """A processor below a publisher of so many elements."""
+        """Connect a processor to a publisher of this many elements."""
         return await resolve(self.connect(self.create_upstream(elements)))
 
     async def create_failed_publisher(self) -> Any:
-        """A processor below a publisher that has failed."""
-        below = await resolve(self.connect(self.create_upstream(0, ValueError("the source above failed"))))
+        """Connect a processor to a publisher that has failed."""
+        below = await resolve(self.connect(self.create_upstream(0, ValueError("the source upstream failed"))))
         if self.profile.failed_calls_on_subscribe:
             return below
-        await self.settle()  # D6.1: a processor of the draft learns of it later, and only then has it failed
+        await self.settle()  # D6.1: a processor of the draft handles on_error in a task; it has failed when that task has run
         return below
 
     async def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
-        """A processor below a publisher that fails after so many elements."""
+        """Connect a processor to a publisher that fails after this many elements."""
         return await resolve(self.connect(self.create_upstream(elements, error)))
 
     def create_upstream(self, elements: int, error: BaseException | None = None) -> Any:
-        """Return the kit's publisher of so many elements, in the language of the profile."""
+        """Return the kit's publisher of this many elements, in the generation of the profile."""
         kind = DraftCountingPublisher if self.profile.dialect.end_ends_calls else CountingPublisher
         return kind(elements, error, on_violation=self._record_raised)
 
     def _record_raised(self, error: Exception) -> None:
-        """As a subscriber the processor raised in a signal."""
+        """Record a violation: the processor raised in a signal."""
         rule = self.profile.dialect.rule("2.13")
         self.env.transcript.violate(rule, f"the processor raised {shown(error)} in a signal; it must return normally", actor="tck")
 
     # ------------------------------------------------------------------ as a subscriber
 
     async def attach(self, upstream: ManualPublisher) -> None:
-        """Put a fresh processor between `upstream` and a probe, which reports what comes out below. Checkpoints."""
+        """Connect a fresh processor to `upstream` and subscribe a probe to it, which reports the processor's signals. Checkpoints."""
         self.processor_output = await resolve(self.connect(upstream))
         self.downstream = self.probe(
             when_next=lambda _, element: self.saw_next(element),
@@ -95,13 +95,13 @@ class ProcessorStage(PublisherStage, SubscriberStage):
         await self.finish(self.downstream)
 
     def trigger_request(self, n: int) -> None:
-        """The subscriber below asks."""
+        """Make the subscriber downstream request."""
         self.downstream.request(n)
 
     def trigger_cancel(self) -> None:
-        """The subscriber below cancels."""
+        """Make the subscriber downstream cancel."""
         self.downstream.cancel()
 
     def trigger_shutdown(self) -> None:
-        """The subscriber below cancels: then nobody needs the processor."""
+        """Make the subscriber downstream cancel: then the processor is no longer needed."""
         self.downstream.cancel()

@@ -1,6 +1,6 @@
-"""A profile: which generation of the standard is verified, and which of two expectations applies where they differ.
+"""A profile: which generation of the standard is verified, and which of two expectations applies where the two generations differ.
 
-They differ at nine points. A check body that serves both reads the point it needs from `self.profile`; everything else is shared.
+They differ at nine points. A check that serves both reads the point from `self.profile`. The rest of its code is shared.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from penstock_tck._rules import Rule
 
 
 class SecondSubscription(Enum):
-    """What a subscriber does with a subscription that it is given while it has one."""
+    """The reaction of a subscriber to a second subscription."""
 
     CANCELLED = "it is cancelled"
     REPORTED = "an error is reported, and it is left alone"
@@ -27,7 +27,7 @@ class SecondSubscription(Enum):
 
 @attrs.frozen(kw_only=True)
 class Profile:
-    """The names, the rules, and the nine points at which the two generations differ."""
+    """The name and the rules of a generation, and the nine points at which the two generations differ."""
 
     name: str
     dialect: RuleSet
@@ -41,15 +41,15 @@ class Profile:
     same_subscriber_refused: bool
     """Point 4 (1.10, D1.7): whether the same object is refused while it is subscribed, with InvalidStateError."""
     request_when_over_raises: type[Exception] | None
-    """Point 5 (3.6, D2.1): what a request on a cancelled subscription raises."""
+    """Point 5 (3.6, D2.1): the exception of a request on a cancelled subscription."""
     overflow_error: type[Exception] | None
-    """Point 6 (3.17, D2.3): the on_error that a total demand above 2^63-1 is answered with."""
+    """Point 6 (3.17, D2.3): the on_error that answers a total demand above 2^63-1."""
     illegal_demand_raises: type[Exception] | None
-    """Point 7 (3.9, D2.4): what a request that is not positive raises; None: it is answered with on_error(ValueError)."""
+    """Point 7 (3.9, D2.4): the exception of a request that is not positive; None: on_error(ValueError) answers it."""
     second_cancel_raises: type[Exception] | None
-    """Point 8 (3.7, D3.1): what a second cancel raises."""
+    """Point 8 (3.7, D3.1): the exception of a second cancel."""
     second_subscription: SecondSubscription
-    """Point 9 (2.5, D7.1): what a subscriber does with a second subscription."""
+    """Point 9 (2.5, D7.1): the reaction of a subscriber to a second subscription."""
 
 
 MODERN: Final = Profile(
@@ -66,7 +66,7 @@ MODERN: Final = Profile(
     second_cancel_raises=None,
     second_subscription=SecondSubscription.CANCELLED,
 )
-"""Today's rules: the profile of a verification that says nothing else."""
+"""Today's rules: the default profile."""
 
 DRAFT: Final = Profile(
     name="draft",
@@ -82,9 +82,9 @@ DRAFT: Final = Profile(
     second_cancel_raises=InvalidStateError,
     second_subscription=SecondSubscription.REPORTED,
 )
-"""The early draft's rules."""
+"""The rules of the early draft."""
 
 
 def find_rule(rule_id: str) -> Rule:
-    """Return the rule of either generation by its id; KeyError where there is none."""
+    """Return the rule of either generation by its id. Raises KeyError if there is none."""
     return MODERN_RULES[rule_id] if rule_id in MODERN_RULES else DRAFT_RULES[rule_id]

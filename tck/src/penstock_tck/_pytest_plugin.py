@@ -1,13 +1,13 @@
-"""The pytest side: one item for each check of each verification, the table at the end, and reports as JSON and HTML.
+"""The pytest plugin: one item for each check of each verification, the table at the end, and reports as JSON and HTML.
 
-* A class that derives from a verification of the kit is collected whatever its name; ``abstract = True`` in its body exempts it.
-* Checks that do not apply make no item: they stand in the table, with the capability that is missing.
-* Collecting nothing is a failure. A module that has a verification of the kit among its names and yields no check is an error, unless
-  it says why with ``tck_verifies_nothing = "reason"``; with ``--tck-require`` a run in which no check was run exits with an error.
-* A waived optional check shows as expected failure with its reason.
+* A class that derives from a verification of the kit is collected under any name; ``abstract = True`` in its body exempts it.
+* A check that does not apply makes no item. It is in the table, with the capability that is missing.
+* Collecting no check is an error. A module that has a verification of the kit among its names and yields no check is refused, unless
+  it gives a reason: ``tck_verifies_nothing = "reason"``. With ``--tck-require``, a run without any check exits with an error.
+* A waived optional check is shown as an expected failure, with its reason.
 
-Where pytest-xdist shares the tests among processes, results travel in the reports of pytest, and what does not apply in what a process
-leaves when it ends; the process that shares out prints the table, writes the reports, and knows whether anything was run.
+With pytest-xdist, results travel from the worker processes in pytest's reports, and checks that do not apply in the `workeroutput`. The
+controlling process prints the table and writes the reports.
 """
 
 import json
@@ -32,7 +32,7 @@ _EXEMPT: Final = "tck_verifies_nothing"
 
 @attrs.define
 class _Session:
-    """What one run of pytest gathers."""
+    """The results of one run of pytest."""
 
     results: list[CheckResult] = attrs.field(factory=list)
     not_applicable: list[CheckResult] = attrs.field(factory=list)
@@ -45,7 +45,7 @@ _SESSION: Final = pytest.StashKey[_Session]()
 
 
 class CheckItemFailed(AssertionError):
-    """A check failed; pytest shows the result's message instead of a traceback."""
+    """A check failed. pytest shows the message of the result in place of a traceback."""
 
     def __init__(self, result: CheckResult) -> None:
         super().__init__(result.seen)
@@ -60,11 +60,11 @@ class CheckItem(pytest.Item):
         self.verification = verification
         self.check = check
         self.extra_keyword_matches.update(check.rules)
-        # Plugins (pytest-trio's trio mode) look at the function behind each item; ours is this plain one, which they leave alone.
+        # pytest-trio's trio mode looks at the function of each item, and wraps it if it is async. This one is a plain function.
         self.obj = self.runtest
 
     def runtest(self) -> None:
-        """Run the check, note its result, and raise where a rule was broken."""
+        """Run the check, record its result, and raise if a rule was broken."""
         result = run_check(self.verification, self.check)
         self.user_properties.append((_PROPERTY, result.as_record()))
         if result.outcome is Outcome.WAIVED:
@@ -73,30 +73,30 @@ class CheckItem(pytest.Item):
             raise CheckItemFailed(result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the message of the result: rule, what was seen, where to look, transcript."""
+        """Return the message of the result: rule, observation, where to look, transcript."""
         if isinstance(excinfo.value, CheckItemFailed):
             return excinfo.value.result.message
         return super().repr_failure(excinfo, style=style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return where pytest says that the item is: the file of the verification, and the rules with the name."""
+        """Return the location of the item for pytest: the file of the verification, and the check with its rules."""
         return self.path, None, f"{self.verification.__name__}.{self.check.name} (rule {', '.join(self.check.rules)})"
 
 
 class VerificationCollector(pytest.Collector):
-    """A verification class in a module of the user's."""
+    """A verification class in a test module."""
 
     def __init__(self, *, verification: type[Verification], **arguments: Any) -> None:
         super().__init__(**arguments)
         self.verification = verification
 
     def collect(self) -> Iterator[CheckItem]:
-        """Yield an item for each check that applies, and note those that do not."""
+        """Yield an item for each check that applies, and record those that do not."""
         validate(self.verification)
         checks = checks_of(self.verification)
         applying = [check for check in checks if not check.missing(self.verification)]
         if not applying:
-            raise self.CollectError(f"{self.verification.__name__}: no check of the kit applies to it, so nothing would be verified")
+            raise self.CollectError(f"{self.verification.__name__}: no check of the kit applies to it, so it would not be verified")
         self.config.stash[_SESSION].not_applicable += [
             result_of(self.verification, check, Outcome.NOT_APPLICABLE, seen=check.missing(self.verification))
             for check in checks
@@ -114,7 +114,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tck", "Reactive Streams test kit")
     group.addoption("--tck-json", metavar="FILE", type=Path, help="write rules, checks and results as JSON")
     group.addoption("--tck-html", metavar="FILE", type=Path, help="write rules, checks and results as one self-contained HTML page")
-    group.addoption("--tck-require", action="store_true", help="fail when not a single check of the kit was run")
+    group.addoption("--tck-require", action="store_true", help="fail if no check of the kit was run")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -124,7 +124,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> Any:
-    """Collect verifications by what they are, whatever their names; the kit's own classes and bases are left alone."""
+    """Collect concrete verification classes under any name, and skip the kit's own classes and abstract bases."""
     if isinstance(obj, type) and issubclass(obj, Verification) and _is_exempt(collector):
         return []
     if is_concrete(obj):
@@ -146,8 +146,8 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, p
     if report.passed and isinstance(collector, pytest.Module) and _verifies_nothing(collector, report.result or []):
         report.outcome = "failed"
         report.longrepr = (
-            f"{collector.path.name} has verifications of the kit among its names, but not one check was collected from it. "
-            f"Define a subclass with a factory, or say why there is none: {_EXEMPT} = 'the reason'"
+            f"{collector.path.name} has verifications of the kit among its names, but no check was collected from it. "
+            f"Define a subclass with a factory, or give a reason: {_EXEMPT} = 'the reason'"
         )
     return report
 
@@ -159,25 +159,25 @@ def _verifies_nothing(module: pytest.Module, collected: Sequence[object]) -> boo
 
 
 class _ResultCollector:
-    """Takes results out of reports; a plugin of its own because that hook is not told the configuration."""
+    """Takes the results out of the reports. It is a separate plugin because this hook does not get the configuration."""
 
     def __init__(self, session: _Session) -> None:
         self._session = session
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the result that a report carries, once."""
+        """Keep the result that a report carries."""
         if report.when == "call":
             self._session.results += [from_record(value) for name, value in report.user_properties if name == _PROPERTY]  # type: ignore[arg-type]  # it is what as_record wrote
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Begin to gather."""
-    session.config.pluginmanager.register(_ResultCollector(session.config.stash[_SESSION]), "penstock_tck_gatherer")
+    """Register the collector of the results."""
+    session.config.pluginmanager.register(_ResultCollector(session.config.stash[_SESSION]), "penstock_tck_results")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the reports; with --tck-require, fail a run that verified nothing. One process of several only hands over what it collected."""
+    """Write the reports. With --tck-require, fail a run without any check. A worker process only hands over what it collected."""
     gathered = session.config.stash[_SESSION]
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput[_PROPERTY] = [result.as_record() for result in gathered.not_applicable]
@@ -190,9 +190,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over what one of several processes has left. Each collects everything, so the first that did is enough."""
+    """Take over the checks that do not apply from a worker. Each worker collects all tests, so the first one is enough."""
     gathered = node.config.stash[_SESSION]
-    left = getattr(node, "workeroutput", {}).get(_PROPERTY, [])  # nothing of a process that died
+    left = getattr(node, "workeroutput", {}).get(_PROPERTY, [])  # a process that died has no workeroutput
     gathered.not_applicable = gathered.not_applicable or [from_record(record) for record in left]
 
 
@@ -206,7 +206,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print the table: rule, checks, result."""
     gathered = config.stash[_SESSION]
     if config.getoption("tck_require") and not gathered.results:
-        terminalreporter.write_line("--tck-require: not a single check of the kit was run", red=True)
+        terminalreporter.write_line("--tck-require: no check of the kit was run", red=True)
     if not gathered.results:
         return
     terminalreporter.section("Reactive Streams rules")

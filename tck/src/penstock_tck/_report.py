@@ -1,4 +1,4 @@
-"""From results to the table: rule -> checks -> result, for all 43 rules of each generation that was used."""
+"""The table of the results: rule -> checks -> result, for all 43 rules of each generation that was verified."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ class RuleRow:
 
     @property
     def status(self) -> str:
-        """The worst outcome among the results that say something; "not exercised" where no check of it was run."""
+        """The worst outcome of its results, or "not exercised" if none of its checks was run."""
         outcomes = {result.outcome for result in self.results}
         if self.rule.account is Account.REASON and not outcomes:
             return Account.REASON.value
@@ -31,7 +31,7 @@ class RuleRow:
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
-        """How many results of each outcome."""
+        """The number of results of each outcome."""
         return Counter(result.outcome for result in self.results)
 
     @property
@@ -41,7 +41,7 @@ class RuleRow:
 
 
 def rule_rows(results: Iterable[CheckResult]) -> list[RuleRow]:
-    """Return a row for each rule of each generation that a result cites; the modern ones where there is no result."""
+    """Return a row for each rule of each generation that a result cites. Without results: the modern rules."""
     kept = list(results)
     cited = {rule for result in kept for rule in result.rules}
     profiles = [profile for profile in (MODERN, DRAFT) if cited & set(profile.rules)] or [MODERN]
@@ -50,7 +50,7 @@ def rule_rows(results: Iterable[CheckResult]) -> list[RuleRow]:
 
 
 def totals(results: Iterable[CheckResult]) -> dict[str, int]:
-    """Return how many results there are of each outcome, none left out."""
+    """Return the number of results of each outcome, also of those without a result."""
     counts = Counter(result.outcome for result in results)
     return {outcome.value: counts[outcome] for outcome in Outcome}
 
@@ -65,21 +65,21 @@ def text_table(results: Sequence[CheckResult]) -> list[str]:
 
 def _describe_checks(row: RuleRow) -> str:
     if not row.results:
-        return row.rule.reason or "no check of it was run"
+        return row.rule.reason or "no check of this rule was run"
     return ", ".join(_describe_check(name, [result for result in row.results if result.check == name]) for name in row.checks)
 
 
 def _describe_check(name: str, results: list[CheckResult]) -> str:
-    """Name a check; say more of it only where there is more to say than that it passed."""
+    """Name a check, and add more only if it did not simply pass."""
     failed = [result.verification for result in results if result.failed]
     if failed:
         return f"{name} (FAILED: {', '.join(failed)})"
     excused = [result for result in results if result.outcome is Outcome.NOT_APPLICABLE]
     if len(excused) == len(results):
         return f"{name} (not applicable: {excused[0].seen})"
-    told = [result for result in results if result.outcome in (Outcome.WAIVED, Outcome.OBSERVED)]
+    noted = [result for result in results if result.outcome in (Outcome.WAIVED, Outcome.OBSERVED)]
     words = f"{name} x{len(results) - len(excused)}" if len(results) - len(excused) > 1 else name
-    return f"{words} ({told[0].outcome.value}: {told[0].seen})" if told else words
+    return f"{words} ({noted[0].outcome.value}: {noted[0].seen})" if noted else words
 
 
 def as_json(results: Sequence[CheckResult]) -> dict[str, Any]:

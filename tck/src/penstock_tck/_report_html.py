@@ -1,7 +1,7 @@
-"""The report as one HTML page that needs nothing else: tiles, a row for each rule, a filter, transcripts to unfold.
+"""The report as one self-contained HTML page: tiles, a row for each rule, a filter, and transcripts that can be unfolded.
 
-The frame of the page, its style and its few lines of script are in `_report_page.html`; here the rows are made.
-Colours are never alone: each status has a sign and its word, and the palette keeps apart for the colour-blind.
+The frame of the page, its style and its script are in `_report_page.html`; this file makes the rows. A status is never shown by colour
+alone: it has a sign and a word, and the colours can be told apart by colour-blind readers.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,9 @@ def _chapter(name: str, rows: Sequence[RuleRow]) -> str:
 def _row(row: RuleRow) -> str:
     rule = row.rule
     opened = " open" if row.status == Outcome.FAILED.value else ""
-    counts = ", ".join(f"{count} {outcome.value}" for outcome, count in row.counts.items()) or rule.reason or "no check of it was run"
+    counts = (
+        ", ".join(f"{count} {outcome.value}" for outcome, count in row.counts.items()) or rule.reason or "no check of this rule was run"
+    )
     body = "\n".join(_check(name, [result for result in row.results if result.check == name]) for name in row.checks)
     return (
         f'<details class="rule" data-status="{_css(row.status)}"{opened}><summary><code>{rule.id}</code>'
@@ -82,11 +84,11 @@ def _reason(row: RuleRow) -> str:
 
 
 def _check(name: str, results: Sequence[CheckResult]) -> str:
-    told = [result for result in results if result.outcome is not Outcome.PASSED]
-    passed = len(results) - len(told)
+    shown = [result for result in results if result.outcome is not Outcome.PASSED]
+    passed = len(results) - len(shown)
     head = f"<h3>{escape(name.replace('_', ' '))}</h3><p>{escape(results[0].drives)}</p>"
     line = f'<p class="ok">{_SIGNS["passed"]} passed: {passed}</p>' if passed else ""
-    return f'<div class="check">{head}{line}{"".join(map(_result, told))}</div>'
+    return f'<div class="check">{head}{line}{"".join(map(_result, shown))}</div>'
 
 
 def _result(result: CheckResult) -> str:

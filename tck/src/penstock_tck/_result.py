@@ -1,4 +1,4 @@
-"""The result of one check of one verification, and the message that a person reads when it failed."""
+"""The result of one check of one verification, and the message that is shown if it failed."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -11,7 +11,7 @@ from penstock_tck._profile import find_rule
 
 
 class Outcome(Enum):
-    """How a check ended. There is no "skipped": a check that does not apply says which capability is missing."""
+    """How a check ended. It has no value for "skipped": a check that does not apply says which capability is missing."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -22,10 +22,10 @@ class Outcome(Enum):
 
 @attrs.frozen(kw_only=True)
 class CheckResult:
-    """What came of `check` on `verification`.
+    """The result of `check` on `verification`.
 
-    `seen` is one paragraph: what was seen, or which capability is missing, or what was observed.
-    `left_open` names probes whose subscription the check neither cancelled nor saw end: a fault of the check, not of its subject.
+    `seen` is one paragraph: the fault, the missing capability, or the observation. `left_open` names the probes whose subscription the
+    check neither cancelled nor saw end: a fault of the check, not of the implementation.
     """
 
     verification: str
@@ -43,12 +43,12 @@ class CheckResult:
 
     @property
     def failed(self) -> bool:
-        """Whether a rule was broken, and nobody waived that."""
+        """Whether a rule was broken and the failure was not waived."""
         return self.outcome is Outcome.FAILED
 
     @property
     def message(self) -> str:
-        """The whole message: the rules in our words, what was driven, what was seen, where to look, and the transcript."""
+        """The whole message: the rules, what was driven, what was seen, where to look, and the transcript."""
         rules = [f"rule {rule.id} ({rule.level.value}): {rule.text}" for rule in map(find_rule, self.rules)]
         parts = [
             f"{self.verification}: {self.check} {self.outcome.value}",

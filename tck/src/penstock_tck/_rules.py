@@ -1,7 +1,7 @@
-"""A rule: its number, how binding it is, what it says in our words, and how the kit accounts for it.
+"""A rule: its number, its level, its text in the kit's words, and how the kit accounts for it.
 
-The 43 modern rules are in `_modern_rules.py`, the 43 of the early draft in `_draft_rules.py`.
-Modern rules are numbered as the standard numbers them (1.1 to 4.2), the draft's D1.1 to D9.1 in the order in which it states them.
+The 43 modern rules are in `_modern_rules.py`, the 43 rules of the early draft in `_draft_rules.py`. Modern rules have the numbers of the
+standard (1.1 to 4.2). Rules of the draft are numbered D1.1 to D9.1, in the order in which it states them.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Account(Enum):
 
 @attrs.frozen(kw_only=True)
 class Rule:
-    """One rule; `reason` says why it is accounted for by something else than a check."""
+    """One rule. If it has no check, `reason` says why."""
 
     id: str
     level: Level
@@ -39,32 +39,32 @@ class Rule:
 
 
 def must(rule_id: str, text: str) -> Rule:
-    """A rule that binds."""
+    """Make a rule that binds."""
     return Rule(id=rule_id, level=Level.MUST, text=text)
 
 
 def should(rule_id: str, text: str) -> Rule:
-    """A rule that recommends."""
+    """Make a rule that recommends."""
     return Rule(id=rule_id, level=Level.SHOULD, text=text)
 
 
 def may(rule_id: str, text: str) -> Rule:
-    """A rule that permits, and that can be broken all the same by what surrounds the permission."""
+    """Make a rule that permits something and still can be broken, by the conditions that it sets."""
     return Rule(id=rule_id, level=Level.MAY, text=text)
 
 
 def observed(rule_id: str, text: str, *, level: Level, reason: str) -> Rule:
-    """A rule that nothing can break from outside: the kit reports what it saw."""
+    """Make a rule that cannot be seen to be broken from outside: the kit reports what it saw."""
     return Rule(id=rule_id, level=level, text=text, account=Account.OBSERVATION, reason=reason)
 
 
 def reasoned(rule_id: str, text: str, *, level: Level, reason: str) -> Rule:
-    """A rule that is neither checked nor observed, with the reason."""
+    """Make a rule that is neither checked nor observed, with the reason."""
     return Rule(id=rule_id, level=level, text=text, account=Account.REASON, reason=reason)
 
 
 def table(*rules: Rule) -> Mapping[str, Rule]:
-    """Return the rules by id, in their order; two of one id are a mistake."""
+    """Return the rules by id, in their order. Raises ValueError if an id occurs twice."""
     by_id = {rule.id: rule for rule in rules}
     if len(by_id) != len(rules):
         raise ValueError("a rule table names an id twice")
@@ -89,5 +89,5 @@ CHAPTERS: Final[Mapping[str, str]] = {
 
 
 def chapter(rule_id: str) -> str:
-    """Return the name of the chapter that a rule is in."""
+    """Return the name of the chapter of a rule."""
     return CHAPTERS[rule_id.split(".", maxsplit=1)[0]]

@@ -1,10 +1,10 @@
-"""Running checks: each in its own virtual run under a nursery, watched over in real time, judged by everything that was recorded.
+"""Runs checks. Each has its own virtual run, under a nursery, with a watchdog in real time. All recorded violations count.
 
 Rules of this file
 
-* A violation that any probe or manual publisher recorded fails the check, always, whatever the check itself looked at.
-* Whatever else ends the run early (a crash in a task of the implementation, a runaway, the watchdog) fails it too, in words.
-* Nothing that a run made outlives it: results hold text only.
+* A violation that any probe or manual publisher recorded fails the check, whether the check looks at it or not.
+* If the run ends early for another reason (a crash in a task, too many signals, the watchdog), the check fails, and the result says why.
+* Objects of a run do not outlive it: results hold only text.
 """
 
 import time
@@ -20,19 +20,19 @@ from penstock_tck._check import Check, Kind, checks_of
 from penstock_tck._environment import Environment
 from penstock_tck._result import CheckResult, Outcome, result_of
 from penstock_tck._verification import CheckFailed, Verification
-from penstock_tck._watchdog import Watchdog, WatchdogExpired, watchdog
+from penstock_tck._watchdog import Watchdog, WatchdogExpired, start_watchdog
 
 
 def run_checks(verification: type[Verification], only: Collection[str] | None = None) -> list[CheckResult]:
-    """Run the checks of a verification class, or those named in `only`, and return a result for each. Needs no pytest.
+    """Run the checks of a verification class, or those named in `only`, and return a result for each. Does not need pytest.
 
-    Raises UsageError where what the class declares cannot be, and where `only` names a check that it does not have.
+    Raises UsageError if the class declares something impossible, or if `only` names a check that it does not have.
     """
     validate(verification)
     checks = {check.name: check for check in checks_of(verification)}
     for name in only or ():
         if name not in checks:
-            raise UsageError(f"{verification.__name__} has no check {name!r}, so nothing would be verified")
+            raise UsageError(f"{verification.__name__} has no check {name!r}, so it would not be run")
     return [run_check(verification, check) for name, check in checks.items() if only is None or name in only]
 
 
@@ -50,16 +50,16 @@ def run_check(verification: type[Verification], check: Check) -> CheckResult:
 
 
 def validate(verification: type[Verification]) -> None:
-    """Raise UsageError where what a verification class declares cannot be."""
+    """Raise UsageError if a verification class declares something impossible."""
     lacking = missing_factory(verification)
     if lacking:
-        raise UsageError(f"{verification.__name__} {lacking}: what it returns is what is verified")
+        raise UsageError(f"{verification.__name__} {lacking}: the kit verifies the object that it returns")
     if getattr(verification, "max_elements", 0) < 0:
         raise UsageError(f"{verification.__name__} declares max_elements below 0")
     if not 0 <= getattr(verification, "min_elements", 0) <= getattr(verification, "max_elements", 0):
         raise UsageError(f"{verification.__name__} declares min_elements that are below 0, or above max_elements")
     if verification.recursion_bound < 1:
-        raise UsageError(f"{verification.__name__} declares recursion_bound below 1; on_next itself is 1 deep")
+        raise UsageError(f"{verification.__name__} declares recursion_bound below 1; a call of on_next itself counts as 1")
     optional = {check.name for check in checks_of(verification) if check.optional}
     for name in set(verification.waivers) - optional:
         raise UsageError(f"{verification.__name__} waives {name}, which is no optional check of its profile; only those can be waived")
@@ -82,17 +82,17 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
     faults: list[str] = []
     ends: list[tuple[str, tuple[str, ...]]] = []
     began = time.perf_counter()
-    with watchdog(verification.watchdog_seconds) as dog:
+    with start_watchdog(verification.watchdog_seconds) as watchdog:
         try:
-            ends.append(run_virtual(_drive, verification, check, transcript, dog, seed=seed))
+            ends.append(run_virtual(_run_body, verification, check, transcript, watchdog, seed=seed))
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # boundary: the implementation runs here, and however it ends the run is the result
+        except BaseException as error:  # boundary: the implementation runs here; an exception of any kind becomes the result
             faults = _describe(error)
-    if dog.expired:
-        faults.insert(0, f"it did not end within {dog.seconds:g} seconds of real time: something is endless")
+    if watchdog.expired:
+        faults.insert(0, f"it did not end within {watchdog.seconds:g} seconds of real time: something in it is endless")
     broken = [str(violation) for violation in transcript.violations]
-    # An expectation that fails because of a violation repeats its words.
+    # An expectation that fails because of a violation repeats the text of the violation.
     faults = [*broken[:5], *(fault for fault in faults if not any(violation in fault for violation in broken))]
     observed, left_open = ends[0] if ends else ("", ())
     return result_of(
@@ -113,16 +113,18 @@ def _outcome(check: Check, faults: list[str]) -> Outcome:
     return Outcome.OBSERVED if check.kind is Kind.OBSERVATION else Outcome.PASSED
 
 
-async def _drive(verification: type[Verification], check: Check, transcript: Transcript, dog: Watchdog) -> tuple[str, tuple[str, ...]]:
-    """Run the body under a fresh nursery; return what it observed, and the probes that it left open."""
-    observed: object = None  # this and the next are what is left where the watchdog cancels the nursery
+async def _run_body(
+    verification: type[Verification], check: Check, transcript: Transcript, watchdog: Watchdog
+) -> tuple[str, tuple[str, ...]]:
+    """Run the body of the check under a fresh nursery; return what it observed, and the probes that it left open."""
+    observed: object = None  # if the watchdog cancels the nursery, these two keep their initial values
     left_open: tuple[str, ...] = ()
     async with trio.open_nursery() as nursery:
-        dog.guard(nursery.cancel_scope)
+        watchdog.cancel_on_alarm(nursery.cancel_scope)
         stage = verification()
         stage.env = Environment(nursery, transcript, verification.profile, within=verification.settle_seconds)
         observed = await getattr(stage, check.name)()
-        # What was still on its way when the body ended is judged too.
+        # Signals that come after the end of the body are judged, too.
         await settle()
         left_open = tuple(stage.env.left_open())
         nursery.cancel_scope.cancel()

@@ -1,7 +1,7 @@
-"""What the checks of subscribers stand on: the factory and the hooks that a user gives, and the acts that the checks are made of.
+"""The base of the checks of subscribers: the factory and the hooks that a user defines, and the steps that checks are made of.
 
-The kit stands above the subscriber as a `ManualPublisher`. Without hooks a subscriber is a black box: only its calls are seen.
-Each hook that is overridden, and `reports`, opens the box a little, and more checks apply.
+The kit is upstream of the subscriber, as a `ManualPublisher`. Without hooks a subscriber is a black box: the kit sees only its calls. With
+each hook that is overridden, and with `reports`, more checks apply.
 """
 
 from typing import Any, ClassVar
@@ -15,7 +15,9 @@ from penstock_tck._verification import Verification, resolve
 
 
 class SubscriberStage(Verification):
-    """Factory, hooks and declarations of a subscriber, and acts upon it. The checks are in `_subscriber_checks/` and `_draft_checks/`."""
+    """Factory, hooks and declarations of a subscriber, and steps of the checks. The checks are in `_subscriber_checks/` and
+    `_draft_checks/`.
+    """
 
     abstract: ClassVar[bool] = True
 
@@ -23,13 +25,13 @@ class SubscriberStage(Verification):
     reports: ClassVar[bool] = False
     """Whether the subscriber's handlers call self.saw_next, self.saw_error and self.saw_complete."""
     dispatches: ClassVar[bool] = False
-    """Whether handlers run later than the signals that they are for (rule 2.2)."""
+    """Whether handlers run later than the signals that they handle (rule 2.2)."""
 
     recovers: ClassVar[bool] = False
-    """Whether it answers an on_error from above with something else than that error: a processor may (rule 4.2)."""
+    """Whether it answers an on_error from upstream with something else than that error: a processor may (rule 4.2)."""
 
     subscriber: Any = None
-    """The subscriber under test, for the hooks to act upon."""
+    """The subscriber under test, for the hooks."""
 
     # ------------------------------------------------------------------ factory and hooks (plain or async)
 
@@ -39,7 +41,7 @@ class SubscriberStage(Verification):
         raise UsageError(f"{type(self).__name__} must define create_subscriber()")
 
     def create_element(self, index: int) -> Any:
-        """Return an element that the subscriber can digest; the default is the index itself."""
+        """Return an element that the subscriber can handle; the default is the index itself."""
         return index
 
     @optional_hook
@@ -49,7 +51,7 @@ class SubscriberStage(Verification):
 
     @optional_hook
     def trigger_request(self, n: int) -> Any:
-        """Make `self.subscriber` request `n`. Without it the subscriber is expected to request by itself."""
+        """Make `self.subscriber` request `n`. Without this hook the kit expects that the subscriber requests by itself."""
 
     @optional_hook
     def trigger_cancel(self) -> Any:
@@ -63,19 +65,19 @@ class SubscriberStage(Verification):
 
     @property
     def seen(self) -> list[tuple[str, Any]]:
-        """What the subscriber's handlers saw, as ("on_next", element), ("on_error", error) and ("on_complete", None)."""
+        """The signals that the handlers of the subscriber got: ("on_next", element), ("on_error", error) and ("on_complete", None)."""
         return self.__dict__.setdefault("_seen", [])  # type: ignore[no-any-return]  # made when first asked for
 
     def saw_next(self, element: Any) -> None:
-        """A handler got an element."""
+        """Record that a handler got an element."""
         self._saw("on_next", element)
 
     def saw_error(self, error: Any) -> None:
-        """A handler got the failure."""
+        """Record that a handler got the error."""
         self._saw("on_error", error)
 
     def saw_complete(self) -> None:
-        """A handler got the completion."""
+        """Record that a handler got the completion."""
         self._saw("on_complete", None)
 
     def _saw(self, signal: str, value: Any) -> None:
@@ -87,10 +89,10 @@ class SubscriberStage(Verification):
 
     @property
     def seen_elements(self) -> list[Any]:
-        """The elements among what the handlers saw."""
+        """The elements that the handlers got."""
         return [value for signal, value in self.seen if signal == "on_next"]
 
-    # ------------------------------------------------------------------ acts
+    # ------------------------------------------------------------------ steps
 
     @factory
     async def attach(self, upstream: ManualPublisher) -> None:
@@ -102,30 +104,30 @@ class SubscriberStage(Verification):
         await self.settle()
 
     async def attach_fresh(self) -> ManualPublisher:
-        """Return a manual publisher with a fresh subscriber below it. Checkpoints."""
+        """Return a fresh manual publisher to which a fresh subscriber is subscribed. Checkpoints."""
         upstream = self.manual_publisher()
         await self.attach(upstream)
         return upstream
 
     async def make_request(self, n: int) -> None:
-        """Make the subscriber request, by its hook where it has one. Checkpoints."""
+        """Make the subscriber request, with its hook if it has one. Checkpoints."""
         await resolve(self.trigger_request(n))
         await self.settle()
 
     async def attach_with_request(self, n: int = 1) -> ManualPublisher:
-        """Return a manual publisher whose fresh subscriber has requested something, `n` elements where it can be told. Checkpoints."""
+        """Return a manual publisher whose fresh subscriber has requested something (`n` elements, if it has the hook). Checkpoints."""
         upstream = await self.attach_fresh()
         await self.make_request(n)
         await upstream.expect_request()
         return upstream
 
     def discard_calls(self, upstream: ManualPublisher) -> None:
-        """Pass over the calls that nobody has read, so that silence can be expected from here."""
+        """Discard the calls that were not read yet, so that a check can expect no calls from here on."""
         while upstream.subscription.has_call():
             upstream.subscription.next_call()
 
     async def feed(self, upstream: ManualPublisher, most: int) -> list[Any]:
-        """Send elements for as long as they are requested, `most` in all; return those that were sent. Checkpoints."""
+        """Send elements while they are requested, at most `most`; return those that were sent. Checkpoints."""
         sent: list[Any] = []
         await self.settle()
         while len(sent) < most and upstream.outstanding and not upstream.cancelled:
@@ -135,7 +137,7 @@ class SubscriberStage(Verification):
         return sent
 
     async def finish_upstream(self, upstream: ManualPublisher) -> None:
-        """End what is still open, so that a check leaves nothing behind. Checkpoints."""
+        """Complete the stream if it is still open, so that a check leaves none behind. Checkpoints."""
         if not (upstream.cancelled or upstream.subscription.over):
             upstream.complete()
         await self.settle()

@@ -1,4 +1,4 @@
-"""Publishers that stand above what is under test: one that counts, without a task, by the rules of either generation, and a tap."""
+"""Publishers upstream of the implementation under test: one that counts, without a task, for each generation, and one that intercepts."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -8,9 +8,9 @@ from penstock.api import UNBOUNDED, IllegalDemand, InvalidStateError, Publisher,
 
 
 class CountingPublisher(Publisher[int]):
-    """Signals 0 to `count` - 1, or what `element` makes of them, inside request(), and completes with the last; or fails with `error`.
+    """Signals 0 to `count` - 1, or what `element` makes of them, inside request(). It completes with the last one, or fails with `error`.
 
-    A subscriber that raises in a signal counts as cancelled, and `on_violation` is told what it raised (rule 2.13).
+    A subscriber that raises in a signal counts as cancelled, and `on_violation` gets the exception (rule 2.13).
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class CountingPublisher(Publisher[int]):
 
 
 class InterceptedPublisher:
-    """Another publisher, with a hand on its subscribers: `before` gets each one ahead of on_subscribe, `after` right behind subscribe().
+    """A publisher that gives access to its subscribers: `before` gets each one before on_subscribe, `after` directly after subscribe().
 
-    So a check can reach what subscribes itself, and can act before its subscriber has had a turn.
+    So a check can reach an object that subscribes by itself, and can act before its subscriber's tasks run.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class InterceptedPublisher:
         self._before = before
         self._after = after
         self.subscription: Any = None
-        """What a check asks for the subscriber, as it asks a `ManualPublisher`."""
+        """From here a check gets the subscriber, as it does from a `ManualPublisher`."""
 
     def subscribe(self, subscriber: Any, /) -> None:
-        """Subscribe it, and act before and after."""
+        """Subscribe it, and call `before` and `after`."""
         self.subscription = SimpleNamespace(subscriber=subscriber)
         self._before(subscriber)
         self._publisher.subscribe(subscriber)
@@ -70,7 +70,7 @@ class _CountingSubscription(Subscription):
         on_violation: Callable[[Exception], object],
     ) -> None:
         self._element = element
-        # rule 3.13: None once it is over, so that nothing keeps the subscriber.
+        # rule 3.13: None after the end, so that this object does not keep the subscriber.
         self._subscriber = subscriber
         self._count = count
         self._error = error
@@ -81,7 +81,7 @@ class _CountingSubscription(Subscription):
         self._pumping = True
 
     def request(self, n: int, /) -> None:
-        """Signal `n` more."""
+        """Add `n` to the demand and signal."""
         if self._subscriber is None:
             return
         try:
@@ -97,7 +97,7 @@ class _CountingSubscription(Subscription):
         self._subscriber = None
 
     def pump(self) -> None:
-        """Signal what is due. A loop, not a recursion (rule 3.3): requests from inside on_next only raise the demand."""
+        """Signal while there is demand. A loop, not a recursion (rule 3.3): a request inside on_next only raises the demand."""
         self._pumping = True
         while self._subscriber is not None and self._next < self._count and self._demand:
             self._demand -= 1
@@ -112,7 +112,7 @@ class _CountingSubscription(Subscription):
         self._deliver(subscriber, signal, *arguments)
 
     def signal(self, name: str, *arguments: Any) -> None:
-        """Signal it to whoever listens."""
+        """Signal to the subscriber."""
         self._deliver(self._subscriber, name, *arguments)
 
     def _deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
@@ -124,10 +124,10 @@ class _CountingSubscription(Subscription):
 
 
 class DraftCountingPublisher(CountingPublisher):
-    """The same by the draft: an end that is known is signalled alone, and calls on what is over raise."""
+    """The same by the draft: a known end is signalled without on_subscribe, and calls on an ended subscription raise."""
 
     def subscribe(self, subscriber: Any, /) -> None:
-        """Serve one more subscriber, from 0 on, or tell it the end."""
+        """Serve one more subscriber, from 0 on, or signal it the end."""
         if subscriber is None:
             raise TypeError("subscribe() was called with None")
         if self._count:
@@ -140,7 +140,7 @@ class DraftCountingPublisher(CountingPublisher):
 
 class _DraftCountingSubscription(_CountingSubscription):
     def request_more(self, n: int, /) -> None:
-        """Signal `n` more."""
+        """Add `n` to the demand and signal."""
         self._refuse_when_over("request_more")
         if self._demand + check_demand(n) > UNBOUNDED:
             self._end("on_error", InvalidStateError("the total demand is above 2^63-1 (D2.3)"))
@@ -154,4 +154,4 @@ class _DraftCountingSubscription(_CountingSubscription):
 
     def _refuse_when_over(self, method: str) -> None:
         if self._subscriber is None:
-            raise InvalidStateError(f"{method} was called on a subscription that is over (D2.1, D3.1)")
+            raise InvalidStateError(f"{method} was called on a subscription that has ended (D2.1, D3.1)")

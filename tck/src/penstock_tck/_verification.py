@@ -1,4 +1,4 @@
-"""What every verification has: a profile, an environment, a settling time, waivers, and ways to fail."""
+"""The base of all verifications: a profile, an environment, a settling time, waivers, and methods that fail a check."""
 
 import inspect
 from collections.abc import Awaitable, Mapping
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 class CheckFailed(AssertionError):
-    """A check saw something that breaks its rules; the text says what."""
+    """A check saw something that breaks its rules. The text says what."""
 
 
 class Verification:
-    """The root of all verifications. Subclass `PublisherVerification`, `SubscriberVerification` or `ProcessorVerification`.
+    """The base of all verifications. Subclass `PublisherVerification`, `SubscriberVerification` or `ProcessorVerification`.
 
     One instance serves one run of one check. The runner sets `env` before it calls a factory.
     """
@@ -26,18 +26,18 @@ class Verification:
     profile: ClassVar[Profile] = MODERN
     """Which generation of the standard is verified: `MODERN` or `DRAFT`."""
     settle_seconds: ClassVar[float] = 0.0
-    """What "eventually" means here: at the next quiescence, and at latest after so many virtual seconds."""
+    """What "eventually" means here: when all tasks are blocked, or after this many virtual seconds more."""
     watchdog_seconds: ClassVar[float] = 5.0
-    """Real seconds after which a run of one check is ended: only something endless needs them."""
+    """Real seconds after which a run of one check is ended. Only an endless run needs them."""
     recursion_bound: ClassVar[int] = 1
-    """How deep on_next may be inside itself (rule 3.3)."""
+    """How deep calls of on_next may be nested (rule 3.3)."""
     waivers: ClassVar[Mapping[str, str]] = {}
-    """Optional checks that may fail, each with the reason; a waiver that is no longer needed fails."""
+    """Optional checks that may fail, each with the reason. A waiver that is no longer needed fails."""
     abstract: ClassVar[bool] = False
-    """Set it to True in the body of a class that is only a base for others: it is not collected itself."""
+    """True in the body of a class that is only a base for others: it is not collected itself."""
 
     factories: ClassVar[tuple[str, ...]] = ()
-    """The methods of which a class must define one, or there is nothing to verify."""
+    """The methods of which a class must define one."""
 
     env: Environment
 
@@ -52,7 +52,7 @@ class Verification:
         return self.env.publisher()
 
     def fail(self, seen: str) -> NoReturn:
-        """End the check: `seen` says what was seen and what was expected."""
+        """End the check. `seen` gives the observed and the expected behaviour."""
         raise CheckFailed(seen)
 
     def verify(self, holds: object, seen: str) -> None:
@@ -65,23 +65,25 @@ class Verification:
         self.env.transcript.add("tck", text)
 
     async def settle(self) -> None:
-        """Let "eventually" pass: quiescence, the declared settling time, and quiescence again. Checkpoints."""
+        """Let "eventually" pass: until all tasks are blocked, then for `settle_seconds`, and until all tasks are blocked again.
+        Checkpoints.
+        """
         await settle()
         if self.settle_seconds:
             await trio.sleep(self.settle_seconds)
             await settle()
 
     def verify_dropped(self, reference: Any, what: str) -> None:
-        """End the check unless the object that the weak reference meant is gone; the message names what holds it."""
+        """End the check unless the object of the weak reference is gone. The message names the objects that refer to it."""
         if not is_dropped(reference):
-            self.fail(f"{what} is still referred to by {'; '.join(referrers(reference)) or 'something that cannot be seen'}")
+            self.fail(f"{what} is still referred to by {'; '.join(referrers(reference)) or 'an object that could not be found'}")
 
     def expect_raise(self, expected: type[Exception] | None, call: Any, *arguments: Any) -> None:
         """Call it, and end the check unless it raises `expected` (None: unless it returns normally)."""
         words = f"{getattr(call, '__name__', 'the call')}({', '.join(map(shown, arguments))})"
         try:
             call(*arguments)
-        except Exception as error:  # boundary: the implementation's code runs here, and its exception is what we judge
+        except Exception as error:  # boundary: the implementation's code runs here, and its exception is judged
             self.note(f"{words} raised {shown(error)}")
             if expected is None or not isinstance(error, expected):
                 self.fail(f"{words} raised {shown(error)}, but {_allowed(expected)}")
@@ -95,5 +97,5 @@ def _allowed(expected: type[Exception] | None) -> str:
 
 
 async def resolve(product: T | Awaitable[T]) -> T:
-    """Return what a factory made, awaiting it where the factory is async."""
+    """Return the product of a factory; await it if the factory is async."""
     return await product if inspect.isawaitable(product) else product

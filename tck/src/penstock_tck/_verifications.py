@@ -1,4 +1,4 @@
-"""The three classes that a user subclasses: every check of their kind, of both generations, and the observations."""
+"""The three classes that a user subclasses. Each has every check of its kind, of both generations, and the observations."""
 
 from penstock_tck._draft_checks import DraftProcessorChecks, DraftPublisherChecks, DraftSubscriberChecks
 from penstock_tck._observations import PublisherObservations, SubscriberObservations
@@ -21,7 +21,7 @@ class PublisherVerification(PublisherChecks, DraftPublisherChecks, PublisherObse
 
 
 class SubscriberVerification(SubscriberChecks, DraftSubscriberChecks, SubscriberObservations):
-    """Verifies a subscriber: define `create_subscriber()`, and open the box with hooks where you can."""
+    """Verifies a subscriber: define `create_subscriber()`, and the hooks that it can support."""
 
     abstract = True
 
@@ -42,6 +42,6 @@ class ProcessorVerification(
 
 
 def is_concrete(candidate: object) -> bool:
-    """Return whether this is a verification class with a factory of its own, and not merely a base for others."""
+    """Return whether this is a verification class with a factory, and not only a base for others."""
     kinds = (PublisherVerification, SubscriberVerification, ProcessorVerification)
     return isinstance(candidate, type) and issubclass(candidate, kinds) and not vars(candidate).get("abstract", False)

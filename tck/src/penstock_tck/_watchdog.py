@@ -2,11 +2,11 @@
 
 Rules of this file
 
-* The first alarm asks politely: it cancels the run's scope from within the run loop. That ends tasks that wait for ever, and tasks
-  that only checkpoint (under which an autojump clock stands still).
-* The second alarm raises `WatchdogExpired` in whatever runs: that ends a loop which never gives the run loop its turn.
-  It derives from BaseException, and comes again and again, so that no `except` keeps a loop alive.
-* Alarms need SIGALRM and the main thread. Elsewhere faulthandler prints every stack and ends the process: rough, but not endless.
+* The first alarm cancels the run's cancel scope from within the run loop. That ends tasks that wait for an event that never comes, and
+  tasks that only checkpoint (while they do, an autojump clock stands still).
+* Later alarms raise `WatchdogExpired` in the code that runs at the moment. That ends a loop that never returns to the run loop.
+  It derives from BaseException and is raised every `_AGAIN_SECONDS`, so that an `except` in a loop cannot keep it alive.
+* Alarms need SIGALRM and the main thread. Elsewhere faulthandler prints every stack and ends the process.
 """
 
 import faulthandler
@@ -27,7 +27,7 @@ class WatchdogExpired(BaseException):
 
 
 class Watchdog:
-    """Armed around one run; `expired` tells whether it had to act."""
+    """Armed during one run. `expired` says whether an alarm came."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -35,13 +35,13 @@ class Watchdog:
         self._scope: trio.CancelScope | None = None
         self._token: trio.lowlevel.TrioToken | None = None
 
-    def guard(self, scope: trio.CancelScope) -> None:
-        """Tell which scope to cancel when time is up. Called from within the run."""
+    def cancel_on_alarm(self, scope: trio.CancelScope) -> None:
+        """Set the scope to cancel at the first alarm. Called inside the run."""
         self._scope = scope
         self._token = trio.lowlevel.current_trio_token()
 
     def alarm(self, signum: int, frame: FrameType | None) -> None:
-        """Act: politely at first, by force from then on."""
+        """Cancel the scope at the first alarm; raise at each later one."""
         first, self.expired = not self.expired, True
         if first and self._scope is not None and self._token is not None:
             self._token.run_sync_soon(self._scope.cancel)
@@ -50,24 +50,24 @@ class Watchdog:
 
 
 @contextmanager
-def watchdog(seconds: float) -> Iterator[Watchdog]:
+def start_watchdog(seconds: float) -> Iterator[Watchdog]:
     """Watch over the block: a run of one check."""
-    dog = Watchdog(seconds)
+    watchdog = Watchdog(seconds)
     if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
-        with _last_resort(seconds):
-            yield dog
+        with _end_process_after(seconds):
+            yield watchdog
         return
-    handler = signal.signal(signal.SIGALRM, dog.alarm)
+    handler = signal.signal(signal.SIGALRM, watchdog.alarm)
     before = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_SECONDS)
     try:
-        yield dog
+        yield watchdog
     finally:
         signal.setitimer(signal.ITIMER_REAL, *before)
         signal.signal(signal.SIGALRM, handler)
 
 
 @contextmanager
-def _last_resort(seconds: float) -> Iterator[None]:
+def _end_process_after(seconds: float) -> Iterator[None]:
     faulthandler.dump_traceback_later(seconds, exit=True)
     try:
         yield

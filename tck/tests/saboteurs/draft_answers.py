@@ -1,4 +1,4 @@
-"""Publishers of the draft whose subscribe() answers wrongly."""
+"""Publishers of the draft with wrong answers of subscribe()."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ class FailsAfterAccepting(DraftPublisher):
 
 
 class SaysNothingWhenCompleted(DraftPublisher):
-    """A completed publisher does not answer."""
+    """A completed publisher signals nothing."""
 
     def answer_with_the_end(self, subscriber: Any) -> None:
         if self.error is not None:
@@ -34,7 +34,7 @@ class SaysNothingWhenCompleted(DraftPublisher):
 
 
 class SaysNothingWhenFailed(DraftPublisher):
-    """A failed publisher does not answer."""
+    """A failed publisher signals nothing."""
 
     def answer_with_the_end(self, subscriber: Any) -> None:
         if self.error is None:
@@ -51,7 +51,7 @@ class AcceptsASingleElementTwice(DraftPublisher):
 
 
 class NeverAcceptsASingleElement(DraftPublisher):
-    """A publisher of one element does not answer."""
+    """A publisher of one element signals nothing."""
 
     def accept(self, subscriber: Any) -> None:
         if self.count != 1:
@@ -74,28 +74,28 @@ class RefusesByRaising(DraftPublisher):
 
 
 class AcceptsTheSameObjectTwice(DraftPublisher):
-    """An object that is subscribed may subscribe once more."""
+    """An object that is already subscribed may subscribe again."""
 
     def refuse_again(self, subscriber: Any) -> None:
         self.accept(subscriber)
 
 
 class RefusesTheSameObjectWithTheWrongType(DraftPublisher):
-    """An object that is subscribed is refused with a ValueError."""
+    """An object that is already subscribed is refused with a ValueError."""
 
     def refuse_again(self, subscriber: Any) -> None:
         self.active[id(subscriber)].end("on_error", ValueError("this object is subscribed already"))
 
 
 class KeepsServingAfterTheRefusal(DraftPublisher):
-    """The refusal of an object that is subscribed leaves its first subscription alive."""
+    """The refusal of an object that is already subscribed does not end its first subscription."""
 
     def refuse_again(self, subscriber: Any) -> None:
         subscriber.on_error(InvalidStateError("this object is subscribed already"))
 
 
 class RefusesEqualSubscribers(DraftPublisher):
-    """A subscriber that equals one that is subscribed is refused."""
+    """A subscriber that equals a subscribed one is refused."""
 
     def is_active(self, subscriber: Any) -> bool:
         return any(subscription.subscriber == subscriber for subscription in self.active.values())
@@ -106,7 +106,7 @@ class RefusesEqualSubscribers(DraftPublisher):
 
 
 class ForgetsCancelledSubscribersLater(HonestDraftSubscription):
-    """A cancelled subscriber leaves the registry only when a task has had its turn."""
+    """A cancelled subscriber leaves the registry only after a task has run."""
 
     def forget(self) -> None:
         active: dict[int, Any] = self.publisher.active
@@ -121,7 +121,7 @@ class ForgetsCancelledSubscribersLater(HonestDraftSubscription):
 
 
 class _StaleEntry:
-    """What stands in the registry for a subscriber that has left."""
+    """The entry of a cancelled subscriber that is still in the registry."""
 
     def __init__(self, subscriber: Any) -> None:
         self.subscriber = subscriber
@@ -131,7 +131,7 @@ class _StaleEntry:
 
 
 class StartsLateSubscribersAtTheNewest(HonestDraftSubscription):
-    """A late subscriber starts where the others are."""
+    """A late subscriber starts at the position of the others."""
 
     def begin(self) -> None:
         self.position = max((subscription.position for subscription in self.publisher.active.values()), default=0)

@@ -1,4 +1,4 @@
-"""Publishers of the draft whose request_more or cancel is wrong in itself (what sleeps here sleeps on the kit's MockClock)."""
+"""Publishers of the draft whose request_more or cancel is wrong (sleeps use the kit's MockClock)."""
 
 from typing import Any
 
@@ -28,12 +28,12 @@ class SignalsOneTooMany(HonestDraftSubscription):
     """One element more than requested is signalled."""
 
     def due(self) -> bool:
-        return self.subscriber is not None and self.demand > -1 and self.position < self.publisher.count and self.asked
+        return self.subscriber is not None and self.demand > -1 and self.position < self.publisher.count and self.has_requested
 
-    asked = False
+    has_requested = False
 
     def add(self, n: int) -> None:
-        self.asked = True
+        self.has_requested = True
         super().add(n)
 
 
@@ -48,7 +48,7 @@ class CutsDemandToFit(HonestDraftSubscription):
 
 
 class LooksAtOneRequestOnly(HonestDraftSubscription):
-    """Only a single request above 2^63-1 is answered with on_error; a total is not."""
+    """Only a single request above 2^63-1 is answered with on_error, and not a total above it."""
 
     def is_too_much(self, n: int) -> bool:
         return n > UNBOUNDED
@@ -62,7 +62,7 @@ class OverflowsWithTheWrongType(HonestDraftSubscription):
 
 
 class OverflowsAtTheBound(HonestDraftSubscription):
-    """A demand of 2^63-1 counts as too much already."""
+    """A demand of 2^63-1 is refused."""
 
     def is_too_much(self, n: int) -> bool:
         return self.demand + n >= UNBOUNDED
@@ -77,7 +77,7 @@ class IgnoresZero(HonestDraftSubscription):
 
 
 class AnswersZeroWithOnError(HonestDraftSubscription):
-    """request_more(0) is answered with on_error, as today's rules have it."""
+    """request_more(0) is answered with on_error, as in the modern rules."""
 
     def refuse_demand(self, n: int) -> None:
         if n:
@@ -95,14 +95,14 @@ class IgnoresNegatives(HonestDraftSubscription):
 
 
 class SubtractsNegatives(HonestDraftSubscription):
-    """A negative request_more raises, but takes demand away all the same."""
+    """A negative request_more raises, but reduces the demand."""
 
     def refuse_demand(self, n: int) -> None:
         self.add(n)
         super().refuse_demand(n)
 
 
-class _Impatient(SlowDraftSubscription):
+class _SignalsAtOnce(SlowDraftSubscription):
     def pump(self) -> None:
         while self.due():
             self.step()
@@ -110,20 +110,20 @@ class _Impatient(SlowDraftSubscription):
 
 
 class InventsElements(SlowDraftPublisher):
-    """request_more signals an element though none is there yet."""
+    """request_more signals an element that is not available yet."""
 
-    subscription_class = _Impatient
+    subscription_class = _SignalsAtOnce
 
 
-class _Forgetful(SlowDraftSubscription):
+class _ForgetsDemand(SlowDraftSubscription):
     def pump(self) -> None:
         self.demand = 0
 
 
 class ForgetsDemandForMissingElements(SlowDraftPublisher):
-    """request_more forgets a demand that it cannot serve at once."""
+    """request_more forgets demand that it cannot serve at once."""
 
-    subscription_class = _Forgetful
+    subscription_class = _ForgetsDemand
 
 
 class IgnoresASecondCancel(HonestDraftSubscription):
@@ -135,7 +135,7 @@ class IgnoresASecondCancel(HonestDraftSubscription):
 
 
 class GoesOnAfterACancel(HonestDraftSubscription):
-    """cancel closes the subscription, and its signals go on."""
+    """cancel closes the subscription, but its elements keep coming."""
 
     gone: Any = None
 
@@ -143,9 +143,9 @@ class GoesOnAfterACancel(HonestDraftSubscription):
         subscriber = self.subscriber
         super().cancel()
         if self.position < self.publisher.count - 1 and self.demand:
-            self.publisher.nursery.start_soon(self.haunt, subscriber)
+            self.publisher.nursery.start_soon(self.signal_later, subscriber)
 
-    async def haunt(self, subscriber: Any) -> None:
+    async def signal_later(self, subscriber: Any) -> None:
         for index in range(self.position, self.position + 100_000):
             await trio.lowlevel.checkpoint()
             self.deliver(subscriber, "on_next", index)
@@ -158,15 +158,15 @@ class SignalsOneElementLongAfterACancel(HonestDraftSubscription):
         subscriber, open_demand = self.subscriber, self.demand
         super().cancel()
         if open_demand:
-            self.publisher.nursery.start_soon(self.haunt, subscriber)
+            self.publisher.nursery.start_soon(self.signal_later, subscriber)
 
-    async def haunt(self, subscriber: Any) -> None:
+    async def signal_later(self, subscriber: Any) -> None:
         await trio.sleep(30)
         self.deliver(subscriber, "on_next", self.position)
 
 
 class KeepsItsSubscribers(DraftPublisher):
-    """The publisher keeps a list of all that were ever subscribed."""
+    """The publisher keeps a list of all subscribers that it ever had."""
 
     def accept(self, subscriber: Any) -> None:
         self.__dict__.setdefault("ever", []).append(subscriber)

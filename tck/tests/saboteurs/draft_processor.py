@@ -1,4 +1,4 @@
-"""Processors of the draft that mistreat those above and below."""
+"""Processors of the draft that handle one of their sides wrongly."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from tck.tests._saboteur import processor_saboteur
 
 
 class NeverCancelsUpstream(HonestDraftProcessor):
-    """The last cancel below leaves the subscription above as it is."""
+    """The last cancel downstream does not cancel upstream."""
 
     def on_subscriber_cancelled(self) -> None:
         if self.branches:
@@ -15,7 +15,7 @@ class NeverCancelsUpstream(HonestDraftProcessor):
 
 
 class CancelsUpstreamTooSoon(HonestDraftProcessor):
-    """The first cancel below cancels above, though others are still there."""
+    """The first cancel downstream cancels upstream, although other subscribers remain."""
 
     def on_subscriber_cancelled(self) -> None:
         upstream, self.upstream = self.upstream, None
@@ -33,7 +33,7 @@ class QueuesErrorsBehindElements(HonestDraftProcessor):
 
 
 class FailsOneSubscriberOnly(HonestDraftProcessor):
-    """An error from above goes to the first subscriber below only."""
+    """An error from upstream goes only to the first subscriber."""
 
     def fail(self, error: Any) -> None:
         self.kept.clear()
@@ -43,7 +43,7 @@ class FailsOneSubscriberOnly(HonestDraftProcessor):
 
 
 class RaisesAfterTheLastCancel(HonestDraftProcessor):
-    """on_next raises when the last subscriber below has left."""
+    """on_next raises after the last subscriber has cancelled."""
 
     def on_next(self, element: Any, /) -> None:
         if self.is_shut_down:
@@ -52,7 +52,7 @@ class RaisesAfterTheLastCancel(HonestDraftProcessor):
 
 
 class GivesTheNewestFirst(HonestDraftProcessor):
-    """What came before the first request below is handed on in the wrong order."""
+    """Elements that came before the first request downstream are passed on in the wrong order."""
 
     def keep(self, element: Any) -> None:
         if any(branch.demand or branch.position for branch in self.branches.values()):
@@ -63,7 +63,7 @@ class GivesTheNewestFirst(HonestDraftProcessor):
 
 
 class ReadsNothingAhead(HonestDraftProcessor):
-    """It declares that it reads ahead, and requests nothing above before something is requested below."""
+    """It declares reads_ahead, but requests nothing upstream before elements are requested downstream."""
 
     def fill(self) -> None:
         if any(branch.demand for branch in self.branches.values()):
@@ -77,7 +77,7 @@ class _PullsOnce(DraftBranch):
 
 
 class RequestsUpstreamOncePerRequest(HonestDraftProcessor):
-    """Elements above are requested when something is requested below, and not again."""
+    """It requests elements upstream when elements are requested downstream, and not again."""
 
     branch = _PullsOnce
 
@@ -90,7 +90,7 @@ class RequestsUpstreamOncePerRequest(HonestDraftProcessor):
 
 
 class BlocksAfterTheSlowestCancelled(HonestDraftProcessor):
-    """When the slowest subscriber leaves, the others are not served until they request again."""
+    """When the slowest subscriber cancels, the others are not served until they request again."""
 
     def on_subscriber_cancelled(self) -> None:
         if not self.branches:
@@ -98,7 +98,7 @@ class BlocksAfterTheSlowestCancelled(HonestDraftProcessor):
 
 
 class PassesElementsThrough(HonestDraftProcessor):
-    """on_next below is called inside on_next from above."""
+    """on_next is called downstream inside on_next from upstream."""
 
     def on_next(self, element: Any, /) -> None:
         if element is None:
@@ -124,8 +124,8 @@ SABOTEURS = [
     processor_saboteur(
         CancelsUpstreamTooSoon,
         {
-            "a_cancel_downstream_does_not_affect_the_others": "was cancelled while a subscriber below was still there",
-            "a_cancel_unblocks_the_other_subscribers": "nothing more was requested above",
+            "a_cancel_downstream_does_not_affect_the_others": "was cancelled while a subscriber was still subscribed",
+            "a_cancel_unblocks_the_other_subscribers": "nothing more was requested upstream",
         },
     ),
     processor_saboteur(
@@ -156,21 +156,21 @@ SABOTEURS = [
     processor_saboteur(
         ReadsNothingAhead,
         {
-            "elements_before_demand_downstream_are_kept": "it declares reads_ahead, but requested nothing above",
+            "elements_before_demand_downstream_are_kept": "it declares reads_ahead, but requested nothing upstream",
         },
     ),
     processor_saboteur(
         RequestsUpstreamOncePerRequest,
         {
-            "one_large_request_keeps_requesting_upstream": "nothing more was requested above after 4 of 20 elements",
-            "a_cancel_unblocks_the_other_subscribers": "nothing more was requested above after 4 elements",
+            "one_large_request_keeps_requesting_upstream": "nothing more was requested upstream after 4 of 20 elements",
+            "a_cancel_unblocks_the_other_subscribers": "nothing more was requested upstream after 4 elements",
             "elements_come_as_requested_by_the_draft": "expected on_next, but nothing arrived",
         },
     ),
     processor_saboteur(
         BlocksAfterTheSlowestCancelled,
         {
-            "a_cancel_unblocks_the_other_subscribers": "after 4 elements, though the blocking subscriber is gone",
+            "a_cancel_unblocks_the_other_subscribers": "after 4 elements, although the blocking subscriber has cancelled",
         },
     ),
     processor_saboteur(

@@ -1,4 +1,4 @@
-"""Publishers of the draft whose elements or ends are wrong (what sleeps here sleeps on the kit's MockClock)."""
+"""Publishers of the draft whose elements or ends are wrong (sleeps use the kit's MockClock)."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class KeepsServingAfterCompletion(HonestDraftSubscription):
 
 
 class NumbersEachSubscriberAnew(HonestDraftSubscription):
-    """Each subscriber gets elements of its own."""
+    """Each subscriber gets different elements."""
 
     def step(self) -> None:
         self.demand -= 1
@@ -33,7 +33,7 @@ class NumbersEachSubscriberAnew(HonestDraftSubscription):
 
 
 class LetsSubscribersCompete(DraftPublisher):
-    """Each element goes to one subscriber only."""
+    """Each element goes to only one subscriber."""
 
     taken = 0
 
@@ -43,12 +43,12 @@ class LetsSubscribersCompete(DraftPublisher):
 
 
 class ChangesTheLastElementForLargeDemand(HonestDraftSubscription):
-    """Of several subscribers that ask for more than there is, the second one gets another last element."""
+    """If several subscribers request more elements than the stream has, the second one gets a different last element."""
 
     def step(self) -> None:
-        greedy = self.demand > self.publisher.count - self.position
+        wants_more = self.demand > self.publisher.count - self.position
         second = list(self.publisher.active.values()).index(self) == 1
-        if greedy and second and self.position == self.publisher.count - 1:
+        if wants_more and second and self.position == self.publisher.count - 1:
             self.demand -= 1
             self.position += 1
             self.signal("on_next", "another one")
@@ -68,7 +68,7 @@ class NeverCompletes(HonestDraftSubscription):
     """on_complete never comes."""
 
     def finish(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class CompletesTwice(HonestDraftSubscription):
@@ -82,17 +82,17 @@ class CompletesTwice(HonestDraftSubscription):
 
 
 class FailsAfterCompletion(HonestDraftSubscription):
-    """Half a minute after on_complete comes an on_error."""
+    """Half a minute after on_complete an on_error comes."""
 
     def end(self, signal: str, *arguments: Any) -> None:
         subscriber = self.subscriber
         super().end(signal, *arguments)
         if signal == "on_complete":
-            self.publisher.nursery.start_soon(self.haunt, subscriber)
+            self.publisher.nursery.start_soon(self.signal_later, subscriber)
 
-    async def haunt(self, subscriber: Any) -> None:
+    async def signal_later(self, subscriber: Any) -> None:
         await trio.sleep(30)
-        self.deliver(subscriber, "on_error", ValueError("the source failed after all"))
+        self.deliver(subscriber, "on_error", ValueError("the source failed later"))
 
 
 SABOTEURS = [

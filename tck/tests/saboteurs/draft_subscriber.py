@@ -1,4 +1,4 @@
-"""Subscribers of the draft that act inside signals, or on what is over."""
+"""Subscribers of the draft that act inside signals, or use a subscription that has ended."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ class RequestsInsideOnSubscribe(HonestDraftSubscriber):
 
 
 class NeverRequests(HonestDraftSubscriber):
-    """It keeps its subscription and requests nothing, whoever tells it to."""
+    """It keeps its subscription and never requests, also if it is told to."""
 
     def request(self, n: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class HandlesInsideOnNext(HonestDraftSubscriber):
@@ -61,7 +61,7 @@ class HandlesInsideOnError(HonestDraftSubscriber):
 
 
 class RequestsAfterCompletion(HonestDraftSubscriber):
-    """on_complete leaves the subscription in use for what was scheduled before."""
+    """After on_complete, work that was scheduled earlier still uses the subscription."""
 
     def on_complete(self) -> None:
         self.post(self.forget_subscription)
@@ -69,7 +69,7 @@ class RequestsAfterCompletion(HonestDraftSubscriber):
 
 
 class RequestsAfterAFailure(HonestDraftSubscriber):
-    """on_error leaves the subscription in use for what was scheduled before."""
+    """After on_error, work that was scheduled earlier still uses the subscription."""
 
     def on_error(self, error: Any, /) -> None:
         refuse_none(error)
@@ -93,7 +93,7 @@ class CancelsAtShutdownAfterTheEnd(HonestDraftSubscriber):
 
 
 class TakesASecond(HonestDraftSubscriber):
-    """A second subscription takes the place of the first one."""
+    """A second subscription replaces the first one."""
 
     def on_second_subscription(self, subscription: Any) -> None:
         self.subscription = subscription
@@ -101,14 +101,14 @@ class TakesASecond(HonestDraftSubscriber):
 
 
 class IgnoresASecond(HonestDraftSubscriber):
-    """A second subscription is left alone, and nobody hears of it."""
+    """A second subscription is neither used nor reported."""
 
     def on_second_subscription(self, subscription: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class CancelsASecond(HonestDraftSubscriber):
-    """A second subscription is cancelled, as today's rules have it."""
+    """A second subscription is cancelled, as in the modern rules."""
 
     def on_second_subscription(self, subscription: Any) -> None:
         self.post(subscription.cancel)
@@ -116,14 +116,14 @@ class CancelsASecond(HonestDraftSubscriber):
 
 
 class ForgetsToCancel(HonestDraftSubscriber):
-    """A shutdown leaves the subscription as it is."""
+    """A shutdown does not cancel the subscription."""
 
     def shut_down(self) -> None:
         self.shut = True
 
 
 class CancelsTwiceAtShutdown(HonestDraftSubscriber):
-    """A shutdown cancels a live subscription twice."""
+    """A shutdown cancels an open subscription twice."""
 
     def shut_down(self) -> None:
         subscription = self.subscription
@@ -133,7 +133,7 @@ class CancelsTwiceAtShutdown(HonestDraftSubscriber):
 
 
 class RequestsAfterItsCancel(HonestDraftSubscriber):
-    """A request goes to the subscription that was cancelled."""
+    """A request goes to a cancelled subscription."""
 
     kept: Any = None
 
@@ -148,7 +148,7 @@ class RequestsAfterItsCancel(HonestDraftSubscriber):
 
 
 class CancelsAgain(HonestDraftSubscriber):
-    """A second cancel goes to the subscription that was cancelled."""
+    """A second cancel goes to the cancelled subscription."""
 
     kept: Any = None
 
@@ -169,7 +169,7 @@ class RaisesOnLateElements(HonestDraftSubscriber):
 
 
 class RaisesOnCompletionWithDemand(HonestDraftSubscriber):
-    """on_complete raises where elements are still due."""
+    """on_complete raises if requested elements are missing."""
 
     due = 0
 
@@ -184,7 +184,7 @@ class RaisesOnCompletionWithDemand(HonestDraftSubscriber):
 
 
 class LosesCompletionWithDemand(HonestDraftSubscriber):
-    """on_complete is lost where nothing has come of a request."""
+    """on_complete is lost if no element has come for a request."""
 
     hungry = False
 
@@ -203,22 +203,22 @@ class LosesCompletionWithDemand(HonestDraftSubscriber):
 
 
 class LosesEarlyCompletion(HonestDraftSubscriber):
-    """on_complete is lost where nothing was requested yet."""
+    """on_complete is lost if nothing was requested before."""
 
-    asked = False
+    has_requested = False
 
     def request(self, n: int) -> None:
-        self.asked = True
+        self.has_requested = True
         super().request(n)
 
     def on_complete(self) -> None:
         self.forget_subscription()
-        if self.asked:
+        if self.has_requested:
             self.post(self.on_end)
 
 
 class LosesFailuresWithDemand(HonestDraftSubscriber):
-    """on_error is lost where nothing has come of a request."""
+    """on_error is lost if no element has come for a request."""
 
     hungry = False
 
@@ -238,23 +238,23 @@ class LosesFailuresWithDemand(HonestDraftSubscriber):
 
 
 class LosesEarlyFailures(HonestDraftSubscriber):
-    """on_error is lost where nothing was requested yet."""
+    """on_error is lost if nothing was requested before."""
 
-    asked = False
+    has_requested = False
 
     def request(self, n: int) -> None:
-        self.asked = True
+        self.has_requested = True
         super().request(n)
 
     def on_error(self, error: Any, /) -> None:
         refuse_none(error)
         self.forget_subscription()
-        if self.asked:
+        if self.has_requested:
             self.post(self.on_failure, error)
 
 
 class WrapsFailures(HonestDraftSubscriber):
-    """The handler gets another error than on_error."""
+    """The handler gets a different error than on_error."""
 
     def on_error(self, error: Any, /) -> None:
         super().on_error(RuntimeError(str(error)))
@@ -336,19 +336,19 @@ SABOTEURS = [
     subscriber_saboteur(
         TakesASecond,
         {
-            "a_second_subscription_is_reported_and_not_used": "the second subscription was touched: request_more(2)",
+            "a_second_subscription_is_reported_and_not_used": "the second subscription was called: request_more(2)",
         },
     ),
     subscriber_saboteur(
         IgnoresASecond,
         {
-            "a_second_subscription_is_reported_and_not_used": "a second subscription was taken without an error",
+            "a_second_subscription_is_reported_and_not_used": "a second subscription was accepted without an error",
         },
     ),
     subscriber_saboteur(
         CancelsASecond,
         {
-            "a_second_subscription_is_reported_and_not_used": "the second subscription was touched: cancel()",
+            "a_second_subscription_is_reported_and_not_used": "the second subscription was called: cancel()",
         },
     ),
     subscriber_saboteur(

@@ -1,4 +1,4 @@
-"""Processors that mistreat what passes through them: errors (rule 4.2), demand, completion and cancels (rule 4.1)."""
+"""Processors that handle errors (rule 4.2), demand, completion or cancels (rule 4.1) wrongly."""
 
 from typing import Any
 
@@ -11,28 +11,28 @@ from tck.tests._saboteur import processor_saboteur
 
 
 class SwallowsErrors(HonestProcessor):
-    """An error from above is swallowed while nothing was requested below."""
+    """An error from upstream is dropped while nothing was requested downstream."""
 
-    asked = False
+    has_requested = False
 
     def request(self, n: int, /) -> None:
-        self.asked = True
+        self.has_requested = True
         super().request(n)
 
     def on_error(self, error: Any, /) -> None:
-        if self.asked or not self.ready or not isinstance(error, BaseException):
+        if self.has_requested or not self.ready or not isinstance(error, BaseException):
             super().on_error(error)
 
 
 class WrapsErrors(HonestProcessor):
-    """An error from above is wrapped in another one."""
+    """An error from upstream is wrapped in another one."""
 
     def on_error(self, error: Any, /) -> None:
         super().on_error(ValueError(error) if isinstance(error, BaseException) else error)
 
 
 class ErrorsWaitForDemand(HonestFanOut):
-    """An error from above waits behind the elements that nobody requested yet."""
+    """An error from upstream waits behind elements that were not requested yet."""
 
     def fail(self, error: Any) -> None:
         self.end = ("on_error", error)
@@ -40,7 +40,7 @@ class ErrorsWaitForDemand(HonestFanOut):
 
 
 class PassesErrorsToTheFirstOnly(HonestFanOut):
-    """An error from above goes to the first of several subscribers."""
+    """An error from upstream goes only to the first of several subscribers."""
 
     def fail(self, error: Any) -> None:
         if len(self.branches) > 1:
@@ -49,7 +49,7 @@ class PassesErrorsToTheFirstOnly(HonestFanOut):
 
 
 class PassesErrorsToWaitingSubscribersOnly(HonestFanOut):
-    """An error from above goes to those who wait for elements, where there are several."""
+    """If there are several subscribers, an error from upstream goes only to those with demand."""
 
     def fail(self, error: Any) -> None:
         if len(self.branches) > 1:
@@ -58,11 +58,11 @@ class PassesErrorsToWaitingSubscribersOnly(HonestFanOut):
 
 
 class RecoversInVain(HonestProcessor):
-    """It declares that it recovers, and passes the error on."""
+    """It declares that it recovers, but passes the error on."""
 
 
 class RequestsFromTheFailedSubscription(HonestRecovery):
-    """A processor that recovers with the next request sends it to the subscription that has failed."""
+    """A processor that recovers sends the next request to the failed subscription."""
 
     failed: Any = None
 
@@ -86,7 +86,7 @@ class RequestsFromTheFailedSubscription(HonestRecovery):
 
 
 class CancelsTheFailedSubscription(RequestsFromTheFailedSubscription):
-    """A processor that recovers with the next request cancels the subscription that has failed."""
+    """A processor that recovers cancels the failed subscription at the next request."""
 
     def use(self, failed: Any, n: int) -> None:
         failed.cancel()
@@ -96,29 +96,29 @@ class CancelsTheFailedSubscription(RequestsFromTheFailedSubscription):
 
 
 class ForgetsLargeDemand(HonestProcessor):
-    """Of twenty elements that are requested below at a time it requests five above, and no more."""
+    """Of twenty elements that are requested downstream at once it requests only five upstream."""
 
     def request(self, n: int, /) -> None:
         super().request(5 if n == 20 else n)
 
 
 class CompletionWaits(HonestProcessor):
-    """A completion from above waits until something is requested below."""
+    """A completion from upstream waits until elements are requested downstream."""
 
-    asked = False
+    has_requested = False
 
     def request(self, n: int, /) -> None:
-        self.asked = True
+        self.has_requested = True
         super().request(n)
         self.pass_end()
 
     def pass_end(self) -> None:
-        if self.asked or self.end != ("on_complete",):
+        if self.has_requested or self.end != ("on_complete",):
             super().pass_end()
 
 
 class CompletionOvertakesElements(HonestFanOut):
-    """A completion from above does not wait for the elements that nobody requested yet, where there is no room for more."""
+    """If the window is full, a completion from upstream overtakes the elements that were not requested yet."""
 
     def on_complete(self) -> None:
         if self.first == 0 and len(self.kept) == self.window:
@@ -130,7 +130,7 @@ class CompletionOvertakesElements(HonestFanOut):
 
 
 class LosesTheLastElement(HonestFanOut):
-    """On completion the last of the elements that fill the window is lost."""
+    """If the window is full, the last element in it is lost on completion."""
 
     def on_complete(self) -> None:
         if self.first == 0 and len(self.kept) == self.window:
@@ -139,12 +139,12 @@ class LosesTheLastElement(HonestFanOut):
 
 
 class KeepsItsUpstream(HonestProcessor):
-    """When its subscriber below cancels, it keeps its subscription above."""
+    """When its subscriber cancels, it keeps its upstream subscription."""
 
     bounded = True
 
     def request(self, n: int, /) -> None:
-        self.bounded &= n != UNBOUNDED  # an endless synchronous publisher would go on for ever
+        self.bounded &= n != UNBOUNDED  # without a cancel, an endless synchronous publisher would never return
         super().request(n)
 
     def cancel(self) -> None:
@@ -155,7 +155,7 @@ class KeepsItsUpstream(HonestProcessor):
 
 
 class KeepsItsUpstreamAfterARefusal(HonestProcessor):
-    """When it refuses a demand of 0, it keeps its subscription above."""
+    """When it refuses a demand of 0, it keeps its upstream subscription."""
 
     refusing = False
 
@@ -170,7 +170,7 @@ class KeepsItsUpstreamAfterARefusal(HonestProcessor):
 
 
 class CancelsUpstreamWithTheFirst(HonestFanOut):
-    """It cancels above as soon as one of its subscribers cancels."""
+    """It cancels upstream when the first of its subscribers cancels."""
 
     def on_subscriber_cancelled(self) -> None:
         if self.branches and self.upstream is not None:
@@ -179,7 +179,7 @@ class CancelsUpstreamWithTheFirst(HonestFanOut):
 
 
 class BlocksAfterTheSlowestCancelled(HonestFanOut):
-    """When the slowest leaves, nobody tells those who waited for it."""
+    """When the slowest subscriber cancels, the subscribers that waited for it are not served."""
 
     def on_subscriber_cancelled(self) -> None:
         if not self.branches:
@@ -187,7 +187,7 @@ class BlocksAfterTheSlowestCancelled(HonestFanOut):
 
 
 class _LateBranch(Branch):
-    """It remembers whether its subscriber came when others had got elements already."""
+    """It remembers whether its subscriber came after others had got elements."""
 
     def __init__(self, processor: HonestFanOut, subscriber: Any) -> None:
         super().__init__(processor, subscriber)
@@ -195,7 +195,7 @@ class _LateBranch(Branch):
 
 
 class _UsesDemandOfTheFirst(_LateBranch):
-    """One that came late is signalled by the demand of the first."""
+    """A late subscriber is signalled by the demand of the first."""
 
     def due(self) -> bool:
         wanted = self.demand > 0 or (self.late and self.processor.branches[0].demand > 0)
@@ -203,20 +203,20 @@ class _UsesDemandOfTheFirst(_LateBranch):
 
 
 class SharesOneDemand(HonestFanOut):
-    """A subscriber that came late gets what the first one has requested."""
+    """A late subscriber gets the elements that the first one has requested."""
 
     branch = _UsesDemandOfTheFirst
 
 
 class _GetsNoCompletion(_LateBranch):
-    """One that came late is not told of the completion."""
+    """A late subscriber gets no on_complete."""
 
     def step(self) -> bool:
         return (self.due() or not self.late) and super().step()
 
 
 class ForgetsLateSubscribers(HonestFanOut):
-    """Completion is not told to subscribers that came late."""
+    """Late subscribers get no on_complete."""
 
     branch = _GetsNoCompletion
 
@@ -253,7 +253,7 @@ SABOTEURS = [
         {"a_recovery_does_not_use_the_failed_subscription": "cancel was called after the end"},
         also=["after_on_error_the_subscription_is_not_used"],
     ),
-    processor_saboteur(ForgetsLargeDemand, {"one_large_request_is_served_to_the_end": "nothing more was requested above after 5 of 20"}),
+    processor_saboteur(ForgetsLargeDemand, {"one_large_request_is_served_to_the_end": "nothing more was requested upstream after 5 of 20"}),
     processor_saboteur(
         CompletionWaits,
         {"completion_passes_without_demand": "expected on_complete, but nothing arrived"},
@@ -276,16 +276,17 @@ SABOTEURS = [
     ),
     processor_saboteur(
         CancelsUpstreamWithTheFirst,
-        {"a_cancel_downstream_does_not_stop_the_other_subscriber": "cancelled while a subscriber below was still there"},
+        {"a_cancel_downstream_does_not_stop_the_other_subscriber": "cancelled while a subscriber was still subscribed"},
         also=["cancel_of_the_slowest_subscriber_unblocks_the_others"],
     ),
     processor_saboteur(
-        BlocksAfterTheSlowestCancelled, {"cancel_of_the_slowest_subscriber_unblocks_the_others": "though the slowest is gone"}
+        BlocksAfterTheSlowestCancelled,
+        {"cancel_of_the_slowest_subscriber_unblocks_the_others": "although the slowest subscriber has cancelled"},
     ),
     processor_saboteur(SharesOneDemand, {"a_late_subscriber_waits_for_its_own_demand": "but only 0 were requested"}),
     processor_saboteur(
         ForgetsLateSubscribers,
-        {"a_late_subscriber_waits_for_its_own_demand": "was not told of the completion"},
+        {"a_late_subscriber_waits_for_its_own_demand": "did not get on_complete"},
         also=[
             "a_source_that_raises_ends_the_stream_with_on_error",
             "a_source_that_raises_ends_a_stream_requested_one_by_one",

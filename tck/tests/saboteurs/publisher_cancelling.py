@@ -1,4 +1,4 @@
-"""Publishers that do not stop when they are cancelled, or make too much of it."""
+"""Publishers that do not stop after a cancel, or do more than stopping."""
 
 from contextlib import suppress
 from typing import Any
@@ -14,18 +14,18 @@ class IgnoresCancel(HonestSubscription):
     """cancel() does nothing."""
 
     def cancel(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class IgnoresCancelInATask(TaskSubscription):
     """cancel() of a publisher with a task does nothing."""
 
     def cancel(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class DrainsBeforeItStops(HonestSubscription):
-    """A cancel inside on_next is seen when all demand has been served."""
+    """A cancel inside on_next takes effect after all demand has been served."""
 
     stopping = False
 
@@ -44,11 +44,11 @@ class DrainsBeforeItStops(HonestSubscription):
 class _CompletesLater(TaskSubscription):
     """A subscription that completes half a minute after some cancels."""
 
-    def tells(self) -> bool:
-        raise ValueError("say after which cancel")
+    def completes_after_this_cancel(self) -> bool:
+        raise AssertionError("a subclass overrides this")
 
     def cancel(self) -> None:
-        if self.subscriber is not None and self.tells():
+        if self.subscriber is not None and self.completes_after_this_cancel():
             with suppress(RuntimeError):  # the nursery has closed
                 self.publisher.nursery.start_soon(self.later, self.subscriber)
         super().cancel()
@@ -59,42 +59,42 @@ class _CompletesLater(TaskSubscription):
 
 
 class CompletesAfterACancelInOnSubscribe(_CompletesLater):
-    """Half a minute after a cancel inside on_subscribe comes on_complete."""
+    """Half a minute after a cancel inside on_subscribe on_complete comes."""
 
-    greeting = False
+    in_on_subscribe = False
 
     def begin(self) -> None:
-        self.greeting = True
+        self.in_on_subscribe = True
         super().begin()
-        self.greeting = False
+        self.in_on_subscribe = False
 
-    def tells(self) -> bool:
-        return self.greeting
+    def completes_after_this_cancel(self) -> bool:
+        return self.in_on_subscribe
 
 
 class CompletesAfterACancelInOnNext(_CompletesLater):
-    """Half a minute after a cancel inside on_next comes on_complete."""
+    """Half a minute after a cancel inside on_next on_complete comes."""
 
-    stepping = False
+    in_on_next = False
 
     def step(self) -> None:
-        self.stepping = True
+        self.in_on_next = True
         super().step()
-        self.stepping = False
+        self.in_on_next = False
 
-    def tells(self) -> bool:
-        return self.stepping and self.demand > 0
+    def completes_after_this_cancel(self) -> bool:
+        return self.in_on_next and self.demand > 0
 
 
 class CompletesAfterACancel(_CompletesLater):
-    """Half a minute after a cancel between signals comes on_complete."""
+    """Half a minute after a cancel between signals on_complete comes."""
 
-    def tells(self) -> bool:
+    def completes_after_this_cancel(self) -> bool:
         return not self.busy and self.position > 0
 
 
 class DeliversElementsAfterACancel(TaskSubscription):
-    """The element that the source works on when cancel() is called is signalled all the same."""
+    """An element that the source prepares while cancel() is called is still signalled."""
 
     async def run(self) -> None:
         while self.due():
@@ -117,7 +117,7 @@ class FailsOnCancel(HonestSubscription):
 
 
 class RaisesOnASecondCancel(HonestSubscription):
-    """A cancel of what is cancelled raises."""
+    """cancel() raises on a cancelled subscription."""
 
     cancelled = False
 
@@ -129,7 +129,7 @@ class RaisesOnASecondCancel(HonestSubscription):
 
 
 class RaisesWhenCancelledAfterCompletion(HonestSubscription):
-    """A cancel after on_complete raises."""
+    """cancel() raises after on_complete."""
 
     completed = False
 
@@ -144,7 +144,7 @@ class RaisesWhenCancelledAfterCompletion(HonestSubscription):
 
 
 class RaisesWhenCancelledAfterAFailure(HonestSubscription):
-    """A cancel after the on_error of a failed publisher raises."""
+    """cancel() raises after the on_error of a failed publisher."""
 
     def cancel(self) -> None:
         if self.publisher.error is not None:
@@ -153,7 +153,7 @@ class RaisesWhenCancelledAfterAFailure(HonestSubscription):
 
 
 class RaisesInOnSubscribe(HonestSubscription):
-    """A cancel inside on_subscribe raises."""
+    """cancel() raises inside on_subscribe."""
 
     def cancel(self) -> None:
         if self.busy and not self.position:

@@ -7,14 +7,14 @@ from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur
 
 
 class OverwritesDemand(HonestSubscription):
-    """request() puts its number in the place of the demand. It shows where requests meet before an element is signalled."""
+    """request() replaces the demand with its number. This shows if two requests come before an element is signalled."""
 
     def add(self, n: int) -> None:
         self.demand = n
 
 
 class OverwritesDemandInATask(TaskSubscription):
-    """request() of a publisher with a task puts its number in the place of the demand."""
+    """request() of a publisher with a task replaces the demand with its number."""
 
     def add(self, n: int) -> None:
         self.demand = n
@@ -38,7 +38,7 @@ class EmitsOneTooMany(HonestSubscription):
 
 
 class RoundsALargeDemandUp(HonestSubscription):
-    """A demand for more than twenty is served by whole bursts of sixteen."""
+    """A demand for more than twenty elements is rounded up to bursts of sixteen."""
 
     def add(self, n: int) -> None:
         super().add(-(-n // 16) * 16 if 20 < n < 1000 else n)
@@ -53,7 +53,7 @@ class StartsWithoutDemand(HonestSubscription):
 
 
 class FloodsInATask(TaskSubscription):
-    """A task signals everything that there is as soon as anything was requested."""
+    """A task signals all elements as soon as one is requested."""
 
     def due(self) -> bool:
         self.demand += self.position > 0
@@ -61,14 +61,14 @@ class FloodsInATask(TaskSubscription):
 
 
 class Silent(HonestSubscription):
-    """on_subscribe comes, and nothing more, whatever is requested."""
+    """Only on_subscribe comes, also after a request."""
 
     def due(self) -> bool:
         return False
 
 
 class WaitsForTheDemandToBeUsedUp(HonestSubscription):
-    """The end is signalled only where no demand is left."""
+    """The end is signalled only if no demand is left."""
 
     def finish(self) -> None:
         if not self.demand or not self.publisher.count:

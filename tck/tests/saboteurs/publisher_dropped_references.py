@@ -1,4 +1,4 @@
-"""Publishers that keep what they should let go."""
+"""Publishers that keep references which they should drop."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tck.tests._saboteur import publisher_saboteur
 
 
 class _KeepsReferences(HonestSubscription):
-    """A subscription with a pocket."""
+    """A subscription with a field for a reference."""
 
     kept: Any = None
 
@@ -24,16 +24,16 @@ class KeepsACancelledSubscriber(_KeepsReferences):
 
 
 class KeepsASubscriberWithoutRequests(_KeepsReferences):
-    """A subscriber that cancels before it has requested stays in a field."""
+    """A subscriber that cancels before it has requested anything stays in a field."""
 
-    asked = False
+    has_requested = False
 
     def request(self, n: int, /) -> None:
-        self.asked = True
+        self.has_requested = True
         super().request(n)
 
     def cancel(self) -> None:
-        if not self.asked:
+        if not self.has_requested:
             self.kept = self.kept or self.subscriber
         super().cancel()
 
@@ -48,7 +48,7 @@ class KeepsASubscriberThatCancelsInASignal(_KeepsReferences):
 
 
 class KeepsASubscriberWhileItWaits(TaskSubscription):
-    """The task that waits for the source has the subscriber in a variable until the source answers."""
+    """The task that waits for the source keeps the subscriber in a variable until the source answers."""
 
     async def run(self) -> None:
         while self.due():

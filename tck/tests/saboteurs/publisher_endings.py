@@ -1,4 +1,4 @@
-"""Publishers that do not know when it is over, or tell it wrongly."""
+"""Publishers that do not know when the stream has ended, or signal the end wrongly."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tck.tests._saboteur import publisher_saboteur
 
 
 class _GoesOn(HonestSubscription):
-    """A subscription that remembers its subscriber after the end, and signals again when it is asked."""
+    """A subscription that remembers its subscriber after the end, and signals again at a request."""
 
     gone: Any = None
 
@@ -48,7 +48,7 @@ class GoesOnAfterRefusal(_GoesOn):
 
 
 class GoesOnAfterItsSourceFailed(HonestSubscription):
-    """on_error of a source that failed is followed by one more element and by on_complete."""
+    """After the on_error of a failed source one more element and on_complete come."""
 
     def end(self, signal: str, *arguments: Any) -> None:
         subscriber = self.subscriber
@@ -74,7 +74,7 @@ class RefusesAfterCompletion(HonestSubscription):
 
 
 class RefusesTwice(HonestSubscription):
-    """After an on_error for an illegal demand the next one is answered with another."""
+    """After an on_error for an illegal demand the next illegal demand is answered with another one."""
 
     gone: Any = None
 
@@ -97,7 +97,7 @@ class NeverSignalsItsFailure(HonestSubscription):
 
 
 class FailsWithAText(HonestSubscription):
-    """A failed publisher signals its failure as a text instead of an exception."""
+    """A failed publisher signals a text instead of an exception."""
 
     def end(self, signal: str, *arguments: Any) -> None:
         super().end(signal, *(map(str, arguments) if self.publisher.count == 0 else arguments))
@@ -112,7 +112,7 @@ class NeverCompletes(HonestSubscription):
 
 
 class ForgetsTheEndBetweenRequests(HonestSubscription):
-    """Where the last element takes the last demand, on_complete is forgotten."""
+    """If the last element uses up the demand, on_complete is forgotten."""
 
     def finish(self) -> None:
         if self.demand or not self.publisher.count or self.publisher.error is not None:
@@ -122,7 +122,7 @@ class ForgetsTheEndBetweenRequests(HonestSubscription):
 
 
 class EmptyNeverCompletes(HonestSubscription):
-    """A stream without elements has no end either."""
+    """A stream without elements never completes."""
 
     def finish(self) -> None:
         if self.publisher.count or self.publisher.error is not None:
@@ -130,7 +130,7 @@ class EmptyNeverCompletes(HonestSubscription):
 
 
 class CompletesLazily(HonestSubscription):
-    """Declares eager completion, and completes only at one more request."""
+    """It declares eager completion, but completes only at one more request."""
 
     def finish(self) -> None:
         if self.demand or self.publisher.error is not None or not self.publisher.count:

@@ -1,4 +1,6 @@
-"""Publishers that lose what their source raises, suffer from what a subscriber raises, or take a cancellation for something else."""
+"""Publishers that lose an exception of their source, are affected by an exception of a subscriber, or handle a cancelled nursery
+wrongly.
+"""
 
 from typing import Any
 
@@ -12,7 +14,7 @@ from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur
 
 
 class CompletesWhereItsSourceFails(HonestSubscription):
-    """What the source raises after its first element is taken for its end."""
+    """If the source raises after its first element, the stream completes."""
 
     def end(self, signal: str, *arguments: Any) -> None:
         if signal == "on_error" and self.publisher.error is not None and self.publisher.count > 1:
@@ -22,7 +24,7 @@ class CompletesWhereItsSourceFails(HonestSubscription):
 
 
 class LosesAFailureBetweenRequests(HonestSubscription):
-    """Where the last element takes the last demand, the failure that follows is lost."""
+    """If the last element uses up the demand, a failure after it is lost."""
 
     def finish(self) -> None:
         if self.publisher.error is not None and self.position and not self.demand and self.position >= self.publisher.count:
@@ -31,7 +33,7 @@ class LosesAFailureBetweenRequests(HonestSubscription):
 
 
 class RaisesWhereItsSourceFails(HonestSubscription):
-    """What the source raises after an element comes out of request()."""
+    """If the source raises after an element, request() raises."""
 
     def end(self, signal: str, *arguments: Any) -> None:
         if signal == "on_error" and self.position and self.publisher.error is not None:
@@ -54,42 +56,42 @@ class WrapsErrorsInAGroup(HonestSubscription):
 
 
 class _ServesAfterARaise(HonestSubscription):
-    """A subscription that goes on where a subscriber raised."""
+    """A subscription that continues after its subscriber raised."""
 
-    def forgives(self, name: str) -> bool:
-        raise ValueError(f"{name}: say where it goes on")
+    def serves_after(self, name: str) -> bool:
+        raise AssertionError("a subclass overrides this")
 
     def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
         try:
             getattr(subscriber, name)(*arguments)
         except Exception as error:
             self.publisher.report(error)
-            if not self.forgives(name):
+            if not self.serves_after(name):
                 self.forget()
 
 
 class ServesAfterARaiseInOnSubscribe(_ServesAfterARaise):
-    """Whoever raises in on_subscribe is served all the same, when it requests later."""
+    """A subscriber that raises in on_subscribe is served when it requests later."""
 
-    def forgives(self, name: str) -> bool:
+    def serves_after(self, name: str) -> bool:
         return name == "on_subscribe"
 
 
 class ServesAfterARaiseInOnNext(_ServesAfterARaise):
-    """Whoever raises in on_next is served all the same, when it requests later."""
+    """A subscriber that raises in on_next is served when it requests later."""
 
-    def forgives(self, name: str) -> bool:
+    def serves_after(self, name: str) -> bool:
         self.demand = 0
         return name == "on_next"
 
 
 class _LetsRaise(HonestSubscription):
-    """A subscription that lets through what a subscriber raises in one signal."""
+    """A subscription that does not catch the exceptions of one signal."""
 
-    through = ""
+    raising_signal = ""
 
     def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
-        if name != self.through:
+        if name != self.raising_signal:
             super().deliver(subscriber, name, *arguments)
             return
         try:
@@ -101,21 +103,21 @@ class _LetsRaise(HonestSubscription):
 
 
 class LetsOnCompleteRaise(_LetsRaise):
-    """What a subscriber raises in on_complete comes out of request()."""
+    """request() raises the exception of a subscriber in on_complete."""
 
-    through = "on_complete"
+    raising_signal = "on_complete"
 
 
 class LetsOnErrorRaise(_LetsRaise):
-    """What a subscriber raises in on_error comes out of request()."""
+    """request() raises the exception of a subscriber in on_error."""
 
-    through = "on_error"
+    raising_signal = "on_error"
 
 
 class SkipsSubscribersAfterARaise(LockstepPublisher):
-    """Where one subscriber raises, those behind it miss the element."""
+    """If one subscriber raises, the subscribers after it miss the element."""
 
-    class subscription_class(LockstepSubscription):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(LockstepSubscription):  # noqa: N801  # it replaces the attribute of the base class
         publisher: Any
 
         def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
@@ -125,7 +127,7 @@ class SkipsSubscribersAfterARaise(LockstepPublisher):
 
     interrupted = False
 
-    def hand_round(self) -> None:
+    def signal_to_all(self) -> None:
         self.position += 1
         for subscription in tuple(self.subscriptions):
             subscription.position = self.position - 1
@@ -135,17 +137,17 @@ class SkipsSubscribersAfterARaise(LockstepPublisher):
 
 
 class ReportsNothing(HonestPublisher):
-    """What a subscriber raised is reported to nobody."""
+    """The exception of a subscriber is not reported."""
 
     def report(self, error: BaseException) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 # ---------------------------------------------------------------------- a nursery that is cancelled
 
 
 class TakesACancellationForTheEnd(TaskSubscription):
-    """When its task is cancelled, it signals on_complete."""
+    """If its task is cancelled, it signals on_complete."""
 
     async def run(self) -> None:
         try:
@@ -157,7 +159,7 @@ class TakesACancellationForTheEnd(TaskSubscription):
 
 
 class SignalsACancellation(TaskSubscription):
-    """When its task is cancelled, it signals trio.Cancelled as an error."""
+    """If its task is cancelled, it signals trio.Cancelled as an error."""
 
     async def run(self) -> None:
         try:
@@ -211,10 +213,12 @@ SABOTEURS = [
     publisher_class_saboteur(
         SkipsSubscribersAfterARaise, {"a_subscriber_that_raises_does_not_affect_the_others": "expected on_next, but got on_complete()"}
     ),
-    publisher_class_saboteur(ReportsNothing, {"a_subscriber_that_raises_is_reported": "and nobody was told"}),
+    publisher_class_saboteur(ReportsNothing, {"a_subscriber_that_raises_is_reported": "and it was not reported"}),
     publisher_saboteur(
         TakesACancellationForTheEnd,
         {"a_cancelled_nursery_signals_at_most_one_error": "on_complete came after 1 of 5 elements"},
     ),
-    publisher_saboteur(SignalsACancellation, {"a_cancelled_nursery_signals_at_most_one_error": "a cancellation is no error of the source"}),
+    publisher_saboteur(
+        SignalsACancellation, {"a_cancelled_nursery_signals_at_most_one_error": "a cancellation is not an error of the source"}
+    ),
 ]

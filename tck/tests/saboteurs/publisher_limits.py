@@ -1,4 +1,4 @@
-"""Publishers that do not get along with large demand (rule 3.17)."""
+"""Publishers that handle a large demand wrongly (rule 3.17)."""
 
 import itertools
 from typing import Any
@@ -28,7 +28,7 @@ class FailsOnOverflow(HonestSubscription):
 
 
 class StallsOnOverflow(TaskSubscription):
-    """Demand that adds up to more than 2^63-1 is set to zero, as a counter does that was not looked at."""
+    """Demand that adds up to more than 2^63-1 is set to zero, as an unchecked counter does."""
 
     def add(self, n: int) -> None:
         self.demand = self.demand + n if self.demand + n <= UNBOUNDED else 0
@@ -42,7 +42,7 @@ class WrapsOnOverflow(HonestSubscription):
 
 
 class IgnoresRequestsAbove64Bits(HonestSubscription):
-    """A single request above 2^63-1 is ignored, as where it does not fit into a field of the wire."""
+    """A single request above 2^63-1 is ignored, because it does not fit into 64 bits."""
 
     def request(self, n: Any, /) -> None:
         if not isinstance(n, int) or n <= UNBOUNDED:
@@ -50,7 +50,7 @@ class IgnoresRequestsAbove64Bits(HonestSubscription):
 
 
 class QueuesRequests(TaskSubscription):
-    """Keeps each request as an entry in a queue of 256, and ignores those that do not fit."""
+    """It keeps each request as an entry in a queue of 256, and ignores requests that do not fit."""
 
     entries = 0
 
@@ -65,7 +65,7 @@ class QueuesRequests(TaskSubscription):
 
 
 class CountsDemandInALoop(HonestSubscription):
-    """A request of 2^63-2 is counted out one by one before anything else happens, without ever giving the run loop its turn."""
+    """A request of 2^63-2 is counted one by one, in a loop that never returns to the run loop."""
 
     def request(self, n: int, /) -> None:
         if n == UNBOUNDED - 1:
@@ -86,29 +86,29 @@ SABOTEURS = [
     publisher_saboteur(
         FailsOnOverflow,
         {
-            "demand_above_the_limit_counts_as_unbounded": "20 elements and no on_error should have come, but on_error(OverflowError",
+            "demand_above_the_limit_counts_as_unbounded": "20 elements and no on_error were expected, but on_error(OverflowError",
             "demand_above_the_limit_does_not_stall_the_stream": "but got on_error(OverflowError",
         },
     ),
     publisher_saboteur(
         StallsOnOverflow,
         {
-            "demand_above_the_limit_counts_as_unbounded": "20 elements should have arrived by now, but 0 did",
+            "demand_above_the_limit_counts_as_unbounded": "20 elements were expected by now, but 0 arrived",
             "demand_above_the_limit_does_not_stall_the_stream": "expected on_next, but nothing arrived",
         },
     ),
     publisher_saboteur(
         WrapsOnOverflow,
         {
-            "demand_above_the_limit_counts_as_unbounded": "20 elements should have arrived by now, but 0 did",
+            "demand_above_the_limit_counts_as_unbounded": "20 elements were expected by now, but 0 arrived",
             "demand_above_the_limit_does_not_stall_the_stream": "expected on_next, but nothing arrived",
         },
     ),
     publisher_saboteur(
-        IgnoresRequestsAbove64Bits, {"demand_above_the_limit_counts_as_unbounded": "20 elements should have arrived by now, but 0 did"}
+        IgnoresRequestsAbove64Bits, {"demand_above_the_limit_counts_as_unbounded": "20 elements were expected by now, but 0 arrived"}
     ),
-    publisher_saboteur(QueuesRequests, {"any_number_of_requests_is_supported": "1000 elements should have arrived by now, but 256 did"}),
+    publisher_saboteur(QueuesRequests, {"any_number_of_requests_is_supported": "1000 elements were expected by now, but 256 arrived"}),
     publisher_saboteur(
-        CountsDemandInALoop, {"demand_above_the_limit_does_not_stall_the_stream": "something is endless"}, watchdog_seconds=1.5
+        CountsDemandInALoop, {"demand_above_the_limit_does_not_stall_the_stream": "something in it is endless"}, watchdog_seconds=1.5
     ),
 ]

@@ -1,4 +1,4 @@
-"""Publishers whose request() is wrong in itself."""
+"""Publishers whose request() is wrong."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class IgnoresZero(HonestSubscription):
 
 
 class RaisesBelowZero(HonestSubscription):
-    """A negative request raises to the caller."""
+    """A negative request raises."""
 
     def request(self, n: Any, /) -> None:
         if isinstance(n, int) and n < 0:
@@ -45,7 +45,7 @@ class ExplainsNothing(HonestSubscription):
 
 
 class IgnoresHugeNegatives(HonestSubscription):
-    """Only a request below -2^31 is ignored."""
+    """A request below -2^31 is ignored."""
 
     def request(self, n: Any, /) -> None:
         if not isinstance(n, int) or n > -(2**31):
@@ -68,7 +68,7 @@ class TakesTrueForOne(HonestSubscription):
 
 
 class RaisesOnTexts(HonestSubscription):
-    """request("1") raises to the caller."""
+    """request("1") raises."""
 
     def request(self, n: Any, /) -> None:
         super().request(n + 0 if isinstance(n, str) else n)
@@ -112,7 +112,7 @@ class FailsOnRequestsInOnSubscribe(HonestSubscription):
 
 
 class SignalsInsideSignals(HonestSubscription):
-    """request() calls on_next directly, also from inside on_next."""
+    """request() calls on_next directly, also inside on_next."""
 
     def request(self, n: int, /) -> None:
         if self.position:
@@ -121,7 +121,7 @@ class SignalsInsideSignals(HonestSubscription):
 
 
 class CallsItselfForTheNext(HonestSubscription):
-    """Each element is signalled by a function that calls itself for the next one."""
+    """The function that signals an element calls itself for the next one."""
 
     def pump(self) -> None:
         if self.busy:
@@ -136,7 +136,7 @@ class CallsItselfForTheNext(HonestSubscription):
 
 
 class SignalsAllAtOnce(HonestSubscription):
-    """Declares that a request signals ten elements at most before it returns, and signals all."""
+    """It declares that a request signals at most ten elements before it returns, but signals all."""
 
 
 class RaisesOnRequestsAbove64Bits(HonestSubscription):

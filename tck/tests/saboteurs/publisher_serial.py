@@ -1,4 +1,4 @@
-"""Publishers that signal out of turn, or from the wrong thread."""
+"""Publishers whose signals overlap, or come from the wrong thread."""
 
 import threading
 from typing import Any
@@ -9,7 +9,7 @@ from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur
 
 
 def in_a_worker(function: Any, *arguments: Any) -> None:
-    """Run it in a thread of its own, wait for it, and raise here what it raised there."""
+    """Run it in a thread, wait for it, and raise its exception here."""
     raised: list[BaseException] = []
 
     def run() -> None:
@@ -26,9 +26,9 @@ def in_a_worker(function: Any, *arguments: Any) -> None:
 
 
 class InterruptsSignals(RegisteringPublisher):
-    """A request of one subscriber is used to signal to everybody what is due, also to one that is in a signal."""
+    """A request of one subscriber signals to all subscribers with demand, also to one that is in a signal."""
 
-    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it replaces the attribute of the base class
         def request(self, n: int, /) -> None:
             super().request(n)
             for subscription in tuple(self.publisher.subscriptions):
@@ -47,7 +47,7 @@ class SignalsFromAWorker(HonestSubscription):
 
 
 class ServesFromAWorkerAtOnce(HonestSubscription):
-    """A request inside the first on_next is served at once, by a worker thread, while on_next has not returned."""
+    """A request inside the first on_next is served at once, by a worker thread, before on_next has returned."""
 
     def request(self, n: int, /) -> None:
         super().request(n)

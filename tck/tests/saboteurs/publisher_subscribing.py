@@ -1,4 +1,4 @@
-"""Publishers whose subscribe() answers wrongly, and those that mix up their subscribers."""
+"""Publishers whose subscribe() answers wrongly, and publishers that confuse their subscribers."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur, re
 
 
 class AcceptsNone(HonestPublisher):
-    """subscribe(None) returns as if nothing had happened."""
+    """subscribe(None) returns."""
 
     def subscribe(self, subscriber: Any, /) -> None:
         if subscriber is not None:
@@ -75,7 +75,7 @@ class SubscribesTwice(HonestSubscription):
 
 
 class RefusesInSilence(RefusingPublisher):
-    """Whom it refuses gets on_subscribe and hears nothing more."""
+    """A refused subscriber gets only on_subscribe."""
 
     def refuse(self, subscriber: Any) -> None:
         subscription = self.subscription_class(self, subscriber)
@@ -84,21 +84,21 @@ class RefusesInSilence(RefusingPublisher):
 
 
 class RefusesByRaising(RefusingPublisher):
-    """Whom it refuses finds out by an exception of subscribe()."""
+    """subscribe() raises to refuse a subscriber."""
 
     def refuse(self, subscriber: Any) -> None:
         raise RuntimeError("this publisher takes no subscriber")
 
 
 class RefusesAtOnce(RefusingPublisher):
-    """Whom it refuses gets on_error without on_subscribe."""
+    """A refused subscriber gets on_error without on_subscribe."""
 
     def refuse(self, subscriber: Any) -> None:
         self.subscription_class(self, subscriber).end("on_error", RuntimeError("this publisher takes no subscriber"))
 
 
 class RaisesWhatItsSourceRaises(HonestSubscription):
-    """What the source raises when it is opened comes out of subscribe()."""
+    """subscribe() raises the exception of a source that cannot be opened."""
 
     def open(self) -> None:
         self.publisher.open_source()
@@ -108,7 +108,7 @@ class RaisesWhatItsSourceRaises(HonestSubscription):
 
 
 class _Ordered(RegisteringPublisher):
-    """Knows which of its subscribers came first."""
+    """Counts its subscribers in the order in which they subscribe."""
 
     served = 0
 
@@ -118,7 +118,7 @@ class _Ordered(RegisteringPublisher):
 
 
 class ServesTheFirstOnly(_Ordered):
-    """Whoever comes second gets on_subscribe, and nothing more."""
+    """The second subscriber gets only on_subscribe."""
 
     def serve(self, subscriber: Any) -> None:
         super().serve(subscriber)
@@ -127,7 +127,7 @@ class ServesTheFirstOnly(_Ordered):
 
 
 class RefusesTheSecond(_Ordered):
-    """Declares to be multicast, and refuses whoever comes second."""
+    """It declares multicast, but refuses the second subscriber."""
 
     def serve(self, subscriber: Any) -> None:
         if self.subscriptions:
@@ -137,14 +137,14 @@ class RefusesTheSecond(_Ordered):
 
 
 class DifferentForEach(_Ordered):
-    """Declares to be multicast, and makes elements of its own for each subscriber."""
+    """It declares multicast, but makes different elements for each subscriber."""
 
     def serve(self, subscriber: Any) -> None:
         super().serve(subscriber)
         if self.subscriptions:
             self.subscriptions[-1].salt = self.served
 
-    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it replaces the attribute of the base class
         salt = 0
 
         def step(self) -> None:
@@ -154,9 +154,9 @@ class DifferentForEach(_Ordered):
 
 
 class CompletesForTheFirstOnly(_Ordered):
-    """Declares to be multicast, and tells nobody but the first subscriber of the end."""
+    """It declares multicast, but signals the end only to the first subscriber."""
 
-    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it replaces the attribute of the base class
         publisher: Any
         number = 0
 
@@ -170,7 +170,7 @@ class CompletesForTheFirstOnly(_Ordered):
 
 
 class CallsOnSubscribeAgain(_Ordered):
-    """When a second subscriber comes, the first one gets on_subscribe again."""
+    """When a second subscriber subscribes, the first one gets on_subscribe again."""
 
     def serve(self, subscriber: Any) -> None:
         super().serve(subscriber)
@@ -179,17 +179,17 @@ class CallsOnSubscribeAgain(_Ordered):
 
 
 class PushesWithoutDemand(_Ordered):
-    """When a second subscriber comes, each gets an element that nobody has requested."""
+    """When a second subscriber subscribes, each gets an element that was not requested."""
 
     def serve(self, subscriber: Any) -> None:
         super().serve(subscriber)
         if len(self.subscriptions) == 2 and not any(subscription.demand or subscription.position for subscription in self.subscriptions):
             for subscription in tuple(self.subscriptions):
-                subscription.signal("on_next", "welcome")
+                subscription.signal("on_next", "not requested")
 
 
 class OneSubscriptionForEachObject(RegisteringPublisher):
-    """Keeps one subscription for each subscriber, so that the same object's second subscription ends its first one."""
+    """It keeps one subscription for each object, so that a second one of the same object ends the first."""
 
     def serve(self, subscriber: Any) -> None:
         for subscription in tuple(self.subscriptions):
@@ -199,29 +199,29 @@ class OneSubscriptionForEachObject(RegisteringPublisher):
 
 
 class CancelsAllSubscribers(RegisteringPublisher):
-    """A cancel ends the subscriptions of all."""
+    """A cancel ends the subscriptions of all subscribers."""
 
-    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it replaces the attribute of the base class
         def cancel(self) -> None:
             for subscription in tuple(self.publisher.subscriptions):
                 subscription.forget()
 
 
 class CountsItsCancels(RegisteringPublisher):
-    """Each cancel counts as one subscriber less, and when nobody is left it shuts down."""
+    """It counts each cancel as one subscriber less, also a repeated one, and shuts down at zero."""
 
-    present = 0
+    subscriber_count = 0
 
-    class subscription_class(RegisteredSubscription):  # noqa: N801  # it stands in the place of the attribute
+    class subscription_class(RegisteredSubscription):  # noqa: N801  # it replaces the attribute of the base class
         publisher: Any
 
         def begin(self) -> None:
-            self.publisher.present += 1
+            self.publisher.subscriber_count += 1
             super().begin()
 
         def cancel(self) -> None:
-            self.publisher.present -= 1
-            if self.publisher.present <= 0:
+            self.publisher.subscriber_count -= 1
+            if self.publisher.subscriber_count <= 0:
                 for subscription in tuple(self.publisher.subscriptions):
                     subscription.forget()
             super().cancel()
@@ -294,7 +294,7 @@ SABOTEURS = [
         ServesTheFirstOnly,
         {
             "every_subscriber_is_served_or_refused": "got neither an element nor an end",
-            "subscribers_share_elements_that_they_request_at_once": "3 elements should have arrived by now, but 0 did",
+            "subscribers_share_elements_that_they_request_at_once": "3 elements were expected by now, but 0 arrived",
         },
         also=[
             "a_cancel_does_not_affect_other_subscribers",
@@ -307,7 +307,7 @@ SABOTEURS = [
     ),
     publisher_class_saboteur(
         RefusesTheSecond,
-        {"subscribers_share_elements_that_they_request_at_once": "3 elements and no on_error should have come, but on_error(RuntimeError"},
+        {"subscribers_share_elements_that_they_request_at_once": "3 elements and no on_error were expected, but on_error(RuntimeError"},
         also=[
             "a_cancel_does_not_affect_other_subscribers",
             "further_cancels_do_nothing",
@@ -367,11 +367,11 @@ SABOTEURS = [
     ),
     publisher_class_saboteur(
         CancelsAllSubscribers,
-        {"a_cancel_does_not_affect_other_subscribers": "3 elements should have arrived by now, but 0 did"},
+        {"a_cancel_does_not_affect_other_subscribers": "3 elements were expected by now, but 0 arrived"},
         also=[
             "further_cancels_do_nothing",
             "subscribing_twice_does_not_harm_the_first_stream",
         ],
     ),
-    publisher_class_saboteur(CountsItsCancels, {"further_cancels_do_nothing": "2 elements should have arrived by now, but 1 did"}),
+    publisher_class_saboteur(CountsItsCancels, {"further_cancels_do_nothing": "2 elements were expected by now, but 1 arrived"}),
 ]

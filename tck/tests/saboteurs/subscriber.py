@@ -1,4 +1,4 @@
-"""Subscribers that ask wrongly, or take elements wrongly (rules 2.1, 2.8, 3.8)."""
+"""Subscribers that request wrongly, or handle elements wrongly (rules 2.1, 2.8, 3.8)."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from tck.tests._saboteur import subscriber_saboteur
 
 
 class NeverRequestsAnything(ManualHonestSubscriber):
-    """It keeps its subscription and requests nothing, whoever tells it to."""
+    """It keeps its subscription and never requests, also if it is told to."""
 
     def request(self, n: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class LosesItsSubscription(HonestSubscriber):
-    """on_subscribe keeps nothing."""
+    """on_subscribe does not store the subscription."""
 
     def on_subscribe(self, subscription: Any, /) -> None:
         self.refuse_none(subscription)
@@ -32,7 +32,7 @@ class RaisesOnEachElement(HonestSubscriber):
 
 
 class HidesOneElementFromItsHandler(HonestSubscriber):
-    """Elements are taken, but no handler sees the second one."""
+    """Elements are accepted, but no handler gets the second one."""
 
     count = 0
 
@@ -46,7 +46,7 @@ class HidesOneElementFromItsHandler(HonestSubscriber):
 
 
 class DropsElementsInsideRequest(ManualHonestSubscriber):
-    """It counts what is due after request() has returned, and drops elements that came before."""
+    """It records its demand after request() has returned, and drops elements that came before."""
 
     due = 0
 
@@ -62,7 +62,7 @@ class DropsElementsInsideRequest(ManualHonestSubscriber):
 
 
 class OverwritesItsDemand(ManualHonestSubscriber):
-    """What it is told to request replaces what is under way, instead of coming on top of it."""
+    """A number that it is told to request replaces its open demand instead of being added."""
 
     due = 0
 
@@ -77,7 +77,7 @@ class OverwritesItsDemand(ManualHonestSubscriber):
 
 
 class RequestsOneOnly(ManualHonestSubscriber):
-    """Whatever number it is told, it requests one."""
+    """Whatever number it is told to request, it requests one."""
 
     def request(self, n: int) -> None:
         super().request(1)

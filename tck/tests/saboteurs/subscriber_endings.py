@@ -1,4 +1,4 @@
-"""Subscribers that mistreat the end, or call something after it (rules 2.3, 2.4, 2.9, 2.10)."""
+"""Subscribers that handle the end wrongly, or make a call after it (rules 2.3, 2.4, 2.9, 2.10)."""
 
 from typing import Any
 
@@ -41,33 +41,33 @@ class CancelsInOnError(HonestSubscriber):
 
 
 class _CancelsLater(DispatchingSubscriber):
-    """It keeps its subscription through the end, and cancels it from its task."""
+    """It keeps its subscription after the end, and cancels it from its task."""
 
-    def put_off(self, subscription: Any) -> None:
+    def cancel_later(self, subscription: Any) -> None:
         if subscription is not None:
             self.post(subscription.cancel)
 
 
 class CancelsLaterAfterCompletion(_CancelsLater):
-    """on_complete makes its task cancel, later."""
+    """on_complete schedules a cancel."""
 
     def on_complete(self) -> None:
         subscription = self.subscription
         super().on_complete()
-        self.put_off(subscription)
+        self.cancel_later(subscription)
 
 
 class CancelsLaterAfterFailure(_CancelsLater):
-    """on_error makes its task cancel, later."""
+    """on_error schedules a cancel."""
 
     def on_error(self, error: Any, /) -> None:
         subscription = self.subscription
         super().on_error(error)
-        self.put_off(subscription)
+        self.cancel_later(subscription)
 
 
 class RenewsDemandAfterTheEnd(DispatchingSubscriber):
-    """The end is noticed only when it is handled: elements before it renew the demand of what is over."""
+    """The end takes effect only when it is handled: elements that are handled before it still request more."""
 
     def forget_subscription(self) -> None:
         self.over = True
@@ -93,7 +93,7 @@ class _StaysSubscribed(HonestSubscriber):
 
 
 class StaysSubscribedAfterCompletion(_StaysSubscribed):
-    """A shutdown after on_complete cancels what has ended."""
+    """A shutdown after on_complete cancels the ended subscription."""
 
     def on_complete(self) -> None:
         self.kept = self.subscription
@@ -101,34 +101,34 @@ class StaysSubscribedAfterCompletion(_StaysSubscribed):
 
 
 class StaysSubscribedAfterFailure(_StaysSubscribed):
-    """A shutdown after on_error cancels what has failed."""
+    """A shutdown after on_error cancels the failed subscription."""
 
     def on_error(self, error: Any, /) -> None:
         self.kept = self.subscription
         super().on_error(error)
 
 
-class _Asked(ManualHonestSubscriber):
+class _RemembersRequests(ManualHonestSubscriber):
     """It remembers whether it has requested anything."""
 
-    asked = False
+    has_requested = False
 
     def request(self, n: int) -> None:
-        self.asked = True
+        self.has_requested = True
         super().request(n)
 
 
-class OverlooksAnEarlyCompletion(_Asked):
-    """No handler hears of a completion before the first request."""
+class OverlooksAnEarlyCompletion(_RemembersRequests):
+    """No handler gets a completion before the first request."""
 
     def on_complete(self) -> None:
-        if not self.asked:
+        if not self.has_requested:
             self.on_end = lambda: None
         super().on_complete()
 
 
-class OverlooksACompletionThatOwesElements(_Asked):
-    """No handler hears of a completion while elements are due."""
+class OverlooksACompletionThatOwesElements(_RemembersRequests):
+    """No handler gets a completion while requested elements are missing."""
 
     due = 0
 
@@ -146,20 +146,20 @@ class OverlooksACompletionThatOwesElements(_Asked):
         super().on_complete()
 
 
-class OverlooksAnEarlyFailure(_Asked):
-    """No handler hears of a failure before the first request."""
+class OverlooksAnEarlyFailure(_RemembersRequests):
+    """No handler gets a failure before the first request."""
 
     def on_error(self, error: Any, /) -> None:
-        if not self.asked:
+        if not self.has_requested:
             self.on_failure = lambda _: None
         super().on_error(error)
 
 
-class OverlooksALateFailure(_Asked):
-    """No handler hears of a failure after the first request."""
+class OverlooksALateFailure(_RemembersRequests):
+    """No handler gets a failure after the first request."""
 
     def on_error(self, error: Any, /) -> None:
-        if self.asked:
+        if self.has_requested:
             self.on_failure = lambda _: None
         super().on_error(error)
 
@@ -181,14 +181,14 @@ class RaisesInOnError(HonestSubscriber):
 
 
 class WrapsTheFailure(HonestSubscriber):
-    """The handler gets another error than the one that was signalled."""
+    """The handler gets a different error than the one that was signalled."""
 
     def on_error(self, error: Any, /) -> None:
         super().on_error(ValueError(str(error)) if type(error) is ValueError else error)
 
 
 class HandlesCompletionTwice(HonestSubscriber):
-    """The handler hears of the completion twice."""
+    """The handler gets the completion twice."""
 
     def on_complete(self) -> None:
         super().on_complete()

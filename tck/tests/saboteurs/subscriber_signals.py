@@ -1,4 +1,4 @@
-"""Subscribers that mistreat their subscriptions, or take signals in a wrong way (rules 2.2, 2.5, 2.6, 2.7, 2.11, 2.12, 2.13)."""
+"""Subscribers that handle their subscriptions or their signals wrongly (rules 2.2, 2.5, 2.6, 2.7, 2.11, 2.12, 2.13)."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tck.tests._saboteur import subscriber_saboteur
 
 
 class AcceptsASecond(HonestSubscriber):
-    """A second subscription takes the place of the first one, and is asked for elements."""
+    """A second subscription replaces the first one, and gets a request."""
 
     def on_second_subscription(self, subscription: Any) -> None:
         if subscription is self.subscription:
@@ -20,7 +20,7 @@ class AcceptsASecond(HonestSubscriber):
 
 
 class RequestsFromTheSecond(HonestSubscriber):
-    """A second subscription is asked for an element before it is cancelled."""
+    """A second subscription gets a request before it is cancelled."""
 
     def on_second_subscription(self, subscription: Any) -> None:
         if subscription is not self.subscription:
@@ -37,7 +37,7 @@ class CancelsTheFirst(HonestSubscriber):
 
 
 class RequestsAgainWhenRepeated(HonestSubscriber):
-    """Its own subscription is asked again when on_subscribe is repeated."""
+    """A repeated on_subscribe makes it request from its own subscription again."""
 
     def on_second_subscription(self, subscription: Any) -> None:
         if subscription is self.subscription:
@@ -47,7 +47,7 @@ class RequestsAgainWhenRepeated(HonestSubscriber):
 
 
 class DropsWithoutCancelling(HonestSubscriber):
-    """A shutdown forgets the subscription and does not cancel it."""
+    """A shutdown drops the subscription without a cancel."""
 
     def shut_down(self) -> None:
         self.subscription = None
@@ -57,14 +57,14 @@ class DropsWithoutCancelling(HonestSubscriber):
 class CancelsOnlyAfterARequest(ManualHonestSubscriber):
     """A shutdown before the first request does not cancel."""
 
-    asked = False
+    has_requested = False
 
     def request(self, n: int) -> None:
-        self.asked = True
+        self.has_requested = True
         super().request(n)
 
     def shut_down(self) -> None:
-        if self.asked:
+        if self.has_requested:
             super().shut_down()
 
 
@@ -79,11 +79,11 @@ class RequestsAfterItsShutdown(HonestSubscriber):
 
 
 class HandlesAtOnce(HonestSubscriber):
-    """It declares that handlers run later, and calls them inside on_next."""
+    """It declares that handlers run later, but calls them inside on_next."""
 
 
 class NeverHandles(DispatchingSubscriber):
-    """The first element waits in its mailbox for ever."""
+    """The first element is never handled."""
 
     first = True
 
@@ -102,33 +102,33 @@ def _in_a_thread(call: Callable[..., Any], *arguments: Any) -> None:
 
 
 class RequestsFromAThread(HonestSubscriber):
-    """It renews its demand from a thread of its own."""
+    """It requests more from a thread."""
 
     def next_request(self) -> None:
         _in_a_thread(super().next_request)
 
 
 class CancelsFromAThread(HonestSubscriber):
-    """It cancels from a thread of its own."""
+    """It cancels from a thread."""
 
     def shut_down(self) -> None:
         _in_a_thread(super().shut_down)
 
 
 class HandlesInAThread(HonestSubscriber):
-    """The handler of on_next runs in a thread of its own."""
+    """The handler of on_next runs in a thread."""
 
     def __init__(self, on_element: Any, *handlers: Any) -> None:
-        def elsewhere(element: Any) -> None:
+        def run_in_thread(element: Any) -> None:
             raised: list[Exception] = []
-            _in_a_thread(_kept, on_element, element, raised)
+            _in_a_thread(_record_exception, on_element, element, raised)
             if raised:
                 raise raised[0]
 
-        super().__init__(elsewhere, *handlers)
+        super().__init__(run_in_thread, *handlers)
 
 
-def _kept(call: Callable[..., Any], argument: Any, raised: list[Exception]) -> None:
+def _record_exception(call: Callable[..., Any], argument: Any, raised: list[Exception]) -> None:
     try:
         call(argument)
     except Exception as error:
@@ -136,7 +136,7 @@ def _kept(call: Callable[..., Any], argument: Any, raised: list[Exception]) -> N
 
 
 class SwapsElements(HonestSubscriber):
-    """Of what is in its hands, the handlers see the newest first."""
+    """Of the elements that it has, the handlers get the newest first."""
 
     held: Any = None
 
@@ -162,7 +162,7 @@ class CompletionOvertakes(DispatchingSubscriber):
 
 
 class AcceptsNoneAtFirst(HonestSubscriber):
-    """on_subscribe(None) returns where it has no subscription yet."""
+    """on_subscribe(None) returns if it has no subscription yet."""
 
     def on_subscribe(self, subscription: Any, /) -> None:
         if subscription is not None or self.subscription is not None:
@@ -170,7 +170,7 @@ class AcceptsNoneAtFirst(HonestSubscriber):
 
 
 class AcceptsNoneAsASecond(HonestSubscriber):
-    """on_subscribe(None) returns where it has a subscription."""
+    """on_subscribe(None) returns if it has a subscription."""
 
     def on_subscribe(self, subscription: Any, /) -> None:
         if subscription is not None or self.subscription is None:
@@ -205,12 +205,12 @@ class AcceptsNoneAsAnError(HonestSubscriber):
 class AcceptsATextAsAnError(HonestSubscriber):
     """on_error with a text returns."""
 
-    def refuse_what_is_no_exception(self, error: Any) -> None:
-        """Nothing."""
+    def refuse_non_exception(self, error: Any) -> None:
+        """Do nothing."""
 
 
 class LetsItsHandlerRaise(HonestSubscriber):
-    """What the handler raises leaves on_next."""
+    """on_next raises the exception of the handler."""
 
     def on_next(self, element: Any, /) -> None:
         self.refuse_none(element)
@@ -224,7 +224,7 @@ class LetsItsHandlerRaise(HonestSubscriber):
 
 
 class RequestsAfterItsHandlerRaised(HonestSubscriber):
-    """What the handler raises is swallowed, and it asks for more."""
+    """The exception of the handler is dropped, and it requests more."""
 
     def on_next(self, element: Any, /) -> None:
         self.refuse_none(element)
@@ -254,7 +254,7 @@ _HANDLING = [*_RENEWING, "calls_come_from_the_thread_of_the_run", "elements_sign
 SABOTEURS = [
     subscriber_saboteur(AcceptsASecond, {"a_second_subscription_is_cancelled": "expected cancel, but the subscriber did not call"}),
     subscriber_saboteur(
-        RequestsFromTheSecond, {"a_second_subscription_is_cancelled": "the second subscription was asked for [1] elements"}
+        RequestsFromTheSecond, {"a_second_subscription_is_cancelled": "the second subscription got a request for [1] elements"}
     ),
     subscriber_saboteur(CancelsTheFirst, {"a_second_subscription_is_cancelled": "the first subscription was cancelled"}),
     subscriber_saboteur(RequestsAgainWhenRepeated, {"a_repeated_on_subscribe_makes_no_request": "made it request [2] again"}),

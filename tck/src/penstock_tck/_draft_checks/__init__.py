@@ -1,15 +1,14 @@
-"""The 45 checks of the early draft; they run where a verification says ``profile = DRAFT``.
+"""The 45 checks of the early draft. They run if a verification declares ``profile = DRAFT``.
 
-Each is a method of its own, named after what it checks, whose docstring begins with its number (DP1 to DP23 of publishers, DS1 to
-DS15 of subscribers, DX1 to DX7 of processors). Where its body is that of a modern check, it calls that method: the dialect
-and `self.profile` make the difference.
+Each is a method. Its docstring begins with its number: DP1 to DP23 for publishers, DS1 to DS15 for subscribers,
+DX1 to DX7 for processors. If its body is that of a modern check, it calls that method: the rule set and `self.profile` make the difference.
 
 ============================  =======================================================
-_publisher_answers.py         DP1-DP6, DP17, DP22: what subscribe() answers
+_publisher_answers.py         DP1-DP6, DP17, DP22: the answers of subscribe()
 _publisher_calls.py           DP7-DP16: request_more and cancel
 _publisher_streams.py         DP18-DP21, DP23: elements and ends
-_subscriber_signals.py        DS1-DS7: how signals are taken
-_subscriber_calls.py          DS8-DS15: what a subscriber calls, and what it accepts
+_subscriber_signals.py        DS1-DS7: how signals are handled
+_subscriber_calls.py          DS8-DS15: the calls of a subscriber, and the signals that it accepts
 _processor.py                 DX1-DX7
 ============================  =======================================================
 """

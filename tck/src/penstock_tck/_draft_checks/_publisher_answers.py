@@ -1,4 +1,4 @@
-"""What subscribe() answers by the draft (DP1 to DP6, DP17, DP22)."""
+"""The answers of subscribe() by the draft (DP1 to DP6, DP17, DP22)."""
 
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D1.1", "D1.2", needs=[COMPLETED_PUBLISHER])
     async def a_completed_publisher_signals_only_on_complete(self) -> None:
-        """DP1: subscribes to a publisher that has completed, and expects on_complete once, without on_subscribe, and then silence.
+        """DP1: subscribes to a completed publisher. Expects on_complete once, without on_subscribe, and nothing after it.
 
         If this fails, look at what subscribe() does in the completed state: on_subscribe means "accepted", and there is nothing to accept.
         """
@@ -26,7 +26,7 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D1.3", "D1.4", needs=[FAILED_PUBLISHER])
     async def a_failed_publisher_signals_only_on_error(self) -> None:
-        """DP2: subscribes to a publisher that has failed, and expects on_error once, without on_subscribe, and then silence.
+        """DP2: subscribes to a failed publisher. Expects on_error once, without on_subscribe, and nothing after it.
 
         If this fails, look at what subscribe() does in the error state: it must call on_error, and nothing before it.
         """
@@ -34,7 +34,7 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D1.5", elements=1)
     async def an_active_publisher_answers_with_on_subscribe(self) -> None:
-        """DP3: subscribes, and expects on_subscribe and nothing else; then requests 1 and expects the element.
+        """DP3: subscribes, and expects on_subscribe and nothing else. Then requests 1 and expects the element.
 
         If this fails, look at the order in subscribe(): on_subscribe is the first signal, it comes once, and elements wait for demand.
         """
@@ -46,18 +46,18 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D1.6", needs=[REFUSING_PUBLISHER])
     async def a_refused_subscriber_gets_only_on_error(self) -> None:
-        """DP4: subscribes to a publisher that refuses, and expects on_error once, without on_subscribe, and then silence.
+        """DP4: subscribes to a publisher that refuses. Expects on_error once, without on_subscribe, and nothing after it.
 
-        If this fails, look at where a subscription is refused: on_subscribe means "accepted", so it must not come before the refusal.
+        If this fails, look at where a subscriber is refused: on_subscribe means "accepted", so it must not come before the refusal.
         """
         await self._draft_expect_answer(await self.resolve(self.create_refusing_publisher()), "on_error")
 
     @check("D1.7", elements=3)
     async def the_same_object_is_refused_while_it_is_subscribed(self) -> None:
-        """DP5: requests 1, subscribes the same object again, and expects on_error(InvalidStateError), then silence: no second
-        on_subscribe, and nothing of what the first subscription had requested, because an on_error is an end.
+        """DP5: requests 1 and subscribes the same object again. Expects on_error(InvalidStateError) and nothing after it: no second
+        on_subscribe, and no element that the first subscription had requested, because an on_error is an end.
 
-        If this fails, look at the registry of subscribers: it goes by identity, is asked first in subscribe(), and a refusal ends both.
+        If this fails, look at the registry of subscribers: it compares by identity, subscribe() checks it first, and a refusal ends both.
         """
         publisher = await self.publisher(3)
         probe = await self.open_on(publisher)
@@ -70,7 +70,7 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D1.7", elements=2, needs=[MULTICAST])
     async def equal_subscribers_that_are_not_identical_are_both_served(self) -> None:
-        """DP6: subscribes two objects that compare equal, requests 1 for each, and expects an element for each.
+        """DP6: subscribes two objects that compare equal, and requests 1 for each. Expects an element for each.
 
         If this fails, look at how the registry finds a subscriber: by `is`, or by id(), never by == or as the key of a dict or set.
         """
@@ -88,12 +88,12 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D3.4", elements=3, needs=[MULTICAST])
     async def a_cancelled_subscriber_may_subscribe_again_at_once(self) -> None:
-        """DP17: subscribes one object 100 times, each time right after its cancel, then requests 3 and expects three elements.
+        """DP17: subscribes one object 100 times, each time directly after its cancel, then requests 3. Expects three elements.
 
-        If this fails, look at what cancel leaves for later: the subscriber must be out of the registry when cancel returns.
+        If this fails, look at what cancel does later: the subscriber must be out of the registry when cancel returns.
         """
         publisher = await self.publisher(3)
-        # A processor ends with its last subscriber (D8.3): with this one it never comes to that.
+        # A processor ends when its last subscriber has cancelled (D8.3). This subscriber stays, so that it does not end.
         staying = await self.open_on(publisher)
         probe = await self.open_on(publisher)
         for _ in range(_AGAIN):
@@ -108,7 +108,7 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D4.6", elements=3, needs=[COMPLETES, MULTICAST, REMEMBERS])
     async def a_late_subscriber_starts_with_the_oldest_element(self) -> None:
-        """DP22: lets one subscriber take two of three elements, then subscribes another, and expects all three for it, from the first on.
+        """DP22: lets one subscriber take two of three elements, then subscribes another. Expects all three for it, from the first on.
 
         If this fails, look at where a new subscriber starts: at the oldest element that is still kept, not at the newest.
         """
@@ -135,7 +135,7 @@ class DraftAnswerChecks(PublisherStage):
 
 
 class _EqualToAll(DraftSubscriber[Any]):
-    """A subscriber that equals every other one of its kind, and hands its signals to a probe."""
+    """A subscriber that equals every other one of its kind, and passes its signals to a probe."""
 
     def __init__(self, probe: ManualSubscriber) -> None:
         self._probe = probe

@@ -1,6 +1,6 @@
-"""How signals are taken by the draft: later, and calling nothing (DS1 to DS7).
+"""How signals are handled by the draft: in a task, and without calls (DS1 to DS7).
 
-That nothing is called inside a signal is judged in every check: the manual publisher records each call that comes from within one.
+The manual publisher records every call that is made inside a signal, so each check judges that as well.
 """
 
 from contextlib import suppress
@@ -15,15 +15,15 @@ from penstock_tck._verification import resolve
 
 
 class DraftSubscriberSignalChecks(SubscriberStage):
-    """Checks of how the draft's subscribers take signals."""
+    """Checks of how the draft's subscribers handle signals."""
 
     abstract = True
 
     @check("D5.1", "D5.2")
     async def on_subscribe_only_schedules(self) -> None:
-        """DS1: subscribes it, makes it request, and expects the request to come after on_subscribe has returned.
+        """DS1: subscribes it and makes it request. Expects the request after on_subscribe has returned.
 
-        If this fails, look at on_subscribe: it keeps the subscription and wakes whoever is to ask; it does not ask.
+        If this fails, look at on_subscribe: it keeps the subscription and wakes the task that requests; it does not request.
         """
         upstream = await self.attach_fresh()
         await self.make_request(1)
@@ -35,9 +35,9 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D5.1", "D5.2", needs=[REPORTS])
     async def on_next_only_schedules(self) -> None:
-        """DS2: sends an element, expects that no handler has seen it when on_next returns, and that one has at quiescence.
+        """DS2: sends an element. Expects that no handler has got it when on_next returns, and that one has when all is settled.
 
-        If this fails, look at on_next: it puts the element where a task of the subscriber's finds it, and returns.
+        If this fails, look at on_next: it hands the element to a task of the subscriber and returns.
         """
         upstream = await self.attach_fresh()
         await self.make_request(1)
@@ -49,9 +49,9 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D6.1", "D6.2", needs=[REPORTS])
     async def on_complete_only_schedules(self) -> None:
-        """DS3: completes, expects that no handler has seen it when on_complete returns, and that one has at quiescence.
+        """DS3: completes. Expects that no handler has got it when on_complete returns, and that one has when all is settled.
 
-        If this fails, look at on_complete: it is an event for a task of the subscriber's, like any other.
+        If this fails, look at on_complete: it is an event for a task of the subscriber, like any other.
         """
         upstream = await self.attach_fresh()
         upstream.complete()
@@ -59,9 +59,9 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D6.1", "D6.2", needs=[REPORTS])
     async def on_error_only_schedules(self) -> None:
-        """DS4: fails, expects that no handler has seen it when on_error returns, and that one has at quiescence.
+        """DS4: fails. Expects that no handler has got it when on_error returns, and that one has when all is settled.
 
-        If this fails, look at on_error: it is an event for a task of the subscriber's, like any other.
+        If this fails, look at on_error: it is an event for a task of the subscriber, like any other.
         """
         upstream = await self.attach_fresh()
         upstream.fail(ValueError("the source failed"))
@@ -69,10 +69,10 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D6.3")
     async def nothing_is_called_after_on_complete(self) -> None:
-        """DS5: makes it request, sends what it asked for (2 at most), completes at once, tells it to request and to shut down, and
-        expects no call from then on.
+        """DS5: makes it request, sends the elements that it requested (2 at most), completes at once, and tells it to request and to shut
+        down. Expects no call after the completion.
 
-        If this fails, look at what on_complete forgets: demand that falls due for elements already there must not be sent any more.
+        If this fails, look at on_complete: it must drop the subscription, so that elements that are handled later cannot request more.
         """
         upstream = await self._draft_with_unhandled_elements()
         upstream.complete()
@@ -80,10 +80,10 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D6.3")
     async def nothing_is_called_after_on_error(self) -> None:
-        """DS6: makes it request, sends what it asked for (2 at most), fails at once, tells it to request and to shut down, and expects
-        no call from then on.
+        """DS6: makes it request, sends the elements that it requested (2 at most), fails at once, and tells it to request and to shut down.
+        Expects no call after the error.
 
-        If this fails, look at what on_error forgets: the subscription is cancelled already, and must not be cancelled again.
+        If this fails, look at on_error: it must drop the subscription, which counts as cancelled and must not be cancelled again.
         """
         upstream = await self._draft_with_unhandled_elements()
         upstream.fail(ValueError("the source failed"))
@@ -91,9 +91,9 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D7.1")
     async def a_second_subscription_is_reported_and_not_used(self) -> None:
-        """DS7: gives it a second subscription, expects an error (out of on_subscribe, or seen by a handler), and no call on the new one.
+        """DS7: gives it a second subscription. Expects an error (raised by on_subscribe, or seen by a handler), and no call on the new one.
 
-        If this fails, look at on_subscribe: when a subscription is there, raise or report, and touch neither of the two.
+        If this fails, look at on_subscribe: if it already has a subscription, it must raise or report, and call neither of the two.
         """
         upstream = await self.attach_fresh()
         second = _RecordingSubscription()
@@ -106,20 +106,22 @@ class DraftSubscriberSignalChecks(SubscriberStage):
             await self.settle()
             reported = any(signal == "on_error" for signal, _ in self.seen)
         await self.settle()
-        self.verify(not second.calls, f"the second subscription was touched: {', '.join(second.calls)}")
-        self.verify(reported, "a second subscription was taken without an error: on_subscribe did not raise, and no handler saw an error")
+        self.verify(not second.calls, f"the second subscription was called: {', '.join(second.calls)}")
+        self.verify(
+            reported, "a second subscription was accepted without an error: on_subscribe did not raise, and no handler saw an error"
+        )
         if not upstream.cancelled:
             upstream.complete()
         await self.settle()
 
     async def _draft_expect_later(self, signal: str) -> None:
         early = [seen for seen, _ in self.seen]
-        self.verify(signal not in early, f"a handler saw {signal} before {signal} returned; it is to be scheduled")
+        self.verify(signal not in early, f"a handler saw {signal} before {signal} returned; it must be scheduled")
         await self.settle()
         self.verify(signal in [seen for seen, _ in self.seen], f"no handler saw {signal}")
 
     async def _draft_with_unhandled_elements(self) -> ManualPublisher:
-        """Return a publisher whose subscriber has elements that it had no time to handle."""
+        """Return a publisher whose subscriber has elements that its tasks could not handle yet."""
         upstream = await self.attach_fresh()
         await self.make_request(2)
         for index in range(min(upstream.outstanding, 2)):
@@ -129,16 +131,16 @@ class DraftSubscriberSignalChecks(SubscriberStage):
         return upstream
 
     async def _draft_expect_no_calls(self, upstream: ManualPublisher) -> None:
-        """Told from outside to request and to shut down, it calls nothing either: what is over stays over."""
+        """Tell it to request and to shut down, and expect no call on the ended subscription."""
         await self.settle()
         for act in (partial(self.make_request, 1), self.trigger_shutdown):
-            with suppress(InvalidStateError):  # a processor's own subscription below is over, too, and says so
+            with suppress(InvalidStateError):  # the downstream subscription of a processor has ended, too, and raises
                 await resolve(act())
         await upstream.expect_no_calls()
 
 
 class _RecordingSubscription(DraftSubscription):
-    """A subscription that writes down who touches it."""
+    """A subscription that records the calls on it."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

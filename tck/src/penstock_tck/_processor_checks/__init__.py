@@ -1,10 +1,10 @@
-"""The checks that only processors have (rules 4.1, 4.2); `ProcessorChecks` is all of them.
+"""The checks that only processors have (rules 4.1, 4.2). `ProcessorChecks` has all of them.
 
-A processor also runs every check of `_publisher_checks/` and of `_subscriber_checks/`: `ProcessorStage` makes both sides from one factory.
+A processor also runs every check of `_publisher_checks/` and `_subscriber_checks/`: `ProcessorStage` makes both sides with one factory.
 
 ============================  =======================================================
-_errors.py                    4.2: errors pass at once, or are recovered from
-_both_sides.py                4.1: demand, completion and cancel through both sides
+_errors.py                    4.2: errors are passed on at once, or recovered from
+_both_sides.py                4.1: demand, completion and cancel pass through a processor
 ============================  =======================================================
 """
 
@@ -13,7 +13,7 @@ from penstock_tck._processor_checks._errors import ErrorChecks
 
 
 class ProcessorChecks(ErrorChecks, BothSidesChecks):
-    """Every modern check that only processors have."""
+    """All modern checks that only processors have."""
 
     abstract = True
 

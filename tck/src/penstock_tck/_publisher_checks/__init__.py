@@ -1,17 +1,17 @@
-"""The modern checks of publishers, one theme a file; `PublisherChecks` is all of them.
+"""The modern checks of publishers, one theme per file. `PublisherChecks` has all of them.
 
 ============================  =======================================================
-_demand.py                    1.1 1.2 3.8 3.17: how many elements, when
-_endings.py                   1.4 1.5 1.6 1.7: on_error, on_complete, and silence after it
-_subscribing.py               1.9 1.10 1.11 2.12: what subscribe() answers; several subscribers
-_cancelling.py                1.8 3.5 3.6 3.7 3.12 3.15: stopping
-_dropped_references.py                3.13 and 1.6: no reference is kept
-_requesting.py                3.2 3.3 3.4 3.9 3.16: request() itself
-_serial.py                    1.3 2.11: one signal after the other, in one thread
+_demand.py                    1.1 1.2 3.8 3.17: how many elements come, and when
+_endings.py                   1.4 1.5 1.6 1.7: on_error, on_complete, and no signal after them
+_subscribing.py               1.9 1.10 1.11 2.12: the answers of subscribe(); several subscribers
+_cancelling.py                1.8 3.5 3.6 3.7 3.12 3.15: cancel()
+_dropped_references.py        3.13 and 1.6: references to the subscriber are dropped
+_requesting.py                3.2 3.3 3.4 3.9 3.16: request()
+_serial.py                    1.3 2.11: signals do not overlap, and come in one thread
 _faults.py                    1.4 1.9 2.13: sources and subscribers that raise
 ============================  =======================================================
 
-A check goes into the file of its theme, as a method of the class there: see `penstock_tck._check` for how it is written.
+A check belongs into the file of its theme, as a method of the class there. `penstock_tck._check` shows how it is written.
 """
 
 from penstock_tck._publisher_checks._cancelling import CancellingChecks
@@ -34,7 +34,7 @@ class PublisherChecks(
     SerialChecks,
     FaultChecks,
 ):
-    """Every modern check of publishers."""
+    """All modern checks of publishers."""
 
     abstract = True
 

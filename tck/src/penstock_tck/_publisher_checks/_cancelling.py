@@ -1,11 +1,11 @@
-"""cancel() itself, and that the signals stop (rules 1.8, 3.5, 3.6, 3.7, 3.12, 3.15).
+"""cancel(), and that the signals stop after it (rules 1.8, 3.5, 3.6, 3.7, 3.12, 3.15).
 
 Rules of this file
 
-* "Eventually" is the next quiescence, and at latest the declared settling time after it: signals may come until then (rule 2.8),
-  on_complete and on_error too, and not one from there on.
-* That a cancel does anything shows only where something is left to come: in an endless or a long stream, or while an element is on
-  its way. A short stream with demand left may be over before its cancel is seen.
+* "Eventually" means: when all tasks are blocked, and at latest after the declared settling time. Until then signals may come (rule 2.8),
+  also on_complete and on_error. After it no signal may come.
+* The effect of a cancel can be seen only if more signals would come without it: in an endless or a long stream, or while a slow element
+  is awaited. A short stream with demand left may have ended before the cancel takes effect.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
 
 _RUNAWAY = 5_000
-"""Signals after which an endless publisher that does not stop is stopped."""
+"""After this many signals an endless publisher that ignores cancel() is stopped."""
 
 
 class CancellingChecks(PublisherStage):
@@ -30,7 +30,7 @@ class CancellingChecks(PublisherStage):
 
     @check("1.8")
     async def nothing_comes_after_a_cancel_inside_on_subscribe(self) -> None:
-        """Requests 2 and cancels inside on_subscribe, and only cancels there, and expects silence from the next quiescence on.
+        """Requests 2 and cancels inside on_subscribe, and only cancels there. Expects no signal after the publisher has settled.
 
         If this fails, look at what subscribe() does after on_subscribe has returned: the subscription may be cancelled by then.
         """
@@ -42,9 +42,9 @@ class CancellingChecks(PublisherStage):
 
     @check("1.8", elements=1, seeds=3)
     async def nothing_comes_after_a_cancel_inside_on_next(self) -> None:
-        """Requests 15 and cancels inside the first, the second and the third on_next, and expects silence from the next quiescence on.
+        """Requests 15 and cancels inside the first, the second and the third on_next. Expects no signal after the publisher has settled.
 
-        If this fails, look at the loop that signals: it must look at the subscription before each signal, the end included.
+        If this fails, look at the loop that signals: it must check the subscription before each signal, also before the end.
         """
         for position in range(1, self.length(3) + 1):
             probe = await self.open(
@@ -55,9 +55,9 @@ class CancellingChecks(PublisherStage):
 
     @check("1.8", elements=1)
     async def nothing_comes_after_a_cancel_between_signals(self) -> None:
-        """Takes one of two elements, cancels at quiescence, and expects neither an element nor an end, however much time passes.
+        """Takes one of two elements, cancels when all is settled, and expects neither an element nor an end, however much time passes.
 
-        If this fails, look at what goes on without demand: a timer, a task that waits for the source, an end that is still to be told.
+        If this fails, look at what continues without demand: a timer, a task that waits for the source, an end that is signalled later.
         """
         probe = await self.open(self.length(2))
         probe.request(1)
@@ -70,7 +70,8 @@ class CancellingChecks(PublisherStage):
     async def cancel_stops_a_stream_with_unbounded_demand(self) -> None:
         """Requests 2^63-1 of an endless (or the longest) stream, cancels inside the tenth on_next, and expects that the stream stops.
 
-        If this fails, look at what cancel() sets and who reads it: the loop that signals must end soon, without having to run dry.
+        If this fails, look at what cancel() sets and what reads it: the loop that signals must end soon, and not only when the demand is
+        used up.
         """
         length = self.length(UNBOUNDED)
         probe = await self.open(
@@ -85,9 +86,9 @@ class CancellingChecks(PublisherStage):
 
     @check("1.8", "3.12", elements=2, needs=[SLOW_PUBLISHER])
     async def cancel_stops_elements_of_a_slow_source(self) -> None:
-        """Takes one element that needs a second, requests another, cancels while it is on its way, and expects that it does not come.
+        """Takes one element that needs a second, requests another, cancels while the source prepares it, and expects that it does not come.
 
-        If this fails, look at what waits for the source while demand is left: cancel() must end that wait, or its outcome be dropped.
+        If this fails, look at the code that waits for the source: cancel() must end that wait, or the element must be dropped.
         """
         probe = await self.open_on(await self.resolve(self.create_slow_publisher(2, 1.0)))
         probe.request(1)
@@ -102,9 +103,10 @@ class CancellingChecks(PublisherStage):
 
     @check("3.5")
     async def cancel_makes_no_signal(self) -> None:
-        """Cancels inside on_subscribe, inside on_next and between signals, and expects that no signal arrives before cancel() returns.
+        """Cancels inside on_subscribe, inside on_next and between signals. Expects that no signal comes before cancel() returns.
 
-        If this fails, look at cancel(): it marks the subscription as over and returns; cleaning up is for later, signals for nobody.
+        If this fails, look at cancel(): it marks the subscription as cancelled and returns. Cleaning up can be done later, and no signal is
+        due.
         """
         length = self.length(3)
         probe = await self.open(length, when_subscribed=self._cancel_without_signals)
@@ -126,9 +128,9 @@ class CancellingChecks(PublisherStage):
 
     @check("3.15")
     async def cancel_returns_normally_in_every_state(self) -> None:
-        """Cancels inside on_subscribe, inside on_next, before and after a request, twice, and after the end, and expects no exception.
+        """Cancels inside on_subscribe, inside on_next, before and after a request, twice, and after the end. Expects no exception.
 
-        If this fails, look at what cancel() needs that is not there in every state: a task, a source, a subscriber that was forgotten.
+        If this fails, look at what cancel() needs that does not exist in every state: a task, a source, a subscriber that was dropped.
         """
         for hooks in ({"when_subscribed": _cancel}, {"when_next": _cancel}, {}):
             for requests in (0, 1):
@@ -142,9 +144,9 @@ class CancellingChecks(PublisherStage):
 
     @check("3.15", needs=[COMPLETES])
     async def cancel_returns_normally_after_on_complete(self) -> None:
-        """Takes a stream to its end and cancels, and expects no exception and no signal.
+        """Takes a stream to its end and cancels. Expects no exception and no signal.
 
-        If this fails, look at what cancel() does with a source that has ended and was closed.
+        If this fails, look at what cancel() does with a source that has ended and is closed.
         """
         probe = await self.open(self.length(1))
         probe.request(10)
@@ -154,9 +156,9 @@ class CancellingChecks(PublisherStage):
 
     @check("3.15", needs=[FAILED_PUBLISHER])
     async def cancel_returns_normally_after_a_failure(self) -> None:
-        """Subscribes to a failed publisher, cancels after its on_error, and expects no exception and no signal.
+        """Subscribes to a failed publisher and cancels after its on_error. Expects no exception and no signal.
 
-        If this fails, look at the subscription that a failed publisher hands out: it needs a cancel() that does nothing.
+        If this fails, look at the subscription of a failed publisher: it needs a cancel() that does nothing.
         """
         probe = await self.open_on(await self.resolve(self.create_failed_publisher()))
         await probe.expect_error()
@@ -167,9 +169,9 @@ class CancellingChecks(PublisherStage):
 
     @check("3.6")
     async def requests_after_a_cancel_do_nothing(self) -> None:
-        """Cancels, requests 1 three times, 2^63-1, 0 and -1, and expects no signal: neither an element nor an on_error.
+        """Cancels, then requests 1 three times, 2^63-1, 0 and -1. Expects no signal, neither an element nor an on_error.
 
-        If this fails, look at the first line of request(): a cancelled subscription is asked for nothing, and refuses nothing.
+        If this fails, look at the first line of request(): on a cancelled subscription it must return before it does anything.
         """
         probe = await self.open(self.length(3))
         probe.cancel()
@@ -183,9 +185,10 @@ class CancellingChecks(PublisherStage):
 
     @check("3.7", "3.5", elements=1)
     async def further_cancels_do_nothing(self) -> None:
-        """Takes an element and cancels three times at once and once more later: silence, and a neighbour of a multicast is still served.
+        """Takes an element, cancels three times at once and once more later. Expects no signal, and that another subscriber is still
+        served.
 
-        If this fails, look at what cancel() takes away: a second call finds it gone, and must not take another subscriber's instead.
+        If this fails, look at what cancel() removes: a second call finds nothing, and must not remove another subscriber instead.
         """
         publisher = await self.publisher(self.length(2))
         probe, neighbour = await self.open_on(publisher), await self.open_on(publisher)

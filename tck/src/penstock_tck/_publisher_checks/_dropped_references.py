@@ -1,12 +1,12 @@
-"""That no reference to a subscriber is kept once its subscription is over (rule 3.13, and 1.6 for the ends).
+"""References to a subscriber are dropped when its subscription has ended (rule 3.13, and 1.6 for the ends).
 
 Rules of this file
 
-* The probe is made in an inner function that returns only a weak reference to it, and the subscription.
-* The publisher and the subscription stay alive in the check: that they are gone too would prove nothing.
-* Quiescence comes before the look: a parked task's frame may hold the subscriber until the task has run.
-* An exception holds, in its traceback, the frames that it went through and those of their callers: the probe's, too. What the kit
-  itself keeps or was told loses its traceback before the look.
+* The probe is made in an inner function. It returns only a weak reference to the probe, and the subscription.
+* The check keeps the publisher and the subscription alive: if they were garbage, too, the check would prove nothing.
+* The check settles before it looks: the frame of a parked task may refer to the subscriber until the task has run.
+* An exception refers, by its traceback, to the frames that it passed and to those of their callers, and so to the probe. The kit removes
+  the traceback of the exceptions that it keeps itself.
 """
 
 import weakref
@@ -28,23 +28,23 @@ class DroppedReferenceChecks(PublisherStage):
 
     @check("3.13")
     async def a_cancel_before_any_request_drops_the_subscriber(self) -> None:
-        """Subscribes, cancels without a request, lets it settle, and expects that nothing refers to the subscriber.
+        """Subscribes, cancels without a request, and settles. Expects that nothing refers to the subscriber.
 
-        If this fails, look at what subscribe() puts the subscriber into: cancel() must take it out again, also before the first element.
+        If this fails, look at where subscribe() stores the subscriber: cancel() must remove it there, also before the first element.
         """
         await self._expect_dropped(await self.publisher(self.length(3)), "after cancel()", end="cancel")
 
     @check("3.13", elements=1)
     async def cancel_drops_the_subscriber(self) -> None:
-        """Takes one of three elements, cancels, lets it settle, and expects that nothing refers to the subscriber.
+        """Takes one of three elements, cancels, and settles. Expects that nothing refers to the subscriber.
 
-        If this fails, look at what cancel() leaves set: the subscription's own field, a registry, a closure, a kept exception.
+        If this fails, look at what cancel() leaves set: a field of the subscription, a registry, a closure, a stored exception.
         """
         await self._expect_dropped(await self.publisher(self.length(3)), "after cancel()", requests=1, end="cancel")
 
     @check("3.13", elements=1)
     async def a_cancel_inside_on_next_drops_the_subscriber(self) -> None:
-        """Requests three elements, cancels inside the first on_next, and expects that nothing refers to the subscriber at quiescence.
+        """Requests three elements, cancels inside the first on_next, and settles. Expects that nothing refers to the subscriber.
 
         If this fails, look at the frame that signals: a loop or a parked task that keeps the subscriber in a variable.
         """
@@ -53,9 +53,9 @@ class DroppedReferenceChecks(PublisherStage):
 
     @check("3.13", elements=1, needs=[SLOW_PUBLISHER])
     async def a_cancel_before_a_slow_element_drops_the_subscriber(self) -> None:
-        """Requests an element that takes ten seconds, cancels before it is there, and expects that nothing refers to the subscriber.
+        """Requests an element that takes ten seconds, and cancels before it comes. Expects that nothing refers to the subscriber.
 
-        If this fails, look at what waits for the source: it must wait no longer, or wait without the subscriber.
+        If this fails, look at the code that waits for the source: it must stop waiting, or wait without the subscriber.
         """
         publisher = await self.resolve(self.create_slow_publisher(2, 10.0))
         await self._expect_dropped(publisher, "after cancel(), with demand left,", requests=1, end="cancel")
@@ -64,27 +64,27 @@ class DroppedReferenceChecks(PublisherStage):
 
     @check("1.6", "3.13", needs=[COMPLETES])
     async def on_complete_drops_the_subscriber(self) -> None:
-        """Takes a stream to its end and expects that nothing refers to the subscriber.
+        """Takes a stream to its end. Expects that nothing refers to the subscriber.
 
-        If this fails, look at what is left of a subscription after on_complete: it counts as cancelled, so the subscriber is let go.
+        If this fails, look at the subscription after on_complete: it counts as cancelled, so it must drop the subscriber.
         """
         length = self.length(1)
         await self._expect_dropped(await self.publisher(length), "after on_complete", requests=length + 1)
 
     @check("1.6", "3.13", elements=1)
     async def the_refusal_of_a_demand_drops_the_subscriber(self) -> None:
-        """Requests 0, which is answered with on_error, and expects that nothing refers to the subscriber.
+        """Requests 0, which is answered with on_error. Expects that nothing refers to the subscriber.
 
-        If this fails, look at the branch of request() that refuses a demand: on_error ends the subscription, so the subscriber is let go.
-        And at the error itself: who keeps it keeps the frames in its traceback, and those of their callers.
+        If this fails, look at the branch of request() that refuses a demand: on_error ends the subscription, which must drop the
+        subscriber. And at the error itself: a stored exception refers to the frames in its traceback, and to those of their callers.
         """
         await self._expect_dropped(await self.publisher(self.length(2)), "after on_error", requests=0)
 
     @check("1.6", "3.13", needs=[FAULTY_PUBLISHER])
     async def the_failure_of_the_source_drops_the_subscriber(self) -> None:
-        """Lets the source raise, and expects that nothing refers to the subscriber.
+        """Lets the source raise. Expects that nothing refers to the subscriber.
 
-        If this fails, look at what is left of a subscription after on_error: it counts as cancelled, so the subscriber is let go.
+        If this fails, look at the subscription after on_error: it counts as cancelled, so it must drop the subscriber.
         """
         error = ValueError("the source failed")
         publisher = await self.resolve(self.create_faulty_publisher(0, error))
@@ -94,9 +94,9 @@ class DroppedReferenceChecks(PublisherStage):
 
     @check("2.13", "3.13", elements=1)
     async def a_subscriber_that_raises_is_dropped(self) -> None:
-        """Raises in on_next, and expects that nothing refers to the subscriber.
+        """Raises in on_next. Expects that nothing refers to the subscriber.
 
-        If this fails, look at what happens to the subscription of a subscriber that raised: it counts as cancelled.
+        If this fails, look at the subscription of a subscriber that raised: it counts as cancelled.
         """
         error = ValueError("a subscriber raised this")
 
@@ -111,7 +111,7 @@ class DroppedReferenceChecks(PublisherStage):
         error.__traceback__ = None
         self._verify_dropped(reference, "after it raised in on_next", publisher, subscription)
 
-    # ------------------------------------------------------------------ how it is done
+    # ------------------------------------------------------------------ helpers
 
     async def _expect_dropped(self, publisher: Any, when: str, *, requests: int | None = None, end: str = "", **hooks: Any) -> None:
         reference, subscription = await self._run_to_its_end(publisher, requests, end, **hooks)
@@ -119,8 +119,8 @@ class DroppedReferenceChecks(PublisherStage):
 
     def _verify_dropped(self, reference: Any, when: str, publisher: Any, subscription: Any) -> None:
         self.verify_dropped(reference, f"{when} the subscriber")
-        # Both must have stayed alive up to here, or the check would prove nothing.
-        self.verify(publisher is not None and subscription is not None, "the publisher is gone")
+        # These two lines keep both alive up to here. If they were garbage, too, the check would prove nothing.
+        self.verify(publisher is not None and subscription is not None, "the publisher is garbage")
 
     async def _run_to_its_end(
         self, publisher: Any, requests: int | None, end: str, **hooks: Callable[..., object]

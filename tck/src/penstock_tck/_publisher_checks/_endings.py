@@ -1,4 +1,4 @@
-"""How a stream ends, and that nothing follows (rules 1.4, 1.5, 1.6, 1.7)."""
+"""How a stream ends, and that no signal follows (rules 1.4, 1.5, 1.6, 1.7)."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from penstock_tck._publisher_stage import PublisherStage
 
 
 class EndingChecks(PublisherStage):
-    """Checks of on_error, on_complete, and the silence after them."""
+    """Checks of on_error and on_complete, and that no signal follows."""
 
     abstract = True
 
@@ -23,9 +23,9 @@ class EndingChecks(PublisherStage):
 
     @check("1.4", needs=[FAILED_PUBLISHER])
     async def a_failed_publisher_signals_on_error(self) -> None:
-        """Subscribes to a failed publisher and expects on_subscribe, then on_error with an exception, without a request.
+        """Subscribes to a failed publisher. Expects on_subscribe, then on_error with an exception, without a request.
 
-        If this fails, look at subscribe() of a publisher that has failed: it tells each subscriber, and waits for no demand.
+        If this fails, look at subscribe() of a publisher that has failed: it signals to each subscriber, and does not wait for demand.
         """
         probe = await self.open_on(await self.resolve(self.create_failed_publisher()))
         await probe.expect_error()
@@ -33,9 +33,9 @@ class EndingChecks(PublisherStage):
 
     @check("1.5", needs=[COMPLETES])
     async def a_finite_stream_ends_with_on_complete(self) -> None:
-        """Takes three elements one by one, and expects on_complete, at latest with one further request, and nothing after it.
+        """Takes three elements one by one. Expects on_complete, after at most one further request, and nothing after it.
 
-        If this fails, look at how the end of the source is seen: the subscriber must be told, once, when the last element was taken.
+        If this fails, look at how the end of the source is detected: after the last element on_complete must be signalled once.
         """
         length = self.length(3)
         probe = await self.open(length)
@@ -47,9 +47,9 @@ class EndingChecks(PublisherStage):
 
     @check("1.5", needs=[COMPLETES, EMPTY_STREAM])
     async def an_empty_stream_ends_with_on_complete(self) -> None:
-        """Requests one element of an empty stream, and expects on_complete and nothing else.
+        """Requests one element of an empty stream. Expects on_complete and nothing else.
 
-        If this fails, look at a source that ends before its first element: the loop that signals must see the end all the same.
+        If this fails, look at a source that ends before its first element: the loop that signals must detect that end, too.
         """
         probe = await self.open(0)
         await self.expect_end(probe)
@@ -57,7 +57,7 @@ class EndingChecks(PublisherStage):
 
     @check("1.5", needs=[COMPLETES, EAGER_COMPLETION])
     async def an_eager_publisher_completes_with_its_last_element(self) -> None:
-        """Requests exactly the elements that there are, and expects on_complete without a further request.
+        """Requests exactly as many elements as the stream has. Expects on_complete without a further request.
 
         If this fails, look at where completion is signalled: it waits for one more request, although eager_completion is declared.
         """
@@ -70,9 +70,9 @@ class EndingChecks(PublisherStage):
 
     @check("1.5", needs=[COMPLETED_PUBLISHER])
     async def a_completed_publisher_signals_on_complete(self) -> None:
-        """Subscribes to a completed publisher and expects on_subscribe, then on_complete, without a request.
+        """Subscribes to a completed publisher. Expects on_subscribe, then on_complete, without a request.
 
-        If this fails, look at subscribe() of a publisher that has completed: it tells each subscriber, and waits for no demand.
+        If this fails, look at subscribe() of a publisher that has completed: it signals to each subscriber, and does not wait for demand.
         """
         probe = await self.open_on(await self.resolve(self.create_completed_publisher()))
         await probe.expect_complete()
@@ -82,9 +82,9 @@ class EndingChecks(PublisherStage):
 
     @check("1.6", needs=[COMPLETES])
     async def after_on_complete_the_subscription_counts_as_cancelled(self) -> None:
-        """Takes a stream to its end, then requests 5, 0 and -1 and cancels, and expects that each does nothing.
+        """Takes a stream to its end, then requests 5, 0 and -1 and cancels. Expects that each does nothing.
 
-        If this fails, look at what is left of a subscription after on_complete: request() and cancel() must find that it is over.
+        If this fails, look at the subscription after on_complete: request() and cancel() must find that it has ended.
         """
         length = self.length(1)
         probe = await self.open(length)
@@ -95,9 +95,9 @@ class EndingChecks(PublisherStage):
 
     @check("1.6", elements=1)
     async def after_on_error_the_subscription_counts_as_cancelled(self) -> None:
-        """Requests 0, and after the on_error that answers it requests 5, 0 and -1 and cancels, and expects that each does nothing.
+        """Requests 0. After the on_error that answers it, requests 5, 0 and -1 and cancels. Expects that each does nothing.
 
-        If this fails, look at what is left of a subscription after on_error: request() and cancel() must find that it is over.
+        If this fails, look at the subscription after on_error: request() and cancel() must find that it has ended.
         """
         probe = await self.open(self.length(2))
         probe.request(0)
@@ -116,9 +116,9 @@ class EndingChecks(PublisherStage):
 
     @check("1.7", needs=[COMPLETES])
     async def nothing_follows_on_complete(self) -> None:
-        """Takes a stream to its end, requests 10 more, and expects silence.
+        """Takes a stream to its end and requests 10 more. Expects no signal.
 
-        If this fails, look at what request() does after on_complete: the subscription must know that it is over.
+        If this fails, look at what request() does after on_complete: the subscription must know that it has ended.
         """
         length = self.length(1)
         probe = await self.open(length)
@@ -129,9 +129,9 @@ class EndingChecks(PublisherStage):
 
     @check("1.7", needs=[FAILED_PUBLISHER])
     async def nothing_follows_the_failure_of_the_publisher(self) -> None:
-        """Subscribes to a failed publisher, requests 10 after its on_error, and expects silence.
+        """Subscribes to a failed publisher and requests 10 after its on_error. Expects no signal.
 
-        If this fails, look at the branch that signals on_error: it must mark the subscription as over before it returns.
+        If this fails, look at the branch that signals on_error: it must mark the subscription as ended before it returns.
         """
         probe = await self.open_on(await self.resolve(self.create_failed_publisher()))
         await probe.expect_error()
@@ -139,9 +139,9 @@ class EndingChecks(PublisherStage):
 
     @check("1.7", needs=[FAULTY_PUBLISHER])
     async def nothing_follows_the_failure_of_the_source(self) -> None:
-        """Lets the source raise after one element while nine more are due, requests 10 more, and expects silence.
+        """Lets the source raise after one element while nine more are requested, then requests 10 more. Expects no signal after on_error.
 
-        If this fails, look at the loop that signals: after on_error it must neither go on, nor complete, nor begin again.
+        If this fails, look at the loop that signals: after on_error it must neither continue, nor complete, nor start again.
         """
         length = self.length(1)
         probe = await self.open_on(await self.resolve(self.create_faulty_publisher(length, ValueError("the source failed"))))
@@ -151,9 +151,9 @@ class EndingChecks(PublisherStage):
 
     @check("1.7", elements=1)
     async def nothing_follows_the_refusal_of_a_demand(self) -> None:
-        """Requests 0, and after the on_error that answers it requests 10 and expects silence.
+        """Requests 0. After the on_error that answers it, requests 10 and expects no signal.
 
-        If this fails, look at the branch of request() that refuses a demand: on_error is an end like any other.
+        If this fails, look at the branch of request() that refuses a demand: this on_error ends the stream like any other.
         """
         probe = await self.open(self.length(2))
         probe.request(0)

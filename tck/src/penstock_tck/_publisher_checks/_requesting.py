@@ -1,4 +1,4 @@
-"""request() itself: where it may be called, how deep it recurses, what it refuses, that it returns (rules 3.2, 3.3, 3.4, 3.9, 3.16)."""
+"""request(): where it may be called, how deep it recurses, what it refuses, and that it returns (rules 3.2, 3.3, 3.4, 3.9, 3.16)."""
 
 import inspect
 from collections.abc import Callable
@@ -11,7 +11,9 @@ from penstock_tck._publisher_stage import PublisherStage
 
 _ANY_NUMBER: Final = (1, 2**31, UNBOUNDED, 2**63, 2**70, 0, -1)
 _STACK_GROWTH: Final = 100
-"""Frames by which the stack may differ between two elements: from a request's stack to a task's, say. Recursion passes it at once."""
+"""Allowed difference in stack depth, in frames, between two elements: one may come in a request, the other in a task. A recursion exceeds
+it soon.
+"""
 
 
 class RequestingChecks(PublisherStage):
@@ -23,9 +25,9 @@ class RequestingChecks(PublisherStage):
 
     @check("3.2")
     async def requests_inside_signals_are_served(self) -> None:
-        """Requests 1 three times inside on_subscribe and 1 inside each on_next, and expects every element, and the end if there is one.
+        """Requests 1 three times inside on_subscribe and 1 inside each on_next. Expects every element, and the end if the stream has one.
 
-        If this fails, look at what request() does while a signal is on the stack: demand counts then as at any other time.
+        If this fails, look at what request() does while a signal is on the stack: its demand counts as at any other time.
         """
         length = self.length(6)
         probe = await self.open(
@@ -42,9 +44,9 @@ class RequestingChecks(PublisherStage):
 
     @check("3.3", elements=2)
     async def on_next_is_nested_no_deeper_than_declared(self) -> None:
-        """Requests 1, and 1 more inside each on_next, and expects on_next never deeper inside itself than recursion_bound.
+        """Requests 1, and 1 more inside each on_next. Expects that calls of on_next are never nested deeper than recursion_bound.
 
-        If this fails, look at request(): called from inside on_next it must note the demand and return; the loop further up goes on.
+        If this fails, look at request(): inside on_next it must record the demand and return; the loop that called on_next continues.
         """
         length = self.length(self.recursion_bound + 5)
         probe = await self.open(length, when_next=lambda asking, _: asking.request(1))
@@ -54,9 +56,10 @@ class RequestingChecks(PublisherStage):
 
     @check("3.3", elements=200)
     async def the_stack_does_not_grow_with_the_stream(self) -> None:
-        """Takes 1,500 elements at once, and 5,000 requested one by one inside on_next: the stack is as deep for the last as for the second.
+        """Takes 1,500 elements at once, and 5,000 requested one by one inside on_next. Expects a stack that is as deep for the last as for
+        the second.
 
-        If this fails, look at what signals one element and then calls itself for the next: that must be a loop.
+        If this fails, look at a function that signals one element and then calls itself for the next: it must be a loop.
         """
         for asks, wish in ((False, 1_500), (True, 5_000)):
             length = self.length(wish)
@@ -69,9 +72,9 @@ class RequestingChecks(PublisherStage):
 
     @check("3.4", needs=[SYNCHRONOUS_BOUND])
     async def request_signals_no_more_than_declared_before_it_returns(self) -> None:
-        """Requests 2^63-1 of the longest stream there is, and counts the elements that arrive before request() returns.
+        """Requests 2^63-1 of the longest stream, and counts the elements that come before request() returns.
 
-        If this fails, look at the loop inside request(): past synchronous_bound elements it must leave the rest to a task.
+        If this fails, look at the loop inside request(): after synchronous_bound elements it must leave the rest to a task.
         """
         bound = self.synchronous_bound or 0
         probe = await self.open(self.length(UNBOUNDED), signal_cap=bound + 1_000)
@@ -85,7 +88,8 @@ class RequestingChecks(PublisherStage):
     async def request_returns_normally_in_every_state(self) -> None:
         """Requests 1, 2^31, 2^63-1, 2^63, 2^70, 0 and -1: inside on_subscribe, inside on_next, outside, after a cancel and after the end.
 
-        If this fails, look at what request() does with its argument and with a source that is gone: only on_error may tell of it.
+        If this fails, look at what request() does with its argument and with a source that has ended: it may signal on_error, but not
+        raise.
         """
         for number in _ANY_NUMBER:
             for hooks in ({"when_subscribed": _ask(number)}, {"when_next": _ask(number)}, {}):
@@ -106,33 +110,33 @@ class RequestingChecks(PublisherStage):
 
     @check("3.9", elements=1)
     async def request_zero_is_answered_with_on_error(self) -> None:
-        """Requests 0 and expects on_error(ValueError), then silence.
+        """Requests 0. Expects on_error(ValueError) and no signal after it.
 
-        If this fails, look at how request() treats its argument: check it first, and signal on_error instead of raising.
+        If this fails, look at how request() treats its argument: check it first, and signal on_error; do not raise.
         """
         await self._refused(0)
 
     @check("3.9", elements=1)
     async def request_below_zero_is_answered_with_on_error(self) -> None:
-        """Requests -1, and on a fresh stream -2^63, and expects on_error(ValueError), then silence.
+        """Requests -1, and on a fresh stream -2^63. Expects on_error(ValueError) and no signal after it.
 
-        If this fails, look at how request() treats its argument: check it first, and signal on_error instead of raising.
+        If this fails, look at how request() treats its argument: check it first, and signal on_error; do not raise.
         """
         await self._refused(-1)
         await self._refused(-(2**63))
 
     @check("3.9", elements=1)
     async def an_illegal_demand_inside_a_signal_is_refused(self) -> None:
-        """Requests 0 inside on_subscribe, and inside on_next while more is due, and expects on_error(ValueError), then silence.
+        """Requests 0 inside on_subscribe, and inside on_next while more is requested. Expects on_error(ValueError) and no signal after it.
 
-        If this fails, look at what request() does while a signal is on the stack: it must refuse there, too, and end the stream.
+        If this fails, look at what request() does while a signal is on the stack: it must refuse the demand and end the stream there, too.
         """
         probe = await self.open(self.length(3), when_subscribed=_ask(0))
         await probe.expect_error(ValueError)
         await probe.expect_nothing()
         length = self.length(3)
         if length < 2:
-            return  # with its only element the stream may have ended before a request inside on_next is looked at
+            return  # with its only element the stream may end before the request inside on_next is checked
         probe = await self.open(length, when_next=_ask(0))
         probe.request(1)
         await probe.expect_elements(1)
@@ -141,9 +145,9 @@ class RequestingChecks(PublisherStage):
 
     @check("3.9", elements=1, optional=True)
     async def the_refusal_of_a_demand_explains_itself(self) -> None:
-        """Requests -1 and expects the error's text to name rule 3.9, or to speak of a non-positive or negative request.
+        """Requests -1. Expects that the text of the error names rule 3.9, or speaks of a non-positive or negative request.
 
-        If this fails, look at the text of the error: whoever reads it must learn that demand is at least 1.
+        If this fails, look at the text of the error: its reader must learn that demand is at least 1.
         """
         error = await self._refused(-1)
         text = str(error).lower()
@@ -152,9 +156,9 @@ class RequestingChecks(PublisherStage):
 
     @check("3.9", "3.16", elements=1, optional=True)
     async def a_demand_that_is_not_an_integer_is_refused(self) -> None:
-        """Requests True, 1.5, "1" and None, which Python lets through, and expects on_error(ValueError or TypeError), then silence.
+        """Requests True, 1.5, "1" and None, which Python does not refuse. Expects on_error(ValueError or TypeError) and no signal after it.
 
-        If this fails, look at how request() treats its argument: what is no integer is no demand, and is answered like 0.
+        If this fails, look at how request() treats its argument: a value that is not an integer is answered like 0.
         """
         for number in (True, 1.5, "1", None):
             error = await self._refused(number, Exception)
@@ -174,7 +178,9 @@ def _ask(number: int) -> Callable[..., object]:
 
 
 def _stack_watcher(*, asks: bool) -> Callable[..., object]:
-    """Return a hook for on_next that sees by how much the stack has grown since the second element, and then `asks` for one more."""
+    """Return a hook for on_next that checks how much the stack has grown since the second element. With `asks` it also requests one
+    more.
+    """
     depth_at_the_second = 0
 
     def look(probe: Any, _: Any) -> None:

@@ -1,7 +1,7 @@
-"""One signal after the other, in the run's thread (rules 1.3, 2.11).
+"""Signals come one after the other, in the thread of the run (rules 1.3, 2.11).
 
-Signals are plain calls, so within one thread two of them can only overlap where one is made from inside the other: by a publisher that
-is called about another subscriber and signals this one too. What a subscriber gets inside a call of its own is permitted (3.10, 3.11),
+Signals are plain calls. So within one thread two signals can overlap only if one is made inside the other: a publisher that is called by
+one subscriber signals to another one that is in a signal. Signals that a subscriber gets inside its own call are permitted (3.10, 3.11),
 and bounded (3.3).
 """
 
@@ -20,9 +20,10 @@ class SerialChecks(PublisherStage):
 
     @check("1.3", seeds=5)
     async def signals_do_not_overlap(self) -> None:
-        """Two subscribers request inside each signal, each for both, while a third comes and goes: no signal begins inside another.
+        """Two subscribers request inside each signal, each for both, while a third one subscribes and cancels. Expects no signal inside
+        another.
 
-        If this fails, look at what is signalled to one subscriber inside a call of another: who is in a signal just now comes later.
+        If this fails, look at signals to one subscriber inside a call of another: a subscriber that is in a signal must get them later.
         """
         length = self.length(10)
         publisher = await self.publisher(length)
@@ -32,7 +33,7 @@ class SerialChecks(PublisherStage):
             for probe in probes:
                 probe.request(1)
 
-        def also_let_a_third_come_and_go(probe: Any, _: Any) -> None:
+        def ask_and_subscribe_a_third(probe: Any, _: Any) -> None:
             if len(probe.elements) == 2:
                 third = self.probe(when_subscribed=lambda asking: asking.request(1))
                 self.subscribe(publisher, third)
@@ -40,7 +41,7 @@ class SerialChecks(PublisherStage):
                     third.cancel()
             ask_for_all(probe)
 
-        probes.append(await self.open_on(publisher, when_subscribed=ask_for_all, when_next=also_let_a_third_come_and_go))
+        probes.append(await self.open_on(publisher, when_subscribed=ask_for_all, when_next=ask_and_subscribe_a_third))
         probes.append(await self.open_on(publisher, when_next=ask_for_all))
         ask_for_all(None)
         await self.settle()
@@ -50,9 +51,9 @@ class SerialChecks(PublisherStage):
 
     @check("2.11")
     async def every_signal_arrives_in_the_thread_of_the_run(self) -> None:
-        """Takes up to 200 elements and the end, and expects that each signal arrives in the thread that runs the run loop.
+        """Takes up to 200 elements and the end. Expects each signal in the thread of the run loop.
 
-        If this fails, look at what calls the subscriber from a worker thread: it must go through trio.from_thread.
+        If this fails, look at what calls the subscriber from a worker thread: it must use trio.from_thread.
         """
         threads: set[int] = set()
         length = self.length(200)
@@ -67,9 +68,9 @@ class SerialChecks(PublisherStage):
 
     @check("2.11", needs=[FAILED_PUBLISHER])
     async def an_error_arrives_in_the_thread_of_the_run(self) -> None:
-        """Subscribes to a failed publisher and expects on_error in the thread that runs the run loop.
+        """Subscribes to a failed publisher. Expects on_error in the thread of the run loop.
 
-        If this fails, look at what tells of the failure from a worker thread: it must go through trio.from_thread.
+        If this fails, look at what signals the failure from a worker thread: it must use trio.from_thread.
         """
         threads: list[int] = []
         probe = self.probe(when_error=lambda *_: threads.append(threading.get_ident()))

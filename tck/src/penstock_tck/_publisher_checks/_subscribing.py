@@ -1,10 +1,10 @@
-"""What subscribe() answers, and what several subscribers get (rules 1.9, 1.10, 1.11, 2.12).
+"""The answers of subscribe(), and what several subscribers get (rules 1.9, 1.10, 1.11, 2.12).
 
 Rules of this file
 
 * A publisher that serves one subscriber conforms: it refuses the second one, with on_error after on_subscribe.
-* What a publisher declares as multicast is held to it: the same elements, in the same order, and the same end, for everybody.
-* Who gives a subscriber twice breaks rule 1.10 himself; then the publisher may serve, refuse or ignore it, but the first stream goes on.
+* A publisher that declares multicast must give all subscribers the same elements, in the same order, and the same end.
+* Subscribing one object twice breaks rule 1.10. The publisher may serve, refuse or ignore it, but the first stream must continue.
 """
 
 from typing import Any
@@ -24,9 +24,9 @@ class SubscribingChecks(PublisherStage):
 
     @check("1.9", "2.12")
     async def subscribe_calls_on_subscribe_first_and_once(self) -> None:
-        """Subscribes to an empty stream and to one of one element: on_subscribe comes, once, before anything else, and no element after it.
+        """Subscribes to an empty stream and to one of one element. Expects on_subscribe first and once, and no element after it.
 
-        If this fails, look at subscribe(): on_subscribe comes first, always, even where there is nothing to come.
+        If this fails, look at subscribe(): it always calls on_subscribe first, also if the stream is empty.
         """
         for length in sorted({self.length(0), self.length(1)}):
             probe = await self.open(length)
@@ -35,9 +35,9 @@ class SubscribingChecks(PublisherStage):
 
     @check("1.9")
     async def subscribe_refuses_none(self) -> None:
-        """Calls subscribe(None), expects a TypeError, and that the publisher still serves a subscriber.
+        """Calls subscribe(None). Expects a TypeError, and that the publisher still serves a subscriber.
 
-        If this fails, look at the first line of subscribe(): None in the place of a subscriber is the one thing that raises.
+        If this fails, look at the first line of subscribe(): it must raise a TypeError for None, and for nothing else.
         """
         publisher = await self.publisher(self.length(1))
         self.expect_raise(TypeError, publisher.subscribe, None)
@@ -46,9 +46,10 @@ class SubscribingChecks(PublisherStage):
 
     @check("1.9", needs=[FAILED_PUBLISHER])
     async def a_failed_publisher_calls_on_subscribe_before_on_error(self) -> None:
-        """Subscribes two subscribers to a failed publisher: subscribe() returns, each gets on_subscribe first, and then on_error.
+        """Subscribes two subscribers to a failed publisher. Expects that subscribe() returns, and that each gets on_subscribe, then
+        on_error.
 
-        If this fails, look at how subscribe() tells of a failure: only by on_error, only after on_subscribe, to each subscriber anew.
+        If this fails, look at how subscribe() reports a failure: only with on_error, only after on_subscribe, and to each subscriber.
         """
         publisher = await self.resolve(self.create_failed_publisher())
         for _ in range(2):
@@ -56,17 +57,17 @@ class SubscribingChecks(PublisherStage):
 
     @check("1.9", needs=[REFUSING_PUBLISHER])
     async def a_refusal_is_on_error_after_on_subscribe(self) -> None:
-        """Subscribes to a publisher that refuses everybody: subscribe() returns, on_subscribe comes first, and then on_error.
+        """Subscribes to a publisher that refuses every subscriber. Expects that subscribe() returns, then on_subscribe, then on_error.
 
-        If this fails, look at the branch of subscribe() that refuses: it must neither raise nor keep silent.
+        If this fails, look at the branch of subscribe() that refuses: it must not raise, and must signal.
         """
         await self._expect_refusal(await self.resolve(self.create_refusing_publisher()))
 
     @check("1.9", needs=[BROKEN_PUBLISHER])
     async def a_source_that_cannot_be_opened_signals_on_error(self) -> None:
-        """Subscribes to a publisher whose source raises when it is opened, requests, and expects on_error after on_subscribe.
+        """Subscribes to a publisher whose source raises when it is opened, and requests. Expects on_error after on_subscribe.
 
-        If this fails, look at where the source is opened: what it raises must not leave subscribe() or request().
+        If this fails, look at where the source is opened: its exception must not leave subscribe() or request().
         """
         probe = await self.open_on(await self.resolve(self.create_broken_publisher(ValueError("the source cannot be opened"))))
         await self.settle()
@@ -85,9 +86,9 @@ class SubscribingChecks(PublisherStage):
 
     @check("1.10", needs=[COMPLETES])
     async def every_subscriber_is_served_or_refused(self) -> None:
-        """Two subscribers at a time and a third one later each request 1, and each gets an element, the end or a refusal.
+        """Two subscribers at a time and a third one later each request 1. Expects that each gets an element, the end or a refusal.
 
-        If this fails, look at what subscribe() shares between subscribers: each needs a demand, a position and an end of its own.
+        If this fails, look at what subscribe() shares between subscribers: each needs its own demand, position and end.
         """
         publisher = await self.publisher(self.length(2))
         await self._expect_answers(await self.open_on(publisher), await self.open_on(publisher))
@@ -98,14 +99,14 @@ class SubscribingChecks(PublisherStage):
             probe.request(1)
         await self.settle()
         for probe in probes:
-            self.verify(await probe.drain(), f"{probe.name} was subscribed and requested 1, and got neither an element nor an end")
+            self.verify(await probe.drain(), f"{probe.name} was subscribed and requested 1, but got neither an element nor an end")
         await self.finish(*probes)
 
     @check("1.10", "2.12", elements=1)
     async def subscribing_twice_does_not_harm_the_first_stream(self) -> None:
-        """Subscribes one object twice; it cancels what it is given the second time, and expects its first stream whole.
+        """Subscribes one object twice. It cancels the second subscription, and expects its first stream whole.
 
-        If this fails, look at what subscribe() keeps by subscriber: a second subscription must not replace or end the first one's.
+        If this fails, look at what subscribe() stores for each subscriber: a second subscription must not replace or end the first one.
         """
         length = self.length(3)
         publisher = await self.publisher(length)
@@ -115,7 +116,7 @@ class SubscribingChecks(PublisherStage):
             self.subscribe(publisher, twice, probe=probe)
             await self.settle()
         self.verify(1 <= twice.subscriptions <= 2, f"two calls of subscribe() made {twice.subscriptions} calls of on_subscribe")
-        if probe.ended:  # refused, and by that the first stream is over, too
+        if probe.ended:  # the refusal has ended the first stream, too
             await self.expect_silence(probe)
             return
         probe.request(length)
@@ -125,9 +126,9 @@ class SubscribingChecks(PublisherStage):
 
     @check("1.11")
     async def several_subscribers_without_demand_get_no_elements(self) -> None:
-        """Two subscribers request nothing, and expect on_subscribe each and no element; then both cancel.
+        """Two subscribers request nothing, then cancel. Expects on_subscribe for each, and no element.
 
-        If this fails, look at what the arrival of a second subscriber sets off: nothing may be signalled without demand.
+        If this fails, look at subscribe() for a second subscriber: nothing may be signalled without demand.
         """
         length = self.length(1)
         publisher = await self.publisher(length)
@@ -139,9 +140,10 @@ class SubscribingChecks(PublisherStage):
 
     @check("1.11", elements=1, needs=[MULTICAST], seeds=3)
     async def subscribers_share_elements_that_they_take_one_by_one(self) -> None:
-        """Three subscribers of one stream take five elements in steps of 1 1 2 1, of 2 3 and of 3 1 1, and expect the same five.
+        """Three subscribers of one stream take five elements in steps of 1 1 2 1, of 2 3 and of 3 1 1. Expects the same five for each.
 
-        If this fails, look at how elements are handed out: each subscriber sees the same ones in the same order, at its own pace.
+        If this fails, look at how elements are handed out: each subscriber gets the same ones in the same order, as fast as it requests
+        them.
         """
         length = self.length(5)
         publisher = await self.publisher(length)
@@ -155,9 +157,9 @@ class SubscribingChecks(PublisherStage):
 
     @check("1.11", needs=[MULTICAST], seeds=3)
     async def subscribers_share_elements_that_they_request_at_once(self) -> None:
-        """Three subscribers of one stream request all of three elements at once, and expect the same three.
+        """Three subscribers of one stream request all of three elements at once. Expects the same three for each.
 
-        If this fails, look at how elements are handed out: none may be made anew for each subscriber, or given to the first alone.
+        If this fails, look at how elements are handed out: they may not be made anew for each subscriber, or given only to the first.
         """
         length = self.length(3)
         publisher = await self.publisher(length)
@@ -168,9 +170,9 @@ class SubscribingChecks(PublisherStage):
 
     @check("1.11", "1.5", needs=[MULTICAST, COMPLETES])
     async def subscribers_share_the_end(self) -> None:
-        """Three subscribers of one stream request more than there is, and expect the same elements and on_complete each.
+        """Three subscribers of one stream request more than it has. Expects the same elements and on_complete for each.
 
-        If this fails, look at who is told of the end: every subscriber, when it has taken the last element.
+        If this fails, look at where the end is signalled: to every subscriber, when it has taken the last element.
         """
         length = self.length(3)
         publisher = await self.publisher(length)
@@ -184,19 +186,19 @@ class SubscribingChecks(PublisherStage):
 
     @check("1.11", "3.12", elements=2, needs=[MULTICAST])
     async def a_cancel_does_not_affect_other_subscribers(self) -> None:
-        """One of three subscribers cancels after its first element, in on_next, and the others expect every element.
+        """One of three subscribers cancels after its first element, in on_next. Expects that the others get every element.
 
-        If this fails, look at what cancel() removes: one subscriber, also while the elements are being handed round.
+        If this fails, look at what cancel() removes: only its own subscriber, also while an element is being signalled to all.
         """
         length = self.length(3)
         publisher = await self.publisher(length)
         first = await self.open_on(publisher)
-        leaving = await self.open_on(publisher, when_next=lambda asking, _: asking.cancel())
+        cancelling = await self.open_on(publisher, when_next=lambda asking, _: asking.cancel())
         last = await self.open_on(publisher)
-        for probe in (first, leaving, last):
+        for probe in (first, cancelling, last):
             probe.request(length)
         await self._expect_the_same([first, last], length)
-        await self.expect_silence(leaving)
+        await self.expect_silence(cancelling)
 
     async def _expect_the_same(self, probes: list[ManualSubscriber], length: int) -> None:
         for probe in probes:
@@ -207,7 +209,7 @@ class SubscribingChecks(PublisherStage):
 
 
 class _Twice:
-    """Stands before a probe and takes the first subscription alone; any other is cancelled (rule 2.5)."""
+    """Passes its signals to a probe, but only the first subscription; it cancels any other (rule 2.5)."""
 
     def __init__(self, probe: ManualSubscriber) -> None:
         self.subscriptions = 0

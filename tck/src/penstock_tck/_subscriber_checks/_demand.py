@@ -1,4 +1,4 @@
-"""Asking for elements, and taking what was asked for (rules 2.1, 2.8, 3.8)."""
+"""Requesting elements, and accepting the elements that were requested (rules 2.1, 2.8, 3.8)."""
 
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ class SubscriberDemandChecks(SubscriberStage):
 
     @check("2.1")
     async def elements_are_requested_and_accepted(self) -> None:
-        """Expects a request, sends as many elements as it asks for (512 at most), then completes; none may make it raise.
+        """Expects a request, sends as many elements as it requests (512 at most), then completes. Expects that no signal raises.
 
         If this fails, look at on_subscribe: it must keep the subscription, and request there or when your code wants elements.
         """
@@ -36,7 +36,7 @@ class SubscriberDemandChecks(SubscriberStage):
 
     @check("2.1", needs=[REPORTS, TRIGGERS_REQUEST, TRIGGERS_CANCEL])
     async def requested_elements_reach_the_handlers_until_a_cancel(self) -> None:
-        """Tells it twice to request one element and sends it, expects each to reach a handler, tells it to cancel, and expects that.
+        """Tells it twice to request one element, sends it, and expects that a handler gets it. Tells it to cancel, and expects a cancel.
 
         If this fails, look at your hooks first: trigger_request and trigger_cancel must act on self.subscriber, and handlers must report.
         """
@@ -53,10 +53,10 @@ class SubscriberDemandChecks(SubscriberStage):
 
     @check("2.1", needs=[REPORTS])
     async def elements_signalled_inside_request_are_handled(self) -> None:
-        """Subscribes it to a publisher that signals before request() returns, tells it five times to request, and expects the handlers
-        to see each element that was signalled, in order.
+        """Subscribes it to a publisher that signals before request() returns, tells it five times to request, and expects that the handlers
+        get each element that was signalled, in order.
 
-        If this fails, look at what you do after calling request(): the elements may be here already when it returns.
+        If this fails, look at what you do after calling request(): the elements may have come before it returns.
         """
         signalled: list[Any] = []
 
@@ -77,10 +77,10 @@ class SubscriberDemandChecks(SubscriberStage):
 
     @check("3.8", needs=[TRIGGERS_REQUEST])
     async def requested_numbers_add_up(self) -> None:
-        """Tells it to request 2 and then 3, once without a pause and once with quiescence between them, sends what it asks for, and
-        expects it to ask for 5 in all, in however many requests.
+        """Tells it to request 2 and then 3, once without a pause and once with settling between them, sends the elements that it requests,
+        and expects it to request 5 in all, in any number of requests.
 
-        If this fails, look at what stands between your code and request(): no number may get lost or replace another.
+        If this fails, look at the code between yours and request(): no number may get lost or replace another.
         """
         await self._expect_five_requested(pause=False)
         await self._expect_five_requested(pause=True)
@@ -88,9 +88,9 @@ class SubscriberDemandChecks(SubscriberStage):
     @check("2.8", needs=[TRIGGERS_CANCEL])
     async def late_elements_after_a_cancel_are_accepted(self) -> None:
         """Tells it to request 2 and to cancel, sends the elements (as if the cancel had not arrived yet), and tells it to request once
-        more; nothing may raise.
+        more. Expects that no signal raises.
 
-        If this fails, look at on_next: after your cancel an element may still arrive, and must do no harm.
+        If this fails, look at on_next: after your cancel an element may still come, and must do no harm.
         """
         upstream = await self.attach_with_request(2)
         await resolve(self.trigger_cancel())

@@ -1,7 +1,7 @@
-"""How a subscriber takes the end, and that it calls nothing after it (rules 2.3, 2.4, 2.9, 2.10).
+"""How a subscriber handles the end, and that it makes no call after it (rules 2.3, 2.4, 2.9, 2.10).
 
-That nothing is called inside on_error and on_complete, or after them, is judged in every check, by the manual publisher: here are the
-checks that drive a subscriber to where it would.
+The manual publisher records calls inside on_error and on_complete, and after them, in every check. The checks here bring a subscriber into
+the situations in which it would make such calls.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,9 @@ class SubscriberEndingChecks(SubscriberStage):
 
     @check("2.3")
     async def on_complete_makes_no_call(self) -> None:
-        """Makes it request, completes, and expects no call from inside on_complete, nor, until all is quiet, one that it put off.
+        """Makes it request and completes. Expects no call inside on_complete, and no call later, until all is settled.
 
-        If this fails, look at on_complete: it only tells your code; there is nothing left to request or to cancel.
+        If this fails, look at on_complete: it only tells your code about the end; there is nothing left to request or to cancel.
         """
         upstream = await self.attach_with_request()
         self.discard_calls(upstream)
@@ -34,9 +34,9 @@ class SubscriberEndingChecks(SubscriberStage):
 
     @check("2.3")
     async def on_error_makes_no_call(self) -> None:
-        """Makes it request, fails, and expects no call from inside on_error, nor, until all is quiet, one that it put off.
+        """Makes it request and fails. Expects no call inside on_error, and no call later, until all is settled.
 
-        If this fails, look at on_error: it only tells your code; there is nothing left to request or to cancel.
+        If this fails, look at on_error: it only tells your code about the error; there is nothing left to request or to cancel.
         """
         failed = await self.attach_with_request()
         line = failed.subscription
@@ -48,9 +48,10 @@ class SubscriberEndingChecks(SubscriberStage):
 
     @check("2.4")
     async def after_on_complete_the_subscription_is_not_used(self) -> None:
-        """Sends what it asked for (2 at most), completes at once, tells it to request, to cancel and to shut down, and expects no call.
+        """Sends the elements that it requested (2 at most), completes at once, and tells it to request, to cancel and to shut down. Expects
+        no call.
 
-        If this fails, look at what on_complete forgets: demand for elements that are handled late must have nowhere to go.
+        If this fails, look at on_complete: it must drop the subscription, so that elements that are handled later cannot request more.
         """
         upstream = await self._upstream_with_unhandled_elements()
         upstream.complete()
@@ -59,9 +60,10 @@ class SubscriberEndingChecks(SubscriberStage):
 
     @check("2.4")
     async def after_on_error_the_subscription_is_not_used(self) -> None:
-        """Sends what it asked for (2 at most), fails at once, tells it to request, to cancel and to shut down, and expects no call.
+        """Sends the elements that it requested (2 at most), fails at once, and tells it to request, to cancel and to shut down. Expects no
+        call.
 
-        If this fails, look at what on_error forgets: the subscription counts as cancelled already.
+        If this fails, look at on_error: it must drop the subscription, which counts as cancelled.
         """
         upstream = await self._upstream_with_unhandled_elements()
         line = upstream.subscription
@@ -71,9 +73,10 @@ class SubscriberEndingChecks(SubscriberStage):
 
     @check("2.9")
     async def completion_after_a_request_is_handled(self) -> None:
-        """Makes it request, completes without an element, and expects on_complete to return, and a handler to see it, once.
+        """Makes it request and completes without an element. Expects that on_complete returns, and that a handler gets the completion,
+        once.
 
-        If this fails, look at on_complete: it must not count on the elements that were requested.
+        If this fails, look at on_complete: it must not rely on the elements that were requested.
         """
         upstream = await self.attach_with_request()
         upstream.complete()
@@ -81,18 +84,18 @@ class SubscriberEndingChecks(SubscriberStage):
 
     @check("2.9")
     async def completion_before_a_request_is_handled(self) -> None:
-        """Completes right after on_subscribe, and expects on_complete to return, and a handler to see it, once.
+        """Completes directly after on_subscribe. Expects that on_complete returns, and that a handler gets the completion, once.
 
-        If this fails, look at on_complete: an empty stream may end before you have asked for anything.
+        If this fails, look at on_complete: an empty stream may end before you have requested anything.
         """
         upstream = await self._attached_to_end(ManualPublisher.complete)
         await self._expect_end(upstream, "on_complete", None)
 
     @check("2.10")
     async def failure_after_a_request_is_handled(self) -> None:
-        """Makes it request, fails without an element, and expects on_error to return, and a handler to see that very error, once.
+        """Makes it request and fails without an element. Expects that on_error returns, and that a handler gets that very error, once.
 
-        If this fails, look at on_error: it must not count on the elements that were requested, and hands on the error as it is.
+        If this fails, look at on_error: it must not rely on the elements that were requested, and must pass the error on unchanged.
         """
         error = ValueError("the source failed")
         upstream = await self.attach_with_request()
@@ -101,9 +104,9 @@ class SubscriberEndingChecks(SubscriberStage):
 
     @check("2.10")
     async def failure_before_a_request_is_handled(self) -> None:
-        """Fails right after on_subscribe, and expects on_error to return, and a handler to see that very error, once.
+        """Fails directly after on_subscribe. Expects that on_error returns, and that a handler gets that very error, once.
 
-        If this fails, look at on_error: a source may fail before you have asked for anything.
+        If this fails, look at on_error: a source may fail before you have requested anything.
         """
         error = ValueError("the source failed")
         upstream = await self._attached_to_end(lambda upstream: upstream.fail(error))
@@ -111,7 +114,8 @@ class SubscriberEndingChecks(SubscriberStage):
 
     @check("2.9", "2.10", needs=[TRIGGERS_CANCEL])
     async def an_end_after_a_cancel_is_accepted(self) -> None:
-        """Tells it to request and to cancel, and then completes, or fails (as if the cancel had not arrived yet); neither may raise.
+        """Tells it to request and to cancel, and then completes, or fails (as if the cancel had not arrived yet). Expects that neither
+        raises.
 
         If this fails, look at on_complete and on_error: the end may cross your cancel.
         """
@@ -123,7 +127,7 @@ class SubscriberEndingChecks(SubscriberStage):
             await self.settle()
 
     async def _upstream_with_unhandled_elements(self) -> ManualPublisher:
-        """Return a publisher whose subscriber has elements that it had no time to handle."""
+        """Return a publisher whose subscriber has elements that its tasks could not handle yet."""
         upstream = await self.attach_with_request(2)
         for index in range(min(upstream.outstanding, 2)):
             upstream.emit(self.create_element(index))
@@ -144,12 +148,12 @@ class SubscriberEndingChecks(SubscriberStage):
         return upstream
 
     async def _expect_end(self, upstream: ManualPublisher, signal: str, value: object) -> None:
-        """Where the subscriber reports, a handler has seen this end (the very error), once, and nothing else."""
+        """If the subscriber reports: expect that a handler got this end, with the very object, once, and nothing else."""
         await self.settle()
         if self.reports and not (self.recovers and signal == "on_error"):
             ok = len(self.seen) == 1 and self.seen[0][0] == signal and self.seen[0][1] is value
-            told = ", ".join(f"{name}({'' if name == 'on_complete' else shown(what)})" for name, what in self.seen)
-            self.verify(ok, f"the handlers saw {told or 'nothing'}; they must see {signal} once, with the object that was signalled")
+            seen = ", ".join(f"{name}({'' if name == 'on_complete' else shown(what)})" for name, what in self.seen)
+            self.verify(ok, f"the handlers saw {seen or 'nothing'}; they must see {signal} once, with the object that was signalled")
         await self.finish_upstream(upstream)
 
 

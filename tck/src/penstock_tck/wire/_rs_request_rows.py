@@ -41,7 +41,7 @@ async def response(context: CheckContext) -> str:
 
 @REQUESTS.row("response-error", 359, "RS -> RQ: ERROR", needs=["failing"])
 async def response_error(context: CheckContext) -> str:
-    """If the target has no value, ERROR is its only answer. This includes a name for which there is no publisher."""
+    """If the target has no value, ERROR is its only answer. This includes a name that no publisher has."""
     peer = await context.connect_reactivesocket()
     for stream, name in ((1, context.target.failing), (3, context.target.missing)):
         await peer.send_frame(rs.REQUEST_RESPONSE, stream, name.encode())
