@@ -48,7 +48,7 @@ class Everything:
 
 
 def test_each_method_is_found_and_can_be_called() -> None:
-    """What is returned is the subscriber's own method."""
+    """The returned object is the subscriber's own method."""
     subscriber = Everything()
     many, size, packed = on_next_many_of(subscriber), on_element_size_of(subscriber), on_next_packed_of(subscriber)
     assert many is not None

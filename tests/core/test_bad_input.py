@@ -206,7 +206,7 @@ async def test_an_illegal_demand_on_a_stream_raises_to_the_caller(wrong) -> None
         assert [element async for element in stream] == [0, 1, 2]
 
 
-# --- None for an element
+# --- None as an element
 
 
 async def _none_later() -> AsyncIterator[Any]:
@@ -233,7 +233,7 @@ async def _async_none(element: int) -> Any:
     return element or None
 
 
-HOLEY: dict[str, Callable[[], Any]] = {
+WITH_NONE: dict[str, Callable[[], Any]] = {
     "list": lambda: [0, None],
     "generator": lambda: _none_plain,
     "async generator": _none_later,
@@ -247,7 +247,7 @@ HOLEY: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", HOLEY.values(), ids=HOLEY)
+@pytest.mark.parametrize("make", WITH_NONE.values(), ids=WITH_NONE)
 async def test_none_from_any_source_is_a_usage_error(nursery, make) -> None:
     """The elements before it arrive first; for a stream as for a subscriber."""
     bound = Bound(make(), nursery)
@@ -446,12 +446,12 @@ async def test_only_the_subscriber_that_raises_is_cancelled(nursery, make, signa
 async def test_a_subscriber_that_requests_and_raises_in_on_subscribe_gets_nothing(nursery) -> None:
     """The pull that it requested is stopped before it begins."""
 
-    def asks_and_raises() -> None:
+    def requests_and_raises() -> None:
         bad.subscription.request(5)
         boom()
 
     bound = Bound(lambda: numbers(5), nursery)
-    bad = Recorder(on_subscribe=asks_and_raises)
+    bad = Recorder(on_subscribe=requests_and_raises)
     bound.publisher.subscribe(bad)
     await quiet()
     assert (bad.log, len(bound.reported), our_tasks()) == ([("on_subscribe",)], 1, [])
@@ -472,8 +472,8 @@ async def test_a_hook_that_raises_affects_no_stream(nursery, caplog) -> None:
 # --- signals after the end
 
 
-THE_END = KeyError("the end")
-ENDS = {"on_complete": (), "on_error": (THE_END,)}
+END = KeyError("the end")
+ENDS = {"on_complete": (), "on_error": (END,)}
 
 
 class KeepsOn(ScriptedPublisher):
@@ -535,7 +535,7 @@ async def test_signals_after_the_end_do_nothing(through, end: str) -> None:
     publisher = KeepsOn(end)
     element, last = await through(publisher)
     assert element == 1
-    assert last is THE_END if end == "on_error" else isinstance(last, StopAsyncIteration)
+    assert last is END if end == "on_error" else isinstance(last, StopAsyncIteration)
     assert [call[0] for call in publisher.calls.log] == ["request"]
 
 
@@ -567,7 +567,7 @@ async def test_one_object_in_two_subscriptions_of_one_publisher_is_served_twice(
     assert twice.log == [("on_subscribe",)] * 2 + [("on_next", 0), ("on_next", 1), ("on_complete",)] * 2
 
 
-# --- what is no subscriber
+# --- objects that are not subscribers
 
 
 PUBLISHERS: dict[str, Callable[[trio.Nursery], Publisher[Any]]] = {

@@ -36,7 +36,7 @@ class MailboxHarness:
         )
 
 
-# --- signals schedule, the task acts
+# --- signals only schedule; the task handles them
 
 
 @BOTH

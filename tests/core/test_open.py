@@ -22,7 +22,7 @@ async def sleeper():
     yield 1
 
 
-async def resting():
+async def suspended():
     while True:
         yield 1
 
@@ -59,7 +59,7 @@ class Failing(Source[int]):
         scope.spawn(run, name="penstock failing")
 
 
-# --- what is given
+# --- arguments
 
 
 async def test_the_block_gives_the_stream() -> None:
@@ -129,7 +129,7 @@ async def test_a_cancelled_entry_opens_nothing() -> None:
 # --- leaving
 
 
-@pytest.mark.parametrize("source", [sleeper, resting, numbers, lambda: [1, 2], slow_in_cleanup])
+@pytest.mark.parametrize("source", [sleeper, suspended, numbers, lambda: [1, 2], slow_in_cleanup])
 @pytest.mark.parametrize("pulls", [0, 1])
 async def test_no_task_runs_when_the_block_has_been_left(autojump_clock, source, pulls: int) -> None:
     """In every state of the generator."""
@@ -226,10 +226,10 @@ async def test_a_foreign_publisher_is_cancelled_and_not_awaited() -> None:
     publisher.check()
 
 
-# --- what the body raises
+# --- exceptions of the body
 
 
-SOURCES = {"at work": sleeper, "at rest": resting, "nothing": list, "failing in cleanup": fails_in_cleanup}
+SOURCES = {"waiting": sleeper, "suspended": suspended, "nothing": list, "failing in cleanup": fails_in_cleanup}
 RAISED = {
     "an exception": lambda: ValueError("body"),
     "an interrupt": KeyboardInterrupt,
@@ -249,7 +249,7 @@ RAISED = {
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("demand", [1, 256])
 async def test_an_exception_of_the_body_leaves_the_block_unchanged(make, source, demand: int) -> None:
-    """The same object, neither wrapped nor unwrapped, whatever runs behind the block."""
+    """The same object, neither wrapped nor unwrapped; it does not matter which tasks run behind the block."""
     raised = make()
     reported: list[Exception] = []
 
@@ -314,7 +314,7 @@ async def test_the_cancellation_is_not_in_a_group() -> None:
 async def test_a_cancellation_while_the_block_is_left_is_not_in_a_group(autojump_clock) -> None:
     """The body had ended; the generator's task was cancelled with the block."""
 
-    async def deaf():
+    async def ignoring():
         try:
             await trio.sleep_forever()
         finally:
@@ -326,7 +326,7 @@ async def test_a_cancellation_while_the_block_is_left_is_not_in_a_group(autojump
     seen: list[str] = []
     with trio.move_on_after(2) as scope:
         try:
-            async with subscribe(deaf):
+            async with subscribe(ignoring):
                 await quiet()
         except trio.Cancelled:
             seen.append("bare")
@@ -400,13 +400,13 @@ async def test_an_interrupt_in_a_task_leaves_the_block_without_a_group(interrupt
     raised = interrupt()
     go = trio.Event()
 
-    async def struck():
+    async def interrupted():
         await go.wait()
         raise raised
         yield 1
 
     async def scenario() -> None:
-        async with subscribe(struck) as stream:
+        async with subscribe(interrupted) as stream:
             await quiet()
             go.set()
             if body == "reads":
@@ -422,14 +422,14 @@ async def test_an_interrupt_in_cleanup_replaces_the_bodys_exception() -> None:
     """The body's exception becomes its context, so nothing is lost."""
     raised, interrupt = ValueError("body"), KeyboardInterrupt()
 
-    async def struck():
+    async def interrupted():
         try:
             yield 1
         finally:
             raise interrupt
 
     async def scenario() -> None:
-        async with subscribe(struck, demand=1) as stream:
+        async with subscribe(interrupted, demand=1) as stream:
             await anext(stream)
             raise raised
 
@@ -446,13 +446,13 @@ async def test_an_interrupt_while_the_block_is_entered_leaves_no_nursery_open() 
     """Ctrl-C may strike inside a foreign `subscribe`."""
     interrupt = KeyboardInterrupt()
 
-    class Struck(Source[int]):
+    class Interrupted(Source[int]):
         def attach(self, subscriber: Subscriber[int], scope: Scope) -> None:
             scope.spawn(trio.sleep_forever, name="penstock struck")
             raise interrupt
 
     before = list(trio.lowlevel.current_task().child_nurseries)
-    error = await raised_by(subscribe(Struck()).__aenter__)
+    error = await raised_by(subscribe(Interrupted()).__aenter__)
     assert error is interrupt
     assert our_tasks() == []
     assert before == trio.lowlevel.current_task().child_nurseries
@@ -470,7 +470,7 @@ async def test_an_error_of_attach_is_raised_by_the_loop() -> None:
         assert isinstance(await raised_by(stream.__anext__), ValueError)
 
 
-# --- what cleanup raises
+# --- failures of cleanup
 
 
 async def test_a_single_failure_of_cleanup_is_raised_without_a_group() -> None:
@@ -576,14 +576,14 @@ async def _reads(source: Callable[[], object]) -> None:
 
 
 async def _nested() -> None:
-    async with subscribe(resting, demand=1) as outer, subscribe(slow_in_cleanup) as inner:
+    async with subscribe(suspended, demand=1) as outer, subscribe(slow_in_cleanup) as inner:
         await anext(outer)
         await anext(inner)
         await anext(outer)
 
 
 STEPPED: dict[str, Callable[[], Awaitable[None]]] = {
-    "a generator that never waits": lambda: _reads(resting),
+    "a generator that never waits": lambda: _reads(suspended),
     "a generator that waits": lambda: _reads(slow_in_cleanup),
     "a list": lambda: _reads(lambda: [1, 2, 3, 4]),
     "two blocks in one": _nested,

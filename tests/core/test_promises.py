@@ -21,7 +21,7 @@ from penstock.runtime.server._memory_budget import MemoryBudget
 from penstock.testing import LeakCensus, run_virtual
 from tests.core._helpers import numbers, our_tasks, quiet
 
-# --- who checkpoints
+# --- checkpoints
 
 
 async def _anext() -> None:
@@ -172,7 +172,7 @@ def test_no_async_function_is_missing_in_the_table(package) -> None:
     assert _async_functions(package) <= set(CHECKPOINTS)
 
 
-# --- what an idle subscription costs
+# --- the cost of an idle subscription
 
 
 class Idle(Subscriber[int]):
@@ -184,13 +184,13 @@ class Idle(Subscriber[int]):
         self.subscription = subscription
 
     def on_next(self, element: int, /) -> None:
-        raise AssertionError("nobody asked")
+        raise AssertionError("there was no request")
 
     def on_error(self, error: BaseException, /) -> None:
-        raise AssertionError("nobody asked")
+        raise AssertionError("there was no request")
 
     def on_complete(self, /) -> None:
-        raise AssertionError("nobody asked")
+        raise AssertionError("there was no request")
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="tracemalloc counts bytes on CPython alone")
@@ -219,7 +219,7 @@ async def test_an_idle_subscription_costs_hundreds_of_bytes(nursery, kind: str) 
 
 @pytest.mark.parametrize("count", [1, 10])
 async def test_each_generator_has_one_task_while_it_is_pulled(count: int) -> None:
-    """From the first pull to the end, whatever else is subscribed."""
+    """From the first pull to the end, and independent of other subscriptions."""
     async with trio.open_nursery() as nursery:
         publisher = generate(numbers, 3).publisher(nursery)
         subscriptions: list[Subscription] = []
@@ -247,7 +247,7 @@ async def test_each_generator_has_one_task_while_it_is_pulled(count: int) -> Non
         assert our_tasks() == []
 
 
-# --- neighbours
+# --- several subscribers
 
 
 async def test_streams_in_one_nursery_share_the_time_fairly() -> None:
@@ -281,7 +281,7 @@ async def test_a_deadline_ends_a_busy_stream(how: str) -> None:
     assert count < 5_000
 
 
-# --- what is held at most
+# --- the bound on elements
 
 
 @given(demand=st.integers(min_value=1, max_value=300), reads=st.lists(st.sampled_from(["element", "batch", "pause"]), max_size=30))
@@ -350,7 +350,7 @@ async def test_nothing_is_left_after_many_streams(slow: SlowPolicy) -> None:
     """Pipes, topics, streams and sinks, one after the other and nested: no task, stream or topic stays in memory."""
     census = LeakCensus()
 
-    async def afternoon() -> None:
+    async def many_streams() -> None:
         topic: Topic[int] = Topic(slow=slow)
         census.watch(topic, "the topic")
         async with subscribe(pipe(topic, ops.map(abs)), demand=UNBOUNDED) as outer:
@@ -362,7 +362,7 @@ async def test_nothing_is_left_after_many_streams(slow: SlowPolicy) -> None:
             assert await anext(outer) == 0
         assert await first(pipe(numbers, ops.skip(5))) == 5
 
-    await afternoon()
+    await many_streams()
     assert census.leaks() == []
 
 

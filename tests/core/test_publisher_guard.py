@@ -37,7 +37,7 @@ def answered(**hooks) -> tuple[GuardHarness, CallRecorder]:
     return GuardHarness(subscribe=lambda subscriber: subscriber.on_subscribe(calls)), calls
 
 
-# --- beginning
+# --- the start
 
 
 def test_on_subscribe_comes_before_the_publisher_is_subscribed_to() -> None:

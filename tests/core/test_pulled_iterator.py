@@ -52,7 +52,7 @@ async def test_cleanup_of_a_suspended_generator_may_wait(nursery, autojump_clock
 
 @pytest.mark.parametrize("how", ["the subscriber cancels", "inside a signal", "the scope", "the nursery"])
 async def test_cleanup_that_hangs_is_cut_short_and_reported(autojump_clock, how: str) -> None:
-    """The deadline holds for every way to leave the stream; the message says what to change."""
+    """The deadline holds forevery way to leave the stream; the message says what to change."""
     cleanup = Cleanup(trio.sleep_forever)
     hooks = {"on_next": lambda _: harness.pump.cancel()} if how == "inside a signal" else {}
     async with trio.open_nursery() as nursery:
@@ -138,7 +138,7 @@ async def _fail() -> None:
     raise KeyError("cleanup")
 
 
-@pytest.mark.parametrize("before", [None, trio.sleep_forever], ids=["at rest", "at work"])
+@pytest.mark.parametrize("before", [None, trio.sleep_forever], ids=["suspended", "waiting"])
 async def test_cleanup_that_raises_is_reported_to_the_scope(nursery, before) -> None:
     """No subscriber can receive the error any more. The generator was suspended, or was cancelled while it waited."""
     harness = PumpHarness(nursery, Cleanup(_fail, before=before))
@@ -152,13 +152,13 @@ async def test_cleanup_that_raises_is_reported_to_the_scope(nursery, before) -> 
 async def test_cleanup_that_answers_the_deadline_with_an_error_is_reported(nursery, autojump_clock) -> None:
     """The report is the cleanup's own exception, and not a timeout."""
 
-    async def touchy() -> None:
+    async def failing_when_cancelled() -> None:
         try:
             await trio.sleep_forever()
         except trio.Cancelled:
             raise OSError("goodbye failed") from None
 
-    harness = PumpHarness(nursery, Cleanup(touchy))
+    harness = PumpHarness(nursery, Cleanup(failing_when_cancelled))
     await harness.ask(1)
     harness.pump.cancel()
     await trio.sleep(10)
@@ -168,13 +168,13 @@ async def test_cleanup_that_answers_the_deadline_with_an_error_is_reported(nurse
 async def test_a_generator_that_yields_in_its_cleanup_is_reported(nursery) -> None:
     """The report is the RuntimeError that Python raises for it."""
 
-    async def undying():
+    async def surviving():
         try:
             yield 1
         finally:
             yield 2
 
-    harness = PumpHarness(nursery, undying)
+    harness = PumpHarness(nursery, surviving)
     await harness.ask(1)
     harness.pump.cancel()
     await quiet()
@@ -206,14 +206,14 @@ async def test_a_generator_that_survives_its_cancellation_signals_nothing_more(n
 async def test_a_generator_that_ends_when_it_is_cancelled_does_not_complete(nursery) -> None:
     """It swallowed Cancelled and returned; rule 1.8: no signal after a cancel."""
 
-    async def quitter():
+    async def returning():
         try:
             await trio.sleep_forever()
         except trio.Cancelled:
             return
         yield 1
 
-    harness = PumpHarness(nursery, quitter)
+    harness = PumpHarness(nursery, returning)
     await harness.ask(1)
     harness.pump.cancel()
     await quiet()
@@ -242,10 +242,10 @@ class Handmade:
             await self._work()
 
 
-@pytest.mark.parametrize("leave", ["at rest", "at work", "in a signal"])
+@pytest.mark.parametrize("leave", ["suspended", "waiting", "in a signal"])
 async def test_an_iterator_with_aclose_is_closed_once(nursery, leave: str) -> None:
     """It need not be a generator."""
-    handmade = Handmade(wait=trio.sleep_forever if leave == "at work" else None)
+    handmade = Handmade(wait=trio.sleep_forever if leave == "waiting" else None)
     hooks = {"on_next": lambda _: harness.pump.cancel()} if leave == "in a signal" else {}
     harness = PumpHarness(nursery, lambda: handmade, hooks)
     await harness.ask(1)

@@ -215,12 +215,12 @@ async def test_a_generator_that_raises_fails_the_stream_after_its_elements(nurse
 async def test_none_is_refused_with_its_position(nursery, k: int) -> None:
     """Rule 2.13: None is never an element. The message gives its position, counted over all bursts and requests."""
 
-    async def holey():
+    async def with_none():
         for number in range(k):
             yield number
         yield None
 
-    harness = PumpHarness(nursery, holey)
+    harness = PumpHarness(nursery, with_none)
     for _ in range(10):
         await harness.ask(11)
     assert harness.recorder.elements == list(range(k))
@@ -247,7 +247,7 @@ async def test_a_closed_nursery_is_an_error_and_the_generator_stays_unstarted(gi
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("place", ["the factory", "the generator"])
 async def test_an_interrupt_is_raised_in_the_nursery_and_signalled_as_error(interrupt: type[BaseException], place: str) -> None:
-    """A subscriber in another nursery must not wait for ever."""
+    """A subscriber in another nursery must not wait forever."""
 
     def interrupted():
         raise interrupt
@@ -278,7 +278,7 @@ async def test_cancel_before_the_first_request_makes_no_iterator(nursery) -> Non
     ref = weakref.ref(token)
 
     def factory(held=token):
-        raise AssertionError("nobody asked")
+        raise AssertionError("there was no request")
 
     harness = PumpHarness(nursery, factory)
     del factory, token
@@ -365,10 +365,10 @@ async def test_cancel_inside_a_signal_stops_pulling_at_once(nursery, k: int) -> 
 
 
 async def test_cancel_from_inside_the_generator_cancels_its_wait(nursery) -> None:
-    """A generator may cause its own consumer's cancel, and must not wait for ever afterwards."""
+    """A generator may cause its own consumer's cancel, and must not wait forever afterwards."""
     seen: list[str] = []
 
-    async def self_defeating():
+    async def cancels_itself():
         yield 1
         harness.pump.cancel()
         try:
@@ -377,7 +377,7 @@ async def test_cancel_from_inside_the_generator_cancels_its_wait(nursery) -> Non
             seen.append("cancelled")
             raise
 
-    harness = PumpHarness(nursery, self_defeating)
+    harness = PumpHarness(nursery, cancels_itself)
     await harness.ask(5)
     assert (harness.recorder.log, seen, our_tasks()) == ([("on_next", 1)], ["cancelled"], [])
 
@@ -394,15 +394,15 @@ async def test_a_request_just_before_the_cancel_signals_nothing(nursery) -> None
 
 async def test_a_cancelled_scope_signals_an_error_to_a_live_subscriber(nursery) -> None:
     """If the scope is stopped but not the subscription, the subscriber gets PublisherStopped, and not completion."""
-    resting = PumpHarness(nursery, numbers, length=2)
-    await resting.ask(1)
-    resting.reports.scope.cancel()
-    at_work = PumpHarness(nursery, _sleeper)
-    await at_work.ask(1)
-    at_work.reports.scope.cancel()
+    suspended = PumpHarness(nursery, numbers, length=2)
+    await suspended.ask(1)
+    suspended.reports.scope.cancel()
+    while_waiting = PumpHarness(nursery, _sleeper)
+    await while_waiting.ask(1)
+    while_waiting.reports.scope.cancel()
     in_signal = PumpHarness(nursery, numbers, {"on_next": lambda _: in_signal.reports.scope.cancel()}, length=2)
     await in_signal.ask(2)
-    for harness in (resting, at_work, in_signal):
+    for harness in (suspended, while_waiting, in_signal):
         assert isinstance(harness.recorder.error, PublisherStopped)
     assert (in_signal.recorder.elements, our_tasks()) == ([0], [])
 
@@ -415,7 +415,7 @@ async def _sleeper():
 # --- one task pulls and closes
 
 
-@pytest.mark.parametrize("leave", ["at rest", "at work", "in a signal", "at the end", "by failing"])
+@pytest.mark.parametrize("leave", ["suspended", "waiting", "in a signal", "at the end", "by failing"])
 async def test_a_generator_runs_in_one_task_from_its_first_line_to_its_last(nursery, leave: str) -> None:
     """Pulling or closing it from another task would corrupt its cancel scopes silently."""
     where: list[trio.lowlevel.Task] = []
@@ -426,7 +426,7 @@ async def test_a_generator_runs_in_one_task_from_its_first_line_to_its_last(nurs
             for number in range(3):
                 yield number
                 where.append(trio.lowlevel.current_task())
-            if leave == "at work":
+            if leave == "waiting":
                 await trio.sleep_forever()
             if leave == "by failing":
                 raise ValueError("boom")
@@ -435,7 +435,7 @@ async def test_a_generator_runs_in_one_task_from_its_first_line_to_its_last(nurs
 
     hooks = {"on_next": lambda n: harness.pump.cancel() if leave == "in a signal" and n == 1 else None}
     harness = PumpHarness(nursery, watched, hooks)
-    await harness.ask(2 if leave == "at rest" else 10)
+    await harness.ask(2 if leave == "suspended" else 10)
     harness.pump.cancel()
     await quiet()
     assert len(where) >= 3
@@ -536,8 +536,8 @@ async def test_a_request_from_a_foreign_thread_raises_and_breaks_nothing() -> No
         stream.request(1)
         one = await anext(stream)
         await trio.testing.wait_all_tasks_blocked()
-        with ThreadPoolExecutor(max_workers=1) as stranger:  # not a thread of trio's pool: these are used again, and may still know a run
-            asked = stranger.submit(stream.request, 1)
+        with ThreadPoolExecutor(max_workers=1) as foreign_thread:  # not a thread of trio's pool, which may still know a run
+            asked = foreign_thread.submit(stream.request, 1)
         with pytest.raises(RuntimeError, match="async context"):
             asked.result()
         stream.request(1)

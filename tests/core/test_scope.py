@@ -104,7 +104,7 @@ async def test_a_closed_nursery_is_a_usage_error(nursery) -> None:
     assert scope.running == 0
 
 
-# --- what a task may raise into its nursery
+# --- exceptions that reach the nursery
 
 
 async def test_a_failure_goes_to_the_hook_and_not_to_the_nursery() -> None:
@@ -204,7 +204,7 @@ async def test_an_interrupt_in_a_group_is_raised_without_the_failures() -> None:
 @pytest.mark.parametrize("grouped", [False, True])
 async def test_a_cancellation_that_began_inside_the_task_is_dropped(grouped: bool) -> None:
     """A task that exited its own cancel scope in the wrong order must not cancel its nursery."""
-    strays: list[trio.Cancelled] = []
+    exits_in_the_wrong_order: list[trio.Cancelled] = []
 
     async def work() -> None:
         with trio.CancelScope() as inner:
@@ -212,17 +212,17 @@ async def test_a_cancellation_that_began_inside_the_task_is_dropped(grouped: boo
             try:
                 await trio.sleep_forever()
             except trio.Cancelled as cancelled:
-                strays.append(cancelled)
-        raise BaseExceptionGroup("stray", strays) if grouped else strays[0]
+                exits_in_the_wrong_order.append(cancelled)
+        raise BaseExceptionGroup("stray", exits_in_the_wrong_order) if grouped else exits_in_the_wrong_order[0]
 
     async with trio.open_nursery() as nursery:
         reports = Reports(nursery)
         reports.scope.spawn(work, name="stray")
         await quiet()
-        assert len(strays) == 1
+        assert len(exits_in_the_wrong_order) == 1
     assert not nursery.cancel_scope.cancel_called
     assert reports.failures == []
-    strays.clear()
+    exits_in_the_wrong_order.clear()
 
 
 # --- hooks

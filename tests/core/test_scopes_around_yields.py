@@ -1,4 +1,4 @@
-"""A generator may hold a cancel scope or a nursery open over its yields. They nest and take effect, whatever happens to its stream.
+"""A generator may hold a cancel scope or a nursery open over its yields. They nest and take effect in every case.
 
 trio cannot promise that for an async generator by itself. A pump can, because one task runs the generator from its first line to its last
 and opens no cancel scope in between.
@@ -74,7 +74,7 @@ async def in_a_block() -> AsyncIterator[int]:
 GENERATORS = [in_a_scope, in_a_timeout, in_a_nursery, in_both, in_a_shield, in_a_block]
 
 
-async def _left_at_rest(generator: Callable[[], AsyncIterator[int]]) -> None:
+async def _left_while_suspended(generator: Callable[[], AsyncIterator[int]]) -> None:
     async with subscribe(generator, demand=1) as stream:
         async for _ in stream:
             break
@@ -86,7 +86,7 @@ async def _left_with_elements_waiting(generator: Callable[[], AsyncIterator[int]
         await quiet()
 
 
-async def _left_at_work(generator: Callable[[], AsyncIterator[int]]) -> None:
+async def _left_while_waiting(generator: Callable[[], AsyncIterator[int]]) -> None:
     async with subscribe(generator) as stream:
         for _ in range(3):
             await anext(stream)
@@ -113,7 +113,7 @@ async def _cancelled_while_it_reads(generator: Callable[[], AsyncIterator[int]])
     assert scope.cancelled_caught
 
 
-async def _cancelled_while_the_generator_rests(generator: Callable[[], AsyncIterator[int]]) -> None:
+async def _cancelled_while_the_generator_is_suspended(generator: Callable[[], AsyncIterator[int]]) -> None:
     with trio.move_on_after(5) as scope:
         async with subscribe(generator, demand=1) as stream:
             await anext(stream)
@@ -121,7 +121,7 @@ async def _cancelled_while_the_generator_rests(generator: Callable[[], AsyncIter
     assert scope.cancelled_caught
 
 
-async def _nursery_cancelled_at_rest(generator: Callable[[], AsyncIterator[int]]) -> None:
+async def _nursery_cancelled_while_suspended(generator: Callable[[], AsyncIterator[int]]) -> None:
     async with trio.open_nursery() as nursery:
         harness = PumpHarness(nursery, generator)
         await harness.ask(1)
@@ -131,19 +131,21 @@ async def _nursery_cancelled_at_rest(generator: Callable[[], AsyncIterator[int]]
 
 
 WAYS = [
-    _left_at_rest,
+    _left_while_suspended,
     _left_with_elements_waiting,
-    _left_at_work,
+    _left_while_waiting,
     _left_at_once,
     _left_in_a_signal,
     _cancelled_while_it_reads,
-    _cancelled_while_the_generator_rests,
-    _nursery_cancelled_at_rest,
+    _cancelled_while_the_generator_is_suspended,
+    _nursery_cancelled_while_suspended,
 ]
 
 
 # If a generator is suspended inside its own shield, the cancellation of a nursery does not reach it. That is the meaning of a shield.
-CASES = [(way, generator) for way in WAYS for generator in GENERATORS if (way, generator) != (_nursery_cancelled_at_rest, in_a_shield)]
+CASES = [
+    (way, generator) for way in WAYS for generator in GENERATORS if (way, generator) != (_nursery_cancelled_while_suspended, in_a_shield)
+]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -163,11 +165,11 @@ def test_every_way_to_leave_the_stream_is_clean(way, generator, seed: int) -> No
 def test_the_scenarios_really_start_the_background_task() -> None:
     """Otherwise the table above would prove nothing."""
     seen.clear()
-    run_virtual(_left_at_work, in_a_nursery)
+    run_virtual(_left_while_waiting, in_a_nursery)
     assert seen == ["background ended"]
 
 
-# --- what the generator's own scopes do while it rests at a yield
+# --- the generator's own scopes while it is suspended at a yield
 
 
 async def _pausing(seconds: float) -> AsyncIterator[str]:
@@ -228,12 +230,12 @@ async def test_a_cancel_inside_an_element_yielded_after_a_timeout(nursery, autoj
 async def test_none_yielded_after_a_timeout_is_refused(nursery, autojump_clock) -> None:
     """None is never an element; the message gives its position."""
 
-    async def holey():
+    async def with_none():
         with trio.move_on_after(1):
             yield 1
         yield None
 
-    harness = PumpHarness(nursery, holey)
+    harness = PumpHarness(nursery, with_none)
     await harness.ask(1)
     await trio.sleep(2)
     await harness.ask(1)
@@ -356,7 +358,7 @@ async def test_a_cancellation_from_outside_is_not_thrown_into_the_generator(auto
 
 
 async def test_a_stop_while_the_generator_handles_its_timeout_cancels_it(nursery, autojump_clock) -> None:
-    """The generator waits because of its own timeout, and not because it was pulled."""
+    """The generator waits because of a timeout inside it, and not because it was pulled."""
     awaited: list[str] = []
 
     async def busy():
@@ -424,8 +426,8 @@ async def test_cleanup_inside_a_nursery_has_a_deadline(nursery, autojump_clock) 
     assert our_tasks() == []
 
 
-@pytest.mark.parametrize("at_rest", [True, False])
-async def test_a_failure_inside_a_nursery_that_closes_is_reported(at_rest: bool) -> None:
+@pytest.mark.parametrize("while_suspended", [True, False])
+async def test_a_failure_inside_a_nursery_that_closes_is_reported(while_suspended: bool) -> None:
     """Without the GeneratorExit and the Cancelled of the same group, and the user's nursery goes on."""
     started = trio.Event()
 
@@ -445,7 +447,7 @@ async def test_a_failure_inside_a_nursery_that_closes_is_reported(at_rest: bool)
 
     async with trio.open_nursery() as nursery:
         harness = PumpHarness(nursery, watched)
-        await harness.ask(1 if at_rest else 2)
+        await harness.ask(1 if while_suspended else 2)
         harness.pump.cancel()
         await quiet()
         assert our_tasks() == []

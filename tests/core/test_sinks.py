@@ -264,7 +264,7 @@ async def test_to_channel_sends_in_order_and_closes_its_end() -> None:
 
 
 async def test_to_channel_closes_its_end_after_every_error() -> None:
-    """A failing publisher, an object that is not a source, an illegal demand: the receiver must not wait for ever."""
+    """A failing publisher, an object that is not a source, an illegal demand: the receiver must not wait forever."""
     for source, demand in ((two_and_a_failure, 5), (5, 5), ([1], 0), ([1], -1)):
         send, receive = trio.open_memory_channel[int](10)
         await raised_by(lambda source=source, send=send, demand=demand: to_channel(source, send, demand=demand))

@@ -442,18 +442,18 @@ async def test_subscribers_of_one_channel_compete(nursery) -> None:
     """Each element reaches one of them."""
     send, receive = trio.open_memory_channel[int](10)
     source = from_channel(receive)
-    heards = [attached(source, nursery) for _ in range(2)]
-    for recorder in heards:
+    recorders = [attached(source, nursery) for _ in range(2)]
+    for recorder in recorders:
         recorder.subscription.request(10)
     await quiet()
     for number in range(6):
         send.send_nowait(number)
     await quiet()
-    assert sorted(heards[0].elements + heards[1].elements) == list(range(6))
+    assert sorted(recorders[0].elements + recorders[1].elements) == list(range(6))
     receive.close()
     send.close()
     await quiet()
-    assert [recorder.log[-1] for recorder in heards] == [("on_complete",)] * 2
+    assert [recorder.log[-1] for recorder in recorders] == [("on_complete",)] * 2
 
 
 async def test_a_channel_that_was_closed_fails_the_stream() -> None:
@@ -573,7 +573,7 @@ async def test_a_timer_gives_one_element_after_its_delay(autojump_clock, delay: 
     assert trio.current_time() == delay
 
 
-# --- the small ones
+# --- empty, failed and single
 
 
 async def test_empty_completes_at_once_and_without_demand(nursery) -> None:
@@ -655,7 +655,7 @@ def test_single_needs_an_element() -> None:
         single(None)
 
 
-# --- what they say of themselves
+# --- repr
 
 
 @pytest.mark.parametrize(

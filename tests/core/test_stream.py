@@ -58,7 +58,7 @@ class Passes(trio.abc.Instrument):
         trio.lowlevel.remove_instrument(self)
 
 
-# --- making one
+# --- construction
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def _end(stream: Stream[int], publisher: ManualPublisher, end: str) -> None:
         stream.cancel()
 
 
-# --- reading by the element
+# --- reading by element
 
 
 async def test_elements_come_in_order_and_the_loop_ends_with_the_stream() -> None:
@@ -205,7 +205,7 @@ async def test_a_reader_that_is_cancelled_while_it_waits_loses_nothing(nursery, 
     assert await anext(stream) == 2
 
 
-# --- reading by the batch
+# --- reading by batch
 
 
 async def test_a_batch_holds_all_elements_that_have_arrived() -> None:
@@ -659,7 +659,7 @@ def test_a_subscription_after_the_end_is_cancelled(end: str) -> None:
 
 
 async def test_the_same_subscription_twice_fails_the_stream() -> None:
-    """Rule 2.12: cancelling the second cancels the first, and a reader must not wait for ever."""
+    """Rule 2.12: cancelling the second cancels the first, and a reader must not wait forever."""
     stream: Stream[int] = Stream()
     calls = CallRecorder()
     stream.on_subscribe(calls)
@@ -717,7 +717,7 @@ def test_no_method_of_the_subscription_is_called_after_the_end() -> None:
         assert publisher.subscription.requests == [DEFAULT_DEMAND]
 
 
-# --- what it tells
+# --- statistics and repr
 
 
 async def test_statistics_at_each_step(clock) -> None:

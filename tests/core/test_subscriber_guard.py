@@ -36,7 +36,7 @@ class GuardHarness:
 
 @pytest.mark.parametrize("garbage", GARBAGE, ids=lambda each: type(each).__name__)
 def test_an_object_that_is_not_a_subscriber_is_a_type_error(garbage) -> None:
-    """Rule 1.9: there is no subscriber to signal on_error to. Nothing is attached, and the message says what a subscriber has."""
+    """Rule 1.9: on_error cannot be signalled. Nothing is attached, and the message says what a subscriber has."""
     attached: list[object] = []
     with pytest.raises(TypeError) as caught:
         SubscriberGuard.insert_between(attached.append, garbage, boom)
@@ -84,7 +84,7 @@ def test_an_attach_that_raises_after_the_end_changes_nothing() -> None:
 
 @pytest.mark.parametrize("signal", ["on_error", "on_complete"])
 def test_an_end_without_on_subscribe_gets_one(signal: str) -> None:
-    """Rule 1.9: on_subscribe comes first, whatever the pipe does."""
+    """Rule 1.9: on_subscribe comes first, for every pipe."""
     harness = GuardHarness()
     harness.signal(signal)
     assert [entry[0] for entry in harness.recorder.log] == ["on_subscribe", signal]

@@ -1,4 +1,4 @@
-"""A topic reaches all its subscribers, each at the pace of its own demand. The policy decides what happens to a slow one."""
+"""A topic reaches all its subscribers, each at the pace of its demand. The policy decides what happens to a slow one."""
 
 import gc
 import sys
@@ -41,7 +41,7 @@ def is_blocked(topic: Topic[Any], element: object) -> bool:
     return run_virtual(attempt)
 
 
-# --- making one
+# --- construction
 
 
 @pytest.mark.parametrize("slow", ["wait", None, 1, SlowPolicy])
@@ -113,14 +113,14 @@ def test_the_buffer_by_default(slow: SlowPolicy, buffer: int) -> None:
 class ModelSubscriber:
     """A simple model of what one subscriber should receive."""
 
-    def __init__(self, model: "Model", number: int, retained: list[int], greedy: bool, quits_after: int) -> None:
+    def __init__(self, model: "Model", number: int, retained: list[int], requests_all: bool, cancels_after: int) -> None:
         self.model = model
         self.number = number
         self.retained = list(retained)
         self.backlog: list[int] = []
         self.demand = 0
-        self.greedy = greedy
-        self.quits_after = quits_after
+        self.requests_all = requests_all
+        self.cancels_after = cancels_after
         self.live = True
         self.ending = False
         self.log: list[tuple[Any, ...]] = [("on_subscribe",)]
@@ -139,9 +139,9 @@ class ModelSubscriber:
     def deliver(self, element: int) -> None:
         self.log.append(("on_next", element))
         self.demand -= self.demand < UNBOUNDED
-        if self.greedy:
+        if self.requests_all:
             self.demand = min(self.demand + 1, UNBOUNDED)
-        if self.got == self.quits_after:
+        if self.got == self.cancels_after:
             self.leave()
 
     def drain(self) -> None:
@@ -166,35 +166,35 @@ class Model:
         self.slow = slow
         self.buffer = buffer
         self.retained: deque[int] = deque(maxlen=retain)
-        self.seats: list[ModelSubscriber] = []
+        self.members: list[ModelSubscriber] = []
         self.published = self.dropped = 0
         self.ended: str = ""
 
     @property
     def live(self) -> list[ModelSubscriber]:
-        return [seat for seat in self.seats if seat.live]
+        return [member for member in self.members if member.live]
 
     def blocked(self) -> bool:
-        return self.slow is SlowPolicy.WAIT and any(not seat.has_room() for seat in self.live)
+        return self.slow is SlowPolicy.WAIT and any(not member.has_room() for member in self.live)
 
     def publish(self, element: int) -> None:
         self.published += 1
         self.retained.append(element)
-        for seat in self.live:
-            if seat.live:
-                self._offer(seat, element)
+        for member in self.live:
+            if member.live:
+                self._offer(member, element)
 
-    def _offer(self, seat: ModelSubscriber, element: int) -> None:
-        if seat.demand and not seat.waiting:
-            seat.deliver(element)
-        elif len(seat.backlog) < self.buffer:
-            seat.backlog.append(element)
+    def _offer(self, member: ModelSubscriber, element: int) -> None:
+        if member.demand and not member.waiting:
+            member.deliver(element)
+        elif len(member.backlog) < self.buffer:
+            member.backlog.append(element)
         elif self.slow is SlowPolicy.FAIL:
-            seat.end(("on_error", "slow"))
+            member.end(("on_error", "slow"))
         else:
             self.dropped += 1
             if self.slow is not SlowPolicy.DROP_NEWEST and self.buffer:
-                seat.backlog = [*seat.backlog[1:], element]
+                member.backlog = [*member.backlog[1:], element]
 
 
 class TopicMachine(RuleBasedStateMachine):
@@ -214,60 +214,62 @@ class TopicMachine(RuleBasedStateMachine):
         self.reported: list[Exception] = []
         self.topic: Topic[int] = Topic(slow=self.slow, retain=retain, on_violation=self.reported.append, **options)
         self.model = Model(self.slow, 1 if self.slow is SlowPolicy.LATEST else buffer, retain)
-        self.heards: list[Recorder] = []
+        self.recorders: list[Recorder] = []
         self.count = 0
 
-    @precondition(lambda self: self.made and len(self.heards) < 6)
-    @rule(asks=st.integers(0, 3), greedy=st.booleans(), quits_after=st.sampled_from([0, 0, 0, 1, 3]))
-    def join(self, asks: int, greedy: bool, quits_after: int) -> None:
+    @precondition(lambda self: self.made and len(self.recorders) < 6)
+    @rule(asks=st.integers(0, 3), requests_all=st.booleans(), cancels_after=st.sampled_from([0, 0, 0, 1, 3]))
+    def join(self, asks: int, requests_all: bool, cancels_after: int) -> None:
         model = self.model
-        seat = ModelSubscriber(model, len(self.heards), [] if model.ended == "failed" else list(model.retained), greedy, quits_after)
-        model.seats.append(seat)
+        member = ModelSubscriber(
+            model, len(self.recorders), [] if model.ended == "failed" else list(model.retained), requests_all, cancels_after
+        )
+        model.members.append(member)
 
         def on_subscribe() -> None:
             if asks:
                 recorder.subscription.request(asks)
 
         def on_next(_: int) -> None:
-            if greedy:
+            if requests_all:
                 recorder.subscription.request(1)
-            if len(recorder.elements) == quits_after:
+            if len(recorder.elements) == cancels_after:
                 recorder.subscription.cancel()
 
         recorder = Recorder(on_subscribe=on_subscribe, on_next=on_next)
-        self.heards.append(recorder)
+        self.recorders.append(recorder)
         self.topic.subscribe(recorder)
-        seat.demand = asks
-        seat.drain()
-        if model.ended == "failed" and seat.live:
-            seat.end(("on_error", "failed"))
-        elif model.ended and seat.live:
-            seat.ending = True
-            seat.drain()
+        member.demand = asks
+        member.drain()
+        if model.ended == "failed" and member.live:
+            member.end(("on_error", "failed"))
+        elif model.ended and member.live:
+            member.ending = True
+            member.drain()
 
-    @precondition(lambda self: self.made and self.heards)
+    @precondition(lambda self: self.made and self.recorders)
     @rule(data=st.data(), n=st.sampled_from([1, 1, 2, 5, UNBOUNDED]))
     def request(self, data: st.DataObject, n: int) -> None:
-        number = data.draw(st.integers(0, len(self.heards) - 1))
-        self.heards[number].subscription.request(n)
-        seat = self.model.seats[number]
-        seat.demand = min(seat.demand + n, UNBOUNDED)
-        seat.drain()
+        number = data.draw(st.integers(0, len(self.recorders) - 1))
+        self.recorders[number].subscription.request(n)
+        member = self.model.members[number]
+        member.demand = min(member.demand + n, UNBOUNDED)
+        member.drain()
 
-    @precondition(lambda self: self.made and self.heards)
+    @precondition(lambda self: self.made and self.recorders)
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
-        number = data.draw(st.integers(0, len(self.heards) - 1))
-        self.heards[number].subscription.cancel()
-        self.model.seats[number].leave()
+        number = data.draw(st.integers(0, len(self.recorders) - 1))
+        self.recorders[number].subscription.cancel()
+        self.model.members[number].leave()
 
-    @precondition(lambda self: self.made and self.heards)
+    @precondition(lambda self: self.made and self.recorders)
     @rule(data=st.data())
     def request_nonsense(self, data: st.DataObject) -> None:
-        number = data.draw(st.integers(0, len(self.heards) - 1))
-        self.heards[number].subscription.request(0)
-        if self.model.seats[number].live:
-            self.model.seats[number].end(("on_error", "illegal"))
+        number = data.draw(st.integers(0, len(self.recorders) - 1))
+        self.recorders[number].subscription.request(0)
+        if self.model.members[number].live:
+            self.model.members[number].end(("on_error", "illegal"))
 
     @precondition(lambda self: self.made)
     @rule()
@@ -288,9 +290,9 @@ class TopicMachine(RuleBasedStateMachine):
         self.topic.complete()
         if not self.model.ended:
             self.model.ended = "completed"
-            for seat in self.model.live:
-                seat.ending = True
-                seat.drain()
+            for member in self.model.live:
+                member.ending = True
+                member.drain()
 
     @precondition(lambda self: self.made)
     @rule()
@@ -298,21 +300,21 @@ class TopicMachine(RuleBasedStateMachine):
         self.topic.fail(OSError("failed"))
         if not self.model.ended:
             self.model.ended = "failed"
-            for seat in self.model.live:
-                seat.end(("on_error", "failed"))
+            for member in self.model.live:
+                member.end(("on_error", "failed"))
 
     @invariant()
-    def everybody_heard_what_they_should(self) -> None:
+    def subscribers_match_the_model(self) -> None:
         if not self.made:
             return
         names = {SlowSubscriber: "slow", OSError: "failed", IllegalDemand: "illegal"}
-        for recorder, seat in zip(self.heards, self.model.seats, strict=True):
-            assert seat.log == [(signal, *(names.get(type(value), value) for value in values)) for signal, *values in recorder.log]
+        for recorder, member in zip(self.recorders, self.model.members, strict=True):
+            assert member.log == [(signal, *(names.get(type(value), value) for value in values)) for signal, *values in recorder.log]
             assert recorder.deepest == 1, "a signal came inside another one"
         assert self.reported == []
 
     @invariant()
-    def the_statistics_are_true(self) -> None:
+    def statistics_match_the_model(self) -> None:
         if not self.made:
             return
         live = self.model.live if not self.model.ended else []
@@ -321,8 +323,8 @@ class TopicMachine(RuleBasedStateMachine):
         assert now.subscribers <= len(self.model.live)
         if not self.model.ended:
             assert now.subscribers == len(live)
-            assert now.buffered == sum(seat.waiting for seat in live)
-            assert now.full == sum(not seat.has_room() for seat in live)
+            assert now.buffered == sum(member.waiting for member in live)
+            assert now.full == sum(not member.has_room() for member in live)
 
 
 def _machine(policy: SlowPolicy) -> type:
@@ -492,7 +494,7 @@ async def test_slow_subscribers_may_lag_by_the_buffer(nursery) -> None:
     assert (slow.elements, topic.statistics().buffered) == ([0, 1], 1)
 
 
-# --- the lossy ones
+# --- policies that drop or fail
 
 
 @pytest.mark.parametrize(
@@ -556,12 +558,12 @@ async def test_a_new_subscriber_gets_the_retained_elements_first() -> None:
     topic: Topic[int] = Topic(retain=3, buffer=10)
     for number in range(5):
         await topic.publish(number)
-    newcomer = joined(topic, 2)
-    assert newcomer.elements == [2, 3]
+    new_subscriber = joined(topic, 2)
+    assert new_subscriber.elements == [2, 3]
     await topic.publish(5)
-    assert newcomer.elements == [2, 3]
-    newcomer.subscription.request(5)
-    assert newcomer.elements == [2, 3, 4, 5]
+    assert new_subscriber.elements == [2, 3]
+    new_subscriber.subscription.request(5)
+    assert new_subscriber.elements == [2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("slow", LOSSY)
@@ -570,11 +572,11 @@ async def test_retained_elements_do_not_count_as_lag(slow: SlowPolicy) -> None:
     topic: Topic[int] = Topic(slow=slow, retain=4, **({} if slow is SlowPolicy.LATEST else {"buffer": 1}))
     for number in range(4):
         await topic.publish(number)
-    newcomer = joined(topic)
+    new_subscriber = joined(topic)
     await topic.publish(4)
-    assert newcomer.log == [("on_subscribe",)]
-    newcomer.subscription.request(UNBOUNDED)
-    assert newcomer.elements == [0, 1, 2, 3, 4]
+    assert new_subscriber.log == [("on_subscribe",)]
+    new_subscriber.subscription.request(UNBOUNDED)
+    assert new_subscriber.elements == [0, 1, 2, 3, 4]
 
 
 async def test_a_new_subscriber_that_takes_all_retained_elements_has_room() -> None:
@@ -592,14 +594,14 @@ async def test_a_subscriber_that_joins_inside_a_signal_gets_the_element_at_most_
     """With retention it gets the element as a retained one; without retention it does not get it."""
     for retain, expected in ((0, []), (2, [0])):
         topic: Topic[int] = Topic(retain=retain)
-        newcomers: list[Recorder] = []
+        new_subscribers: list[Recorder] = []
 
-        def join(_, topic=topic, newcomers=newcomers) -> None:
-            newcomers.append(joined(topic, UNBOUNDED))
+        def join(_, topic=topic, new_subscribers=new_subscribers) -> None:
+            new_subscribers.append(joined(topic, UNBOUNDED))
 
         joined(topic, 1, on_next=join)
         await topic.publish(0)
-        assert [newcomer.elements for newcomer in newcomers] == [expected]
+        assert [new_subscriber.elements for new_subscriber in new_subscribers] == [expected]
 
 
 # --- ends
@@ -831,7 +833,7 @@ async def test_a_completed_topic_can_be_collected() -> None:
     assert await collect(topic) == [4, 5, 6, 7, 8]
 
 
-# --- references, and what it tells
+# --- references and repr
 
 
 @pytest.mark.parametrize("how", ["cancel", "complete", "fail", "too slow", "raises"])
@@ -866,11 +868,11 @@ async def test_a_subscriber_that_keeps_up_costs_no_containers() -> None:
     topic: Topic[int] = Topic()
     joined(topic, UNBOUNDED)
     await topic.publish(1)
-    (seat,) = topic._subscriptions
-    held = [getattr(seat, name) for name in type(seat).__slots__ if isinstance(getattr(seat, name), deque)]
+    (member,) = topic._subscriptions
+    held = [getattr(member, name) for name in type(member).__slots__ if isinstance(getattr(member, name), deque)]
     assert held == [deque(), deque()]
     assert held[0] is held[1]
-    assert sys.getsizeof(seat) < 200
+    assert sys.getsizeof(member) < 200
 
 
 async def test_the_repr_shows_the_counts() -> None:

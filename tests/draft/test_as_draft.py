@@ -39,7 +39,7 @@ async def _open(source, nursery, **options):
     return recorder
 
 
-# --- the end alone
+# --- the end without on_subscribe
 
 
 async def test_a_completed_publisher_signals_its_end_alone(nursery) -> None:
@@ -72,7 +72,7 @@ async def test_on_subscribe_waits_until_the_publisher_has_returned() -> None:
     assert recorder.log == [("on_subscribe",)]
 
 
-# --- completion at the earliest point
+# --- early completion
 
 
 async def test_completion_comes_with_the_last_element_of_a_generator(nursery) -> None:
@@ -482,7 +482,7 @@ def test_a_source_that_is_not_bound_is_refused() -> None:
 
 @pytest.mark.parametrize("subscriber", [None, object()])
 def test_an_object_that_is_not_a_subscriber_is_a_type_error(subscriber) -> None:
-    """There is no subscriber to signal on_error to."""
+    """on_error cannot be signalled to it."""
     with pytest.raises(TypeError, match="which is no subscriber"):
         as_draft(Topic()).subscribe(subscriber)
 

@@ -32,7 +32,7 @@ def _subscribed(calls, recorder=None, **options):
     return recorder, publisher.subscriber
 
 
-# --- on_subscribe always
+# --- on_subscribe
 
 
 @pytest.mark.parametrize(("signal", "value"), [("on_complete", ()), ("on_error", (ValueError("refused"),))])
@@ -324,7 +324,7 @@ def test_a_subscriber_is_forgotten_after_its_cancel() -> None:
     assert gone() is None
 
 
-# --- there and back, and usage
+# --- to the draft and back, and usage
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ def test_an_object_that_is_not_a_publisher_is_refused() -> None:
 
 
 def test_an_object_that_is_not_a_subscriber_is_a_type_error() -> None:
-    """Rule 1.9: there is no subscriber to signal on_error to."""
+    """Rule 1.9: on_error cannot be signalled."""
     with pytest.raises(TypeError):
         as_modern(ScriptedPublisher()).subscribe(None)
 

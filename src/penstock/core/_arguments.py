@@ -47,7 +47,7 @@ def has_methods_of(thing: object, interface: type) -> bool:
 
 def name_of(thing: object) -> str:
     """Return the name of `thing` for messages: a function's qualified name, else its type's name."""
-    while isinstance(thing, partial):
+    while isinstance(thing, partial):  # a partial has no __qualname__, and its repr would fill the message
         thing = thing.func
     name = getattr(thing, "__qualname__", None)
     return name if isinstance(name, str) else type(thing).__name__

@@ -56,7 +56,7 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
 
     def cancel(self) -> None:
         """Stop. No function is called any more."""
-        self._is_over = True
+        self._is_over = True  # first: the publisher may answer the cancel with a signal
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
             subscription.cancel()
@@ -65,6 +65,7 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
         if subscription is None:
             raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
         if subscription is self._subscription:
+            # Rule 2.5 demands to cancel the second one, which is the first. So the stream ends, and no signal will say so.
             self.cancel()
             report(self._on_violation, RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
             return
@@ -98,6 +99,7 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
 
     def _end(self) -> bool:
         """Treat the subscription as cancelled (rule 2.4); return whether the stream was live until now."""
+        # The subscription is forgotten, not cancelled: after a terminal signal no call on it is legal (rule 2.3).
         was_live, self._is_over, self._subscription = not self._is_over, True, None
         return was_live
 

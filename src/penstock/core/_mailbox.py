@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @runtime_checkable
 class MailboxRules(Protocol):
-    """What a mailbox does differently in each generation of the rules. `penstock.draft.MailboxPolicy` lists the generations."""
+    """The differences between the generations of the rules for a mailbox. `penstock.draft.MailboxPolicy` lists the generations."""
 
     @property
     def name(self) -> str:
@@ -126,7 +126,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         self._demand = min(demand, UNBOUNDED)
         self._policy = policy
         self._on_violation = on_violation
-        self._mail: deque[Any] = deque()  # elements, _OPENED and _End; bounded by what was requested, plus 2
+        self._mail: deque[Any] = deque()  # elements, _OPENED and _End; bounded by the requested demand plus 2
         self._subscription: Any = None  # of the generation that the policy names
         self._state = _State.NEW
         self._wanted = self._demand  # to be requested once there is a subscription
@@ -159,10 +159,10 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
 
         A function that is running is not interrupted, and none is called after it. Must not be called from inside a signal.
         """
-        self._state = _State.OVER
+        self._state = _State.OVER  # first: the publisher may answer the cancel with a signal, and its mail must not be kept
         self._mail.clear()
         self._cancel_subscription()
-        self._parked.wake()
+        self._parked.wake()  # the task ends by itself: to cancel it would interrupt a function that is running
 
     # --- the subscriber: called by the publisher
 
@@ -184,7 +184,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         if not self._due:
             self._end_with_violation("1.1", "signalled an element that was not requested")
             return
-        self._due -= 1
+        self._due -= 1  # at the signal, not when it is handled: so `_due` bounds the mailbox
         self._post(element)
 
     def on_error(self, error: BaseException, /) -> None:
@@ -229,6 +229,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
     async def _run(self) -> None:
         try:
             while self._state is not _State.OVER:
+                # Between this look at the mailbox and park() there is no checkpoint, so no mail can be posted unseen.
                 if self._mail:
                     await trio.lowlevel.checkpoint()
                 else:
@@ -247,6 +248,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
             await self._handle_end(mail.error)
         else:
             await self._call("next", self._functions.next, mail)
+            # Requested anew after the function has returned: while it waits, at most `demand` elements gather.
             self._unrenewed += 1
             if self._demand and self._unrenewed >= max(1, self._demand // 2):
                 count, self._unrenewed = self._unrenewed, 0
@@ -267,7 +269,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
     async def _call(self, name: str, function: Callable[..., Any], *args: object) -> None:
         try:
             result = function(*args)
-            if inspect.isawaitable(result):
+            if inspect.isawaitable(result):  # the result decides: a partial hides whether its function is async
                 await result
         except Exception as error:  # boundary: the user's function (rule 2.13)
             self.shutdown()
@@ -287,6 +289,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         subscription = self._subscription
         if subscription is None or not n:
             return
+        # Counted before the call: the publisher may signal the elements inside it (rule 3.10).
         self._granted += n
         self._due += n
         try:

@@ -59,6 +59,7 @@ def open_into(
     return _SubscribeBlock(as_source(source), stream, on_violation, check_cleanup_timeout(cleanup_timeout))
 
 
+# A class and not @asynccontextmanager: a program may hold 100,000 idle streams open, and this has neither a generator frame nor a dict.
 class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
     """The block around one stream."""
 
@@ -72,10 +73,11 @@ class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
         self._failures: list[Exception] = []
 
     async def __aenter__(self) -> S:
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()  # first: a cancelled entry has opened nothing, and can be tried again
         source, self._source = self._source, None
         if source is None:
             raise UsageError("this subscription was opened before; call subscribe() again for another one")
+        # Strict also in a run that is not: _wait_stopped expects the exceptions of tasks in a group.
         self._nursery = trio.open_nursery(strict_exception_groups=True)
         nursery = await self._nursery.__aenter__()
         stream = self._stream
@@ -83,19 +85,21 @@ class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
         try:
             source.attach(stream, self._scope)
         except Exception as error:  # boundary: attach() of a foreign source
+            # rule 1.9: a failure to subscribe is a signal. The loop over the stream raises it, after elements that came before.
             self._scope.cancel()
             stream.on_error(error)
         except BaseException as interrupt:
-            # The nursery is open. If __aenter__ raises, Python does not call __aexit__, and the nursery must be exited all the same.
+            # The nursery is open. If __aenter__ raises, Python does not call __aexit__, but the nursery must be exited.
             await self.__aexit__(type(interrupt), interrupt, interrupt.__traceback__)
             raise
         return stream
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stream.cancel()
+        self._stream.cancel()  # before the scope: else a pump would signal PublisherStopped to the stream
         del self._stream  # a foreign publisher may keep the scope, which keeps this block, and that must not keep the elements
         self._scope.cancel()
         crash = await self._wait_stopped()
+        # If the body raised, a Cancelled of the tasks adds nothing. An interrupt does: it must end the program.
         if crash is not None and (error is None or not isinstance(crash, trio.Cancelled)):
             self._raise_failures(beside=crash)
             raise crash
@@ -129,7 +133,7 @@ class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
             for failure in failures:
                 report(self._on_violation, failure)
         elif len(failures) == 1:
-            raise failures[0]
+            raise failures[0]  # not in a group: `except CleanupTimeout` must catch it
         elif failures:
             raise ExceptionGroup("cleaning up after a subscription failed in several places", failures)
 

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* The pipe gets `on_subscribe` at once. What it requests before the publisher has called `on_subscribe` is kept, and requested then.
+* The pipe gets `on_subscribe` at once. Its requests are kept until the publisher has called `on_subscribe`.
 * If the publisher signals an element that was not requested, or raises, the stream ends with a `RuleViolation` that names the rule.
   Only None is answered to the publisher itself, with a TypeError (rule 2.13).
 * After the end, signals of the publisher do nothing (rules 2.4, 2.8).

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * All three happen in the same task. An async generator that is pulled from two tasks corrupts its cancel scopes silently.
-* No cancel scope is opened between two pulls. A generator may keep a cancel scope or a nursery of its own open over a `yield`, and cancel
+* No cancel scope is opened between two pulls. A generator may keep a cancel scope or a nursery open over a `yield`, and cancel
   scopes must be exited in the reverse order of entering. So the scope around the whole task bounds the cleanup.
 * A generator that is suspended at a `yield` is closed with `aclose()` and never cancelled: nothing in it waits that could be cancelled.
 """
@@ -43,6 +43,7 @@ class PulledIterator(Generic[T]):
 
     def open(self) -> AsyncIterator[T] | None:
         """Open the iterator and return it; None if it was discarded."""
+        # The factory is forgotten as soon as it has been called: a bound method or a partial may hold large objects.
         open_iterator, self._open = self._open, None
         if open_iterator is not None:
             self._iterator = open_iterator()
@@ -67,6 +68,7 @@ class PulledIterator(Generic[T]):
 
     async def close(self, own_scope: trio.CancelScope) -> None:
         """Close the iterator, within the scope's `cleanup_timeout`. Report what its cleanup raises; raise interrupts and cancellations."""
+        # Forgotten before it is closed: the program may keep the subscription, and that must not keep the generator's frame.
         iterator, self._iterator = self._iterator, None
         # A generator that ran to its end has nothing to close. Most do, and skipping aclose() saves a coroutine for each stream.
         ran_to_end = isinstance(iterator, AsyncGeneratorType) and iterator.ag_frame is None
@@ -82,6 +84,7 @@ class PulledIterator(Generic[T]):
             await aclose()
         except BaseException as raised:  # boundary: the user's cleanup. The stream is over, so its failures go to the scope
             left = _without_generator_exit(raised)
+            # Only a Cancelled shows that the deadline cut the cleanup short. Inside its own shield it may have ended late, but whole.
             if has_deadline and own_scope.cancel_called and _holds_cancelled(left):
                 self._scope.report_failure(self._cleanup_timeout())
             rest = None if left is None else self._scope.report_failures(left)

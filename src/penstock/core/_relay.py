@@ -67,7 +67,7 @@ class Relay(Subscriber[T], Subscription, Generic[T]):
 
     def cancel(self, /) -> None:
         upstream = self._upstream
-        self._detach()
+        self._detach()  # first: a publisher that answers the cancel with a signal must not reach the subscriber
         if upstream is not None:
             upstream.cancel()
 

@@ -80,6 +80,8 @@ class Scope:
         Raises UsageError if the nursery has closed: the subscription has outlived the nursery that was to run it.
         """
         cancel_scope = trio.CancelScope()
+        # The task is entered into _tasks after start_soon(): if that raises, there is no task that would remove it again. That is early
+        # enough, because start_soon() only schedules the task.
         try:
             self._nursery.start_soon(self._run, work, cancel_scope, name=name)
         except RuntimeError as closed:
@@ -99,7 +101,7 @@ class Scope:
     async def wait_stopped(self) -> None:
         """Return when no task of this scope runs any more. Checkpoints."""
         await trio.lowlevel.checkpoint()
-        while self._tasks:
+        while self._tasks:  # a loop: between the wake-up and this task's next step, another task may have been started
             if self._drained is None:
                 self._drained = trio.lowlevel.ParkingLot()
             await self._drained.park()
@@ -138,12 +140,12 @@ class Scope:
 
     async def _run(self, work: Callable[[], Awaitable[None]], cancel_scope: trio.CancelScope) -> None:
         try:
-            with cancel_scope:
+            with cancel_scope:  # catches the Cancelled of `cancel`; any other exception goes on
                 await work()
         except BaseException as raised:  # report_and_reraise raises interrupts and cancellations from outside again
             self.report_and_reraise(raised)
         finally:
-            del self._tasks[cancel_scope]
+            del self._tasks[cancel_scope]  # also if an interrupt is raised: wait_stopped() must not wait forever
             if not self._tasks:
                 if self._drained is not None:
                     self._drained.unpark_all()

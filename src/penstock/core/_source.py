@@ -24,7 +24,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Source(ABC, Generic[T_co]):
     """The blueprint of a stream. Give it to `subscribe`, `pipe` or a sink, or bind it to a nursery with `publisher`."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__",)  # subclasses have slots, too: a program may make a source for each request
 
     @abstractmethod
     def attach(self, subscriber: Subscriber[T_co], scope: Scope) -> None:
@@ -41,6 +41,7 @@ class Source(ABC, Generic[T_co]):
         Its tasks run in `nursery`. If the nursery is cancelled, every stream that has tasks there ends with `on_error`.
         `on_violation` is called when a subscriber raises in a signal (rule 2.13); by default that is logged.
         """
+        # Checked here, where the program can see its mistake. The first task starts only with the first request.
         if not isinstance(nursery, trio.Nursery):
             raise UsageError(f"publisher() was given {shown(nursery)}; give the nursery that shall run this stream's tasks")
         return _BoundPublisher(self, nursery, check_hook(on_violation), check_cleanup_timeout(cleanup_timeout))

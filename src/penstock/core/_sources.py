@@ -41,8 +41,8 @@ class IteratorSource(Source[T]):
         borrowed: bool = False,
     ) -> None:
         self._open = open_iterator
-        self._label = label
-        self._length = length
+        self._label = label  # for task names and messages
+        self._length = length  # a function, because a list may grow between two subscriptions
         self._borrowed = borrowed
 
     @property
@@ -69,6 +69,8 @@ class IteratorSource(Source[T]):
 
 def waits_for_demand(source: Source[Any]) -> bool:
     """Return whether a stream of `source` does nothing before its first request, so that it may be attached only then."""
+    # An idle subscription to such a source costs no pump. Other sources act before the first request: an empty one completes, and a topic
+    # counts the subscription.
     return isinstance(source, IteratorSource) and not source.may_end_at_once
 
 
@@ -107,6 +109,7 @@ def from_iterable(iterable: Iterable[T]) -> Source[T]:
     """Stream an iterable. If its length is known, the stream completes with the last element. An iterator can be streamed once."""
     if not isinstance(iterable, Iterable):
         raise UsageError(f"from_iterable() was given {shown(iterable)}, which cannot be iterated over")
+    # Only the length of a collection is the number of its elements.
     length = partial(_length, iterable) if isinstance(iterable, Collection) else None
     return IteratorSource(partial(_walk, iterable), label=name_of(iterable), length=length)
 
@@ -128,7 +131,7 @@ def generate(function: Callable[..., AsyncIterable[T]] | Callable[..., Iterable[
     Made for async generator functions: each subscriber gets its own generator, and that is closed when the stream ends.
     """
     check_function(function, "what generate() shall call", "the arguments that follow it, which returns an async iterable or an iterable")
-    if inspect.iscoroutinefunction(function):
+    if inspect.iscoroutinefunction(function):  # `return` written for `yield`; found here before anything runs
         raise UsageError(f"{name_of(function)} is a coroutine function, it returns one value; to stream, `yield` the elements instead")
     return IteratorSource(partial(_call, function, args), label=name_of(function))
 
@@ -137,7 +140,7 @@ def from_channel(channel: "trio.MemoryReceiveChannel[T]") -> Source[T]:
     """Stream a trio memory channel. Each subscriber receives through a clone: they compete for elements, and your end stays open."""
     if not isinstance(channel, trio.MemoryReceiveChannel):
         raise UsageError(f"from_channel() was given {shown(channel)}; give the receiving end of trio.open_memory_channel()")
-    return IteratorSource(channel.clone, label="memory channel")
+    return IteratorSource(channel.clone, label="memory channel")  # the pump closes the clone, and the caller's end stays open
 
 
 def from_publisher(publisher: Publisher[T]) -> Source[T]:
@@ -280,6 +283,7 @@ class _OneShotSource(Source[T]):
         self._label = name_of(generator)
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
+        # Forgotten here: the source may live longer than the stream, and must not keep the generator's frame.
         generator, self._generator = self._generator, None
         if generator is None:
             failed(
@@ -296,6 +300,7 @@ class _OneShotSource(Source[T]):
 
 
 async def _walk(iterable: Iterable[T]) -> AsyncIterator[T]:
+    # Never waits. The pump's pacer checkpoints, so an endless iterable cannot starve other tasks.
     iterator = iter(iterable)
     try:
         for element in iterator:
@@ -328,11 +333,12 @@ def _call(function: Callable[..., Any], args: tuple[object, ...]) -> AsyncIterat
 
 
 async def _ticks(seconds: float, delay: float) -> AsyncIterator[int]:
+    # Each tick is computed from the start. To add up intervals would add up their rounding errors, and drift.
     start = trio.current_time() + delay
     tick = 0
     while True:
         await trio.sleep_until(start + tick * seconds)
-        yield tick
+        yield tick  # suspended here until there is demand; ticks that pass meanwhile are left out
         # A millionth of the interval early: a request exactly on time must not miss its tick by a rounding error.
         tick = max(tick + 1, ceil((trio.current_time() - start) / seconds - 1e-6))
 

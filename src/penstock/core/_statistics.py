@@ -1,4 +1,4 @@
-"""What a stream reports about itself: one frozen record, cheap enough to take every second."""
+"""The statistics of a stream: one frozen record, cheap enough to take every second."""
 
 import enum
 
@@ -14,6 +14,7 @@ class StreamState(enum.Enum):
     CANCELLED = "cancelled"
 
 
+# Frozen, because it describes one time; by keyword, because seven numbers by position could not be read.
 @attrs.frozen(kw_only=True)
 class StreamStatistics:
     """The state and the counts of a `Stream` at one time.

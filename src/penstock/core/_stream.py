@@ -125,11 +125,12 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     async def _next_batch(self) -> list[T]:
         await self._wait_readable()
+        # There is no checkpoint from here to the return. So a cancelled read has taken nothing, and no element is lost.
         batch = list(self._slice)
         more, self._arrived = self._arrived, []
         self._count(more)
         self._renew_demand()
-        return batch + more if batch else more
+        return batch + more if batch else more  # usually `more` itself, without a copy
 
     def _count(self, part: list[T]) -> None:
         self._counted += len(part)
@@ -141,7 +142,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             await trio.lowlevel.checkpoint()
             if length_hint(self._slice):  # cancel() may have dropped the slice during the checkpoint
                 return
-        self._renew_demand()
+        self._renew_demand()  # before the wait: a reader that has read all elements must not wait for ones that it never requested
         if self._arrived or self._state is not StreamState.OPEN:
             await trio.lowlevel.checkpoint()
         else:
@@ -198,6 +199,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     def cancel(self) -> None:
         """Stop the stream now: buffered elements are dropped and iteration ends. Leaving the block does the same, and waits."""
         if self._is_open:
+            # Closed first: the publisher may answer the cancel with a signal, and that must do nothing (rule 2.8).
             self._state, self._is_open = StreamState.CANCELLED, False
             subscription, self._subscription = self._subscription, None
             if subscription is not None:
@@ -244,9 +246,10 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 self.on_error(RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
             return
         self._subscription = subscription
+        # Counted before the request: the publisher may signal inside it (rule 3.10).
         if self._demand:
             self._requested = self._demand
-        if self._requested:
+        if self._requested:  # with manual demand: the requests from before on_subscribe
             subscription.request(self._requested)
 
     def on_next(self, element: T, /) -> None:

@@ -36,7 +36,7 @@ class SubscriberGuard(Relay[T]):
         Raises only TypeError, for an object that is not a subscriber.
         """
         if not has_methods_of(subscriber, Subscriber):
-            # rule 1.9: without a subscriber there is no on_error to signal
+            # rule 1.9: on_error cannot be signalled to such an object
             raise TypeError(
                 f"subscribe() was given {type(subscriber).__name__!r}, which is no subscriber: "
                 "it needs on_subscribe, on_next, on_error and on_complete (rule 1.9)"
@@ -57,7 +57,7 @@ class SubscriberGuard(Relay[T]):
         except IllegalDemand as illegal:
             self._fail(illegal)  # rule 3.9
             return
-        self._upstream.request(demand)
+        self._upstream.request(demand)  # a positive int of at most 2^63-1: stages behind this need not check again
 
     def _fail(self, error: Exception) -> None:
         upstream, self._upstream = self._upstream, None

@@ -1,4 +1,4 @@
-"""A topic is a hot publisher: an element reaches all subscribers that are subscribed now, each at the pace of its own demand.
+"""A topic is a hot publisher: an element reaches all subscribers that are subscribed now, each at the pace of its demand.
 
 Rules of this file:
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class SlowPolicy(enum.Enum):
-    """What a topic does about a subscriber that has no demand left and no room in its buffer."""
+    """The answer of a topic to a subscriber that has no demand left and no room in its buffer."""
 
     WAIT = "wait"
     """`publish` waits for the slowest. Nothing is lost."""
@@ -45,6 +45,7 @@ class SlowPolicy(enum.Enum):
     """The subscriber gets `on_error(SlowSubscriber)`. Other subscribers are not affected."""
 
 
+# 0 for WAIT, which loses nothing and so needs no buffer to work. 16 where a short delay of a subscriber should not lose elements yet.
 _DEFAULT_BUFFER: Final = {
     SlowPolicy.WAIT: 0,
     SlowPolicy.DROP_OLDEST: 16,
@@ -134,6 +135,7 @@ class Topic(Source[T], Publisher[T]):
                 self._check_open()  # the topic may have ended while this waited
                 self._deliver(element)
         else:
+            # The other policies never wait, but a publisher in a loop must still let its subscribers run.
             await trio.lowlevel.checkpoint()
             self._check_open()
             self._deliver(element)
@@ -198,6 +200,8 @@ class Topic(Source[T], Publisher[T]):
 
     def _deliver(self, element: T) -> None:
         self._published += 1
+        # Retained before it is delivered: a subscriber that joins inside on_next gets this element as a retained one. It is not in the
+        # copy below, so it gets the element once.
         self._retained.append(element)
         self._is_delivering = True
         try:
@@ -210,8 +214,8 @@ class Topic(Source[T], Publisher[T]):
 
     def _finish(self, end: "_End") -> None:
         if self._end is not None:
-            return
-        self._end = end
+            return  # the first end counts
+        self._end = end  # from here on publish() raises, and a new subscriber gets the end
         self._room_made.unpark_all()
         if not self._is_delivering:
             self._signal_end(end)
@@ -222,7 +226,7 @@ class Topic(Source[T], Publisher[T]):
 
     def remove(self, subscription: "_TopicSubscription[T]") -> None:
         """Forget a subscriber (rules 1.6, 3.13)."""
-        self._subscriptions.pop(subscription, None)
+        self._subscriptions.pop(subscription, None)  # None: a subscription to an ended topic was never in it
         self._membership_changed.unpark_all()
         self.update_full(subscription)
 
@@ -284,7 +288,7 @@ class _TopicSubscription(Subscription, Generic[T]):
         if subscriber is None:
             return 0  # cancelled inside the signal that another subscriber has just got
         dropped = 0
-        if self._demand and not self.waiting:
+        if self._demand and not self.waiting:  # behind waiting elements it must wait too, or the order would change
             self._spend()
             subscriber.on_next(element)
         elif len(self._buffered) < buffer:
@@ -296,6 +300,7 @@ class _TopicSubscription(Subscription, Generic[T]):
             subscriber.on_error(_too_slow(buffer))
         else:
             dropped = 1
+            # Without a buffer there is no oldest element to drop, so this one is dropped.
             if buffer and slow in (SlowPolicy.DROP_OLDEST, SlowPolicy.LATEST):
                 self._buffered.popleft()
                 self._buffered.append(element)
@@ -330,6 +335,7 @@ class _TopicSubscription(Subscription, Generic[T]):
             return  # rule 3.3: a call of this method further up the stack goes on with its loop
         self._is_signalling = True
         try:
+            # All four are asked for each element: inside on_next the subscriber may cancel, and the program may end the topic.
             while self._demand and self.waiting and self._subscriber is not None and not self._has_failed():
                 self._spend()
                 self._subscriber.on_next((self._retained or self._buffered).popleft())
@@ -349,6 +355,7 @@ class _TopicSubscription(Subscription, Generic[T]):
     def _detach(self) -> Subscriber[T] | None:
         """Forget the subscriber and its elements, and leave the topic. Return the subscriber, for the last signal."""
         subscriber, self._subscriber = self._subscriber, None
+        # The subscriber may keep its subscription, and that must not keep elements.
         self._retained = self._buffered = _EMPTY
         self._topic.remove(self)
         return subscriber

@@ -72,6 +72,7 @@ class _DraftPublisherAdapter(DraftPublisher[T]):
                 f"subscribe() was given {type(subscriber).__name__!r}, which is no subscriber: "
                 "it needs on_subscribe, on_next, on_error and on_complete"
             )
+        # Other subscribers may compare equal or have no hash, so neither == nor a set can be used.
         present = self._subscriptions.get(id(subscriber))
         if present is not None:
             present.refuse()
@@ -156,7 +157,7 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
                 f"request_more({shown(n)}) on a subscription that is over; after cancel(), on_complete or on_error "
                 "the draft allows no call on it. Subscribe again for another stream"
             )
-        check_demand(n)  # D2.4: raises IllegalDemand, which is a ValueError
+        check_demand(n)  # D2.4: raises IllegalDemand, which is a ValueError; the stream goes on
         if self._demand + n > UNBOUNDED:
             self._fail(
                 InvalidStateError(
@@ -241,7 +242,7 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
 
     def _fail(self, error: InvalidStateError) -> None:
         self._error = error
-        self._upstream.cancel()
+        self._upstream.cancel()  # before the signal: the subscriber may subscribe again inside it
         self._finish()
 
     def _disconnect(self, signal: str, error: Exception) -> None:

@@ -84,7 +84,7 @@ class _DraftPublisherGuard(DraftSubscriber[T], Subscription, Generic[T]):
     # --- the modern subscription: called by the subscriber's guard
 
     def request(self, n: int, /) -> None:
-        self._wanted = add_demand(self._wanted, n)
+        self._wanted = add_demand(self._wanted, n)  # the guard below has checked it
         self._request_upstream()
 
     def cancel(self, /) -> None:

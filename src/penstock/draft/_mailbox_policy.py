@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from penstock.api import InvalidStateError
 
+# The rules that a mailbox can find broken: an element without demand, and an exception from cancel() or from a request.
 _DRAFT_NUMBERS: Final = {"1.1": "D4.1", "3.15": "D3.2", "3.16": "D2.2"}
 
 
@@ -33,7 +34,7 @@ class MailboxPolicy(enum.Enum):
         if self is MailboxPolicy.MODERN:
             return None
         # The draft demands an error (D7.1) and forbids to call the subscription inside the signal (D5.2). An exception reaches the caller,
-        # who must act, and leaves the first stream as it is. `as_draft` answers it by cancelling the second subscription.
+        # which must act, and leaves the first stream as it is. `as_draft` answers it by cancelling the second subscription.
         return InvalidStateError(
             "on_subscribe() on a subscriber that has a subscription, or had one; the draft wants an error for that (D7.1), and the new "
             "subscription was left alone. Make a subscriber for each stream"
