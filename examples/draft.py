@@ -16,9 +16,9 @@ async def letters() -> AsyncIterator[str]:
 class _Listener:
     """A subscriber as the draft has it: demand is named request_more."""
 
-    subscription: penstock.api.DraftSubscription
+    subscription: penstock.draft.DraftSubscription
 
-    def on_subscribe(self, subscription: penstock.api.DraftSubscription) -> None:
+    def on_subscribe(self, subscription: penstock.draft.DraftSubscription) -> None:
         print("accepted")
         self.subscription = subscription
 

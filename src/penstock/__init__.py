@@ -4,7 +4,7 @@ The layers, from the lowest up; each folder is a layer and is imported through i
 
 * `penstock.api`: the vocabulary: the four interfaces, demand, every exception.
 * `penstock.core`: streams inside one process: sources, `subscribe`, sinks, topics.
-* `penstock.operators`: functions over publishers, composed with `pipe`.
+* `penstock.operators`: functions over publishers, composed with `pipe`. `penstock.draft`: adapters to the early draft of the standard.
 * `penstock.plugins`: everything that a plugin imports. `penstock.builtin` and `penstock.protocols` are the plugins that penstock ships.
 * `penstock.wire`, `penstock.session`: decoding and the state of a connection, without I/O. `penstock.runtime`: `connect` and `serve` on
   trio.
@@ -42,7 +42,6 @@ from penstock.api import (
 )
 from penstock.core import (
     CallbackSubscriber,
-    MailboxPolicy,
     MailboxSubscriber,
     SlowPolicy,
     Source,
@@ -52,8 +51,6 @@ from penstock.core import (
     StreamStatistics,
     Topic,
     TopicStatistics,
-    as_draft,
-    as_modern,
     as_source,
     collect,
     empty,
@@ -70,6 +67,7 @@ from penstock.core import (
     timer,
     to_channel,
 )
+from penstock.draft import MailboxPolicy, as_draft, as_modern
 from penstock.operators import pipe
 from penstock.runtime import Peer, Reconnect, Server, Service, connect, remote, serve, subscribe
 

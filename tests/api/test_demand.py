@@ -1,4 +1,4 @@
-"""Demand adds up, saturates at 2^63-1, and is refused where it is not a positive integer."""
+"""Demand adds up, saturates at 2^63-1, and is refused if it is not a positive integer."""
 
 import enum
 from fractions import Fraction
@@ -18,7 +18,7 @@ class Size(enum.IntEnum):
 
 
 class Liar(int):
-    """An integer that says something else of itself than it counts."""
+    """An int subclass whose methods return something other than its value."""
 
     def __int__(self) -> int:
         return -5
@@ -36,46 +36,46 @@ class Unprintable:
 
 
 def test_unbounded_is_the_bound_of_the_standard() -> None:
-    """Rule 3.17: demand up to 2^63-1 is supported, and may be taken for unbounded from there."""
+    """Rule 3.17: demand up to 2^63-1 is supported, and from there on it may be treated as unbounded."""
     assert UNBOUNDED == 9_223_372_036_854_775_807
 
 
 @given(OUTSTANDING, OUTSTANDING)
-def test_addition_is_that_of_numbers_held_at_the_top(one: int, other: int) -> None:
+def test_addition_saturates_at_the_bound(one: int, other: int) -> None:
     """Rule 3.8 is a sum, rule 3.17 its bound."""
     assert min(one + other, UNBOUNDED) == add_demand(one, other)
 
 
 @given(OUTSTANDING, OUTSTANDING, OUTSTANDING)
 def test_the_order_of_requests_does_not_matter(one: int, other: int, third: int) -> None:
-    """Saturating addition is commutative and associative: however demand comes in, the sum is the same."""
+    """Saturating addition is commutative and associative."""
     assert (
         add_demand(add_demand(one, other), third) == add_demand(one, add_demand(other, third)) == add_demand(third, add_demand(other, one))
     )
 
 
 @pytest.mark.parametrize("below", [0, 1, 2, 1000])
-def test_the_top_is_reached_exactly_and_never_passed(below: int) -> None:
-    """One below the top and one is the top; the top and one is the top."""
+def test_the_bound_is_reached_exactly_and_never_exceeded(below: int) -> None:
+    """UNBOUNDED - 1 and 1 is UNBOUNDED; UNBOUNDED and 1 is UNBOUNDED."""
     assert UNBOUNDED - below == add_demand(UNBOUNDED - below - 1, 1)
     assert add_demand(UNBOUNDED - below, below + 1) == UNBOUNDED
 
 
 @given(LEGAL)
-def test_a_positive_integer_is_legal_and_held_at_the_top(n: int) -> None:
-    """Whatever is positive is legal, 2^63 and 2^80 too (rule 3.17)."""
+def test_a_positive_integer_is_legal_and_limited_to_the_bound(n: int) -> None:
+    """Every positive integer is legal, 2^63 and 2^80 too (rule 3.17)."""
     assert min(n, UNBOUNDED) == check_demand(n)
 
 
 @given(st.integers(max_value=0))
-def test_what_is_not_positive_is_refused_in_the_words_of_the_rule(n: int) -> None:
-    """Rule 3.9 wants the reason told."""
+def test_a_demand_that_is_not_positive_is_refused(n: int) -> None:
+    """The message has the words that rule 3.9 demands."""
     with pytest.raises(IllegalDemand, match=r"is a non-positive subscription request; demand is at least 1 \(rule 3\.9\)"):
         check_demand(n)
 
 
 def test_the_refusal_of_zero_says_what_to_call_instead() -> None:
-    """Who asks for nothing wants to stop, or to wait."""
+    """A program that requests 0 wants to stop, or to wait."""
     with pytest.raises(IllegalDemand) as caught:
         check_demand(0)
     assert (
@@ -85,27 +85,27 @@ def test_the_refusal_of_zero_says_what_to_call_instead() -> None:
 
 
 @pytest.mark.parametrize("wrong", [True, False, None, 1.0, 1.5, float("inf"), "1", b"1", [1], Fraction(3), 1j, object], ids=repr)
-def test_what_is_no_integer_is_refused(wrong: object) -> None:
-    """A demand is an int: no float that happens to be whole, no text, no truth value."""
+def test_a_demand_that_is_not_an_integer_is_refused(wrong: object) -> None:
+    """A float with a whole value, a text and a bool are not demands."""
     with pytest.raises(IllegalDemand, match=r"^request\(\) was called with .*; demand is a positive integer \(rule 3\.9\)"):
         check_demand(wrong)
 
 
 def test_the_refusal_is_a_usage_error_and_a_value_error() -> None:
-    """Who must act is the caller; and the standard's own word for it, IllegalArgument, is ValueError in Python."""
+    """The caller must act. The standard's IllegalArgument is ValueError in Python."""
     assert issubclass(IllegalDemand, UsageError)
     assert issubclass(IllegalDemand, ValueError)
 
 
-def test_an_integer_with_a_name_becomes_a_plain_one() -> None:
-    """Members of an IntEnum are integers; what is kept of them is the number."""
+def test_a_member_of_an_int_enum_becomes_a_plain_int() -> None:
+    """It is an integer, and its number is kept."""
     checked = check_demand(Size.SMALL)
     assert checked == 3
     assert type(checked) is int
 
 
-def test_an_integer_that_lies_is_taken_for_what_it_counts() -> None:
-    """No arithmetic of ours runs through methods that somebody else wrote."""
+def test_an_int_subclass_counts_with_its_own_value() -> None:
+    """Penstock's arithmetic calls no method that a user wrote."""
     checked = check_demand(Liar(7))
     assert checked == 7
     assert type(checked) is int
@@ -114,8 +114,8 @@ def test_an_integer_that_lies_is_taken_for_what_it_counts() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-(10**5000), Unprintable(), "x" * 10_000], ids=["huge", "unprintable", "long"])
-def test_a_refusal_never_fails_itself(wrong: object) -> None:
-    """Python refuses to print some integers, and anybody's repr may raise: the caller hears of the demand all the same."""
+def test_a_refusal_does_not_raise_another_error(wrong: object) -> None:
+    """Python refuses to print some integers, and a foreign repr may raise: the caller still gets IllegalDemand."""
     with pytest.raises(IllegalDemand) as caught:
         check_demand(wrong)
     assert len(str(caught.value)) < 300

@@ -1,4 +1,4 @@
-"""Every exception says who must act, is what Python's own words say it is, and survives being copied."""
+"""Every exception says who must act, descends from the right built-in exceptions, and can be pickled."""
 
 import copy
 import pickle
@@ -23,7 +23,7 @@ from penstock.api import _errors as module
 
 ALL = [each for each in vars(api).values() if isinstance(each, type) and issubclass(each, BaseException)]
 
-# The drawing in the module's docstring, as pairs of a name and how deep it stands.
+# The tree in the module's docstring, as pairs of a name and its depth.
 DRAWN = [
     (match["name"], len(match["lines"]) // 4)
     for match in re.finditer(r"^    (?P<lines>[│├└─ ]*)(?P<name>[A-Z]\w+)", module.__doc__ or "", re.MULTILINE)
@@ -47,8 +47,8 @@ def _drawn_parents() -> dict[str, str]:
     return parents
 
 
-def test_the_drawing_is_the_tree() -> None:
-    """The docstring shows each exception under the one that it descends from."""
+def test_the_docstring_shows_the_tree() -> None:
+    """Each exception stands under its base class."""
     drawn = _drawn_parents()
     assert {each.__name__ for each in ALL} == {"PenstockError", *drawn}
     assert drawn == {each.__name__: each.__bases__[0].__name__ for each in ALL if each is not PenstockError}
@@ -64,15 +64,15 @@ def test_the_drawing_is_the_tree() -> None:
         (NoElement, LookupError),
     ],
 )
-def test_some_are_also_what_python_calls_them(kind: type[Exception], builtin: type[Exception]) -> None:
-    """Code that has never heard of us catches them by the name that it knows."""
+def test_some_are_also_built_in_exceptions(kind: type[Exception], builtin: type[Exception]) -> None:
+    """Code that does not know penstock catches them by the built-in name."""
     with pytest.raises(builtin):
         raise kind("what happened")
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
-def test_each_is_caught_by_the_root_and_tells_its_text(kind: type[PenstockError]) -> None:
-    """`except PenstockError` catches whatever we raise by ourselves; it is an Exception, not more."""
+def test_each_is_a_penstock_error_with_its_text(kind: type[PenstockError]) -> None:
+    """`except PenstockError` catches every error that penstock raises, and each is an Exception."""
     error = _make(kind)
     assert isinstance(error, PenstockError)
     assert isinstance(error, Exception)
@@ -81,8 +81,8 @@ def test_each_is_caught_by_the_root_and_tells_its_text(kind: type[PenstockError]
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("copied", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copied", "pickled"])
-def test_each_survives_the_way_into_another_process(kind: type[PenstockError], copied) -> None:
-    """What a pool of processes cannot unpickle takes the whole pool down; notes travel along."""
+def test_each_can_be_pickled(kind: type[PenstockError], copied) -> None:
+    """An exception that cannot be unpickled breaks a whole process pool. Notes are kept."""
     error = _make(kind)
     error.add_note("seen on the way")
     twin = copied(error)
@@ -92,7 +92,7 @@ def test_each_survives_the_way_into_another_process(kind: type[PenstockError], c
 
 
 def test_a_violation_names_its_rule_and_a_limit_its_bound() -> None:
-    """The figures are attributes, so that nobody parses a message."""
+    """The values are attributes, so that no program parses a message."""
     assert RuleViolation("broken", rule="2.13").rule == "2.13"
     slow = SlowSubscriber("too slow", limit="buffer", value=3)
     assert (slow.limit, slow.value) == ("buffer", 3)
@@ -100,14 +100,14 @@ def test_a_violation_names_its_rule_and_a_limit_its_bound() -> None:
 
 
 @pytest.mark.parametrize("kind", [RuleViolation, LimitExceeded, SlowSubscriber])
-def test_the_figures_are_not_optional(kind: type[PenstockError]) -> None:
-    """A violation without a rule would leave its reader with a search."""
+def test_rule_limit_and_value_are_required(kind: type[PenstockError]) -> None:
+    """A violation without a rule would be of no use."""
     with pytest.raises(TypeError):
         kind("without figures")
 
 
-def test_a_usage_error_is_no_fault_of_anybody_elses() -> None:
-    """The branches stay apart: who catches one kind of fault does not catch another's."""
+def test_the_branches_of_the_tree_are_separate() -> None:
+    """To catch one kind of fault does not catch another one."""
     others = [each for each in ALL if PenstockError in each.__bases__ and each is not UsageError]
     assert len(others) >= 10
     assert [each for each in others if issubclass(each, UsageError)] == []

@@ -1,11 +1,11 @@
-"""What an extension is: anything of the right shape, without inheriting from us."""
+"""An extension is any object of the right shape, and need not inherit from a class of penstock."""
 
 from penstock.api import Extension, Role
 from penstock.builtin import Keepalive
 
 
 class Mine:
-    """An extension of somebody's, who has never heard of our classes."""
+    """A foreign extension."""
 
     id = 200
     name = "mine"
@@ -15,14 +15,14 @@ class Mine:
         return link
 
 
-def test_whatever_has_the_shape_is_an_extension() -> None:
-    """A plugin's own class will do, and so does ours."""
+def test_an_object_of_the_right_shape_is_an_extension() -> None:
+    """A plugin's own class is one, and so is penstock's own."""
     assert isinstance(Mine(), Extension)
     assert isinstance(Keepalive(), Extension)
 
 
-def test_what_lacks_a_part_is_none() -> None:
-    """Without its codes nobody could route its messages."""
+def test_an_object_that_lacks_a_part_is_not_an_extension() -> None:
+    """Without its codes, its messages could not be routed."""
 
     class Codeless:
         id = 200
@@ -34,6 +34,6 @@ def test_what_lacks_a_part_is_none() -> None:
     assert not isinstance(Codeless(), Extension)
 
 
-def test_there_are_two_roles_and_each_says_which() -> None:
-    """Who opened the connection, and who accepted it."""
+def test_there_are_two_roles() -> None:
+    """The client has opened the connection, the server has accepted it."""
     assert [role.value for role in Role] == ["client", "server"]

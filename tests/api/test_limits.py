@@ -1,4 +1,4 @@
-"""The record of bounds: frozen, whole, and each with its evidence."""
+"""The record of limits: frozen, complete, and with the evidence for each limit."""
 
 import ast
 import inspect
@@ -14,23 +14,23 @@ from penstock.api import Limits, UsageError
 from penstock.api import _limits as module
 
 
-def test_a_record_of_limits_never_changes() -> None:
-    """What a connection was promised cannot be taken back; a changed copy is another record."""
+def test_limits_are_frozen() -> None:
+    """A connection relies on its limits; a changed copy is another record."""
     limits = Limits()
     with pytest.raises(FrozenInstanceError):
-        limits.max_frame = 1  # type: ignore[misc]  # the point: refused
+        limits.max_frame = 1  # type: ignore[misc]  # the test is that this raises
     assert replace(limits, max_frame=1).max_frame == 1
     assert limits.max_frame == 1 << 20
 
 
 def test_limits_are_given_by_name() -> None:
-    """Nobody can tell the twenty-third number from the twenty-fourth."""
+    """Forty-five numbers by position could not be read."""
     with pytest.raises(TypeError):
-        Limits(1.0)  # type: ignore[misc]  # the point: refused
+        Limits(1.0)  # type: ignore[misc]  # the test is that this raises
 
 
-def test_each_limit_tells_its_evidence() -> None:
-    """Below each field stands a text that says what it bounds, and why there."""
+def test_each_limit_has_its_evidence() -> None:
+    """A text below each field says what it bounds, and why the default has its value."""
     (record,) = (node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef))
     told = {
         field.target.id
@@ -42,14 +42,14 @@ def test_each_limit_tells_its_evidence() -> None:
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
 def test_a_limit_that_makes_no_sense_is_refused(name: str) -> None:
-    """Zero, less, what is not a number: the message names the field."""
+    """Zero, a negative number, and anything but a number; the message names the field."""
     for nonsense in (0, -1, "many", True, float("nan")):
         with pytest.raises(UsageError, match=name):
             replace(Limits(), **{name: nonsense})
 
 
 def test_the_bound_on_idle_subscriptions_may_be_left_out() -> None:
-    """None says that there is none."""
+    """None means unbounded."""
     assert Limits(idle_subscription_age=None).idle_subscription_age is None
 
 
@@ -109,13 +109,13 @@ REACHED: dict[str, tuple[str, str]] = {
 
 
 def test_each_limit_has_a_test_that_reaches_it() -> None:
-    """A field that is new, or gone, is new or gone here too: a bound that nothing reaches may bound nothing."""
+    """A new field, or a removed one, must be changed here too: a bound that no test reaches may not work."""
     assert list(REACHED) == [field.name for field in fields(Limits)]
 
 
 @pytest.mark.parametrize("name", REACHED)
-def test_the_test_that_reaches_a_limit_is_there_and_speaks_of_it(name: str) -> None:
-    """The function exists, and it, its parameters, or what stands beside it in its file gives the field a value of its own."""
+def test_the_test_that_reaches_a_limit_exists_and_sets_it(name: str) -> None:
+    """The function exists, and its file gives the field another value."""
     path, function = REACHED[name]
     text = (ROOT / path).read_text(encoding="utf-8")
     assert f"def {function}(" in text
@@ -124,10 +124,10 @@ def test_the_test_that_reaches_a_limit_is_there_and_speaks_of_it(name: str) -> N
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
-def test_each_limit_is_asked_for_somewhere(name: str) -> None:
-    """A field that no code reads is a promise that nobody keeps."""
-    max_open_connections = [path for path in SOURCES.rglob("*.py") if path.name != "_limits.py"]
-    assert any(re.search(rf"limits\.{name}\b", path.read_text(encoding="utf-8")) for path in max_open_connections)
+def test_each_limit_is_read_by_the_code(name: str) -> None:
+    """A field that no code reads bounds nothing."""
+    readers = [path for path in SOURCES.rglob("*.py") if path.name != "_limits.py"]
+    assert any(re.search(rf"limits\.{name}\b", path.read_text(encoding="utf-8")) for path in readers)
 
 
 PAGE = ROOT / "docs/reference/limits.md"
@@ -136,7 +136,7 @@ UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
 
 
 def _number(told: str) -> float | None:
-    """What a default on the page says."""
+    """Return the default that a cell of the page shows."""
     if told == "none":
         return None
     number, _, unit = told.removesuffix("/s").replace(",", "").partition(" ")
@@ -144,13 +144,13 @@ def _number(told: str) -> float | None:
 
 
 def test_the_page_of_limits_shows_each_field_and_its_default() -> None:
-    """In the order of the record; what happens, and why, are told for each."""
+    """In the order of the record, with the effect and the reason of each."""
     rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
     assert [(name, _number(default)) for name, default, *_ in rows] == [(field.name, field.default) for field in fields(Limits)]
 
 
-def test_the_reasons_on_the_page_of_limits_are_those_that_peers_are_told() -> None:
-    """Each token stands in the code, and on the page of the protocol; and each limit's token in the code stands on the page."""
+def test_the_page_of_limits_lists_every_token() -> None:
+    """Each token of a limit stands in the code, on this page, and on the page of the protocol."""
     sources = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py"))
     protocol = (ROOT / "docs/reference/rsio.md").read_text(encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")

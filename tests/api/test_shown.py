@@ -1,4 +1,4 @@
-"""A message can show whatever it is given."""
+"""A message can show any value."""
 
 import pytest
 
@@ -15,15 +15,15 @@ class OddInt(int):
         raise RuntimeError("no bits today")
 
 
-def test_a_short_value_is_shown_as_it_is() -> None:
-    """Most values are."""
+def test_a_short_value_is_shown_unchanged() -> None:
+    """As its repr."""
     assert shown("x") == "'x'"
     assert shown(2**63) == "9223372036854775808"
 
 
 @pytest.mark.parametrize("length", [78, 79, 80, 10_000])
 def test_a_long_value_is_cut_to_eighty_characters(length: int) -> None:
-    """A message stays readable; the dots say that something is missing."""
+    """The message stays readable, and dots show that something is missing."""
     text = shown("x" * length)
     assert len(text) == min(length + 2, 80)
     assert text.endswith("...") == (length + 2 > 80)
@@ -31,13 +31,13 @@ def test_a_long_value_is_cut_to_eighty_characters(length: int) -> None:
 
 @pytest.mark.parametrize("bits", [256, 257, 100_000])
 def test_a_huge_integer_is_shown_by_its_size(bits: int) -> None:
-    """Up to 256 bits it fits into the line; Python itself refuses to print one of more than 4,300 digits."""
+    """Up to 256 bits it is shown in digits. Python refuses to print more than 4,300 digits."""
     number = 2 ** (bits - 1)
     assert shown(number) == (str(number) if bits <= 256 else f"an integer of {bits} bits")
     assert shown(-number) == (str(-number) if bits <= 256 else f"an integer of {bits} bits")
 
 
 @pytest.mark.parametrize(("value", "kind"), [(Unprintable(), "Unprintable"), (OddInt(3), "OddInt")])
-def test_what_cannot_be_printed_is_shown_by_its_type(value: object, kind: str) -> None:
+def test_a_value_that_cannot_be_printed_is_shown_by_its_type(value: object, kind: str) -> None:
     """An error path that raises would hide the error."""
     assert shown(value) == f"an unprintable {kind!r}"

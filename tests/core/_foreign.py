@@ -1,4 +1,4 @@
-"""Objects of somebody else's, for the tests of the adapters: a listener that writes down what it hears, publishers made of one function."""
+"""Foreign objects for the tests: a recording subscriber, a recording subscription, and publishers made of one function."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 Hook = Callable[..., object]
 
 
-class Heard:
-    """A subscriber of either generation: writes down each signal as a tuple, and does in it what it was told to do."""
+class Recorder:
+    """A subscriber of either generation. Records each signal as a tuple, and then calls the hook for that signal."""
 
     def __init__(self, **hooks: Hook) -> None:
         self.log: list[tuple[Any, ...]] = []
@@ -17,18 +17,18 @@ class Heard:
 
     def on_subscribe(self, subscription: Any, /) -> None:
         self.subscription = subscription
-        self._heard("on_subscribe")
+        self._record("on_subscribe")
 
     def on_next(self, element: Any, /) -> None:
-        self._heard("on_next", element)
+        self._record("on_next", element)
 
     def on_error(self, error: Any, /) -> None:
-        self._heard("on_error", error)
+        self._record("on_error", error)
 
     def on_complete(self) -> None:
-        self._heard("on_complete")
+        self._record("on_complete")
 
-    def _heard(self, signal: str, *value: Any) -> None:
+    def _record(self, signal: str, *value: Any) -> None:
         self.log.append((signal, *value))
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
@@ -50,8 +50,8 @@ class Heard:
         return error
 
 
-class Script:
-    """A publisher, of either generation, that is one function of its subscriber; keeps the last one that came."""
+class ScriptedPublisher:
+    """A publisher of either generation that is one function of its subscriber. Keeps its last subscriber."""
 
     def __init__(self, subscribe: Hook = lambda subscriber: None) -> None:
         self._subscribe = subscribe
@@ -62,8 +62,8 @@ class Script:
         self._subscribe(subscriber)
 
 
-class Calls:
-    """A subscription, of either generation, that writes down its calls, and does in each what it was told to do."""
+class CallRecorder:
+    """A subscription of either generation. Records its calls, and then calls the hook for that call."""
 
     def __init__(self, **hooks: Hook) -> None:
         self.log: list[Any] = []
@@ -85,12 +85,12 @@ class Calls:
 
 
 def boom(*_: object) -> None:
-    """Raise, as a foreign object may."""
+    """Raise ValueError."""
     raise ValueError("boom")
 
 
-class Counting:
-    """A publisher of 0, 1, 2, … that signals on the stack of each request, of either generation, without a guard against nesting."""
+class CountingPublisher:
+    """A publisher of 0, 1, 2, … that signals inside each request, of either generation, and does not prevent nesting."""
 
     def __init__(self, length: int) -> None:
         self._length = length

@@ -1,4 +1,4 @@
-"""What the tests of this layer share: elements that can be watched, a scope that writes down what it is told, and a count of tasks."""
+"""Parts shared by the tests of this layer: elements for weak references, a scope that records its reports, and counts of tasks."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -17,8 +17,8 @@ class Token:
         self.number = number
 
 
-class ViolationSink:
-    """A scope in a nursery, and what its two hooks were told."""
+class Reports:
+    """A scope in a nursery, and the errors that its two hooks got."""
 
     def __init__(self, nursery: trio.Nursery, **options: Any) -> None:
         self.violations: list[Exception] = []
@@ -27,7 +27,7 @@ class ViolationSink:
 
 
 class Unprintable(Exception):
-    """An exception whose repr raises: whoever puts it into a message must survive that."""
+    """An exception whose repr raises. Code that puts it into a message must survive that."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no repr today")
@@ -36,7 +36,7 @@ class Unprintable(Exception):
 
 
 async def numbers(count: int = 2**62) -> AsyncIterator[int]:
-    """0, 1, 2, … without ever waiting."""
+    """Yield 0, 1, 2, … without ever waiting."""
     number = 0
     while number < count:
         yield number
@@ -44,15 +44,15 @@ async def numbers(count: int = 2**62) -> AsyncIterator[int]:
 
 
 def our_tasks() -> list[str]:
-    """The names of the tasks that penstock runs now."""
+    """Return the names of the tasks that penstock runs now."""
     return sorted(task.name for task in live_tasks() if task.name.startswith("penstock"))
 
 
 async def raised_by(async_fn: Callable[[], Awaitable[object]]) -> BaseException:
-    """Return what `async_fn()` raises, whatever it is."""
+    """Return the exception that `async_fn()` raises."""
     try:
         await async_fn()
-    except BaseException as error:  # the test says which it must be, and that it is the very object
+    except BaseException as error:  # the test asserts which one it is
         return error
     raise AssertionError("nothing was raised")
 

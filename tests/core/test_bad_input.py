@@ -1,6 +1,6 @@
-"""Bad input over the whole public surface: each gets what the rules say, a clear error, and never harms a neighbour.
+"""Bad input over the whole public surface: each gives what the rules say or a clear error, and never affects another stream.
 
-The tables here go across; what each part makes of bad input by itself is in its own test module.
+The tables here combine every kind of source with every kind of bad input. Each part's own handling is tested in its own test module.
 """
 
 import gc
@@ -29,12 +29,12 @@ from penstock.core import (
     subscribe,
     timer,
 )
-from tests.core._foreign import Calls, Counting, Heard, Script, boom
+from tests.core._foreign import CallRecorder, CountingPublisher, Recorder, ScriptedPublisher, boom
 from tests.core._helpers import numbers, our_tasks, quiet, raised_by
 
 
 class Walker:
-    """An async iterator by hand."""
+    """An async iterator that is not a generator."""
 
     def __init__(self, count: int = 5) -> None:
         self._left = iter(range(count))
@@ -67,7 +67,7 @@ def channel() -> Source[int]:
     return source
 
 
-# Every kind of source, of five elements 0 to 4.
+# Every kind of source, with the five elements 0 to 4.
 FIVE: dict[str, Callable[[], Any]] = {
     "list": lambda: list(range(5)),
     "iterator": lambda: iter(range(5)),
@@ -76,7 +76,7 @@ FIVE: dict[str, Callable[[], Any]] = {
     "async generator function": lambda: lambda: numbers(5),
     "async iterator": Walker,
     "function of an async iterator": lambda: walker,
-    "foreign publisher": lambda: Counting(5),
+    "foreign publisher": lambda: CountingPublisher(5),
     "pipe": lambda: pipe(list(range(10)), ops.map(lambda number: number), ops.take(5)),
     "pipe with a task": lambda: pipe(list(range(5)), ops.map(_later)),
     "pipe of a pipe": lambda: pipe(pipe(lambda: numbers(9), ops.filter(lambda number: number < 5)), ops.take(5)),
@@ -92,35 +92,35 @@ by_source = pytest.mark.parametrize("make", FIVE.values(), ids=FIVE)
 
 
 class Bound:
-    """A source as a publisher in a nursery, and what its hook is told."""
+    """A source as a publisher in a nursery, and the reports of its hook."""
 
     def __init__(self, made: Any, nursery: trio.Nursery, **options: Any) -> None:
-        self.told: list[Exception] = []
-        self.publisher = as_source(made).publisher(nursery, on_violation=self.told.append, **options)
+        self.reported: list[Exception] = []
+        self.publisher = as_source(made).publisher(nursery, on_violation=self.reported.append, **options)
 
-    def listen(self, demand: int = 0, **hooks: Callable[..., object]) -> Heard:
-        heard = Heard(**hooks)
-        self.publisher.subscribe(heard)
+    def listen(self, demand: int = 0, **hooks: Callable[..., object]) -> Recorder:
+        recorder = Recorder(**hooks)
+        self.publisher.subscribe(recorder)
         if demand:
-            heard.subscription.request(demand)
-        return heard
+            recorder.subscription.request(demand)
+        return recorder
 
 
-async def neighbour_is_well(nursery: trio.Nursery) -> None:
-    """Somebody else's stream in the same nursery goes on, and the nursery stands."""
-    heard = Bound(lambda: numbers(3), nursery).listen(10)
+async def neighbour_works(nursery: trio.Nursery) -> None:
+    """Check that another stream in the same nursery works, and that the nursery is not cancelled."""
+    recorder = Bound(lambda: numbers(3), nursery).listen(10)
     await quiet()
-    assert heard.log[1:] == [("on_next", 0), ("on_next", 1), ("on_next", 2), ("on_complete",)]
+    assert recorder.log[1:] == [("on_next", 0), ("on_next", 1), ("on_next", 2), ("on_complete",)]
     assert not nursery.cancel_scope.cancel_called
 
 
 @by_source
-async def test_every_row_of_the_table_is_well_by_itself(nursery, make) -> None:
-    """What the tables below break is whole before."""
-    heard = Bound(make(), nursery).listen(10)
+async def test_every_source_of_the_table_works(nursery, make) -> None:
+    """The faults in the tables below come from the input alone."""
+    recorder = Bound(make(), nursery).listen(10)
     await quiet()
-    assert heard.elements == list(range(5))
-    assert heard.log[-1] == ("on_complete",)
+    assert recorder.elements == list(range(5))
+    assert recorder.log[-1] == ("on_complete",)
     assert our_tasks() == []
 
 
@@ -131,62 +131,62 @@ WRONG_DEMAND = [0, -1, -(2**63), -(2**70), True, False, None, 1.0, float("inf"),
 
 @by_source
 @pytest.mark.parametrize("wrong", WRONG_DEMAND, ids=lambda each: repr(each)[:10])
-async def test_a_demand_that_is_none_fails_that_subscriber_alone(nursery, make, wrong) -> None:
-    """Rules 3.9 and 3.16, at the first request and after elements: an error, silence, no task; the call returns normally."""
+async def test_an_illegal_demand_fails_only_that_subscriber(nursery, make, wrong) -> None:
+    """Rules 3.9 and 3.16, at the first request and after elements: one error, no further signal, no task. The call returns normally."""
     for begun in (0, 2):
         bound = Bound(make(), nursery)
-        heard = bound.listen(begun)
+        recorder = bound.listen(begun)
         await quiet()
-        heard.subscription.request(wrong)
-        assert heard.elements == list(range(begun))
-        assert isinstance(heard.error, IllegalDemand)
-        assert "rule 3.9" in str(heard.error)
-        seen = list(heard.log)
-        heard.subscription.request(5)
-        heard.subscription.cancel()
+        recorder.subscription.request(wrong)
+        assert recorder.elements == list(range(begun))
+        assert isinstance(recorder.error, IllegalDemand)
+        assert "rule 3.9" in str(recorder.error)
+        seen = list(recorder.log)
+        recorder.subscription.request(5)
+        recorder.subscription.cancel()
         await quiet()
-        assert (heard.log, bound.told, our_tasks()) == (seen, [], [])
-    await neighbour_is_well(nursery)
+        assert (recorder.log, bound.reported, our_tasks()) == (seen, [], [])
+    await neighbour_works(nursery)
 
 
 @by_source
 @pytest.mark.parametrize("place", ["on_subscribe", "on_next"])
-async def test_a_wrong_demand_inside_a_signal_is_the_same(nursery, make, place: str) -> None:
-    """Rule 3.9 from wherever it is called; nothing follows the error."""
+async def test_an_illegal_demand_inside_a_signal_fails_the_stream(nursery, make, place: str) -> None:
+    """Rule 3.9 holds inside each signal, and no signal follows the error."""
     bound = Bound(make(), nursery)
-    heard = Heard(
-        on_subscribe=lambda: heard.subscription.request(0 if place == "on_subscribe" else 3),
-        on_next=lambda _: heard.subscription.request(-1),
+    recorder = Recorder(
+        on_subscribe=lambda: recorder.subscription.request(0 if place == "on_subscribe" else 3),
+        on_next=lambda _: recorder.subscription.request(-1),
     )
-    bound.publisher.subscribe(heard)
+    bound.publisher.subscribe(recorder)
     await quiet()
-    assert isinstance(heard.error, IllegalDemand)
-    assert len(heard.elements) == (place == "on_next")
-    assert (bound.told, our_tasks()) == ([], [])
+    assert isinstance(recorder.error, IllegalDemand)
+    assert len(recorder.elements) == (place == "on_next")
+    assert (bound.reported, our_tasks()) == ([], [])
 
 
 @by_source
 @pytest.mark.parametrize("huge", [2**63 - 1, 2**63, 2**70, 10**5000], ids=["2^63-1", "2^63", "2^70", "10^5000"])
-async def test_a_demand_beyond_all_bounds_is_without_bound(nursery, make, huge: int) -> None:
-    """Rule 3.17: legal, alone and on top of others; the elements flow to the last one."""
-    heard = Bound(make(), nursery).listen(1)
-    heard.subscription.request(huge)
-    heard.subscription.request(huge)
+async def test_a_demand_above_the_bound_is_unbounded(nursery, make, huge: int) -> None:
+    """Rule 3.17: it is legal, alone and added to other demand, and all elements come."""
+    recorder = Bound(make(), nursery).listen(1)
+    recorder.subscription.request(huge)
+    recorder.subscription.request(huge)
     await quiet()
-    assert heard.elements == list(range(5))
-    assert heard.log[-1] == ("on_complete",)
+    assert recorder.elements == list(range(5))
+    assert recorder.log[-1] == ("on_complete",)
 
 
 @pytest.mark.parametrize("slow", SlowPolicy)
 @pytest.mark.parametrize("wrong", WRONG_DEMAND, ids=lambda each: repr(each)[:10])
-async def test_a_demand_that_is_none_fails_one_subscriber_of_a_topic_alone(slow: SlowPolicy, wrong) -> None:
-    """The others get everything, and its place is free."""
+async def test_an_illegal_demand_fails_only_that_subscriber_of_a_topic(slow: SlowPolicy, wrong) -> None:
+    """The others get all elements, and publish does not wait for the failed one."""
     topic: Topic[int] = Topic(slow=slow)
-    before, bad, after = Heard(), Heard(), Heard()
-    for heard in (before, bad, after):
-        topic.subscribe(heard)
-    for heard in (before, after):
-        heard.subscription.request(2**70)
+    before, bad, after = Recorder(), Recorder(), Recorder()
+    for recorder in (before, bad, after):
+        topic.subscribe(recorder)
+    for recorder in (before, after):
+        recorder.subscription.request(2**70)
     bad.subscription.request(1)
     await topic.publish(0)
     bad.subscription.request(wrong)
@@ -197,8 +197,8 @@ async def test_a_demand_that_is_none_fails_one_subscriber_of_a_topic_alone(slow:
 
 
 @pytest.mark.parametrize("wrong", WRONG_DEMAND, ids=lambda each: repr(each)[:10])
-async def test_a_demand_that_is_none_is_told_to_whoever_holds_the_stream(wrong) -> None:
-    """`Stream.request` is a call of the user's, not a signal: it raises where it was called, and the stream goes on."""
+async def test_an_illegal_demand_on_a_stream_raises_to_the_caller(wrong) -> None:
+    """`Stream.request` is a call of the program, not a signal. It raises, and the stream goes on."""
     async with subscribe(lambda: numbers(3), demand=0) as stream:
         with pytest.raises(IllegalDemand):
             stream.request(wrong)
@@ -206,7 +206,7 @@ async def test_a_demand_that_is_none_is_told_to_whoever_holds_the_stream(wrong) 
         assert [element async for element in stream] == [0, 1, 2]
 
 
-# --- None for an element
+# --- None as an element
 
 
 async def _none_later() -> AsyncIterator[Any]:
@@ -233,7 +233,7 @@ async def _async_none(element: int) -> Any:
     return element or None
 
 
-HOLEY: dict[str, Callable[[], Any]] = {
+WITH_NONE: dict[str, Callable[[], Any]] = {
     "list": lambda: [0, None],
     "generator": lambda: _none_plain,
     "async generator": _none_later,
@@ -247,23 +247,23 @@ HOLEY: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", HOLEY.values(), ids=HOLEY)
-async def test_none_is_no_element_wherever_it_comes_from(nursery, make) -> None:
-    """The elements before it arrive, then a UsageError that says so; for a reader as for a subscriber."""
+@pytest.mark.parametrize("make", WITH_NONE.values(), ids=WITH_NONE)
+async def test_none_from_any_source_is_a_usage_error(nursery, make) -> None:
+    """The elements before it arrive first; for a stream as for a subscriber."""
     bound = Bound(make(), nursery)
-    heard = bound.listen(10)
+    recorder = bound.listen(10)
     await quiet()
-    assert len(heard.elements) == 1
-    assert isinstance(heard.error, UsageError)
-    assert "never an element (rule 2.13)" in str(heard.error)
+    assert len(recorder.elements) == 1
+    assert isinstance(recorder.error, UsageError)
+    assert "never an element (rule 2.13)" in str(recorder.error)
     error = await raised_by(lambda: collect(make()))
     assert type(error) is UsageError
-    assert (bound.told, our_tasks()) == ([], [])
-    await neighbour_is_well(nursery)
+    assert (bound.reported, our_tasks()) == ([], [])
+    await neighbour_works(nursery)
 
 
-async def test_none_is_refused_at_the_call_where_there_is_one() -> None:
-    """`single`, `publish`, `scan`: the caller hears of it, nobody else."""
+async def test_none_as_an_argument_raises_to_the_caller() -> None:
+    """In `single`, `publish` and `scan`. No subscriber gets a signal."""
     with pytest.raises(UsageError, match="never an element"):
         single(None)
     with pytest.raises(UsageError, match="never an element"):
@@ -272,12 +272,12 @@ async def test_none_is_refused_at_the_call_where_there_is_one() -> None:
         ops.scan(lambda total, element: total, None)
 
 
-async def test_a_foreign_publisher_that_signals_none_is_told_so() -> None:
-    """Rule 2.13: the TypeError is its own; if it lives on, so does the stream."""
+async def test_a_foreign_publisher_that_signals_none_gets_a_type_error() -> None:
+    """Rule 2.13: if the publisher goes on after the TypeError, so does the stream."""
     refused: list[TypeError] = []
 
     def subscribe_(subscriber: Any) -> None:
-        subscriber.on_subscribe(Calls())
+        subscriber.on_subscribe(CallRecorder())
         for wrong in ("on_next", "on_error", "on_subscribe"):
             try:
                 getattr(subscriber, wrong)(None)
@@ -286,7 +286,7 @@ async def test_a_foreign_publisher_that_signals_none_is_told_so() -> None:
         subscriber.on_next(1)
         subscriber.on_complete()
 
-    assert await collect(Script(subscribe_)) == [1]
+    assert await collect(ScriptedPublisher(subscribe_)) == [1]
     assert len(refused) == 3
 
 
@@ -317,13 +317,13 @@ class RaisesAt:
         for number in range(self.k + 1):
             yield self.check(number)
 
-    def publisher(self) -> Script:
+    def publisher(self) -> ScriptedPublisher:
         def answer(_: int) -> None:
             for number in range(self.k):
                 script.subscriber.on_next(number)
             script.subscriber.on_error(self.error)
 
-        script = Script(lambda subscriber: subscriber.on_subscribe(Calls(request=answer)))
+        script = ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder(request=answer)))
         return script
 
 
@@ -342,20 +342,20 @@ RAISING: dict[str, Callable[[RaisesAt], Any]] = {
 @pytest.mark.parametrize("make", RAISING.values(), ids=RAISING)
 @pytest.mark.parametrize("k", [0, 1, 40])
 async def test_a_publisher_that_raises_fails_after_its_elements(nursery, make, k: int) -> None:
-    """Rules 1.4, 1.9, 3.16: on its first element, on its second, in its second burst; the very exception, for one subscriber."""
+    """Rules 1.4, 1.9, 3.16: on its first element, on its second, and in its second burst. One subscriber gets the same exception object."""
     error = KeyError("publisher")
     bound = Bound(make(RaisesAt(k, error)), nursery)
-    heard = bound.listen(100)
+    recorder = bound.listen(100)
     await quiet()
-    assert heard.elements == list(range(k))
-    assert heard.error is error
-    assert (bound.told, our_tasks()) == ([], [])
+    assert recorder.elements == list(range(k))
+    assert recorder.error is error
+    assert (bound.reported, our_tasks()) == ([], [])
     assert await raised_by(lambda: collect(make(RaisesAt(k, error)))) is error
-    await neighbour_is_well(nursery)
+    await neighbour_works(nursery)
 
 
 class _NoIterator:
-    """What raises when it is asked for an iterator."""
+    """Raises when it is asked for an iterator."""
 
     def __iter__(self) -> Iterator[int]:
         raise KeyError("creation")
@@ -375,35 +375,37 @@ MADE_BADLY = {"iter": _NoIterator(), "aiter": _NoAsyncIterator(), "call": _no_fu
 
 @pytest.mark.parametrize("made", MADE_BADLY.values(), ids=MADE_BADLY)
 async def test_a_publisher_that_raises_while_it_is_made_fails_at_the_first_pull(nursery, made) -> None:
-    """Subscribing returns normally, and so does the request; the error is a signal."""
-    heard = Bound(made, nursery).listen()
-    assert heard.log == [("on_subscribe",)]
-    heard.subscription.request(1)
+    """Subscribing and requesting return normally; the error is a signal."""
+    recorder = Bound(made, nursery).listen()
+    assert recorder.log == [("on_subscribe",)]
+    recorder.subscription.request(1)
     await quiet()
-    assert isinstance(heard.error, KeyError)
+    assert isinstance(recorder.error, KeyError)
     assert isinstance(await raised_by(lambda: collect(made)), KeyError)
-    await neighbour_is_well(nursery)
+    await neighbour_works(nursery)
 
 
 @pytest.mark.parametrize(("place", "rule"), [("subscribe", "1.9"), ("request", "3.16")])
 async def test_a_foreign_publisher_that_raises_breaks_a_rule(nursery, place: str, rule: str) -> None:
-    """Its stream ends with the rule's number and the exception for its cause; nothing escapes."""
-    publisher = Script(boom if place == "subscribe" else lambda subscriber: subscriber.on_subscribe(Calls(request=boom)))
+    """Its stream ends with the rule's number, with the exception as cause. No call raises."""
+    publisher = ScriptedPublisher(boom if place == "subscribe" else lambda subscriber: subscriber.on_subscribe(CallRecorder(request=boom)))
     error = await raised_by(lambda: collect(publisher))
     assert isinstance(error, RuleViolation)
     assert error.rule == rule
     assert isinstance(error.__cause__, ValueError)
-    heard = Bound(publisher, nursery).listen(1)
-    assert isinstance(heard.error, RuleViolation)
-    await neighbour_is_well(nursery)
+    recorder = Bound(publisher, nursery).listen(1)
+    assert isinstance(recorder.error, RuleViolation)
+    await neighbour_works(nursery)
 
 
-async def test_a_foreign_publisher_that_raises_in_cancel_is_told_to_the_hook() -> None:
-    """Nobody listens any more; the block is left as if nothing had happened (rule 3.15)."""
-    told: list[Exception] = []
-    async with subscribe(Script(lambda subscriber: subscriber.on_subscribe(Calls(cancel=boom))), on_violation=told.append):
+async def test_a_foreign_publisher_that_raises_in_cancel_is_reported() -> None:
+    """No subscriber is left to receive the error, and the block is left normally (rule 3.15)."""
+    reported: list[Exception] = []
+    async with subscribe(
+        ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder(cancel=boom))), on_violation=reported.append
+    ):
         pass
-    assert [getattr(error, "rule", None) for error in told] == ["3.15"]
+    assert [getattr(error, "rule", None) for error in reported] == ["3.15"]
 
 
 # --- a subscriber that raises
@@ -414,16 +416,16 @@ SIGNALS = ["on_subscribe", "on_next", "on_error", "on_complete"]
 
 @by_source
 @pytest.mark.parametrize("signal", SIGNALS)
-async def test_a_subscriber_that_raises_is_cut_off_alone(nursery, make, signal: str) -> None:
-    """Rule 2.13: the hook is told once, no signal follows, nothing of it is kept, and its neighbour on the same publisher is well."""
+async def test_only_the_subscriber_that_raises_is_cancelled(nursery, make, signal: str) -> None:
+    """Rule 2.13: it is reported once, gets no further signal, and is not kept. Another subscriber of the publisher goes on."""
     made = pipe(make(), ops.map(lambda number: number if number < 4 else boom())) if signal == "on_error" else make()
     bound = Bound(made, nursery)
-    bad = Heard(**{signal: boom})
+    bad = Recorder(**{signal: boom})
     bound.publisher.subscribe(bad)
     if signal != "on_subscribe":
         bad.subscription.request(10)
     await quiet()
-    (violation,) = bound.told
+    (violation,) = bound.reported
     assert isinstance(violation, RuleViolation)
     assert (violation.rule, bad.log[-1][0]) == ("2.13", signal)
     assert len(bad.elements) == {"on_subscribe": 0, "on_next": 1, "on_error": 4, "on_complete": 5}[signal]
@@ -431,37 +433,37 @@ async def test_a_subscriber_that_raises_is_cut_off_alone(nursery, make, signal: 
     subscription.request(5)
     subscription.cancel()
     await quiet()
-    assert (bad.log, bound.told, our_tasks()) == (seen, [violation], [])
-    violation.__cause__.__traceback__ = violation.__context__ = None  # its frames are what a debugger wants to see
+    assert (bad.log, bound.reported, our_tasks()) == (seen, [violation], [])
+    violation.__cause__.__traceback__ = violation.__context__ = None  # a debugger needs its frames, and these refer to the subscriber
     bad.log.clear()
     seen.clear()
     del bad
     gc.collect()
     assert ref() is None
-    await neighbour_is_well(nursery)
+    await neighbour_works(nursery)
 
 
-async def test_a_subscriber_that_raises_inside_on_subscribe_after_it_has_asked_gets_nothing(nursery) -> None:
-    """The pull that it caused is stopped before it begins."""
+async def test_a_subscriber_that_requests_and_raises_in_on_subscribe_gets_nothing(nursery) -> None:
+    """The pull that it requested is stopped before it begins."""
 
-    def asks_and_raises() -> None:
+    def requests_and_raises() -> None:
         bad.subscription.request(5)
         boom()
 
     bound = Bound(lambda: numbers(5), nursery)
-    bad = Heard(on_subscribe=asks_and_raises)
+    bad = Recorder(on_subscribe=requests_and_raises)
     bound.publisher.subscribe(bad)
     await quiet()
-    assert (bad.log, len(bound.told), our_tasks()) == ([("on_subscribe",)], 1, [])
+    assert (bad.log, len(bound.reported), our_tasks()) == ([("on_subscribe",)], 1, [])
 
 
-async def test_a_hook_that_raises_about_a_subscriber_that_raises_harms_nobody(nursery, caplog) -> None:
-    """Neither the pipe nor the neighbour: it ends in the log."""
+async def test_a_hook_that_raises_affects_no_stream(nursery, caplog) -> None:
+    """Neither the pipe nor another stream; the hook's error is logged."""
     publisher = as_source(lambda: numbers(5)).publisher(nursery, on_violation=boom)
-    bad, good = Heard(on_next=boom), Heard()
-    for heard in (bad, good):
-        publisher.subscribe(heard)
-        heard.subscription.request(10)
+    bad, good = Recorder(on_next=boom), Recorder()
+    for recorder in (bad, good):
+        publisher.subscribe(recorder)
+        recorder.subscription.request(10)
     await quiet()
     assert (bad.elements, good.elements) == ([0], list(range(5)))
     assert "the on_violation hook raised while it was told of" in caplog.text
@@ -470,16 +472,16 @@ async def test_a_hook_that_raises_about_a_subscriber_that_raises_harms_nobody(nu
 # --- signals after the end
 
 
-THE_END = KeyError("the end")
-ENDS = {"on_complete": (), "on_error": (THE_END,)}
+END = KeyError("the end")
+ENDS = {"on_complete": (), "on_error": (END,)}
 
 
-class KeepsOn(Script):
-    """A publisher that answers a request with one element and an end, and then goes on signalling."""
+class KeepsOn(ScriptedPublisher):
+    """A publisher that answers a request with one element and an end, and goes on signalling."""
 
     def __init__(self, end: str) -> None:
         super().__init__(lambda subscriber: subscriber.on_subscribe(self.calls))
-        self.calls = Calls(request=self._answer)
+        self.calls = CallRecorder(request=self._answer)
         self._end = end
 
     def _answer(self, _: int) -> None:
@@ -503,11 +505,13 @@ async def _by_stream(publisher: KeepsOn) -> list[object]:
 
 
 async def _by_callback(publisher: KeepsOn) -> list[object]:
-    heard: list[object] = []
+    recorder: list[object] = []
     publisher.subscribe(
-        CallbackSubscriber(heard.append, error=heard.append, complete=lambda: heard.append(StopAsyncIteration()), on_violation=boom)
+        CallbackSubscriber(
+            recorder.append, error=recorder.append, complete=lambda: recorder.append(StopAsyncIteration()), on_violation=boom
+        )
     )
-    return heard
+    return recorder
 
 
 async def _by_binding(publisher: KeepsOn) -> list[object]:
@@ -520,18 +524,18 @@ async def _by_pipe(publisher: KeepsOn) -> list[object]:
 
 async def _listened(source: Source[object]) -> list[object]:
     async with trio.open_nursery() as nursery:
-        heard = Bound(source, nursery).listen(10)
-        return [*heard.elements, *(entry[1] if len(entry) > 1 else StopAsyncIteration() for entry in heard.log[2:])]
+        recorder = Bound(source, nursery).listen(10)
+        return [*recorder.elements, *(entry[1] if len(entry) > 1 else StopAsyncIteration() for entry in recorder.log[2:])]
 
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("through", [_by_block, _by_stream, _by_callback, _by_binding, _by_pipe], ids=lambda each: each.__name__.strip("_"))
-async def test_signals_after_the_end_are_nothing(through, end: str) -> None:
-    """Rules 1.7, 2.4, 2.8: however long a foreign publisher goes on, one end is heard, and its subscription is left alone."""
+async def test_signals_after_the_end_do_nothing(through, end: str) -> None:
+    """Rules 1.7, 2.4, 2.8: the consumer gets one end, and no method of the publisher's subscription is called after it."""
     publisher = KeepsOn(end)
     element, last = await through(publisher)
     assert element == 1
-    assert last is THE_END if end == "on_error" else isinstance(last, StopAsyncIteration)
+    assert last is END if end == "on_error" else isinstance(last, StopAsyncIteration)
     assert [call[0] for call in publisher.calls.log] == ["request"]
 
 
@@ -540,19 +544,19 @@ async def test_signals_after_the_end_are_nothing(through, end: str) -> None:
 
 @by_source
 async def test_a_stream_that_is_subscribed_twice_keeps_its_first_subscription(nursery, make) -> None:
-    """Rule 2.5 from inside: the second one is cancelled before it has cost a task."""
+    """Rule 2.5: the second one is cancelled before it has cost a task."""
     stream: Stream[int] = Stream()
     one, other = Bound(make(), nursery), Bound(lambda: numbers(5), nursery)
     one.publisher.subscribe(stream)
     other.publisher.subscribe(stream)
     assert [element async for element in stream] == list(range(5))
-    assert (our_tasks(), other.told) == ([], [])
+    assert (our_tasks(), other.reported) == ([], [])
 
 
 async def test_one_object_in_two_subscriptions_of_one_publisher_is_served_twice(nursery) -> None:
-    """Publishers of ours do not compare subscribers (rule 1.10 is theirs to keep); each subscription obeys the grammar."""
+    """Penstock's publishers do not compare subscribers (rule 1.10 binds the subscriber). Each subscription gets correct signals."""
     publisher = Bound([0, 1], nursery).publisher
-    twice = Heard()
+    twice = Recorder()
     publisher.subscribe(twice)
     first = twice.subscription
     publisher.subscribe(twice)
@@ -563,7 +567,7 @@ async def test_one_object_in_two_subscriptions_of_one_publisher_is_served_twice(
     assert twice.log == [("on_subscribe",)] * 2 + [("on_next", 0), ("on_next", 1), ("on_complete",)] * 2
 
 
-# --- what is no subscriber
+# --- objects that are not subscribers
 
 
 PUBLISHERS: dict[str, Callable[[trio.Nursery], Publisher[Any]]] = {
@@ -576,14 +580,14 @@ PUBLISHERS: dict[str, Callable[[trio.Nursery], Publisher[Any]]] = {
     "single": lambda nursery: single(1).publisher(nursery),
     "interval": lambda nursery: interval(1).publisher(nursery),
     "timer": lambda nursery: timer(1).publisher(nursery),
-    "foreign": lambda nursery: from_publisher(Counting(1)).publisher(nursery),
+    "foreign": lambda nursery: from_publisher(CountingPublisher(1)).publisher(nursery),
 }
 
 
 @pytest.mark.parametrize("make", PUBLISHERS.values(), ids=PUBLISHERS)
-@pytest.mark.parametrize("garbage", [None, 5, "x", object(), Heard], ids=lambda each: getattr(each, "__name__", type(each).__name__))
-async def test_what_is_no_subscriber_is_a_type_error(nursery, make, garbage) -> None:
-    """Rule 1.9: the only thing that `subscribe` ever raises; a class in the place of its object counts as that."""
+@pytest.mark.parametrize("garbage", [None, 5, "x", object(), Recorder], ids=lambda each: getattr(each, "__name__", type(each).__name__))
+async def test_an_object_that_is_not_a_subscriber_is_a_type_error(nursery, make, garbage) -> None:
+    """Rule 1.9: `subscribe` raises nothing else. A subscriber class counts as such an object."""
     with pytest.raises(TypeError, match="which is no subscriber: it needs on_subscribe, on_next, on_error and on_complete"):
         make(nursery).subscribe(garbage)
     assert our_tasks() == []
@@ -594,30 +598,30 @@ async def test_what_is_no_subscriber_is_a_type_error(nursery, make, garbage) -> 
 
 @by_source
 async def test_a_closed_nursery_is_an_error_or_is_not_needed(make) -> None:
-    """Every source: subscribe and request return normally; the subscriber hears an end, one way or the other."""
+    """For every source, subscribe and request return normally, and the subscriber gets an end."""
     async with trio.open_nursery() as closed:
         bound = Bound(make(), closed)
-    heard = bound.listen(10)
-    assert heard.log[-1][0] in ("on_error", "on_complete")
-    if heard.log[-1][0] == "on_error":
-        assert isinstance(heard.error, UsageError)
-        assert "has closed" in str(heard.error)
+    recorder = bound.listen(10)
+    assert recorder.log[-1][0] in ("on_error", "on_complete")
+    if recorder.log[-1][0] == "on_error":
+        assert isinstance(recorder.error, UsageError)
+        assert "has closed" in str(recorder.error)
     assert our_tasks() == []
 
 
 @by_source
 async def test_a_cancelled_nursery_ends_its_streams(make) -> None:
-    """Cancelled before the first turn, or with demand used up and more to come: one end, and no task."""
+    """Cancelled before the task's first step, or while it waits for demand: one end, and no task."""
     for demand in (10, 2):
         async with trio.open_nursery() as cancelled:
-            heard = Bound(make(), cancelled).listen(demand)
+            recorder = Bound(make(), cancelled).listen(demand)
             if demand == 2:
                 await quiet()
             cancelled.cancel_scope.cancel()
-        if heard.log[-1][0] == "on_error":
-            assert isinstance(heard.error, PublisherStopped)
+        if recorder.log[-1][0] == "on_error":
+            assert isinstance(recorder.error, PublisherStopped)
         assert our_tasks() == []
-    assert len([entry for entry in heard.log if entry[0] in ("on_error", "on_complete")]) <= 1
+    assert len([entry for entry in recorder.log if entry[0] in ("on_error", "on_complete")]) <= 1
 
 
 # --- cleanup
@@ -649,10 +653,10 @@ CLEANUPS = {"hangs": (_hangs, CleanupTimeout), "raises": (_raises, KeyError), "y
 
 @pytest.mark.parametrize(("generator", "expected"), CLEANUPS.values(), ids=CLEANUPS)
 @pytest.mark.parametrize("piped", [False, True])
-async def test_bad_cleanup_is_raised_from_a_block_and_told_of_a_publisher(
+async def test_bad_cleanup_is_raised_from_a_block_and_reported_for_a_publisher(
     nursery, autojump_clock, generator, expected, piped: bool
 ) -> None:
-    """Bare from the block, to the hook elsewhere; no task stays, and the nursery stands."""
+    """The block raises it without a group. No task is left, and the nursery is not cancelled."""
     source = pipe(generator, ops.map(lambda number: number)) if piped else as_source(generator)
 
     async def block() -> None:
@@ -661,18 +665,18 @@ async def test_bad_cleanup_is_raised_from_a_block_and_told_of_a_publisher(
 
     assert type(await raised_by(block)) is expected
     bound = Bound(source, nursery)
-    heard = bound.listen(1)
+    recorder = bound.listen(1)
     await quiet()
-    heard.subscription.cancel()
+    recorder.subscription.cancel()
     await trio.sleep(10)
-    assert [type(error) for error in bound.told] == [expected]
-    assert (heard.elements, our_tasks()) == ([1], [])
-    await neighbour_is_well(nursery)
+    assert [type(error) for error in bound.reported] == [expected]
+    assert (recorder.elements, our_tasks()) == ([1], [])
+    await neighbour_works(nursery)
 
 
 @pytest.mark.parametrize(("generator", "expected"), CLEANUPS.values(), ids=CLEANUPS)
 async def test_bad_cleanup_of_a_pipe_that_completes_early_is_raised_from_the_block(autojump_clock, generator, expected) -> None:
-    """`take` leaves its source inside a signal; the elements are safe, the failure is not lost."""
+    """`take` cancels its source inside a signal. The elements arrive, and the failure is raised."""
     got: list[int] = []
 
     async def block() -> None:

@@ -1,4 +1,4 @@
-"""A callback subscriber calls plain functions, asks anew in halves, and lets nothing that they raise reach the publisher."""
+"""A callback subscriber calls plain functions and renews its demand in halves. An exception of a function never reaches the publisher."""
 
 import gc
 import weakref
@@ -10,58 +10,58 @@ from hypothesis import strategies as st
 from penstock.api import UNBOUNDED, RuleViolation, Subscriber, UsageError, shown
 from penstock.core import DEFAULT_DEMAND, CallbackSubscriber
 from penstock.testing import ManualPublisher
-from tests.core._foreign import Calls, boom
+from tests.core._foreign import CallRecorder, boom
 from tests.core._helpers import Token, Unprintable
 
 
-class Called:
-    """A callback subscriber, and what it called."""
+class CallbackHarness:
+    """A callback subscriber, and the calls that it made."""
 
     def __init__(self, demand: int = DEFAULT_DEMAND, **functions) -> None:
         self.log: list[tuple[object, ...]] = []
-        self.told: list[Exception] = []
+        self.reported: list[Exception] = []
         self.subscriber: CallbackSubscriber[object] = CallbackSubscriber(
             functions.get("next", lambda element: self.log.append(("next", element))),
             error=functions.get("error", lambda error: self.log.append(("error", error))),
             complete=functions.get("complete", lambda: self.log.append(("complete",))),
             demand=demand,
-            on_violation=self.told.append,
+            on_violation=self.reported.append,
         )
         self.publisher = ManualPublisher()
 
-    def open(self) -> "Called":
+    def open(self) -> "CallbackHarness":
         self.publisher.subscribe(self.subscriber)
         return self
 
 
 def test_it_is_a_subscriber() -> None:
-    """Anybody's publisher may have it."""
+    """It has the methods of the interface, for any publisher."""
     assert isinstance(CallbackSubscriber(boom), Subscriber)
 
 
 def test_elements_and_completion_are_called() -> None:
-    """In order; then it is over, and the subscription is not touched."""
-    called = Called().open()
-    called.publisher.emit(1, 2)
-    called.publisher.complete()
-    assert called.log == [("next", 1), ("next", 2), ("complete",)]
-    called.subscriber.cancel()
-    called.publisher.check()
-    assert called.publisher.subscription.cancels == 0
+    """In order; after completion no method of the subscription is called."""
+    harness = CallbackHarness().open()
+    harness.publisher.emit(1, 2)
+    harness.publisher.complete()
+    assert harness.log == [("next", 1), ("next", 2), ("complete",)]
+    harness.subscriber.cancel()
+    harness.publisher.check()
+    assert harness.publisher.subscription.cancels == 0
 
 
-def test_a_failure_is_called_with_the_very_exception() -> None:
-    """And nothing after it."""
-    called, error = Called().open(), KeyError("failed")
-    called.publisher.fail(error)
-    called.publisher.misbehave("on_next", 1)
-    called.publisher.misbehave("on_complete")
-    called.publisher.misbehave("on_error", error)
-    assert called.log == [("error", error)]
+def test_a_failure_is_passed_as_the_same_exception_object() -> None:
+    """No function is called after it."""
+    harness, error = CallbackHarness().open(), KeyError("failed")
+    harness.publisher.fail(error)
+    harness.publisher.misbehave("on_next", 1)
+    harness.publisher.misbehave("on_complete")
+    harness.publisher.misbehave("on_error", error)
+    assert harness.log == [("error", error)]
 
 
 def test_only_the_first_function_is_needed() -> None:
-    """An end that nobody cares for is an end."""
+    """Without functions for them, the ends just end the stream."""
     for end in ("complete", "fail"):
         seen: list[int] = []
         subscriber: CallbackSubscriber[int] = CallbackSubscriber(seen.append)
@@ -75,26 +75,26 @@ def test_only_the_first_function_is_needed() -> None:
 
 @given(demand=st.integers(min_value=1, max_value=40), count=st.integers(min_value=0, max_value=200))
 def test_no_more_than_the_demand_is_ever_outstanding(demand: int, count: int) -> None:
-    """Asked for at once, renewed in halves, never stuck."""
-    called = Called(demand).open()
+    """It is requested at once, renewed in halves, and never gets stuck."""
+    harness = CallbackHarness(demand).open()
     for number in range(count):
-        called.publisher.emit(number)
-        assert 0 < called.publisher.outstanding <= demand
-    assert called.log == [("next", number) for number in range(count)]
-    renewals = called.publisher.subscription.requests[1:]
+        harness.publisher.emit(number)
+        assert 0 < harness.publisher.outstanding <= demand
+    assert harness.log == [("next", number) for number in range(count)]
+    renewals = harness.publisher.subscription.requests[1:]
     assert set(renewals) <= {max(1, demand // 2)}
-    called.publisher.check()
+    harness.publisher.check()
 
 
-def test_an_unbounded_demand_is_asked_for_once() -> None:
-    """Held at the top (rule 3.17)."""
-    called = Called(2**70).open()
-    called.publisher.emit(*range(1000))
-    assert called.publisher.subscription.requests == [UNBOUNDED]
+def test_an_unbounded_demand_is_requested_once() -> None:
+    """As 2^63-1 (rule 3.17)."""
+    harness = CallbackHarness(2**70).open()
+    harness.publisher.emit(*range(1000))
+    assert harness.publisher.subscription.requests == [UNBOUNDED]
 
 
 def test_a_publisher_that_signals_inside_request_does_not_nest() -> None:
-    """The request is the last thing that happens in a signal, and there is one for half the demand."""
+    """The request is the last act of a signal, and is made for half the demand."""
     depth = deepest = 0
     sent: list[int] = []
 
@@ -110,7 +110,7 @@ def test_a_publisher_that_signals_inside_request_does_not_nest() -> None:
             depth -= 1
 
         def cancel(self) -> None:
-            """Nothing to stop."""
+            """Do nothing."""
 
     seen: list[int] = []
     subscriber: CallbackSubscriber[int] = CallbackSubscriber(seen.append, demand=64)
@@ -121,7 +121,7 @@ def test_a_publisher_that_signals_inside_request_does_not_nest() -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.0, None, -(10**5000)], ids=shown)
 def test_a_demand_is_at_least_one(wrong) -> None:
-    """There is nobody here to ask by hand."""
+    """A callback subscriber has no request() for manual demand."""
     with pytest.raises(UsageError) as caught:
         CallbackSubscriber(boom, demand=wrong)
     assert str(caught.value) == f"demand={shown(wrong)}; give how many elements may be under way at a time, at least 1"
@@ -129,7 +129,7 @@ def test_a_demand_is_at_least_one(wrong) -> None:
 
 @pytest.mark.parametrize("wrong", [None, 5, "print"])
 def test_the_functions_are_functions(wrong) -> None:
-    """Told at once, and which; the two at the end may be left out."""
+    """The error names the argument; the functions for the two ends may be left out."""
     with pytest.raises(UsageError, match=r"^`next` is .*; give a function of one argument, the element$"):
         CallbackSubscriber(wrong)
     with pytest.raises(UsageError, match=r"^on_violation is "):
@@ -142,12 +142,12 @@ def test_the_functions_are_functions(wrong) -> None:
 
 
 async def _async(*_: object) -> None:
-    """A function that nobody would await."""
+    """A function that needs an await."""
 
 
 @pytest.mark.parametrize("name", ["next", "error", "complete"])
 def test_an_async_function_is_refused(name: str) -> None:
-    """It would never run, and nobody would hear of it but the collector."""
+    """It would never run, because a signal cannot await it."""
     functions = {"next": boom, name: _async}
     with pytest.raises(UsageError) as caught:
         CallbackSubscriber(functions.pop("next"), **functions)
@@ -155,20 +155,20 @@ def test_an_async_function_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["next", "error", "complete"])
-def test_what_a_function_raises_is_told_and_never_reaches_the_publisher(name: str) -> None:
-    """Rule 2.13: the subscription is cancelled where it lives, and nothing is called any more."""
-    called = Called(**{name: boom}).open()
+def test_a_function_that_raises_is_reported_and_cancels(name: str) -> None:
+    """Rule 2.13: the publisher gets a cancel and no exception, and no function is called any more."""
+    harness = CallbackHarness(**{name: boom}).open()
     if name == "next":
-        called.publisher.emit(1)
-        called.publisher.misbehave("on_next", 2)
-        assert called.publisher.cancelled
+        harness.publisher.emit(1)
+        harness.publisher.misbehave("on_next", 2)
+        assert harness.publisher.cancelled
     elif name == "error":
-        called.publisher.fail(KeyError())
+        harness.publisher.fail(KeyError())
     else:
-        called.publisher.complete()
-    called.publisher.misbehave("on_complete")
-    assert called.log == []
-    (violation,) = called.told
+        harness.publisher.complete()
+    harness.publisher.misbehave("on_complete")
+    assert harness.log == []
+    (violation,) = harness.reported
     assert isinstance(violation, RuleViolation)
     assert violation.rule == "2.13"
     assert str(violation) == (
@@ -176,96 +176,96 @@ def test_what_a_function_raises_is_told_and_never_reaches_the_publisher(name: st
         "Handle the error inside the callback, or use `async for`, where it is yours to catch"
     )
     assert isinstance(violation.__cause__, ValueError)
-    called.publisher.check()
+    harness.publisher.check()
 
 
-def test_an_exception_that_cannot_be_printed_is_told_all_the_same() -> None:
-    """The message about a fault must not be a fault of its own."""
+def test_an_exception_that_cannot_be_printed_is_reported() -> None:
+    """The message about an error must not raise another one."""
 
     def raising(_: object) -> None:
         raise Unprintable
 
-    called = Called(next=raising).open()
-    called.publisher.emit(1)
-    assert str(called.told[0]).startswith("the `next` callback raised an unprintable 'Unprintable';")
+    harness = CallbackHarness(next=raising).open()
+    harness.publisher.emit(1)
+    assert str(harness.reported[0]).startswith("the `next` callback raised an unprintable 'Unprintable';")
 
 
-def test_an_interrupt_goes_through() -> None:
-    """Ctrl-C is no fault of the callback's."""
+def test_an_interrupt_is_not_caught() -> None:
+    """Ctrl-C is not a fault of the callback."""
 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    called = Called(next=interrupted)
-    called.subscriber.on_subscribe(Calls())
+    harness = CallbackHarness(next=interrupted)
+    harness.subscriber.on_subscribe(CallRecorder())
     with pytest.raises(KeyboardInterrupt):
-        called.subscriber.on_next(1)
-    assert called.told == []
+        harness.subscriber.on_next(1)
+    assert harness.reported == []
 
 
 def test_a_callback_may_cancel() -> None:
-    """Nothing is called after that, and nothing asked for."""
-    called = Called(2, next=lambda element: (called.log.append(("next", element)), called.subscriber.cancel())).open()
-    called.publisher.emit(1)
-    called.publisher.misbehave("on_next", 2)
-    called.publisher.misbehave("on_complete")
-    assert called.log == [("next", 1)]
-    assert (called.publisher.subscription.requests, called.publisher.subscription.cancels) == ([2], 1)
+    """No function is called after that, and nothing is requested."""
+    harness = CallbackHarness(2, next=lambda element: (harness.log.append(("next", element)), harness.subscriber.cancel())).open()
+    harness.publisher.emit(1)
+    harness.publisher.misbehave("on_next", 2)
+    harness.publisher.misbehave("on_complete")
+    assert harness.log == [("next", 1)]
+    assert (harness.publisher.subscription.requests, harness.publisher.subscription.cancels) == ([2], 1)
 
 
 def test_cancel_goes_up_once() -> None:
-    """However often it is called; before there is a subscription it refuses the one that comes."""
-    called = Called().open()
-    called.subscriber.cancel()
-    called.subscriber.cancel()
-    assert called.publisher.subscription.cancels == 1
-    early, late = Called(), Calls()
+    """However often it is called. Before on_subscribe, it refuses the subscription that comes later."""
+    harness = CallbackHarness().open()
+    harness.subscriber.cancel()
+    harness.subscriber.cancel()
+    assert harness.publisher.subscription.cancels == 1
+    early, late = CallbackHarness(), CallRecorder()
     early.subscriber.cancel()
     early.subscriber.on_subscribe(late)
     assert late.log == [("cancel",)]
 
 
 def test_a_second_subscription_is_cancelled() -> None:
-    """Rule 2.5; the first goes on, and one that comes after the end is refused too."""
-    called, second, third = Called().open(), Calls(), Calls()
-    called.subscriber.on_subscribe(second)
-    called.publisher.emit(1)
-    called.publisher.complete()
-    called.subscriber.on_subscribe(third)
-    assert (second.log, third.log, called.log) == ([("cancel",)], [("cancel",)], [("next", 1), ("complete",)])
+    """Rule 2.5; the first goes on. A subscription after the end is refused too."""
+    harness, second, third = CallbackHarness().open(), CallRecorder(), CallRecorder()
+    harness.subscriber.on_subscribe(second)
+    harness.publisher.emit(1)
+    harness.publisher.complete()
+    harness.subscriber.on_subscribe(third)
+    assert (second.log, third.log, harness.log) == ([("cancel",)], [("cancel",)], [("next", 1), ("complete",)])
 
 
-def test_the_same_subscription_twice_is_cancelled_and_told() -> None:
-    """Rule 2.12: to cancel the second is to cancel the first; nobody else would say so."""
-    called, calls = Called(4), Calls()
-    called.subscriber.on_subscribe(calls)
-    called.subscriber.on_subscribe(calls)
-    called.subscriber.on_next(1)
-    assert (calls.log, called.log) == ([("request", 4), ("cancel",)], [])
-    assert [violation.rule for violation in called.told] == ["2.12"]
+def test_the_same_subscription_twice_is_cancelled_and_reported() -> None:
+    """Rule 2.12: cancelling the second cancels the first, so the hook must be called."""
+    harness, calls = CallbackHarness(4), CallRecorder()
+    harness.subscriber.on_subscribe(calls)
+    harness.subscriber.on_subscribe(calls)
+    harness.subscriber.on_next(1)
+    assert (calls.log, harness.log) == ([("request", 4), ("cancel",)], [])
+    assert [violation.rule for violation in harness.reported] == ["2.12"]
 
 
 @pytest.mark.parametrize("signal", ["on_subscribe", "on_next", "on_error"])
 def test_none_is_a_type_error_for_the_publisher(signal: str) -> None:
     """Rule 2.13."""
-    called = Called().open()
+    harness = CallbackHarness().open()
     with pytest.raises(TypeError, match=rf"^{signal}\(None\): .*\(rule 2\.13\)$"):
-        getattr(called.subscriber, signal)(None)
-    assert called.log == []
+        getattr(harness.subscriber, signal)(None)
+    assert harness.log == []
 
 
 def test_an_error_is_an_exception() -> None:
-    """Not its text."""
+    """A text is refused."""
     with pytest.raises(TypeError, match=r"^on_error\('boom'\): an exception is needed \(rule 2\.13\)$"):
-        Called().open().subscriber.on_error("boom")  # type: ignore[arg-type]  # a mistake on purpose
+        CallbackHarness().open().subscriber.on_error("boom")  # type: ignore[arg-type]  # a mistake on purpose
 
 
 @pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
-def test_what_is_over_keeps_no_publisher(end: str) -> None:
-    """The subscriber may be kept by whoever likes."""
+def test_an_ended_subscriber_keeps_no_publisher(end: str) -> None:
+    """A program may keep the subscriber."""
     subscriber: CallbackSubscriber[object] = CallbackSubscriber(lambda _: None, on_violation=lambda _: None)
-    calls = Calls()
-    calls.token = Token()  # type: ignore[attr-defined]  # something that can be watched
+    calls = CallRecorder()
+    calls.token = Token()  # type: ignore[attr-defined]  # an attribute that only this test needs
     ref = weakref.ref(calls.token)  # type: ignore[attr-defined]  # the same
     subscriber.on_subscribe(calls)
     del calls
@@ -279,11 +279,11 @@ def test_what_is_over_keeps_no_publisher(end: str) -> None:
     assert ref() is None
 
 
-def test_it_says_what_state_it_is_in() -> None:
+def test_the_repr_shows_the_state() -> None:
     """New, live, over."""
-    called = Called()
-    assert repr(called.subscriber) == "<callback subscriber new>"
-    called.open()
-    assert repr(called.subscriber) == "<callback subscriber live>"
-    called.publisher.complete()
-    assert repr(called.subscriber) == "<callback subscriber over>"
+    harness = CallbackHarness()
+    assert repr(harness.subscriber) == "<callback subscriber new>"
+    harness.open()
+    assert repr(harness.subscriber) == "<callback subscriber live>"
+    harness.publisher.complete()
+    assert repr(harness.subscriber) == "<callback subscriber over>"

@@ -1,4 +1,4 @@
-"""A subscription is a block: what is raised inside leaves it as it is, and when it has been left, nothing behind it runs any more."""
+"""A subscription is a block: an exception of the body leaves it unchanged, and no task runs when it has been left."""
 
 import gc
 import warnings
@@ -22,7 +22,7 @@ async def sleeper():
     yield 1
 
 
-async def resting():
+async def suspended():
     while True:
         yield 1
 
@@ -43,7 +43,7 @@ async def slow_in_cleanup():
 
 
 class Failing(Source[int]):
-    """A source that tells its scope of so many failures when it is left."""
+    """A source that reports the given failures to its scope when it is left."""
 
     def __init__(self, *failures: Exception) -> None:
         self._failures = failures
@@ -54,16 +54,16 @@ class Failing(Source[int]):
                 await trio.sleep_forever()
             finally:
                 for failure in self._failures:
-                    scope.fail(failure)
+                    scope.report_failure(failure)
 
         scope.spawn(run, name="penstock failing")
 
 
-# --- what is given
+# --- arguments
 
 
 async def test_the_block_gives_the_stream() -> None:
-    """With 256 elements under way, if nobody says otherwise."""
+    """By default with a demand of 256."""
     async with subscribe(numbers) as stream:
         assert isinstance(stream, Stream)
         assert stream.statistics().requested == DEFAULT_DEMAND == 256
@@ -81,20 +81,20 @@ async def test_the_block_gives_the_stream() -> None:
         ({"cleanup_timeout": None}, "cleanup_timeout is None; it is a time"),
     ],
 )
-def test_mistakes_are_told_at_the_call(options, message: str) -> None:
-    """Not when the block is entered, not when it is left."""
+def test_mistakes_raise_at_the_call(options, message: str) -> None:
+    """Not when the block is entered or left."""
     with pytest.raises(UsageError, match=rf"^{message}"):
         subscribe(numbers, **options)
 
 
-def test_a_source_that_is_none_is_told_at_the_call() -> None:
-    """Before anything is opened; and outside of trio."""
+def test_an_object_that_is_not_a_source_raises_at_the_call() -> None:
+    """Before the block is entered; also outside of trio."""
     with pytest.raises(UsageError, match=r"^'NoneType' cannot be subscribed to"):
         subscribe(None)  # type: ignore[arg-type]  # a mistake on purpose
 
 
 async def test_a_subscription_is_opened_once() -> None:
-    """The second time is a mistake; the first is not disturbed by it."""
+    """Entering it twice is a mistake, and does not disturb the first block."""
     opening = subscribe(numbers)
     async with opening as stream:
         error = await raised_by(opening.__aenter__)
@@ -106,7 +106,7 @@ async def test_a_subscription_is_opened_once() -> None:
 
 
 async def test_entering_and_leaving_checkpoint() -> None:
-    """Always, whatever the source does."""
+    """For every kind of source."""
     for source in ([], [1], numbers):
         opening = subscribe(source)
         with assert_checkpoints():
@@ -115,8 +115,8 @@ async def test_entering_and_leaving_checkpoint() -> None:
             await opening.__aexit__(None, None, None)
 
 
-async def test_entering_can_be_cancelled_and_has_then_opened_nothing() -> None:
-    """The same subscription can be opened later."""
+async def test_a_cancelled_entry_opens_nothing() -> None:
+    """The same subscription can be entered later."""
     opening = subscribe([1, 2])
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -129,10 +129,10 @@ async def test_entering_can_be_cancelled_and_has_then_opened_nothing() -> None:
 # --- leaving
 
 
-@pytest.mark.parametrize("source", [sleeper, resting, numbers, lambda: [1, 2], slow_in_cleanup])
+@pytest.mark.parametrize("source", [sleeper, suspended, numbers, lambda: [1, 2], slow_in_cleanup])
 @pytest.mark.parametrize("pulls", [0, 1])
-async def test_when_the_block_has_been_left_nothing_runs(autojump_clock, source, pulls: int) -> None:
-    """Whatever the generator was doing."""
+async def test_no_task_runs_when_the_block_has_been_left(autojump_clock, source, pulls: int) -> None:
+    """In every state of the generator."""
     async with subscribe(source) as stream:
         if pulls and source is not sleeper:
             await anext(stream)
@@ -150,8 +150,8 @@ async def test_leaving_waits_for_the_generators_own_cleanup(autojump_clock) -> N
     assert trio.current_time() - started == 2
 
 
-async def test_a_cleanup_that_hangs_is_raised_bare(autojump_clock) -> None:
-    """After its deadline; a single failure of ours, so no group."""
+async def test_a_cleanup_timeout_is_raised_without_a_group(autojump_clock) -> None:
+    """After the deadline; a single failure needs no group."""
 
     async def scenario() -> None:
         async with subscribe(slow_in_cleanup, demand=1, cleanup_timeout=0.5) as stream:
@@ -202,8 +202,8 @@ async def test_no_reference_is_kept(nursery, how: str) -> None:
     assert census.leaks() == []
 
 
-async def test_a_publisher_that_keeps_what_it_was_given_keeps_no_stream() -> None:
-    """A leak of theirs stays theirs."""
+async def test_a_publisher_that_keeps_its_subscriber_keeps_no_stream() -> None:
+    """A leak in a foreign publisher stays small."""
     publisher = ManualPublisher()
     async with subscribe(publisher) as stream:
         ref = weakref.ref(stream)
@@ -216,7 +216,7 @@ async def test_a_publisher_that_keeps_what_it_was_given_keeps_no_stream() -> Non
 
 
 async def test_a_foreign_publisher_is_cancelled_and_not_awaited() -> None:
-    """Nobody could: it has no tasks that we know of."""
+    """The block does not know the publisher's tasks."""
     publisher = ManualPublisher()
     async with subscribe(publisher, demand=3) as stream:
         publisher.emit(1)
@@ -226,10 +226,10 @@ async def test_a_foreign_publisher_is_cancelled_and_not_awaited() -> None:
     publisher.check()
 
 
-# --- what the body raises
+# --- exceptions of the body
 
 
-SOURCES = {"at work": sleeper, "at rest": resting, "nothing": list, "failing in cleanup": fails_in_cleanup}
+SOURCES = {"waiting": sleeper, "suspended": suspended, "nothing": list, "failing in cleanup": fails_in_cleanup}
 RAISED = {
     "an exception": lambda: ValueError("body"),
     "an interrupt": KeyboardInterrupt,
@@ -248,13 +248,13 @@ RAISED = {
 @pytest.mark.parametrize("make", RAISED.values(), ids=RAISED)
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("demand", [1, 256])
-async def test_what_the_body_raises_leaves_the_block_as_it_is(make, source, demand: int) -> None:
-    """The very object, neither wrapped nor unwrapped, whatever runs behind the block."""
+async def test_an_exception_of_the_body_leaves_the_block_unchanged(make, source, demand: int) -> None:
+    """The same object, neither wrapped nor unwrapped; it does not matter which tasks run behind the block."""
     raised = make()
-    told: list[Exception] = []
+    reported: list[Exception] = []
 
     async def scenario() -> None:
-        async with subscribe(source, demand=demand, on_violation=told.append):
+        async with subscribe(source, demand=demand, on_violation=reported.append):
             await quiet()
             raise raised
 
@@ -264,11 +264,11 @@ async def test_what_the_body_raises_leaves_the_block_as_it_is(make, source, dema
     assert getattr(error, "exceptions", None) == members
     assert error.__context__ is error.__cause__ is None
     assert our_tasks() == []
-    assert [repr(each) for each in told] == (["KeyError('cleanup')"] if source is fails_in_cleanup else [])
+    assert [repr(each) for each in reported] == (["KeyError('cleanup')"] if source is fails_in_cleanup else [])
 
 
-async def test_a_failure_of_the_publisher_leaves_the_block_as_it_is() -> None:
-    """It is raised in the body, so it is the body's; a group that the publisher failed with stays that group."""
+async def test_a_failure_of_the_publisher_leaves_the_block_unchanged() -> None:
+    """It is raised in the body. A group that the publisher failed with stays that group."""
     for failure in (KeyError("publisher"), ExceptionGroup("publisher", [KeyError("one")])):
 
         async def failing(failure=failure):
@@ -284,21 +284,21 @@ async def test_a_failure_of_the_publisher_leaves_the_block_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-async def test_a_deadline_around_the_block_is_just_a_deadline(autojump_clock, source) -> None:
-    """Cancelled passes through and is caught by the scope whose it is."""
-    told: list[Exception] = []
+async def test_a_deadline_around_the_block_ends_it(autojump_clock, source) -> None:
+    """Cancelled passes through the block, and its own scope catches it."""
+    reported: list[Exception] = []
     with trio.move_on_after(3) as scope:
-        async with subscribe(source, on_violation=told.append):
+        async with subscribe(source, on_violation=reported.append):
             await trio.sleep_forever()
     assert scope.cancelled_caught
     assert trio.current_time() == 3
     assert our_tasks() == []
-    # Which of the two was cancelled first, the generator or its reader, decides whether the failure is one of cleanup.
-    assert {repr(each) for each in told} <= ({"KeyError('cleanup')"} if source is fails_in_cleanup else set())
+    # Whether the failure counts as one of cleanup depends on which was cancelled first, the generator or its reader.
+    assert {repr(each) for each in reported} <= ({"KeyError('cleanup')"} if source is fails_in_cleanup else set())
 
 
-async def test_the_cancellation_itself_is_not_in_a_group() -> None:
-    """Who catches `trio.Cancelled` around the block, to tidy up and raise it on, catches it."""
+async def test_the_cancellation_is_not_in_a_group() -> None:
+    """`except trio.Cancelled` around the block catches it."""
     seen: list[str] = []
     with trio.CancelScope() as scope:
         try:
@@ -311,10 +311,10 @@ async def test_the_cancellation_itself_is_not_in_a_group() -> None:
     assert seen == ["bare"]
 
 
-async def test_cancelled_while_it_is_left_the_cancellation_is_not_in_a_group_either(autojump_clock) -> None:
-    """The body was done; the generator's task saw the cancellation, and it is the same one."""
+async def test_a_cancellation_while_the_block_is_left_is_not_in_a_group(autojump_clock) -> None:
+    """The body had ended; the generator's task was cancelled with the block."""
 
-    async def deaf():
+    async def ignoring():
         try:
             await trio.sleep_forever()
         finally:
@@ -326,7 +326,7 @@ async def test_cancelled_while_it_is_left_the_cancellation_is_not_in_a_group_eit
     seen: list[str] = []
     with trio.move_on_after(2) as scope:
         try:
-            async with subscribe(deaf):
+            async with subscribe(ignoring):
                 await quiet()
         except trio.Cancelled:
             seen.append("bare")
@@ -336,8 +336,8 @@ async def test_cancelled_while_it_is_left_the_cancellation_is_not_in_a_group_eit
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-async def test_an_exception_beside_a_cancellation_is_still_bare(source) -> None:
-    """The body fails because, or while, everything around it is cancelled: our tasks' Cancelled is no news beside that."""
+async def test_an_exception_beside_a_cancellation_is_not_in_a_group(source) -> None:
+    """The body fails because, or while, everything around it is cancelled; the Cancelled of the stream's tasks is not added."""
     raised = ValueError("body")
 
     async def scenario() -> None:
@@ -350,8 +350,8 @@ async def test_an_exception_beside_a_cancellation_is_still_bare(source) -> None:
     assert await raised_by(scenario) is raised
 
 
-async def test_a_group_with_a_cancellation_inside_goes_to_its_scope_whole() -> None:
-    """A nursery of the body's own, cancelled from outside with a failure beside: trio takes its part out, the rest arrives."""
+async def test_a_group_of_the_body_with_a_cancellation_stays_whole() -> None:
+    """A nursery of the body was cancelled from outside while a task in it failed. trio removes its Cancelled, and the rest arrives."""
     raised = KeyError("beside")
 
     async def crash() -> None:
@@ -373,8 +373,8 @@ async def test_a_group_with_a_cancellation_inside_goes_to_its_scope_whole() -> N
     assert error.exceptions == (raised,)
 
 
-def test_in_a_run_without_strict_groups_nothing_changes() -> None:
-    """The block's nursery is strict by itself; a body's group of one stays a group there, too."""
+def test_a_run_without_strict_groups_changes_nothing() -> None:
+    """The block's nursery is strict by itself, and a body's group of one stays a group."""
     raised = ExceptionGroup("mine", [ValueError("body")])
 
     async def scenario() -> None:
@@ -386,7 +386,7 @@ def test_in_a_run_without_strict_groups_nothing_changes() -> None:
         assert await raised_by(scenario) is raised
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # trio deprecates this way of running
+        warnings.simplefilter("ignore")  # trio deprecates this option
         trio.run(main, strict_exception_groups=False)
 
 
@@ -395,18 +395,18 @@ def test_in_a_run_without_strict_groups_nothing_changes() -> None:
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("body", ["reads", "sleeps", "is done"])
-async def test_an_interrupt_in_a_task_of_ours_leaves_the_block_bare(interrupt: type[BaseException], body: str) -> None:
-    """Ctrl-C may strike where the generator works; the program ends as if it had struck in the body."""
+async def test_an_interrupt_in_a_task_leaves_the_block_without_a_group(interrupt: type[BaseException], body: str) -> None:
+    """Ctrl-C may strike inside the generator. The program ends as if it had struck in the body."""
     raised = interrupt()
     go = trio.Event()
 
-    async def struck():
+    async def interrupted():
         await go.wait()
         raise raised
         yield 1
 
     async def scenario() -> None:
-        async with subscribe(struck) as stream:
+        async with subscribe(interrupted) as stream:
             await quiet()
             go.set()
             if body == "reads":
@@ -418,18 +418,18 @@ async def test_an_interrupt_in_a_task_of_ours_leaves_the_block_bare(interrupt: t
     assert our_tasks() == []
 
 
-async def test_an_interrupt_in_cleanup_goes_before_the_bodys_exception() -> None:
-    """And has it for its context, so that nothing is lost."""
+async def test_an_interrupt_in_cleanup_replaces_the_bodys_exception() -> None:
+    """The body's exception becomes its context, so nothing is lost."""
     raised, interrupt = ValueError("body"), KeyboardInterrupt()
 
-    async def struck():
+    async def interrupted():
         try:
             yield 1
         finally:
             raise interrupt
 
     async def scenario() -> None:
-        async with subscribe(struck, demand=1) as stream:
+        async with subscribe(interrupted, demand=1) as stream:
             await anext(stream)
             raise raised
 
@@ -442,23 +442,23 @@ async def test_an_interrupt_in_cleanup_goes_before_the_bodys_exception() -> None
     assert raised in contexts
 
 
-async def test_an_interrupt_while_it_is_entered_leaves_no_nursery_behind() -> None:
-    """Ctrl-C may strike inside somebody's `subscribe`."""
+async def test_an_interrupt_while_the_block_is_entered_leaves_no_nursery_open() -> None:
+    """Ctrl-C may strike inside a foreign `subscribe`."""
     interrupt = KeyboardInterrupt()
 
-    class Struck(Source[int]):
+    class Interrupted(Source[int]):
         def attach(self, subscriber: Subscriber[int], scope: Scope) -> None:
             scope.spawn(trio.sleep_forever, name="penstock struck")
             raise interrupt
 
     before = list(trio.lowlevel.current_task().child_nurseries)
-    error = await raised_by(subscribe(Struck()).__aenter__)
+    error = await raised_by(subscribe(Interrupted()).__aenter__)
     assert error is interrupt
     assert our_tasks() == []
     assert before == trio.lowlevel.current_task().child_nurseries
 
 
-async def test_an_attach_that_raises_is_raised_where_the_elements_would_be() -> None:
+async def test_an_error_of_attach_is_raised_by_the_loop() -> None:
     """As any failure of a publisher (rule 1.9); see also the sources' own tests."""
 
     class Bad(Source[int]):
@@ -470,11 +470,11 @@ async def test_an_attach_that_raises_is_raised_where_the_elements_would_be() -> 
         assert isinstance(await raised_by(stream.__anext__), ValueError)
 
 
-# --- what cleanup raises
+# --- failures of cleanup
 
 
-async def test_a_single_failure_of_cleanup_is_raised_bare() -> None:
-    """Where nothing else is raised."""
+async def test_a_single_failure_of_cleanup_is_raised_without_a_group() -> None:
+    """If nothing else is raised."""
     failure = KeyError("cleanup")
 
     async def scenario() -> None:
@@ -485,7 +485,7 @@ async def test_a_single_failure_of_cleanup_is_raised_bare() -> None:
 
 
 async def test_several_failures_of_cleanup_are_raised_as_a_group() -> None:
-    """One could only be raised by hiding the others."""
+    """To raise one of them would hide the others."""
     failures = [KeyError(1), ValueError(2)]
 
     async def scenario() -> None:
@@ -498,31 +498,31 @@ async def test_several_failures_of_cleanup_are_raised_as_a_group() -> None:
     assert list(error.exceptions) == failures
 
 
-async def test_more_failures_than_anybody_reads_go_to_the_hook() -> None:
-    """What is kept to be raised has a bound, like everything that is kept."""
-    failures = [KeyError(number) for number in range(module.MOST_FAILURES + 3)]
-    told: list[Exception] = []
+async def test_failures_beyond_the_bound_go_to_the_hook() -> None:
+    """The list of failures to raise is bounded, like every buffer."""
+    failures = [KeyError(number) for number in range(module.MAX_KEPT_FAILURES + 3)]
+    reported: list[Exception] = []
 
     async def scenario() -> None:
-        async with subscribe(Failing(*failures), on_violation=told.append):
+        async with subscribe(Failing(*failures), on_violation=reported.append):
             await quiet()
 
     error = await raised_by(scenario)
     assert isinstance(error, ExceptionGroup)
-    assert list(error.exceptions) == failures[: module.MOST_FAILURES]
-    assert told == failures[module.MOST_FAILURES :]
+    assert list(error.exceptions) == failures[: module.MAX_KEPT_FAILURES]
+    assert reported == failures[module.MAX_KEPT_FAILURES :]
 
 
 @pytest.mark.parametrize("how", ["an exception", "a cancellation", "an interrupt"])
-async def test_beside_anything_else_a_failure_of_cleanup_goes_to_the_hook(how: str) -> None:
-    """The first thing that went wrong is what is raised; the rest is told, all of it."""
+async def test_a_failure_of_cleanup_beside_another_exception_goes_to_the_hook(how: str) -> None:
+    """The first error is raised, and every later one is reported."""
     failures = [KeyError(1), ValueError(2)]
-    told: list[Exception] = []
+    reported: list[Exception] = []
     raised = {"an exception": OSError("body"), "an interrupt": KeyboardInterrupt()}.get(how)
 
     async def scenario() -> None:
         with trio.CancelScope() as scope:
-            async with subscribe(Failing(*failures), on_violation=told.append):
+            async with subscribe(Failing(*failures), on_violation=reported.append):
                 await quiet()
                 if raised is not None:
                     raise raised
@@ -534,11 +534,11 @@ async def test_beside_anything_else_a_failure_of_cleanup_goes_to_the_hook(how: s
         await scenario()
     else:
         assert await raised_by(scenario) is raised
-    assert told == failures
+    assert reported == failures
 
 
 async def test_a_hook_that_raises_changes_nothing(caplog) -> None:
-    """The body's exception is what leaves the block; the hook's own fault is logged."""
+    """The body's exception leaves the block; the hook's own error is logged."""
     raised = OSError("body")
 
     async def scenario() -> None:
@@ -550,8 +550,8 @@ async def test_a_hook_that_raises_changes_nothing(caplog) -> None:
     assert caplog.text.count("the on_violation hook raised while it was told of") == 2
 
 
-async def test_by_default_what_is_told_is_logged(caplog) -> None:
-    """Nothing is lost in silence."""
+async def test_failures_are_logged_by_default(caplog) -> None:
+    """Nothing is lost silently."""
 
     async def scenario() -> None:
         async with subscribe(Failing(KeyError("lost?"))):
@@ -576,14 +576,14 @@ async def _reads(source: Callable[[], object]) -> None:
 
 
 async def _nested() -> None:
-    async with subscribe(resting, demand=1) as outer, subscribe(slow_in_cleanup) as inner:
+    async with subscribe(suspended, demand=1) as outer, subscribe(slow_in_cleanup) as inner:
         await anext(outer)
         await anext(inner)
         await anext(outer)
 
 
 STEPPED: dict[str, Callable[[], Awaitable[None]]] = {
-    "a generator that never waits": lambda: _reads(resting),
+    "a generator that never waits": lambda: _reads(suspended),
     "a generator that waits": lambda: _reads(slow_in_cleanup),
     "a list": lambda: _reads(lambda: [1, 2, 3, 4]),
     "two blocks in one": _nested,
@@ -592,8 +592,8 @@ STEPPED: dict[str, Callable[[], Awaitable[None]]] = {
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("scenario", STEPPED.values(), ids=STEPPED)
-def test_cancelled_at_any_step_nothing_is_left(scenario, seed: int) -> None:
-    """Every checkpoint of every task: no task stays, nothing but the cancellation is raised."""
+def test_a_cancel_at_any_step_leaves_no_task(scenario, seed: int) -> None:
+    """At every checkpoint of every task; nothing but the cancellation is raised."""
 
     async def once(k: int | None) -> int:
         outcome = await cancel_at_step(k, scenario)

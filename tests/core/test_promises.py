@@ -1,4 +1,4 @@
-"""Promises that no single module keeps alone: what an idle subscription costs, who checkpoints, who gets a turn, what is held at most."""
+"""Promises that involve several modules: the cost of an idle subscription, checkpoints, fairness, and the bound on elements."""
 
 import gc
 import inspect
@@ -15,13 +15,13 @@ from trio.testing import assert_checkpoints
 import penstock
 from penstock import core, ops, pipe
 from penstock.api import UNBOUNDED, Limits, Subscriber, Subscription
-from penstock.core import Scope, SlowPolicy, Stream, Topic, collect, first, for_each, generate, subscribe, to_channel
+from penstock.core import ParkedTask, Scope, SlowPolicy, Stream, Topic, collect, first, for_each, generate, subscribe, to_channel
 from penstock.runtime.server._admission import Admission
 from penstock.runtime.server._memory_budget import MemoryBudget
 from penstock.testing import LeakCensus, run_virtual
 from tests.core._helpers import numbers, our_tasks, quiet
 
-# --- who checkpoints
+# --- checkpoints
 
 
 async def _anext() -> None:
@@ -43,7 +43,7 @@ async def _publish() -> None:
 
 async def _wait_subscribers() -> None:
     topic = Topic[int]()
-    async with subscribe(topic):  # somebody is there: it need not wait
+    async with subscribe(topic):  # there is a subscriber: it need not wait
         with assert_checkpoints():
             await topic.wait_subscribers()
 
@@ -69,7 +69,7 @@ async def _enter_server() -> None:
 
 
 async def _wait_over() -> None:
-    server = penstock.Server.__new__(penstock.Server)  # as one to which nobody can come, and nobody did
+    server = penstock.Server.__new__(penstock.Server)  # as one that can get no client and had none
     server._listeners_done, server._admission = trio.Event(), Admission(Limits(), MemoryBudget(1))
     server._listeners_done.set()
     with assert_checkpoints():
@@ -92,6 +92,20 @@ async def _next_buffer() -> None:
     async with penstock.serve(service, "memory://checkpoints"), penstock.subscribe("memory://checkpoints/ints") as stream:
         with assert_checkpoints():
             await stream.next_buffer()
+
+
+async def _park() -> None:
+    parked = ParkedTask()
+    async with trio.open_nursery() as nursery:
+        with assert_checkpoints():
+            nursery.start_soon(_wake, parked)
+            await parked.park()
+
+
+async def _wake(parked: ParkedTask) -> None:
+    while parked.task is None:
+        await trio.lowlevel.checkpoint()
+    parked.wake()
 
 
 async def _wait_stopped() -> None:
@@ -122,7 +136,8 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Server.__aenter__": _enter_server,
     "Server.__aexit__": _enter_server,
     "RemoteStream.next_buffer": _next_buffer,
-    "Stream.__anext__": _anext,  # its exception, within a slice, is measured in its own tests
+    "Stream.__anext__": _anext,  # within a slice it does not; see test_stream.py
+    "ParkedTask.park": _park,
     "Topic.publish": _publish,
     "collect": lambda: _checked(lambda: collect([1])),
     "first": lambda: _checked(lambda: first([1])),
@@ -146,22 +161,22 @@ def _async_functions(package) -> set[str]:
 
 @pytest.mark.parametrize("scenario", CHECKPOINTS.values(), ids=CHECKPOINTS)
 async def test_each_async_function_checkpoints(scenario) -> None:
-    """Always, whatever it finds: cancellation gets through, and neighbours get a turn."""
+    """In every case: cancellation takes effect, and other tasks get a turn."""
     await scenario()
     assert our_tasks() == []
 
 
 @pytest.mark.parametrize("package", [penstock, core], ids=lambda each: each.__name__)
 def test_no_async_function_is_missing_in_the_table(package) -> None:
-    """A new one is added above, or this fails."""
+    """A new async function fails this test until it is in the table."""
     assert _async_functions(package) <= set(CHECKPOINTS)
 
 
-# --- what an idle subscription costs
+# --- the cost of an idle subscription
 
 
 class Idle(Subscriber[int]):
-    """A subscriber that asks for nothing, and costs little itself."""
+    """A subscriber that requests nothing, and is small itself."""
 
     __slots__ = ("subscription",)
 
@@ -169,19 +184,19 @@ class Idle(Subscriber[int]):
         self.subscription = subscription
 
     def on_next(self, element: int, /) -> None:
-        raise AssertionError("nobody asked")
+        raise AssertionError("there was no request")
 
     def on_error(self, error: BaseException, /) -> None:
-        raise AssertionError("nobody asked")
+        raise AssertionError("there was no request")
 
     def on_complete(self, /) -> None:
-        raise AssertionError("nobody asked")
+        raise AssertionError("there was no request")
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="tracemalloc counts bytes on CPython alone")
 @pytest.mark.parametrize("kind", ["generator", "pipe", "topic"])
 async def test_an_idle_subscription_costs_hundreds_of_bytes(nursery, kind: str) -> None:
-    """An object, not a task: ten thousand of them fit into some megabytes."""
+    """It is an object, not a task: ten thousand of them fit into some megabytes."""
     piped = pipe(numbers, ops.map(abs))
     publisher = {"generator": generate(numbers).publisher(nursery), "pipe": piped.publisher(nursery), "topic": Topic[int]()}[kind]
     subscribers = [Idle() for _ in range(500)]
@@ -203,8 +218,8 @@ async def test_an_idle_subscription_costs_hundreds_of_bytes(nursery, kind: str) 
 
 
 @pytest.mark.parametrize("count", [1, 10])
-async def test_one_task_for_each_generator_that_was_pulled_and_none_beside(count: int) -> None:
-    """From the first pull to the end: not before, not after, whatever else is subscribed."""
+async def test_each_generator_has_one_task_while_it_is_pulled(count: int) -> None:
+    """From the first pull to the end, and independent of other subscriptions."""
     async with trio.open_nursery() as nursery:
         publisher = generate(numbers, 3).publisher(nursery)
         subscriptions: list[Subscription] = []
@@ -214,10 +229,10 @@ async def test_one_task_for_each_generator_that_was_pulled_and_none_beside(count
                 subscriptions.append(subscription)
 
             def on_next(self, element: int, /) -> None:
-                """Taken."""
+                """Do nothing."""
 
             def on_complete(self, /) -> None:
-                """The end."""
+                """Do nothing."""
 
         for _ in range(2 * count):
             publisher.subscribe(Keeps())
@@ -232,11 +247,11 @@ async def test_one_task_for_each_generator_that_was_pulled_and_none_beside(count
         assert our_tasks() == []
 
 
-# --- neighbours
+# --- several subscribers
 
 
-async def test_neighbours_in_one_nursery_share_the_time_fairly() -> None:
-    """Five endless generators and five readers that never rest: after a while all have come about equally far."""
+async def test_streams_in_one_nursery_share_the_time_fairly() -> None:
+    """Five endless generators and five readers that never wait make about equal progress."""
     counts = [0] * 5
 
     async def read(number: int) -> None:
@@ -253,8 +268,8 @@ async def test_neighbours_in_one_nursery_share_the_time_fairly() -> None:
 
 
 @pytest.mark.parametrize("how", ["element", "batch"])
-async def test_a_busy_stream_lets_a_deadline_in(how: str) -> None:
-    """An endless generator that never waits, a reader that never waits: cancellation reaches both."""
+async def test_a_deadline_ends_a_busy_stream(how: str) -> None:
+    """Neither the generator nor the reader ever waits; cancellation reaches both."""
     with trio.CancelScope() as scope:
         async with subscribe(numbers) as stream:
             count = 0
@@ -266,12 +281,12 @@ async def test_a_busy_stream_lets_a_deadline_in(how: str) -> None:
     assert count < 5_000
 
 
-# --- what is held at most
+# --- the bound on elements
 
 
 @given(demand=st.integers(min_value=1, max_value=300), reads=st.lists(st.sampled_from(["element", "batch", "pause"]), max_size=30))
 def test_a_generator_is_never_ahead_of_its_reader_by_more_than_the_demand(demand: int, reads: list[str]) -> None:
-    """Pulled and not yet taken, all the way from the generator to the loop's body: the demand is the bound."""
+    """The demand bounds the elements that were pulled and are not yet taken, from the generator to the loop's body."""
 
     async def scenario() -> None:
         pulled = taken = 0
@@ -288,7 +303,7 @@ def test_a_generator_is_never_ahead_of_its_reader_by_more_than_the_demand(demand
                 if read == "pause":
                     await quiet()
                     continue
-                # Whoever comes back for more has taken what it had.
+                # A reader that asks for the next element has handled the last one.
                 taken += 1 if read == "element" else len(await anext(stream.batches()))
                 if read == "element":
                     assert await anext(stream) == taken
@@ -297,8 +312,8 @@ def test_a_generator_is_never_ahead_of_its_reader_by_more_than_the_demand(demand
 
 
 @pytest.mark.parametrize("demand", [1, 7, 256])
-async def test_a_pipe_holds_no_more_than_the_demand_either(demand: int) -> None:
-    """Stages that hold nothing add nothing."""
+async def test_a_pipe_holds_no_more_than_the_demand(demand: int) -> None:
+    """Stages that buffer nothing add nothing to the bound."""
     pulled = 0
 
     async def watched():
@@ -319,7 +334,7 @@ async def test_a_pipe_holds_no_more_than_the_demand_either(demand: int) -> None:
 
 @pytest.mark.parametrize("length", [0, 1, 2, 256, 257])
 async def test_a_source_that_knows_its_end_completes_with_its_last_element(length: int) -> None:
-    """With exactly the demand of its length: for sequences, sets and dicts, and through a pipe."""
+    """With a demand of exactly its length: for sequences, sets and dicts, and through a pipe."""
     made = [list(range(length)), tuple(range(length)), range(length), dict.fromkeys(range(length)), set(range(length))]
     for source in [*made, pipe(list(range(length)), ops.map(lambda number: number)), pipe(numbers, ops.take(length))]:
         async with subscribe(source, demand=0) as stream:
@@ -331,11 +346,11 @@ async def test_a_source_that_knows_its_end_completes_with_its_last_element(lengt
 
 
 @pytest.mark.parametrize("slow", SlowPolicy)
-async def test_nothing_is_left_of_a_whole_afternoon(slow: SlowPolicy) -> None:
-    """Pipes, topics, streams, sinks, one after the other and inside each other: no task, no stream, no topic stays."""
+async def test_nothing_is_left_after_many_streams(slow: SlowPolicy) -> None:
+    """Pipes, topics, streams and sinks, one after the other and nested: no task, stream or topic stays in memory."""
     census = LeakCensus()
 
-    async def afternoon() -> None:
+    async def many_streams() -> None:
         topic: Topic[int] = Topic(slow=slow)
         census.watch(topic, "the topic")
         async with subscribe(pipe(topic, ops.map(abs)), demand=UNBOUNDED) as outer:
@@ -347,12 +362,12 @@ async def test_nothing_is_left_of_a_whole_afternoon(slow: SlowPolicy) -> None:
             assert await anext(outer) == 0
         assert await first(pipe(numbers, ops.skip(5))) == 5
 
-    await afternoon()
+    await many_streams()
     assert census.leaks() == []
 
 
 def test_a_stream_by_itself_needs_no_run() -> None:
-    """Signals are plain calls: what only records them works outside of trio."""
+    """Signals are plain calls: a stream records them outside of trio, too."""
     stream: Stream[int] = Stream()
     stream.on_next(1)
     stream.on_complete()

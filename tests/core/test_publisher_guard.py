@@ -1,4 +1,4 @@
-"""The intake makes a foreign publisher keep the promises of a pipe, or ends its stream with the name of the rule that it broke."""
+"""The guard makes a foreign publisher keep the promises of a pipe, or ends its stream with the number of the rule that it broke."""
 
 import gc
 import weakref
@@ -7,156 +7,160 @@ import pytest
 
 from penstock.api import UNBOUNDED, Publisher, RuleViolation
 from penstock.core._publisher_guard import PublisherGuard
-from tests.core._foreign import Calls, Counting, Heard, Script, boom
-from tests.core._helpers import Unprintable, ViolationSink
+from tests.core._foreign import CallRecorder, CountingPublisher, Recorder, ScriptedPublisher, boom
+from tests.core._helpers import Reports, Unprintable
 
 
-class Taken:
-    """A scripted publisher, the intake that listens to it, and the listener below."""
+class GuardHarness:
+    """A scripted publisher, the guard that subscribes to it, and the recording subscriber below."""
 
     def __init__(self, nursery=None, subscribe=lambda subscriber: None, **hooks) -> None:
-        self.told = ViolationSink(nursery)
-        self.heard = Heard(**hooks)
-        self.publisher = Script(subscribe)
-        PublisherGuard.between(self.publisher, self.heard, self.told.scope)
+        self.reports = Reports(nursery)
+        self.recorder = Recorder(**hooks)
+        self.publisher = ScriptedPublisher(subscribe)
+        PublisherGuard.insert_between(self.publisher, self.recorder, self.reports.scope)
 
     @property
-    def intake(self) -> PublisherGuard[int]:
+    def guard(self) -> PublisherGuard[int]:
         return self.publisher.subscriber
 
     @property
     def violation(self) -> RuleViolation:
-        """The error below, which is a violation."""
-        assert isinstance(self.heard.error, RuleViolation)
-        return self.heard.error
+        """The error that was signalled, which is a violation."""
+        assert isinstance(self.recorder.error, RuleViolation)
+        return self.recorder.error
 
 
-def answered(**hooks) -> tuple[Taken, Calls]:
-    """A publisher that has answered with a scripted subscription."""
-    calls = Calls(**hooks)
-    return Taken(subscribe=lambda subscriber: subscriber.on_subscribe(calls)), calls
+def answered(**hooks) -> tuple[GuardHarness, CallRecorder]:
+    """Return a harness whose publisher has called on_subscribe, and the subscription that it gave."""
+    calls = CallRecorder(**hooks)
+    return GuardHarness(subscribe=lambda subscriber: subscriber.on_subscribe(calls)), calls
 
 
-# --- beginning
+# --- the start
 
 
-def test_the_pipe_is_greeted_before_the_publisher_is_asked() -> None:
-    """A publisher that answers late, or never, holds nobody up."""
+def test_on_subscribe_comes_before_the_publisher_is_subscribed_to() -> None:
+    """A publisher that answers late, or never, does not delay the pipe."""
     order: list[str] = []
-    taken = Taken(subscribe=lambda _: order.append("publisher"), on_subscribe=lambda: order.append("pipe"))
+    harness = GuardHarness(subscribe=lambda _: order.append("publisher"), on_subscribe=lambda: order.append("pipe"))
     assert order == ["pipe", "publisher"]
-    assert taken.heard.log == [("on_subscribe",)]
+    assert harness.recorder.log == [("on_subscribe",)]
 
 
-def test_demand_from_before_the_answer_waits_for_it() -> None:
+def test_early_demand_waits_for_the_publishers_on_subscribe() -> None:
     """It adds up, and goes up in one request (rule 3.8)."""
-    heard, publisher, calls = Heard(on_subscribe=lambda: heard.subscription.request(3)), Script(), Calls()
-    PublisherGuard.between(publisher, heard, ViolationSink(None).scope)
-    heard.subscription.request(4)
+    recorder, publisher, calls = (
+        Recorder(on_subscribe=lambda: recorder.subscription.request(3)),
+        ScriptedPublisher(),
+        CallRecorder(),
+    )
+    PublisherGuard.insert_between(publisher, recorder, Reports(None).scope)
+    recorder.subscription.request(4)
     publisher.subscriber.on_subscribe(calls)
     assert calls.log == [("request", 7)]
-    heard.subscription.request(5)
+    recorder.subscription.request(5)
     assert calls.log == [("request", 7), ("request", 5)]
 
 
-def test_cancelled_inside_on_subscribe_the_publisher_never_hears_of_us() -> None:
-    """Nobody wants its elements."""
-    heard = Heard(on_subscribe=lambda *_: heard.subscription.cancel())
-    publisher = Script()
-    PublisherGuard.between(publisher, heard, ViolationSink(None).scope)
+def test_cancel_inside_on_subscribe_never_calls_the_publisher() -> None:
+    """Its elements are not wanted."""
+    recorder = Recorder(on_subscribe=lambda *_: recorder.subscription.cancel())
+    publisher = ScriptedPublisher()
+    PublisherGuard.insert_between(publisher, recorder, Reports(None).scope)
     assert publisher.subscriber is None
 
 
-def test_a_subscription_that_comes_too_late_is_cancelled() -> None:
-    """Rule 2.5: what is not needed any more must not be left open."""
-    taken, late = Taken(), Calls()
-    taken.heard.subscription.cancel()
-    taken.intake.on_subscribe(late)
+def test_a_subscription_after_the_cancel_is_cancelled() -> None:
+    """Rule 2.5: it is not needed any more, and must not be left open."""
+    harness, late = GuardHarness(), CallRecorder()
+    harness.recorder.subscription.cancel()
+    harness.guard.on_subscribe(late)
     assert late.log == [("cancel",)]
 
 
 def test_a_second_subscription_is_cancelled_and_the_first_goes_on() -> None:
     """Rule 2.5."""
-    taken, first = answered()
-    second = Calls()
-    taken.intake.on_subscribe(second)
-    taken.heard.subscription.request(1)
-    taken.intake.on_next(7)
-    assert (first.log, second.log, taken.heard.elements) == ([("request", 1)], [("cancel",)], [7])
+    harness, first = answered()
+    second = CallRecorder()
+    harness.guard.on_subscribe(second)
+    harness.recorder.subscription.request(1)
+    harness.guard.on_next(7)
+    assert (first.log, second.log, harness.recorder.elements) == ([("request", 1)], [("cancel",)], [7])
 
 
 def test_the_same_subscription_twice_ends_the_stream() -> None:
-    """Rule 2.12: to cancel the second is to cancel the first, and somebody waits below."""
-    taken, calls = answered()
-    taken.intake.on_subscribe(calls)
+    """Rule 2.12: cancelling the second cancels the first, and the subscriber below must learn that."""
+    harness, calls = answered()
+    harness.guard.on_subscribe(calls)
     assert calls.log == [("cancel",)]
-    assert taken.violation.rule == "2.12"
+    assert harness.violation.rule == "2.12"
 
 
 # --- demand
 
 
-def test_demand_is_passed_on_as_it_comes() -> None:
-    """Portion by portion; what was asked for may come."""
-    taken, calls = answered()
+def test_demand_is_passed_on_call_by_call() -> None:
+    """The requested elements are passed down."""
+    harness, calls = answered()
     for n in (1, UNBOUNDED):
-        taken.heard.subscription.request(n)
+        harness.recorder.subscription.request(n)
     for number in range(10):
-        taken.intake.on_next(number)
+        harness.guard.on_next(number)
     assert calls.log == [("request", 1), ("request", UNBOUNDED)]
-    assert taken.heard.elements == list(range(10))
+    assert harness.recorder.elements == list(range(10))
 
 
 @pytest.mark.parametrize("asked", [0, 1, 5])
 def test_an_element_beyond_demand_ends_the_stream(asked: int) -> None:
-    """Rule 1.1: it is cancelled, not delivered, and named; what was asked for was delivered."""
-    taken, calls = answered()
+    """Rule 1.1: the element is dropped, the publisher is cancelled, and the error names the rule. Requested elements were delivered."""
+    harness, calls = answered()
     if asked:
-        taken.heard.subscription.request(asked)
+        harness.recorder.subscription.request(asked)
     for number in range(asked + 1):
-        taken.intake.on_next(number)
-    assert taken.heard.elements == list(range(asked))
+        harness.guard.on_next(number)
+    assert harness.recorder.elements == list(range(asked))
     assert calls.log[-1] == ("cancel",)
-    assert taken.violation.rule == "1.1"
-    assert str(taken.violation) == (
+    assert harness.violation.rule == "1.1"
+    assert str(harness.violation) == (
         "the publisher signalled an element that was not requested; that breaks rule 1.1, so its stream was cancelled. "
-        "Whoever wrote the publisher must act: the test kit shows where"
+        "The author of the publisher must act: the test kit shows where"
     )
 
 
-def test_an_element_before_on_subscribe_was_not_asked_for() -> None:
-    """However much demand waits here: the publisher has not heard of any (rules 1.1, 1.9)."""
-    taken = Taken()
-    taken.heard.subscription.request(10)
-    taken.intake.on_next(1)
-    assert taken.violation.rule == "1.1"
+def test_an_element_before_on_subscribe_ends_the_stream() -> None:
+    """Demand that waits in the guard does not count: the publisher has not got any yet (rules 1.1, 1.9)."""
+    harness = GuardHarness()
+    harness.recorder.subscription.request(10)
+    harness.guard.on_next(1)
+    assert harness.violation.rule == "1.1"
 
 
-def test_a_publisher_that_signals_inside_request_is_within_its_rights() -> None:
-    """Rule 3.10: also when the request is the one that was waiting for it."""
-    heard = Heard(on_subscribe=lambda: heard.subscription.request(5))
-    PublisherGuard.between(Counting(3), heard, ViolationSink(None).scope)
-    assert heard.log == [("on_subscribe",), ("on_next", 0), ("on_next", 1), ("on_next", 2), ("on_complete",)]
+def test_a_publisher_may_signal_inside_request() -> None:
+    """Rule 3.10; also inside the request for early demand."""
+    recorder = Recorder(on_subscribe=lambda: recorder.subscription.request(5))
+    PublisherGuard.insert_between(CountingPublisher(3), recorder, Reports(None).scope)
+    assert recorder.log == [("on_subscribe",), ("on_next", 0), ("on_next", 1), ("on_next", 2), ("on_complete",)]
 
 
 # --- None
 
 
 @pytest.mark.parametrize("signal", ["on_subscribe", "on_next", "on_error"])
-def test_none_is_answered_to_the_publisher(signal: str) -> None:
-    """Rule 2.13: a TypeError, and nothing below."""
-    taken, _ = answered()
-    taken.heard.subscription.request(1)
+def test_none_is_a_type_error_for_the_publisher(signal: str) -> None:
+    """Rule 2.13: the subscriber below gets no signal."""
+    harness, _ = answered()
+    harness.recorder.subscription.request(1)
     with pytest.raises(TypeError, match=rf"^{signal}\(None\): .*\(rule 2\.13\)$"):
-        getattr(taken.intake, signal)(None)
-    assert taken.heard.log == [("on_subscribe",)]
+        getattr(harness.guard, signal)(None)
+    assert harness.recorder.log == [("on_subscribe",)]
 
 
-def test_what_is_no_exception_is_answered_to_the_publisher() -> None:
-    """An error is an exception."""
-    taken, _ = answered()
+def test_an_error_that_is_not_an_exception_is_a_type_error() -> None:
+    """The publisher gets it."""
+    harness, _ = answered()
     with pytest.raises(TypeError, match=r"^on_error\('boom'\): an exception is needed \(rule 2\.13\)$"):
-        taken.intake.on_error("boom")  # type: ignore[arg-type]  # a mistake on purpose
+        harness.guard.on_error("boom")  # type: ignore[arg-type]  # a mistake on purpose
 
 
 # --- ends
@@ -164,41 +168,41 @@ def test_what_is_no_exception_is_answered_to_the_publisher() -> None:
 
 @pytest.mark.parametrize("end", ["on_error", "on_complete"])
 @pytest.mark.parametrize("early", [True, False])
-def test_after_the_end_the_publisher_is_not_heard(end: str, early: bool) -> None:
-    """Rules 2.4, 2.8: one end, and no call on the subscription after it; an end may come before the answer."""
-    taken, calls = (Taken(), Calls()) if early else answered()
+def test_signals_after_the_end_do_nothing(end: str, early: bool) -> None:
+    """Rules 2.4, 2.8: one end, and no call on the subscription after it. An end may come before on_subscribe."""
+    harness, calls = (GuardHarness(), CallRecorder()) if early else answered()
     error = KeyError("publisher")
     arguments = (error,) if end == "on_error" else ()
-    getattr(taken.intake, end)(*arguments)
-    assert taken.heard.log[1:] == [(end, *arguments)]
-    seen = list(taken.heard.log)
-    taken.intake.on_next(1)
-    taken.intake.on_complete()
-    taken.intake.on_error(error)
-    taken.heard.subscription.request(1)
-    taken.heard.subscription.cancel()
-    assert (taken.heard.log, calls.log, taken.told.violations) == (seen, [], [])
+    getattr(harness.guard, end)(*arguments)
+    assert harness.recorder.log[1:] == [(end, *arguments)]
+    seen = list(harness.recorder.log)
+    harness.guard.on_next(1)
+    harness.guard.on_complete()
+    harness.guard.on_error(error)
+    harness.recorder.subscription.request(1)
+    harness.recorder.subscription.cancel()
+    assert (harness.recorder.log, calls.log, harness.reports.violations) == (seen, [], [])
 
 
-def test_after_the_cancel_the_publisher_is_not_heard() -> None:
-    """What is still on its way is nothing (rule 2.8); the cancel goes up once (rule 3.7)."""
-    taken, calls = answered()
-    taken.heard.subscription.request(5)
-    taken.heard.subscription.cancel()
-    taken.heard.subscription.cancel()
-    taken.heard.subscription.request(1)
-    taken.intake.on_next(1)
-    taken.intake.on_complete()
-    taken.intake.on_error(KeyError())
+def test_signals_after_the_cancel_do_nothing() -> None:
+    """Rule 2.8; the cancel goes up once (rule 3.7)."""
+    harness, calls = answered()
+    harness.recorder.subscription.request(5)
+    harness.recorder.subscription.cancel()
+    harness.recorder.subscription.cancel()
+    harness.recorder.subscription.request(1)
+    harness.guard.on_next(1)
+    harness.guard.on_complete()
+    harness.guard.on_error(KeyError())
     assert calls.log == [("request", 5), ("cancel",)]
-    assert taken.heard.log == [("on_subscribe",)]
+    assert harness.recorder.log == [("on_subscribe",)]
 
 
-def test_a_publisher_that_answers_a_cancel_with_a_signal_finds_nobody() -> None:
-    """It may, for a while (rule 2.8); what is below hears nothing."""
-    taken, _ = answered(cancel=lambda *_: taken.intake.on_complete())
-    taken.heard.subscription.cancel()
-    assert taken.heard.log == [("on_subscribe",)]
+def test_a_signal_inside_the_cancel_does_nothing() -> None:
+    """Rule 2.8 permits the publisher to signal then; the subscriber below gets nothing."""
+    harness, _ = answered(cancel=lambda *_: harness.guard.on_complete())
+    harness.recorder.subscription.cancel()
+    assert harness.recorder.log == [("on_subscribe",)]
 
 
 # --- a publisher that raises
@@ -206,130 +210,130 @@ def test_a_publisher_that_answers_a_cancel_with_a_signal_finds_nobody() -> None:
 
 @pytest.mark.parametrize("answers_first", [True, False])
 def test_subscribe_that_raises_breaks_rule_1_9(answers_first: bool) -> None:
-    """The stream below fails with the cause, whatever came before; what it had answered is cancelled."""
-    calls = Calls()
+    """The stream fails with the cause, and a subscription that the publisher gave before is cancelled."""
+    calls = CallRecorder()
 
     def subscribe(subscriber) -> None:
         if answers_first:
             subscriber.on_subscribe(calls)
         boom()
 
-    taken = Taken(subscribe=subscribe)
-    assert taken.violation.rule == "1.9"
-    assert "the publisher raised ValueError('boom') in subscribe()" in str(taken.violation)
-    assert isinstance(taken.violation.__cause__, ValueError)
+    harness = GuardHarness(subscribe=subscribe)
+    assert harness.violation.rule == "1.9"
+    assert "the publisher raised ValueError('boom') in subscribe()" in str(harness.violation)
+    assert isinstance(harness.violation.__cause__, ValueError)
     assert calls.log == ([("cancel",)] if answers_first else [])
 
 
-def test_subscribe_that_raises_after_its_end_is_told_to_the_scope() -> None:
-    """Nobody listens below any more."""
+def test_subscribe_that_raises_after_its_end_is_reported() -> None:
+    """To the scope, because the subscriber below has already got its end."""
 
     def subscribe(subscriber) -> None:
-        subscriber.on_subscribe(Calls())
+        subscriber.on_subscribe(CallRecorder())
         subscriber.on_complete()
         boom()
 
-    taken = Taken(subscribe=subscribe)
-    assert taken.heard.log == [("on_subscribe",), ("on_complete",)]
-    assert [violation.rule for violation in taken.told.violations] == ["1.9"]
+    harness = GuardHarness(subscribe=subscribe)
+    assert harness.recorder.log == [("on_subscribe",), ("on_complete",)]
+    assert [violation.rule for violation in harness.reports.violations] == ["1.9"]
 
 
 def test_request_that_raises_breaks_rule_3_16() -> None:
-    """It returns normally to the pipe, which hears of it as an error."""
-    taken, calls = answered(request=boom)
-    taken.heard.subscription.request(1)
-    assert taken.violation.rule == "3.16"
+    """It returns normally to the pipe, which gets an error signal."""
+    harness, calls = answered(request=boom)
+    harness.recorder.subscription.request(1)
+    assert harness.violation.rule == "3.16"
     assert calls.log == [("request", 1), ("cancel",)]
 
 
 def test_cancel_that_raises_breaks_rule_3_15() -> None:
-    """It returns normally to the pipe; the scope hears of it, because nobody listens below."""
-    taken, _ = answered(cancel=boom)
-    taken.heard.subscription.cancel()
-    assert taken.heard.log == [("on_subscribe",)]
-    (violation,) = taken.told.violations
+    """It returns normally to the pipe. The scope gets the report, because the subscriber below is gone."""
+    harness, _ = answered(cancel=boom)
+    harness.recorder.subscription.cancel()
+    assert harness.recorder.log == [("on_subscribe",)]
+    (violation,) = harness.reports.violations
     assert isinstance(violation, RuleViolation)
     assert violation.rule == "3.15"
     assert "the publisher raised ValueError('boom') in cancel()" in str(violation)
 
 
-def test_both_that_raise_are_both_told() -> None:
-    """The first one below, the second to the scope: neither hides the other."""
-    taken, _ = answered(request=boom, cancel=boom)
-    taken.heard.subscription.request(1)
-    assert taken.violation.rule == "3.16"
-    assert [violation.rule for violation in taken.told.violations] == ["3.15"]
+def test_a_request_and_a_cancel_that_raise_are_both_reported() -> None:
+    """The first is signalled, the second goes to the scope."""
+    harness, _ = answered(request=boom, cancel=boom)
+    harness.recorder.subscription.request(1)
+    assert harness.violation.rule == "3.16"
+    assert [violation.rule for violation in harness.reports.violations] == ["3.15"]
 
 
-def test_a_late_subscription_whose_cancel_raises_is_told() -> None:
-    """Even then nothing escapes."""
-    taken = Taken()
-    taken.heard.subscription.cancel()
-    taken.intake.on_subscribe(Calls(cancel=boom))
-    assert [violation.rule for violation in taken.told.violations] == ["3.15"]
+def test_a_late_subscription_whose_cancel_raises_is_reported() -> None:
+    """The exception does not reach the publisher."""
+    harness = GuardHarness()
+    harness.recorder.subscription.cancel()
+    harness.guard.on_subscribe(CallRecorder(cancel=boom))
+    assert [violation.rule for violation in harness.reports.violations] == ["3.15"]
 
 
-def test_an_exception_that_cannot_be_printed_is_told_all_the_same() -> None:
-    """The message about a fault must not be a fault of its own."""
+def test_an_exception_that_cannot_be_printed_is_signalled() -> None:
+    """The message about an error must not raise another one."""
 
     def raising(*_: object) -> None:
         raise Unprintable
 
-    taken, _ = answered(request=raising)
-    taken.heard.subscription.request(1)
-    assert "the publisher raised an unprintable 'Unprintable' in request()" in str(taken.violation)
+    harness, _ = answered(request=raising)
+    harness.recorder.subscription.request(1)
+    assert "the publisher raised an unprintable 'Unprintable' in request()" in str(harness.violation)
 
 
 @pytest.mark.parametrize("place", ["subscribe", "request", "cancel"])
-def test_an_interrupt_goes_through(place: str) -> None:
-    """Ctrl-C may strike inside somebody's publisher."""
+def test_an_interrupt_is_not_caught(place: str) -> None:
+    """Ctrl-C may strike inside a foreign publisher."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     if place == "subscribe":
         with pytest.raises(KeyboardInterrupt):
-            Taken(subscribe=interrupted)
+            GuardHarness(subscribe=interrupted)
         return
-    taken, _ = answered(**{place: interrupted})
+    harness, _ = answered(**{place: interrupted})
     with pytest.raises(KeyboardInterrupt):
-        getattr(taken.heard.subscription, place)(*([1] if place == "request" else []))
-    assert taken.told.violations == []
+        getattr(harness.recorder.subscription, place)(*([1] if place == "request" else []))
+    assert harness.reports.violations == []
 
 
 # --- references
 
 
 @pytest.mark.parametrize("how", ["cancel", "on_error", "on_complete", "violation"])
-def test_a_publisher_that_keeps_the_intake_keeps_nobody_else(how: str) -> None:
-    """Rule 3.13 from our side: a leak of theirs stays small."""
-    heard = Heard()
-    ref, publisher = weakref.ref(heard), Script(lambda subscriber: subscriber.on_subscribe(Calls()))
-    PublisherGuard.between(publisher, heard, ViolationSink(None).scope)
-    intake = publisher.subscriber
+def test_a_publisher_that_keeps_the_guard_keeps_no_subscriber(how: str) -> None:
+    """Rule 3.13: a leak in the publisher stays small."""
+    recorder = Recorder()
+    ref, publisher = weakref.ref(recorder), ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder()))
+    PublisherGuard.insert_between(publisher, recorder, Reports(None).scope)
+    guard = publisher.subscriber
     if how == "violation":
-        intake.on_next(1)
+        guard.on_next(1)
     elif how == "cancel":
-        heard.subscription.cancel()
+        recorder.subscription.cancel()
     else:
-        getattr(intake, how)(*([KeyError()] if how == "on_error" else []))
-    del heard
+        getattr(guard, how)(*([KeyError()] if how == "on_error" else []))
+    del recorder
     gc.collect()
     assert ref() is None
 
 
-def test_an_intake_says_what_is_outstanding() -> None:
-    """Asked for here and not yet signalled, whether the publisher has heard of it or not."""
-    taken = Taken()
-    taken.heard.subscription.request(3)
-    assert repr(taken.intake) == "<intake live, outstanding 3>"
-    taken.intake.on_subscribe(Calls())
-    taken.intake.on_next(1)
-    assert repr(taken.intake) == "<intake live, outstanding 2>"
-    taken.heard.subscription.cancel()
-    assert repr(taken.intake) == "<intake over, outstanding 2>"
+def test_the_repr_shows_the_outstanding_demand() -> None:
+    """Requested and not yet signalled, whether it has been passed to the publisher or not."""
+    harness = GuardHarness()
+    harness.recorder.subscription.request(3)
+    assert repr(harness.guard) == "<publisher guard live, outstanding 3>"
+    harness.guard.on_subscribe(CallRecorder())
+    harness.guard.on_next(1)
+    assert repr(harness.guard) == "<publisher guard live, outstanding 2>"
+    harness.recorder.subscription.cancel()
+    assert repr(harness.guard) == "<publisher guard over, outstanding 2>"
 
 
-def test_a_script_is_a_publisher() -> None:
-    """What these tests subscribe to is what users would write."""
-    assert isinstance(Script(), Publisher)
+def test_a_scripted_publisher_is_a_publisher() -> None:
+    """The tests subscribe to an object with the methods of the interface."""
+    assert isinstance(ScriptedPublisher(), Publisher)

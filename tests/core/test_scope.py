@@ -1,4 +1,4 @@
-"""A scope owns tasks: it starts them, stops them one by one or all, waits for them, and keeps their failures from its nursery."""
+"""A scope owns tasks: it starts them, stops one or all, waits for them, and keeps their failures from its nursery."""
 
 import gc
 import logging
@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from penstock.api import RuleViolation, UsageError
-from penstock.core import CLEANUP_SECONDS, Scope, log_violation, tell
+from penstock.core import CLEANUP_SECONDS, Scope, log_violation, report
 from penstock.core._scope import check_cleanup_timeout, check_hook
-from tests.core._helpers import ViolationSink, our_tasks, quiet, raised_by
+from tests.core._helpers import Reports, our_tasks, quiet, raised_by
 
 
 def _raises(error: BaseException):
@@ -24,9 +24,9 @@ def _raises(error: BaseException):
 # --- tasks
 
 
-async def test_a_task_has_the_name_it_was_given_and_is_counted_until_it_ends(nursery) -> None:
-    """Whoever looks at the tree of tasks sees whose they are."""
-    scope = ViolationSink(nursery).scope
+async def test_a_task_has_its_name_and_is_counted_until_it_ends(nursery) -> None:
+    """A tree of tasks shows which subscription a task belongs to."""
+    scope = Reports(nursery).scope
     first = scope.spawn(trio.sleep_forever, name="penstock first")
     scope.spawn(trio.sleep_forever, name="penstock second")
     assert scope.running == 2
@@ -38,9 +38,9 @@ async def test_a_task_has_the_name_it_was_given_and_is_counted_until_it_ends(nur
     assert scope.running == 1
 
 
-async def test_cancelling_one_scope_leaves_its_neighbours_in_the_nursery_alone(nursery) -> None:
+async def test_cancelling_one_scope_leaves_others_in_the_nursery_alone(nursery) -> None:
     """Two subscriptions may share a nursery."""
-    mine, other = ViolationSink(nursery).scope, ViolationSink(nursery).scope
+    mine, other = Reports(nursery).scope, Reports(nursery).scope
     mine.spawn(trio.sleep_forever, name="mine")
     mine.spawn(trio.sleep_forever, name="mine too")
     other.spawn(trio.sleep_forever, name="other")
@@ -50,8 +50,8 @@ async def test_cancelling_one_scope_leaves_its_neighbours_in_the_nursery_alone(n
     assert (mine.running, other.running) == (0, 1)
 
 
-async def test_a_task_that_has_its_own_way_to_stop_is_asked_and_not_cancelled(nursery) -> None:
-    """A generator that rests is closed, not cancelled: the scope leaves it to the task."""
+async def test_cancel_calls_a_tasks_own_stop_instead_of_cancelling_it(nursery) -> None:
+    """A suspended generator must be closed and not cancelled, so its task decides."""
     asked = trio.Event()
     seen: list[str] = []
 
@@ -60,7 +60,7 @@ async def test_a_task_that_has_its_own_way_to_stop_is_asked_and_not_cancelled(nu
         await trio.lowlevel.checkpoint()
         seen.append("ended by itself")
 
-    scope = ViolationSink(nursery).scope
+    scope = Reports(nursery).scope
     scope.spawn(work, name="polite", stop=asked.set)
     scope.cancel()
     await scope.wait_stopped()
@@ -68,8 +68,8 @@ async def test_a_task_that_has_its_own_way_to_stop_is_asked_and_not_cancelled(nu
 
 
 async def test_waiting_ends_when_the_last_task_has_ended(nursery, autojump_clock) -> None:
-    """However many wait, and even where a task starts another one."""
-    scope = ViolationSink(nursery).scope
+    """For any number of waiting tasks, and also if a task starts another one."""
+    scope = Reports(nursery).scope
 
     async def parent() -> None:
         await trio.sleep(1)
@@ -85,13 +85,13 @@ async def test_waiting_ends_when_the_last_task_has_ended(nursery, autojump_clock
 
 
 async def test_waiting_for_nothing_checkpoints(nursery) -> None:
-    """Each async function checkpoints, always."""
+    """Every async function checkpoints."""
     with trio.testing.assert_checkpoints():
-        await ViolationSink(nursery).scope.wait_stopped()
+        await Reports(nursery).scope.wait_stopped()
 
 
-async def test_a_nursery_that_has_closed_is_told_by_name(nursery) -> None:
-    """The subscription outlived what was to run it: the message says what to keep open."""
+async def test_a_closed_nursery_is_a_usage_error(nursery) -> None:
+    """The subscription has outlived its nursery. The message says what to keep open."""
     async with trio.open_nursery() as closed:
         scope = Scope(closed)
     with pytest.raises(UsageError) as caught:
@@ -104,32 +104,32 @@ async def test_a_nursery_that_has_closed_is_told_by_name(nursery) -> None:
     assert scope.running == 0
 
 
-# --- what a task may raise into its nursery
+# --- exceptions that reach the nursery
 
 
 async def test_a_failure_goes_to_the_hook_and_not_to_the_nursery() -> None:
-    """Somebody else's tasks live in that nursery."""
+    """Other tasks live in that nursery."""
     error = ValueError("boom")
     async with trio.open_nursery() as nursery:
-        told = ViolationSink(nursery)
-        told.scope.spawn(_raises(error), name="bad")
+        reports = Reports(nursery)
+        reports.scope.spawn(_raises(error), name="bad")
         await quiet()
     assert not nursery.cancel_scope.cancel_called
-    assert told.failures == [error]
-    assert told.violations == []
+    assert reports.failures == [error]
+    assert reports.violations == []
 
 
-async def test_a_group_of_failures_goes_to_the_hook_as_it_is() -> None:
-    """What a user's own nursery has wrapped stays wrapped."""
+async def test_a_group_of_failures_goes_to_the_hook_unchanged() -> None:
+    """A group that a user's nursery made stays a group."""
     group = ExceptionGroup("two", [ValueError(1), KeyError(2)])
     async with trio.open_nursery() as nursery:
-        told = ViolationSink(nursery)
-        told.scope.spawn(_raises(group), name="bad")
-    assert told.failures == [group]
+        reports = Reports(nursery)
+        reports.scope.spawn(_raises(group), name="bad")
+    assert reports.failures == [group]
 
 
-async def test_failures_beside_a_cancellation_are_told_and_only_the_cancellation_goes_on() -> None:
-    """A child task that fails while everything is cancelled must not turn the cancellation into a crash."""
+async def test_failures_beside_a_cancellation_are_reported() -> None:
+    """Only the cancellation is raised. A child task that fails while everything is cancelled must not replace it."""
 
     async def work() -> None:
         async with trio.open_nursery() as inner:
@@ -137,11 +137,11 @@ async def test_failures_beside_a_cancellation_are_told_and_only_the_cancellation
             await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        told = ViolationSink(nursery)
-        told.scope.spawn(work, name="bad")
+        reports = Reports(nursery)
+        reports.scope.spawn(work, name="bad")
         await quiet()
         nursery.cancel_scope.cancel()
-    (failure,) = told.failures
+    (failure,) = reports.failures
     assert isinstance(failure, ExceptionGroup)
     assert [repr(each) for each in failure.exceptions] == ["ValueError('late')"]
 
@@ -153,58 +153,58 @@ async def _fails_when_cancelled() -> None:
         raise ValueError("late")
 
 
-async def test_failures_beside_the_own_cancellation_are_told_too() -> None:
-    """The same where only this task was cancelled: the nursery hears of nothing."""
+async def test_failures_beside_the_tasks_own_cancellation_are_reported() -> None:
+    """Only this task was cancelled, so nothing is raised in the nursery."""
     async with trio.open_nursery() as nursery:
-        told = ViolationSink(nursery)
+        reports = Reports(nursery)
 
         async def work() -> None:
             async with trio.open_nursery() as inner:
                 inner.start_soon(_fails_when_cancelled)
 
-        told.scope.spawn(work, name="bad")
+        reports.scope.spawn(work, name="bad")
         await quiet()
-        told.scope.cancel()
+        reports.scope.cancel()
         await quiet()
     assert not nursery.cancel_scope.cancel_called
-    assert len(told.failures) == 1
+    assert len(reports.failures) == 1
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
-async def test_an_interrupt_goes_through(interrupt: type[BaseException]) -> None:
-    """Ctrl-C that strikes one of our tasks ends the program, not just the stream."""
+async def test_an_interrupt_is_raised_in_the_nursery(interrupt: type[BaseException]) -> None:
+    """Ctrl-C in a task ends the program, and not just the stream."""
     raised, cause = interrupt(), ValueError("why")
     raised.__cause__ = cause
     with pytest.raises(BaseExceptionGroup) as caught:
         async with trio.open_nursery() as nursery:
-            ViolationSink(nursery).scope.spawn(_raises(raised), name="struck")
+            Reports(nursery).scope.spawn(_raises(raised), name="struck")
     assert caught.value.exceptions == (raised,)
     assert raised.__cause__ is cause
 
 
-async def test_an_interrupt_in_a_group_goes_on_alone() -> None:
-    """What failed beside it is told; the group that goes on holds the interrupt."""
+async def test_an_interrupt_in_a_group_is_raised_without_the_failures() -> None:
+    """The failures are reported, and the group that is raised holds the interrupt."""
     failure, interrupt = ValueError("beside"), KeyboardInterrupt()
-    heard: list[Exception] = []
+    recorder: list[Exception] = []
 
     async def scenario() -> None:
         async with trio.open_nursery() as nursery:
-            Scope(nursery, on_violation=heard.append).spawn(_raises(BaseExceptionGroup("both", [interrupt, failure])), name="struck")
+            Scope(nursery, on_violation=recorder.append).spawn(_raises(BaseExceptionGroup("both", [interrupt, failure])), name="struck")
 
     group = await raised_by(scenario)
     assert isinstance(group, BaseExceptionGroup)
     (inner,) = group.exceptions
     assert isinstance(inner, BaseExceptionGroup)
     assert inner.exceptions == (interrupt,)
-    (told,) = heard
-    assert isinstance(told, ExceptionGroup)
-    assert told.exceptions == (failure,)
+    (reported,) = recorder
+    assert isinstance(reported, ExceptionGroup)
+    assert reported.exceptions == (failure,)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-async def test_a_stray_cancellation_stays_inside(grouped: bool) -> None:
-    """A task that has left a cancel scope of its own in disorder must not cancel a nursery that nobody has cancelled."""
-    strays: list[trio.Cancelled] = []
+async def test_a_cancellation_that_began_inside_the_task_is_dropped(grouped: bool) -> None:
+    """A task that exited its own cancel scope in the wrong order must not cancel its nursery."""
+    exits_in_the_wrong_order: list[trio.Cancelled] = []
 
     async def work() -> None:
         with trio.CancelScope() as inner:
@@ -212,45 +212,45 @@ async def test_a_stray_cancellation_stays_inside(grouped: bool) -> None:
             try:
                 await trio.sleep_forever()
             except trio.Cancelled as cancelled:
-                strays.append(cancelled)
-        raise BaseExceptionGroup("stray", strays) if grouped else strays[0]
+                exits_in_the_wrong_order.append(cancelled)
+        raise BaseExceptionGroup("stray", exits_in_the_wrong_order) if grouped else exits_in_the_wrong_order[0]
 
     async with trio.open_nursery() as nursery:
-        told = ViolationSink(nursery)
-        told.scope.spawn(work, name="stray")
+        reports = Reports(nursery)
+        reports.scope.spawn(work, name="stray")
         await quiet()
-        assert len(strays) == 1
+        assert len(exits_in_the_wrong_order) == 1
     assert not nursery.cancel_scope.cancel_called
-    assert told.failures == []
-    strays.clear()
+    assert reports.failures == []
+    exits_in_the_wrong_order.clear()
 
 
 # --- hooks
 
 
-def _tell_of_nothing(error: Exception) -> None:
-    """A hook."""
+def _ignore(error: Exception) -> None:
+    """Do nothing."""
 
 
 async def test_a_violation_and_a_failure_go_to_their_hooks(nursery) -> None:
-    """A rule that was broken is one thing, a cleanup that failed another."""
-    told = ViolationSink(nursery)
+    """A broken rule goes to one hook, a failure of cleanup to the other."""
+    reports = Reports(nursery)
     violation, failure = RuleViolation("broken", rule="1.1"), ValueError("boom")
-    told.scope.violation(violation)
-    told.scope.fail(failure)
-    assert (told.violations, told.failures) == ([violation], [failure])
+    reports.scope.report_violation(violation)
+    reports.scope.report_failure(failure)
+    assert (reports.violations, reports.failures) == ([violation], [failure])
 
 
-async def test_failures_go_to_the_violation_hook_where_there_is_no_other(nursery) -> None:
-    """Whoever gives one hook hears of everything."""
-    heard: list[Exception] = []
+async def test_failures_go_to_the_violation_hook_by_default(nursery) -> None:
+    """A program with one hook gets every report."""
+    recorder: list[Exception] = []
     failure = ValueError("boom")
-    Scope(nursery, on_violation=heard.append).fail(failure)
-    assert heard == [failure]
+    Scope(nursery, on_violation=recorder.append).report_failure(failure)
+    assert recorder == [failure]
 
 
 def test_by_default_a_violation_is_logged_with_its_traceback(caplog) -> None:
-    """Nothing is lost in silence: the logger `penstock` has the line and the reason."""
+    """The logger `penstock` gets the line and the cause."""
     violation = RuleViolation("a subscriber raised", rule="2.13")
     violation.__cause__ = ValueError("boom")
     log_violation(violation)
@@ -259,34 +259,34 @@ def test_by_default_a_violation_is_logged_with_its_traceback(caplog) -> None:
     assert "ValueError: boom" in caplog.text
 
 
-def test_a_hook_that_raises_is_logged_and_harms_nobody(caplog) -> None:
-    """The hook is the user's; its own fault must not take down the stream that reports to it."""
+def test_a_hook_that_raises_is_logged(caplog) -> None:
+    """An error in the user's hook must not end the stream that reports to it."""
 
     def hook(error: Exception) -> None:
         raise KeyError("hook")
 
-    tell(hook, ValueError("boom"))
+    report(hook, ValueError("boom"))
     assert "the on_violation hook raised while it was told of: boom" in caplog.text
     assert "KeyError: 'hook'" in caplog.text
 
 
 def test_a_hook_must_be_a_function() -> None:
-    """The mistake is told at once, not when there is something to tell."""
-    assert check_hook(_tell_of_nothing) is _tell_of_nothing
-    with pytest.raises(UsageError, match=r"^on_violation is None; give a function of one argument, the exception to tell of$"):
+    """The mistake raises at the call, and not when there is something to report."""
+    assert check_hook(_ignore) is _ignore
+    with pytest.raises(UsageError, match=r"^on_violation is None; give a function of one argument, the exception to report$"):
         check_hook(None)  # type: ignore[arg-type]  # a mistake on purpose
 
 
 def test_a_cleanup_timeout_is_a_finite_time() -> None:
-    """Cleanup has a deadline, always: for ever is refused, no time at all is not."""
+    """Cleanup always has a deadline. 0 is allowed."""
     assert check_cleanup_timeout(0) == 0
     assert check_cleanup_timeout(CLEANUP_SECONDS) == 5
     with pytest.raises(UsageError, match=r"^cleanup_timeout is inf; it is a time in seconds, 0 or more, and finite$"):
         check_cleanup_timeout(float("inf"))
 
 
-async def test_a_task_that_is_cancelled_from_outside_keeps_nothing_that_it_held() -> None:
-    """Not until the next collection either: what is passed on does not refer to the frame that passes it on."""
+async def test_a_task_cancelled_from_outside_keeps_no_references() -> None:
+    """Not even until the next garbage collection: the exception does not refer to the frame that raised it again."""
     held: list[weakref.ref[set[str]]] = []
 
     async def work() -> None:

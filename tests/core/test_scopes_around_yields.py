@@ -1,7 +1,7 @@
-"""A generator may hold a cancel scope or a nursery open over its yields: whatever happens to its stream, they nest, and mean what they say.
+"""A generator may hold a cancel scope or a nursery open over its yields. They nest and take effect in every case.
 
-Trio cannot promise that for an async generator by itself; a pump can, because one task runs it from its first line to its last and
-opens no cancel scope in between.
+trio cannot promise that for an async generator by itself. A pump can, because one task runs the generator from its first line to its last
+and opens no cancel scope in between.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +13,7 @@ from penstock.api import CleanupTimeout, PublisherStopped
 from penstock.core import subscribe
 from penstock.testing import run_virtual
 from tests.core._helpers import our_tasks, quiet
-from tests.core.test_pump import Pumped
+from tests.core.test_pump import PumpHarness
 
 seen: list[str] = []
 
@@ -65,7 +65,7 @@ async def in_a_shield() -> AsyncIterator[int]:
 
 
 async def in_a_block() -> AsyncIterator[int]:
-    """A block of ours holds a nursery open."""
+    """The block of `subscribe` holds a nursery open."""
     async with subscribe(in_both, demand=1) as stream:
         async for number in stream:
             yield number
@@ -74,7 +74,7 @@ async def in_a_block() -> AsyncIterator[int]:
 GENERATORS = [in_a_scope, in_a_timeout, in_a_nursery, in_both, in_a_shield, in_a_block]
 
 
-async def _left_at_rest(generator: Callable[[], AsyncIterator[int]]) -> None:
+async def _left_while_suspended(generator: Callable[[], AsyncIterator[int]]) -> None:
     async with subscribe(generator, demand=1) as stream:
         async for _ in stream:
             break
@@ -86,7 +86,7 @@ async def _left_with_elements_waiting(generator: Callable[[], AsyncIterator[int]
         await quiet()
 
 
-async def _left_at_work(generator: Callable[[], AsyncIterator[int]]) -> None:
+async def _left_while_waiting(generator: Callable[[], AsyncIterator[int]]) -> None:
     async with subscribe(generator) as stream:
         for _ in range(3):
             await anext(stream)
@@ -100,9 +100,9 @@ async def _left_at_once(generator: Callable[[], AsyncIterator[int]]) -> None:
 
 async def _left_in_a_signal(generator: Callable[[], AsyncIterator[int]]) -> None:
     async with trio.open_nursery() as nursery:
-        pumped = Pumped(nursery, generator, {"on_next": lambda _: pumped.pump.cancel()})
-        await pumped.ask(3)
-        assert (pumped.heard.log, pumped.told.failures) == ([("on_next", 0)], [])
+        harness = PumpHarness(nursery, generator, {"on_next": lambda _: harness.pump.cancel()})
+        await harness.ask(3)
+        assert (harness.recorder.log, harness.reports.failures) == ([("on_next", 0)], [])
 
 
 async def _cancelled_while_it_reads(generator: Callable[[], AsyncIterator[int]]) -> None:
@@ -113,7 +113,7 @@ async def _cancelled_while_it_reads(generator: Callable[[], AsyncIterator[int]])
     assert scope.cancelled_caught
 
 
-async def _cancelled_while_the_generator_rests(generator: Callable[[], AsyncIterator[int]]) -> None:
+async def _cancelled_while_the_generator_is_suspended(generator: Callable[[], AsyncIterator[int]]) -> None:
     with trio.move_on_after(5) as scope:
         async with subscribe(generator, demand=1) as stream:
             await anext(stream)
@@ -121,35 +121,37 @@ async def _cancelled_while_the_generator_rests(generator: Callable[[], AsyncIter
     assert scope.cancelled_caught
 
 
-async def _nursery_cancelled_at_rest(generator: Callable[[], AsyncIterator[int]]) -> None:
+async def _nursery_cancelled_while_suspended(generator: Callable[[], AsyncIterator[int]]) -> None:
     async with trio.open_nursery() as nursery:
-        pumped = Pumped(nursery, generator)
-        await pumped.ask(1)
+        harness = PumpHarness(nursery, generator)
+        await harness.ask(1)
         nursery.cancel_scope.cancel()
-    assert isinstance(pumped.heard.error, PublisherStopped)
-    assert pumped.told.failures == []
+    assert isinstance(harness.recorder.error, PublisherStopped)
+    assert harness.reports.failures == []
 
 
 WAYS = [
-    _left_at_rest,
+    _left_while_suspended,
     _left_with_elements_waiting,
-    _left_at_work,
+    _left_while_waiting,
     _left_at_once,
     _left_in_a_signal,
     _cancelled_while_it_reads,
-    _cancelled_while_the_generator_rests,
-    _nursery_cancelled_at_rest,
+    _cancelled_while_the_generator_is_suspended,
+    _nursery_cancelled_while_suspended,
 ]
 
 
-# Where a generator rests in a shield of its own, the cancellation of a nursery cannot reach it: that is what it has asked for.
-CASES = [(way, generator) for way in WAYS for generator in GENERATORS if (way, generator) != (_nursery_cancelled_at_rest, in_a_shield)]
+# If a generator is suspended inside its own shield, the cancellation of a nursery does not reach it. That is the meaning of a shield.
+CASES = [
+    (way, generator) for way in WAYS for generator in GENERATORS if (way, generator) != (_nursery_cancelled_while_suspended, in_a_shield)
+]
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("way", "generator"), CASES, ids=lambda each: each.__name__.strip("_"))
-def test_it_survives_every_way_of_being_left(way, generator, seed: int) -> None:
-    """No corrupted scopes, no exception group out of nowhere, no task left: not of ours, not of the generator's."""
+def test_every_way_to_leave_the_stream_is_clean(way, generator, seed: int) -> None:
+    """No corrupted cancel scopes, no unexpected exception group, and no task left, neither of the stream nor of the generator."""
     seen.clear()
 
     async def scenario() -> None:
@@ -161,25 +163,25 @@ def test_it_survives_every_way_of_being_left(way, generator, seed: int) -> None:
 
 
 def test_the_scenarios_really_start_the_background_task() -> None:
-    """What ended must have begun, or the table above proves nothing."""
+    """Otherwise the table above would prove nothing."""
     seen.clear()
-    run_virtual(_left_at_work, in_a_nursery)
+    run_virtual(_left_while_waiting, in_a_nursery)
     assert seen == ["background ended"]
 
 
-# --- what the generator's own scopes do while it rests at a yield
+# --- the generator's own scopes while it is suspended at a yield
 
 
 async def _pausing(seconds: float) -> AsyncIterator[str]:
-    """Yields until its own time is up, then says so."""
+    """Yields until its own timeout, then yields once more."""
     with trio.move_on_after(seconds):
         while True:
             yield "tick"
     yield "time is up"
 
 
-async def test_a_timeout_around_a_yield_ends_what_it_is_around(autojump_clock) -> None:
-    """The reader takes its time; the generator's own second runs out meanwhile, and it goes on after its `with` block."""
+async def test_a_timeout_around_a_yield_ends_its_block(autojump_clock) -> None:
+    """The reader takes longer than the generator's timeout of 1 s, and the generator goes on after its `with` block."""
     got = []
     async with subscribe(lambda: _pausing(1), demand=1) as stream:
         async for text in stream:
@@ -188,20 +190,20 @@ async def test_a_timeout_around_a_yield_ends_what_it_is_around(autojump_clock) -
     assert got == [(0.0, "tick"), (0.6, "tick"), (1.2, "time is up")]
 
 
-async def test_the_answer_to_the_own_timeout_waits_for_demand(nursery, autojump_clock) -> None:
-    """Rule 1.1: what the generator yields when its time is up was not asked for; it is signalled when it is."""
-    pumped = Pumped(nursery, lambda: _pausing(1))
-    await pumped.ask(1)
+async def test_an_element_yielded_after_a_timeout_waits_for_demand(nursery, autojump_clock) -> None:
+    """Rule 1.1: the pump did not pull it, so it is signalled with the next request."""
+    harness = PumpHarness(nursery, lambda: _pausing(1))
+    await harness.ask(1)
     await trio.sleep(10)
-    assert pumped.heard.log == [("on_next", "tick")]
-    await pumped.ask(1)
-    assert pumped.heard.log == [("on_next", "tick"), ("on_next", "time is up")]
-    await pumped.ask(1)
-    assert pumped.ends == ["on_complete"]
+    assert harness.recorder.log == [("on_next", "tick")]
+    await harness.ask(1)
+    assert harness.recorder.log == [("on_next", "tick"), ("on_next", "time is up")]
+    await harness.ask(1)
+    assert harness.ends == ["on_complete"]
 
 
-async def test_the_answer_counts_as_one_element_of_the_burst(nursery, autojump_clock) -> None:
-    """Asked for three at once: the answer, and two more."""
+async def test_an_element_yielded_after_a_timeout_counts_towards_the_demand(nursery, autojump_clock) -> None:
+    """A request of three gives that element and two more."""
 
     async def goes_on():
         with trio.move_on_after(1):
@@ -209,39 +211,39 @@ async def test_the_answer_counts_as_one_element_of_the_burst(nursery, autojump_c
         for number in range(10):
             yield number
 
-    pumped = Pumped(nursery, goes_on)
-    await pumped.ask(1)
+    harness = PumpHarness(nursery, goes_on)
+    await harness.ask(1)
     await trio.sleep(2)
-    await pumped.ask(3)
-    assert pumped.heard.elements == ["first", 0, 1, 2]
+    await harness.ask(3)
+    assert harness.recorder.elements == ["first", 0, 1, 2]
 
 
-async def test_the_answer_may_be_cancelled_inside_its_signal(nursery, autojump_clock) -> None:
-    """Then nothing is pulled after it."""
-    pumped = Pumped(nursery, lambda: _pausing(1), {"on_next": lambda text: pumped.pump.cancel() if text == "time is up" else None})
-    await pumped.ask(1)
+async def test_a_cancel_inside_an_element_yielded_after_a_timeout(nursery, autojump_clock) -> None:
+    """The generator is not pulled after it."""
+    harness = PumpHarness(nursery, lambda: _pausing(1), {"on_next": lambda text: harness.pump.cancel() if text == "time is up" else None})
+    await harness.ask(1)
     await trio.sleep(2)
-    await pumped.ask(5)
-    assert (pumped.heard.elements, pumped.ends, our_tasks()) == (["tick", "time is up"], [], [])
+    await harness.ask(5)
+    assert (harness.recorder.elements, harness.ends, our_tasks()) == (["tick", "time is up"], [], [])
 
 
-async def test_the_answer_may_not_be_none(nursery, autojump_clock) -> None:
-    """None is never an element, wherever it comes from; its position is counted."""
+async def test_none_yielded_after_a_timeout_is_refused(nursery, autojump_clock) -> None:
+    """None is never an element; the message gives its position."""
 
-    async def holey():
+    async def with_none():
         with trio.move_on_after(1):
             yield 1
         yield None
 
-    pumped = Pumped(nursery, holey)
-    await pumped.ask(1)
+    harness = PumpHarness(nursery, with_none)
+    await harness.ask(1)
     await trio.sleep(2)
-    await pumped.ask(1)
-    assert "yielded None at position 1" in str(pumped.heard.error)
+    await harness.ask(1)
+    assert "yielded None at position 1" in str(harness.recorder.error)
 
 
-async def test_a_generator_that_answers_each_timeout_anew_keeps_the_last_answer(nursery, autojump_clock) -> None:
-    """A heartbeat that nobody asks for: one answer is held, never two; a `yield` that is interrupted has not been taken."""
+async def test_of_several_elements_yielded_after_timeouts_the_last_is_kept(nursery, autojump_clock) -> None:
+    """A heartbeat without demand: at most one element is held, because an interrupted `yield` has not been taken."""
 
     async def heartbeat():
         beat = 0
@@ -251,45 +253,45 @@ async def test_a_generator_that_answers_each_timeout_anew_keeps_the_last_answer(
                 await trio.sleep_forever()
             beat += 1
 
-    pumped = Pumped(nursery, heartbeat)
-    await pumped.ask(1)
+    harness = PumpHarness(nursery, heartbeat)
+    await harness.ask(1)
     await trio.sleep(5.5)
-    assert pumped.heard.elements == [0]
-    await pumped.ask(1)
-    assert pumped.heard.elements == [0, 5]
+    assert harness.recorder.elements == [0]
+    await harness.ask(1)
+    assert harness.recorder.elements == [0, 5]
 
 
 async def test_a_timeout_around_the_last_yield_completes_the_stream(nursery, autojump_clock) -> None:
-    """The generator returns when its time is up: that is its end, and demand is not needed to learn of it."""
+    """The generator returns after its timeout, and completion needs no demand."""
 
     async def for_a_second():
         with trio.move_on_after(1):
             while True:
                 yield 1
 
-    pumped = Pumped(nursery, for_a_second)
-    await pumped.ask(2)
-    assert pumped.ends == []
+    harness = PumpHarness(nursery, for_a_second)
+    await harness.ask(2)
+    assert harness.ends == []
     await trio.sleep(1.5)
-    assert (pumped.ends, our_tasks()) == (["on_complete"], [])
+    assert (harness.ends, our_tasks()) == (["on_complete"], [])
 
 
 async def test_a_deadline_around_a_yield_fails_the_stream(nursery, autojump_clock) -> None:
-    """`fail_after` means what it says."""
+    """`fail_after` raises TooSlowError."""
 
     async def within_a_second():
         with trio.fail_after(1):
             while True:
                 yield 1
 
-    pumped = Pumped(nursery, within_a_second)
-    await pumped.ask(1)
+    harness = PumpHarness(nursery, within_a_second)
+    await harness.ask(1)
     await trio.sleep(2)
-    assert isinstance(pumped.heard.error, trio.TooSlowError)
+    assert isinstance(harness.recorder.error, trio.TooSlowError)
 
 
-async def test_a_background_task_that_fails_at_rest_fails_the_stream(autojump_clock) -> None:
-    """With the group that the generator's own nursery makes of it; the reader's block is left bare, and nobody else hears of it."""
+async def test_a_background_task_that_fails_while_suspended_fails_the_stream(autojump_clock) -> None:
+    """The error is the group of the generator's own nursery. It is not wrapped again, and no hook is called."""
 
     async def crash() -> None:
         await trio.sleep(1)
@@ -301,21 +303,21 @@ async def test_a_background_task_that_fails_at_rest_fails_the_stream(autojump_cl
             while True:
                 yield 1
 
-    told: list[Exception] = []
+    reported: list[Exception] = []
 
     async def read() -> None:
-        async with subscribe(watched, demand=1, on_violation=told.append) as stream:
+        async with subscribe(watched, demand=1, on_violation=reported.append) as stream:
             async for _ in stream:
                 await trio.sleep(2)
 
     with pytest.raises(ExceptionGroup) as caught:
         await read()
     assert [repr(each) for each in caught.value.exceptions] == ["KeyError('background')"]
-    assert told == []
+    assert reported == []
 
 
-async def test_a_cancellation_that_nobody_takes_ends_that_stream_alone(nursery, autojump_clock) -> None:
-    """An iterator by hand, with a scope that it enters and leaves where it likes: it cannot be told at its yield, for it has none."""
+async def test_a_cancellation_in_an_iterator_without_athrow_ends_its_stream(nursery, autojump_clock) -> None:
+    """It enters and exits its cancel scope in separate pulls. Without a `yield` it cannot handle the cancellation."""
 
     class Entering:
         def __init__(self) -> None:
@@ -331,32 +333,32 @@ async def test_a_cancellation_that_nobody_takes_ends_that_stream_alone(nursery, 
         async def aclose(self) -> None:
             self.scope.__exit__(None, None, None)
 
-    neighbour = Pumped(nursery, lambda: _pausing(1000))
+    neighbour = PumpHarness(nursery, lambda: _pausing(1000))
     await neighbour.ask(1)
-    pumped = Pumped(nursery, Entering)
-    await pumped.ask(1)
+    harness = PumpHarness(nursery, Entering)
+    await harness.ask(1)
     await trio.sleep(5)
-    assert isinstance(pumped.heard.error, PublisherStopped)
+    assert isinstance(harness.recorder.error, PublisherStopped)
     await neighbour.ask(1)
-    assert neighbour.heard.elements == ["tick", "tick"]
+    assert neighbour.recorder.elements == ["tick", "tick"]
     assert not nursery.cancel_scope.cancel_called
 
 
-async def test_a_cancelled_nursery_is_not_mistaken_for_the_generators_own(autojump_clock) -> None:
-    """Cancelled from outside, the generator is closed and not asked; even where its own scope is cancelled, too."""
+async def test_a_cancellation_from_outside_is_not_thrown_into_the_generator(autojump_clock) -> None:
+    """The generator is closed, also if its own scope is cancelled at the same time."""
     async with trio.open_nursery() as nursery:
-        pumped = Pumped(nursery, lambda: _pausing(1))
-        await pumped.ask(1)
+        harness = PumpHarness(nursery, lambda: _pausing(1))
+        await harness.ask(1)
         with trio.CancelScope(shield=True):
             await trio.sleep(0.5)
             nursery.cancel_scope.cancel()
             await trio.sleep(5)
-    assert isinstance(pumped.heard.error, PublisherStopped)
-    assert pumped.heard.elements == ["tick"]
+    assert isinstance(harness.recorder.error, PublisherStopped)
+    assert harness.recorder.elements == ["tick"]
 
 
-async def test_stopping_while_the_answer_is_awaited_cancels_what_it_waits_for(nursery, autojump_clock) -> None:
-    """The generator is at work again, because of its own timeout and not of any demand."""
+async def test_a_stop_while_the_generator_handles_its_timeout_cancels_it(nursery, autojump_clock) -> None:
+    """The generator waits because of a timeout inside it, and not because it was pulled."""
     awaited: list[str] = []
 
     async def busy():
@@ -368,18 +370,18 @@ async def test_stopping_while_the_answer_is_awaited_cancels_what_it_waits_for(nu
         finally:
             awaited.append("ended")
 
-    pumped = Pumped(nursery, busy)
-    await pumped.ask(1)
+    harness = PumpHarness(nursery, busy)
+    await harness.ask(1)
     await trio.sleep(2)
     assert awaited == ["begun"]
-    pumped.pump.cancel()
+    harness.pump.cancel()
     await quiet()
-    assert (awaited, our_tasks(), pumped.told.failures) == (["begun", "ended"], [], [])
+    assert (awaited, our_tasks(), harness.reports.failures) == (["begun", "ended"], [], [])
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_stopped_at_the_moment_of_its_own_timeout_it_is_closed_and_not_asked(seed: int) -> None:
-    """Whichever comes first: nobody would stop it any more, if it went on to wait."""
+def test_a_stop_at_the_time_of_the_generators_timeout_closes_it(seed: int) -> None:
+    """In both orders: if the generator went on to wait, no call could stop it any more."""
 
     async def waits_after_its_timeout():
         with trio.move_on_after(1):
@@ -389,11 +391,11 @@ def test_stopped_at_the_moment_of_its_own_timeout_it_is_closed_and_not_asked(see
     async def scenario() -> None:
         with trio.fail_after(50):
             async with trio.open_nursery() as nursery:
-                pumped = Pumped(nursery, waits_after_its_timeout)
-                await pumped.ask(1)
+                harness = PumpHarness(nursery, waits_after_its_timeout)
+                await harness.ask(1)
                 for _ in range(3):
-                    nursery.start_soon(_at_one, pumped.pump.cancel)
-            assert (pumped.ends, pumped.told.failures) == ([], [])
+                    nursery.start_soon(_at_one, harness.pump.cancel)
+            assert (harness.ends, harness.reports.failures) == ([], [])
 
     run_virtual(scenario, seed=seed)
 
@@ -406,8 +408,8 @@ async def _at_one(act: Callable[[], None]) -> None:
 # --- cleanup with a nursery around the yield
 
 
-async def test_cleanup_inside_a_nursery_has_its_time_and_its_deadline(nursery, autojump_clock) -> None:
-    """The nursery puts even the deadline's cancellation into a group; it is recognised there."""
+async def test_cleanup_inside_a_nursery_has_a_deadline(nursery, autojump_clock) -> None:
+    """The nursery puts even the deadline's Cancelled into a group, and it is recognised there."""
 
     async def slow():
         async with trio.open_nursery():
@@ -416,17 +418,17 @@ async def test_cleanup_inside_a_nursery_has_its_time_and_its_deadline(nursery, a
             finally:
                 await trio.sleep_forever()
 
-    pumped = Pumped(nursery, slow, cleanup_timeout=2)
-    await pumped.ask(1)
-    pumped.pump.cancel()
+    harness = PumpHarness(nursery, slow, cleanup_timeout=2)
+    await harness.ask(1)
+    harness.pump.cancel()
     await trio.sleep(3)
-    assert [type(failure) for failure in pumped.told.failures] == [CleanupTimeout]
+    assert [type(failure) for failure in harness.reports.failures] == [CleanupTimeout]
     assert our_tasks() == []
 
 
-@pytest.mark.parametrize("at_rest", [True, False])
-async def test_what_fails_inside_the_nursery_while_it_closes_is_told(at_rest: bool) -> None:
-    """And told alone: the GeneratorExit and the Cancelled beside it are nobody's failure, and the user's nursery stands."""
+@pytest.mark.parametrize("while_suspended", [True, False])
+async def test_a_failure_inside_a_nursery_that_closes_is_reported(while_suspended: bool) -> None:
+    """Without the GeneratorExit and the Cancelled of the same group, and the user's nursery goes on."""
     started = trio.Event()
 
     async def crash() -> None:
@@ -444,20 +446,20 @@ async def test_what_fails_inside_the_nursery_while_it_closes_is_told(at_rest: bo
             await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        pumped = Pumped(nursery, watched)
-        await pumped.ask(1 if at_rest else 2)
-        pumped.pump.cancel()
+        harness = PumpHarness(nursery, watched)
+        await harness.ask(1 if while_suspended else 2)
+        harness.pump.cancel()
         await quiet()
         assert our_tasks() == []
     assert not nursery.cancel_scope.cancel_called
-    (failure,) = pumped.told.failures
+    (failure,) = harness.reports.failures
     assert isinstance(failure, ExceptionGroup)
     assert [repr(each) for each in failure.exceptions] == ["KeyError('background')"]
-    assert pumped.heard.log == [("on_next", 1)]
+    assert harness.recorder.log == [("on_next", 1)]
 
 
-async def test_an_interrupt_inside_the_nursery_while_it_closes_goes_on() -> None:
-    """Ctrl-C in somebody's cleanup is Ctrl-C."""
+async def test_an_interrupt_inside_a_nursery_that_closes_is_raised() -> None:
+    """Ctrl-C in a cleanup ends the program."""
 
     async def interrupted():
         async with trio.open_nursery():

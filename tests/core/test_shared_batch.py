@@ -1,4 +1,4 @@
-"""A pump puts elements that are alike into the run of a subscriber that gathers; every other one is signalled, and every count holds."""
+"""A pump appends elements of one length to the batch that its subscriber lends, and signals the others. Every count includes both."""
 
 from typing import Any
 
@@ -6,52 +6,51 @@ import pytest
 import trio
 
 from penstock.api import UsageError
-from penstock.core._pump import Pump
-from penstock.core._shared_batch import NO_BATCH
-from tests.core._foreign import Heard
-from tests.core._helpers import ViolationSink, quiet
+from penstock.core._pump import NO_BATCH, Pump
+from tests.core._foreign import Recorder
+from tests.core._helpers import Reports, quiet
 
 
-class Filled:
-    """A run as a subscriber makes it."""
+class Batch:
+    """A batch as a subscriber makes it."""
 
     def __init__(self, length: int) -> None:
         self.elements: list[bytes] = []
         self.length = length
 
 
-class Gathering(Heard):
-    """Signals are written down; the first `bytes` of a length begins a run of that length."""
+class BatchingRecorder(Recorder):
+    """Records signals; the first `bytes` element opens a batch of its length."""
 
     def __init__(self, **hooks: Any) -> None:
         super().__init__(**hooks)
-        self.run: Filled | None = None
-        self.gathered: list[int] = []
+        self.run: Batch | None = None
+        self.used_up: list[int] = []
 
     def on_next(self, element: Any, /) -> None:
         super().on_next(element)
         if self.run is None and type(element) is bytes:
-            self.run = Filled(len(element))
+            self.run = Batch(len(element))
 
     def on_reservation_used(self) -> None:
         assert self.run is not None
-        self.gathered.append(len(self.run.elements))
+        self.used_up.append(len(self.run.elements))
 
     def close(self) -> list[bytes]:
-        """Take the run, as a writer does that comes for it."""
+        """Take the batch, as a writer does."""
         run, self.run = self.run, None
         assert run is not None
         run.length = -1
         return run.elements
 
 
-class Pumped:
-    """A pump of a generator over a subscriber that gathers."""
+class PumpHarness:
+    """A pump of a generator, with a subscriber that lends its batch."""
 
     def __init__(self, nursery: trio.Nursery, generator: Any, **hooks: Any) -> None:
-        self.told = ViolationSink(nursery)
-        self.heard = Gathering(**hooks)
-        self.pump: Pump[Any] = Pump(generator, self.heard, self.told.scope, label="letters")
+        self.reports = Reports(nursery)
+        self.recorder = BatchingRecorder(**hooks)
+        self.pump: Pump[Any] = Pump(generator, self.recorder, self.reports.scope, label="letters")
 
     async def ask(self, n: int) -> None:
         self.pump.request(n)
@@ -59,16 +58,16 @@ class Pumped:
 
     @property
     def elements(self) -> list[bytes]:
-        assert self.heard.run is not None
-        return self.heard.run.elements
+        assert self.recorder.run is not None
+        return self.recorder.run.elements
 
     @property
     def ends(self) -> list[str]:
-        return [entry[0] for entry in self.heard.log if entry[0] != "on_next"]
+        return [entry[0] for entry in self.recorder.log if entry[0] != "on_next"]
 
 
 def letters(*elements: Any) -> Any:
-    """A function that makes a generator of these."""
+    """Return a function that makes a generator of these elements."""
 
     async def generator() -> Any:
         for element in elements:
@@ -77,15 +76,15 @@ def letters(*elements: Any) -> Any:
     return generator
 
 
-async def test_what_is_like_the_first_one_is_put_into_the_run(nursery: trio.Nursery) -> None:
-    """One call for many elements, and another when all that was requested is there."""
-    pumped = Pumped(nursery, letters(b"a", b"b", b"c", b"d"))
-    await pumped.ask(3)
-    assert (pumped.heard.elements, pumped.elements, pumped.heard.gathered) == ([b"a"], [b"b", b"c"], [2])
+async def test_elements_of_the_batchs_length_are_appended(nursery: trio.Nursery) -> None:
+    """One call for many elements, and another one when all that was requested has been appended."""
+    harness = PumpHarness(nursery, letters(b"a", b"b", b"c", b"d"))
+    await harness.ask(3)
+    assert (harness.recorder.elements, harness.elements, harness.recorder.used_up) == ([b"a"], [b"b", b"c"], [2])
 
 
-async def test_no_more_is_put_there_than_was_requested(nursery: trio.Nursery) -> None:
-    """Rule 1.1: the generator itself is not asked for one more."""
+async def test_no_more_than_the_demand_is_appended(nursery: trio.Nursery) -> None:
+    """Rule 1.1: the generator is not pulled even once more."""
     pulled: list[int] = []
 
     async def watched() -> Any:
@@ -93,42 +92,42 @@ async def test_no_more_is_put_there_than_was_requested(nursery: trio.Nursery) ->
             pulled.append(number)
             yield b"%3d" % number
 
-    pumped = Pumped(nursery, watched)
+    harness = PumpHarness(nursery, watched)
     for n in (1, 5, 60, 300):
-        await pumped.ask(n)
-    assert (len(pulled), len(pumped.elements)) == (366, 365)
-    assert [b"%3d" % number for number in range(1, 366)] == pumped.elements
+        await harness.ask(n)
+    assert (len(pulled), len(harness.elements)) == (366, 365)
+    assert [b"%3d" % number for number in range(1, 366)] == harness.elements
 
 
 @pytest.mark.parametrize("other", [bytearray(b"x"), memoryview(b"x"), "x", b"xx", b"", type("Bytes", (bytes,), {})(b"x"), 1])
-async def test_what_differs_is_signalled(nursery: trio.Nursery, other: Any) -> None:
-    """Another length, another type, even one that is nearly bytes: only bytes cannot change while they wait."""
-    pumped = Pumped(nursery, letters(b"a", b"b", other, b"c"))
-    await pumped.ask(4)
-    assert pumped.heard.elements == [b"a", other]
-    assert pumped.elements == [b"b", b"c"]
-    assert pumped.heard.gathered == [2]
+async def test_elements_of_another_kind_are_signalled(nursery: trio.Nursery, other: Any) -> None:
+    """Another length or another type, even a subclass of bytes: only bytes cannot change while they wait."""
+    harness = PumpHarness(nursery, letters(b"a", b"b", other, b"c"))
+    await harness.ask(4)
+    assert harness.recorder.elements == [b"a", other]
+    assert harness.elements == [b"b", b"c"]
+    assert harness.recorder.used_up == [2]
 
 
-async def test_none_is_told_with_its_place(nursery: trio.Nursery) -> None:
-    """Rule 2.13; what is in the run counts."""
-    pumped = Pumped(nursery, letters(b"a", b"b", b"c", None))
-    await pumped.ask(10)
-    error = pumped.heard.log[-1][1]
+async def test_none_is_refused_with_its_position(nursery: trio.Nursery) -> None:
+    """Rule 2.13; appended elements count."""
+    harness = PumpHarness(nursery, letters(b"a", b"b", b"c", None))
+    await harness.ask(10)
+    error = harness.recorder.log[-1][1]
     assert isinstance(error, UsageError)
     assert "yielded None at position 3 " in str(error)
-    assert pumped.elements == [b"b", b"c"]
+    assert harness.elements == [b"b", b"c"]
 
 
-async def test_the_end_comes_behind_what_was_gathered(nursery: trio.Nursery) -> None:
-    """And nobody says before it that all has been gathered: it has not."""
-    pumped = Pumped(nursery, letters(b"a", b"b", b"c"))
-    await pumped.ask(10)
-    assert (pumped.elements, pumped.ends, pumped.heard.gathered) == ([b"b", b"c"], ["on_complete"], [])
+async def test_the_end_comes_after_appended_elements(nursery: trio.Nursery) -> None:
+    """on_reservation_used is not called before it, because not all requested elements came."""
+    harness = PumpHarness(nursery, letters(b"a", b"b", b"c"))
+    await harness.ask(10)
+    assert (harness.elements, harness.ends, harness.recorder.used_up) == ([b"b", b"c"], ["on_complete"], [])
 
 
-async def test_an_element_is_there_while_the_generator_waits_for_the_next(nursery: trio.Nursery) -> None:
-    """The writer that comes meanwhile takes it, and the next one is signalled: somebody must tell the writer to come again."""
+async def test_an_appended_element_can_be_taken_while_the_generator_waits(nursery: trio.Nursery) -> None:
+    """A writer takes the batch meanwhile. The next element is signalled, so that the subscriber learns of it."""
     go_on = trio.Event()
 
     async def waiting() -> Any:
@@ -138,18 +137,18 @@ async def test_an_element_is_there_while_the_generator_waits_for_the_next(nurser
         yield b"c"
         yield b"d"
 
-    pumped = Pumped(nursery, waiting)
-    await pumped.ask(10)
-    assert pumped.heard.close() == [b"b"]
+    harness = PumpHarness(nursery, waiting)
+    await harness.ask(10)
+    assert harness.recorder.close() == [b"b"]
     go_on.set()
     await quiet()
-    assert pumped.heard.elements == [b"a", b"c"]
-    assert pumped.elements == [b"d"]
+    assert harness.recorder.elements == [b"a", b"c"]
+    assert harness.elements == [b"d"]
 
 
 @pytest.mark.parametrize("stop", ["cancel", "scope"])
-async def test_nothing_is_put_there_after_the_end(nursery: trio.Nursery, stop: str) -> None:
-    """Rule 3.6: not even by a generator that answers a cancellation with an element."""
+async def test_nothing_is_appended_after_the_end(nursery: trio.Nursery, stop: str) -> None:
+    """Rule 3.6; also if a generator answers its cancellation with an element."""
 
     async def stubborn() -> Any:
         yield b"a"
@@ -160,38 +159,38 @@ async def test_nothing_is_put_there_after_the_end(nursery: trio.Nursery, stop: s
             yield b"c"
         yield b"d"
 
-    pumped = Pumped(nursery, stubborn)
-    await pumped.ask(10)
-    run = pumped.heard.run
+    harness = PumpHarness(nursery, stubborn)
+    await harness.ask(10)
+    run = harness.recorder.run
     assert run is not None
     if stop == "cancel":
-        pumped.pump.cancel()
+        harness.pump.cancel()
     else:
-        pumped.told.scope.cancel()
+        harness.reports.scope.cancel()
     await quiet()
-    assert (run.elements, run.length, pumped.heard.elements) == ([b"b"], -1, [b"a"])
+    assert (run.elements, run.length, harness.recorder.elements) == ([b"b"], -1, [b"a"])
     assert NO_BATCH.length == -1
 
 
 async def test_a_subscriber_that_cancels_in_a_signal_gets_nothing_more(nursery: trio.Nursery) -> None:
-    """Neither way."""
-    pumped = Pumped(nursery, letters(b"a", b"b", b"cc", b"d"), on_next=lambda element: element == b"cc" and pumped.pump.cancel())
-    await pumped.ask(10)
-    assert (pumped.heard.elements, pumped.elements) == ([b"a", b"cc"], [b"b"])
+    """Neither a signal nor an appended element."""
+    harness = PumpHarness(nursery, letters(b"a", b"b", b"cc", b"d"), on_next=lambda element: element == b"cc" and harness.pump.cancel())
+    await harness.ask(10)
+    assert (harness.recorder.elements, harness.elements) == ([b"a", b"cc"], [b"b"])
 
 
-async def test_asking_where_all_has_been_gathered_goes_on(nursery: trio.Nursery) -> None:
-    """A subscriber may request in `on_gathered`, as it may in `on_next`."""
-    pumped = Pumped(nursery, letters(*[b"x"] * 10))
+async def test_a_request_inside_on_reservation_used_is_served(nursery: trio.Nursery) -> None:
+    """As one inside `on_next` is."""
+    harness = PumpHarness(nursery, letters(*[b"x"] * 10))
     asked: list[int] = []
-    gathered = pumped.heard.on_reservation_used
+    used_up = harness.recorder.on_reservation_used
 
     def ask_again() -> None:
-        gathered()
+        used_up()
         if len(asked) < 2:
             asked.append(3)
-            pumped.pump.request(3)
+            harness.pump.request(3)
 
-    pumped.heard.on_reservation_used = ask_again  # type: ignore[method-assign]  # as a subscriber of another kind would have it
-    await pumped.ask(2)
-    assert (pumped.heard.gathered, len(pumped.elements)) == ([1, 4, 7], 7)
+    harness.recorder.on_reservation_used = ask_again  # type: ignore[method-assign]  # another subscriber's method
+    await harness.ask(2)
+    assert (harness.recorder.used_up, len(harness.elements)) == ([1, 4, 7], 7)

@@ -1,4 +1,4 @@
-"""The sinks: each opens a stream, uses it up, closes it, and raises what went wrong as it is."""
+"""Each sink opens a stream, reads it, closes it, and raises errors unchanged."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ async def two_and_a_failure():
 
 
 def _ignore(element: object) -> None:
-    """A function for `for_each`."""
+    """Do nothing."""
 
 
 async def _send(source) -> int:
@@ -40,23 +40,23 @@ SINKS = {
 
 @pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
 @pytest.mark.parametrize("source", [[], [1], empty(), single(1), lambda: numbers(3)], ids=["[]", "[1]", "empty", "single", "generator"])
-async def test_a_sink_checkpoints_and_leaves_nothing_behind(sink, source) -> None:
-    """Even where there is nothing to do."""
+async def test_a_sink_checkpoints_and_leaves_no_task(sink, source) -> None:
+    """Also on an empty stream."""
     with assert_checkpoints():
         await sink(source)
     assert our_tasks() == []
 
 
 @pytest.mark.parametrize("sink", [SINKS["collect"], SINKS["for_each"], SINKS["to_channel"]], ids=["collect", "for_each", "to_channel"])
-async def test_a_sink_raises_the_publishers_very_failure(sink) -> None:
-    """Bare."""
+async def test_a_sink_raises_the_publishers_error_unchanged(sink) -> None:
+    """Not in a group."""
     assert await raised_by(lambda: sink(two_and_a_failure)) is FAILURE
     assert our_tasks() == []
 
 
 @pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
-async def test_a_sink_refuses_what_cannot_be_streamed(sink) -> None:
-    """Before anything is opened."""
+async def test_a_sink_refuses_an_object_that_cannot_be_streamed(sink) -> None:
+    """Before a stream is opened."""
     error = await raised_by(lambda: sink(5))
     assert isinstance(error, UsageError)
     assert str(error).startswith("'int' cannot be subscribed to")
@@ -64,7 +64,7 @@ async def test_a_sink_refuses_what_cannot_be_streamed(sink) -> None:
 
 @pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
 async def test_a_sink_can_be_cancelled(sink, autojump_clock) -> None:
-    """And has stopped its publisher then."""
+    """Its publisher has stopped then."""
     publisher = ManualPublisher()
     with trio.move_on_after(1) as scope:
         await sink(publisher)
@@ -81,8 +81,8 @@ WITH_DEMAND = {
 
 
 @pytest.mark.parametrize("sink", WITH_DEMAND.values(), ids=WITH_DEMAND)
-async def test_manual_demand_makes_no_sense_for_a_sink(sink) -> None:
-    """It has nowhere to call request(); anything else that is no demand is refused as everywhere."""
+async def test_a_sink_refuses_manual_demand(sink) -> None:
+    """It cannot call request(). Other illegal demands are refused as everywhere."""
     error = await raised_by(lambda: sink(0))
     assert str(error) == "demand=0 means that you call request() yourself, and a sink has nowhere to do it; give at least 1"
     assert isinstance(error, UsageError)
@@ -91,8 +91,8 @@ async def test_manual_demand_makes_no_sense_for_a_sink(sink) -> None:
 
 
 @pytest.mark.parametrize("demand", [1, 2, 7, 2**70])
-async def test_the_demand_of_a_sink_is_what_it_was_given(demand: int) -> None:
-    """And the result is the same."""
+async def test_a_sink_uses_the_demand_that_was_given(demand: int) -> None:
+    """The result does not depend on it."""
     assert await collect(range(20), demand=demand) == list(range(20))
     assert await for_each(range(20), _ignore, demand=demand) == 20
 
@@ -102,7 +102,7 @@ async def test_the_demand_of_a_sink_is_what_it_was_given(demand: int) -> None:
 
 @pytest.mark.parametrize("limit", [0, 1, 5, 300])
 async def test_collect_holds_no_more_than_its_limit(limit: int) -> None:
-    """Exactly so many are fine, one more is not; the bound has a name and a value."""
+    """`limit` elements are accepted, one more is not. The error has the bound's name and value."""
     assert await collect(range(limit), limit=limit) == list(range(limit))
     error = await raised_by(lambda: collect(range(limit + 1), limit=limit))
     assert isinstance(error, LimitExceeded)
@@ -114,7 +114,7 @@ async def test_collect_holds_no_more_than_its_limit(limit: int) -> None:
 
 
 async def test_collect_stops_an_endless_stream_at_its_limit() -> None:
-    """By default, too: a list of a stream is a buffer, and every buffer has a bound."""
+    """Also by default: a list of a stream is a buffer, and every buffer has a bound."""
     assert COLLECT_LIMIT == 100_000
     error = await raised_by(lambda: collect(numbers))
     assert isinstance(error, LimitExceeded)
@@ -122,14 +122,14 @@ async def test_collect_stops_an_endless_stream_at_its_limit() -> None:
     assert our_tasks() == []
 
 
-async def test_collect_without_a_limit_takes_what_comes() -> None:
-    """Whoever says so has said so."""
+async def test_collect_without_a_limit_takes_all_elements() -> None:
+    """`limit=None` says so explicitly."""
     assert len(await collect(range(COLLECT_LIMIT + 1), limit=None)) == COLLECT_LIMIT + 1
 
 
 @pytest.mark.parametrize("wrong", [-1, True, 1.5, "5"])
 async def test_a_limit_is_a_count(wrong) -> None:
-    """None is the only other thing that it may be; told before anything is opened."""
+    """Or None. The mistake raises before a stream is opened."""
     error = await raised_by(lambda: collect(ManualPublisher(), limit=wrong))
     assert str(error) == f"limit={wrong!r}; give how many elements, an integer of at least 0"
     assert isinstance(error, UsageError)
@@ -139,7 +139,7 @@ async def test_a_limit_is_a_count(wrong) -> None:
 
 
 async def test_first_takes_one_and_cancels_the_rest() -> None:
-    """Asked for one, got one, and said goodbye."""
+    """It requests one element, and cancels after it."""
     publisher = ManualPublisher()
     results: list[int] = []
 
@@ -156,7 +156,7 @@ async def test_first_takes_one_and_cancels_the_rest() -> None:
 
 
 async def test_first_closes_the_generator_before_it_returns(autojump_clock) -> None:
-    """Its cleanup may wait, and is waited for."""
+    """Cleanup may wait, and `first` waits for it."""
     closed: list[float] = []
 
     async def slow():
@@ -171,7 +171,7 @@ async def test_first_closes_the_generator_before_it_returns(autojump_clock) -> N
 
 
 async def test_first_of_nothing_is_an_error_or_the_default() -> None:
-    """None is a default like any other."""
+    """None is a valid default."""
     error = await raised_by(lambda: first([]))
     assert isinstance(error, NoElement)
     assert str(error) == "the stream ended before its first element; give first(…, default=…) what to return in that case"
@@ -181,7 +181,7 @@ async def test_first_of_nothing_is_an_error_or_the_default() -> None:
 
 
 async def test_first_of_a_failure_is_the_failure() -> None:
-    """Default or not: a failure is no absence."""
+    """With a default, too: a failure is not an empty stream."""
     assert await raised_by(lambda: first(failed(FAILURE))) is FAILURE
     assert await raised_by(lambda: first(failed(FAILURE), default=None)) is FAILURE
 
@@ -190,7 +190,7 @@ async def test_first_of_a_failure_is_the_failure() -> None:
 
 
 async def test_for_each_calls_a_plain_function_in_order_and_counts() -> None:
-    """What it returns is not looked at."""
+    """Its results are ignored."""
     seen: list[int] = []
     assert await for_each(from_iterable(range(5)), seen.append) == 5
     assert seen == list(range(5))
@@ -208,8 +208,8 @@ async def test_for_each_awaits_an_async_function_one_at_a_time(autojump_clock) -
     assert seen == [(1.0, 0), (2.0, 1), (3.0, 2)]
 
 
-async def test_for_each_awaits_whatever_can_be_awaited() -> None:
-    """Also a plain function that returns a coroutine."""
+async def test_for_each_awaits_any_awaitable_result() -> None:
+    """Also that of a plain function that returns a coroutine."""
     seen: list[int] = []
 
     async def note(element: int) -> None:
@@ -223,8 +223,8 @@ async def test_for_each_awaits_whatever_can_be_awaited() -> None:
     assert seen == [0, 1, 2]
 
 
-async def test_for_each_raises_what_the_function_raises_and_cancels() -> None:
-    """The very exception; what was under way is gone."""
+async def test_for_each_raises_the_functions_error_and_cancels() -> None:
+    """The same exception object; the stream is cancelled."""
     raised = OSError("function")
 
     def failing(element: int) -> None:
@@ -237,7 +237,7 @@ async def test_for_each_raises_what_the_function_raises_and_cancels() -> None:
 
 @pytest.mark.parametrize("wrong", [None, 5, "print"])
 async def test_for_each_needs_a_function(wrong) -> None:
-    """Told before anything is opened."""
+    """The mistake raises before a stream is opened."""
     publisher = ManualPublisher()
     error = await raised_by(lambda: for_each(publisher, wrong))
     assert str(error) == f"for_each() was given {wrong!r}; it takes a function, plain or async, of one element"
@@ -249,7 +249,7 @@ async def test_for_each_needs_a_function(wrong) -> None:
 
 
 async def test_to_channel_sends_in_order_and_closes_its_end() -> None:
-    """So that the receiver's loop ends."""
+    """So the receiver's loop ends."""
     send, receive = trio.open_memory_channel[int](0)
     got: list[int] = []
 
@@ -263,8 +263,8 @@ async def test_to_channel_sends_in_order_and_closes_its_end() -> None:
     receive.close()
 
 
-async def test_to_channel_closes_its_end_whatever_happens() -> None:
-    """A failing publisher, a source that is none, a wrong demand: the receiver must not wait for ever."""
+async def test_to_channel_closes_its_end_after_every_error() -> None:
+    """A failing publisher, an object that is not a source, an illegal demand: the receiver must not wait forever."""
     for source, demand in ((two_and_a_failure, 5), (5, 5), ([1], 0), ([1], -1)):
         send, receive = trio.open_memory_channel[int](10)
         await raised_by(lambda source=source, send=send, demand=demand: to_channel(source, send, demand=demand))
@@ -272,8 +272,8 @@ async def test_to_channel_closes_its_end_whatever_happens() -> None:
         receive.close()
 
 
-async def test_to_channel_raises_when_nobody_receives_any_more() -> None:
-    """Bare, and the publisher is cancelled."""
+async def test_to_channel_raises_when_the_receiver_has_closed() -> None:
+    """Not in a group, and the publisher is cancelled."""
     send, receive = trio.open_memory_channel[int](0)
     receive.close()
     publisher = ManualPublisher()
@@ -289,8 +289,8 @@ async def test_to_channel_raises_when_nobody_receives_any_more() -> None:
     publisher.check()
 
 
-async def test_a_slow_receiver_holds_the_publisher_back() -> None:
-    """No more is under way than the demand and the channel's own buffer."""
+async def test_a_slow_receiver_slows_the_publisher_down() -> None:
+    """At most the demand and the channel's own buffer are under way."""
     send, receive = trio.open_memory_channel[int](2)
     pulled: list[int] = []
 

@@ -1,16 +1,16 @@
-"""A source is a blueprint; bound to a nursery it is a plain publisher, whose tasks run there for everybody to see."""
+"""A source is a blueprint. Bound to a nursery it is a plain publisher whose tasks run there."""
 
 import pytest
 import trio
 
 from penstock.api import IllegalDemand, Publisher, PublisherStopped, Subscriber, UsageError
 from penstock.core import Scope, Source, from_iterable, generate, subscribe
-from tests.core._foreign import Heard, boom
+from tests.core._foreign import Recorder, boom
 from tests.core._helpers import numbers, our_tasks, quiet
 
 
 class Blank(Source[int]):
-    """A source of somebody else's that does as it was told."""
+    """A foreign source with a given `attach`."""
 
     def __init__(self, attach) -> None:
         self._attach = attach
@@ -19,20 +19,20 @@ class Blank(Source[int]):
         self._attach(subscriber, scope)
 
 
-def test_a_source_needs_its_one_act() -> None:
-    """Who writes a source writes `attach`; forgetting it is told when the source is made."""
+def test_a_source_must_have_attach() -> None:
+    """A class without it fails when an object of it is made."""
     with pytest.raises(TypeError, match=r"abstract.*attach"):
         type("Nothing", (Source,), {})()
 
 
 async def test_a_bound_source_is_a_publisher_and_starts_anew_for_each_subscriber(nursery) -> None:
-    """The blueprint is immutable: each subscriber gets a stream of its own, from the beginning."""
+    """The blueprint is immutable: each subscriber gets its own stream from the beginning."""
     publisher = generate(numbers, 2).publisher(nursery)
     assert isinstance(publisher, Publisher)
-    one, other = Heard(), Heard()
-    for heard in (one, other):
-        publisher.subscribe(heard)
-        heard.subscription.request(1)
+    one, other = Recorder(), Recorder()
+    for recorder in (one, other):
+        publisher.subscribe(recorder)
+        recorder.subscription.request(1)
     await quiet()
     other.subscription.request(5)
     await quiet()
@@ -41,76 +41,76 @@ async def test_a_bound_source_is_a_publisher_and_starts_anew_for_each_subscriber
 
 
 async def test_its_tasks_run_in_the_nursery_it_was_given(nursery) -> None:
-    """Structured: whoever holds the nursery holds the stream."""
+    """Structured concurrency: the owner of the nursery owns the stream."""
     async with trio.open_nursery() as mine:
-        heard = Heard()
-        generate(numbers).publisher(mine).subscribe(heard)
+        recorder = Recorder()
+        generate(numbers).publisher(mine).subscribe(recorder)
         assert len(mine.child_tasks) == 0
-        heard.subscription.request(1)
+        recorder.subscription.request(1)
         assert [task.name for task in mine.child_tasks] == ["penstock pump of numbers"]
         await quiet()
-        heard.subscription.cancel()
+        recorder.subscription.cancel()
 
 
 async def test_cancelling_the_nursery_ends_its_streams_with_an_error() -> None:
-    """A subscriber that lives elsewhere is told who stopped its publisher."""
-    heard = Heard()
+    """A subscriber in another nursery learns why its publisher stopped."""
+    recorder = Recorder()
     async with trio.open_nursery() as mine:
-        generate(numbers).publisher(mine).subscribe(heard)
-        heard.subscription.request(1)
+        generate(numbers).publisher(mine).subscribe(recorder)
+        recorder.subscription.request(1)
         await quiet()
         mine.cancel_scope.cancel()
-    assert isinstance(heard.error, PublisherStopped)
-    assert str(heard.error) == (
+    assert isinstance(recorder.error, PublisherStopped)
+    assert str(recorder.error) == (
         "numbers was stopped: the nursery that ran it was cancelled. "
         "Keep the nursery open until the subscribers are done, or cancel the subscription first"
     )
 
 
 async def test_a_cancelled_nursery_pulls_nothing_any_more() -> None:
-    """Subscribed too late: on_subscribe, the error, and no element."""
-    heard = Heard()
+    """A later subscriber gets on_subscribe, the error, and no element."""
+    recorder = Recorder()
     async with trio.open_nursery() as mine:
         mine.cancel_scope.cancel()
-        generate(numbers).publisher(mine).subscribe(heard)
-        heard.subscription.request(1)
-    assert [entry[0] for entry in heard.log] == ["on_subscribe", "on_error"]
-    assert isinstance(heard.error, PublisherStopped)
+        generate(numbers).publisher(mine).subscribe(recorder)
+        recorder.subscription.request(1)
+    assert [entry[0] for entry in recorder.log] == ["on_subscribe", "on_error"]
+    assert isinstance(recorder.error, PublisherStopped)
 
 
 async def test_a_nursery_that_has_closed_is_an_error_for_the_subscriber() -> None:
-    """Rule 1.9: subscribe returns normally; rule 3.16: so does request; the error says which nursery was meant."""
+    """Rules 1.9, 3.16: subscribe and request return normally. The error says which nursery is meant."""
     async with trio.open_nursery() as closed:
         publisher = generate(numbers).publisher(closed)
-    heard = Heard()
-    publisher.subscribe(heard)
-    assert heard.log == [("on_subscribe",)]
-    heard.subscription.request(1)
-    assert isinstance(heard.error, UsageError)
-    assert "the nursery that this publisher was bound to has closed" in str(heard.error)
-    heard.subscription.request(1)
-    heard.subscription.cancel()
-    assert len(heard.log) == 2
+    recorder = Recorder()
+    publisher.subscribe(recorder)
+    assert recorder.log == [("on_subscribe",)]
+    recorder.subscription.request(1)
+    assert isinstance(recorder.error, UsageError)
+    assert "the nursery that this publisher was bound to has closed" in str(recorder.error)
+    recorder.subscription.request(1)
+    recorder.subscription.cancel()
+    assert len(recorder.log) == 2
 
 
-async def test_what_needs_no_task_works_in_a_closed_nursery() -> None:
-    """A sequence without elements ends at once, wherever it is bound."""
+async def test_a_source_without_a_task_works_in_a_closed_nursery() -> None:
+    """A sequence without elements ends at once."""
     async with trio.open_nursery() as closed:
         publisher = from_iterable([]).publisher(closed)
-    heard = Heard()
-    publisher.subscribe(heard)
-    assert heard.log == [("on_subscribe",), ("on_complete",)]
+    recorder = Recorder()
+    publisher.subscribe(recorder)
+    assert recorder.log == [("on_subscribe",), ("on_complete",)]
 
 
 @pytest.mark.parametrize("wrong", [None, trio.open_nursery, 5])
-def test_what_is_no_nursery_is_refused_where_it_is_given(wrong) -> None:
-    """Not at the first request, in front of the subscriber."""
+def test_an_object_that_is_not_a_nursery_is_refused_at_the_call(wrong) -> None:
+    """And not at the first request, in front of the subscriber."""
     with pytest.raises(UsageError, match=r"^publisher\(\) was given .*; give the nursery that shall run this stream's tasks$"):
         from_iterable([1]).publisher(wrong)
 
 
-async def test_the_options_are_checked_where_they_are_given(nursery) -> None:
-    """A hook that cannot be called and a cleanup without end."""
+async def test_the_options_are_checked_at_the_call(nursery) -> None:
+    """A hook that cannot be called, and a cleanup without a deadline."""
     with pytest.raises(UsageError, match="on_violation is 5"):
         from_iterable([1]).publisher(nursery, on_violation=5)  # type: ignore[arg-type]  # a mistake on purpose
     with pytest.raises(UsageError, match="cleanup_timeout is inf"):
@@ -118,17 +118,17 @@ async def test_the_options_are_checked_where_they_are_given(nursery) -> None:
 
 
 async def test_the_cleanup_timeout_reaches_the_generators(nursery, autojump_clock) -> None:
-    """And what cleanup has to say reaches the hook, because nobody listens any more."""
-    told: list[Exception] = []
-    heard = Heard()
-    generate(_stubborn).publisher(nursery, on_violation=told.append, cleanup_timeout=7).subscribe(heard)
-    heard.subscription.request(1)
+    """The CleanupTimeout goes to the hook, because no subscriber is left."""
+    reported: list[Exception] = []
+    recorder = Recorder()
+    generate(_stubborn).publisher(nursery, on_violation=reported.append, cleanup_timeout=7).subscribe(recorder)
+    recorder.subscription.request(1)
     await quiet()
-    heard.subscription.cancel()
+    recorder.subscription.cancel()
     await trio.sleep(6.9)
-    assert told == []
+    assert reported == []
     await trio.sleep(0.2)
-    assert [str(error).split(" and")[0] for error in told] == ["the cleanup of _stubborn did not end within 7.0 s"]
+    assert [str(error).split(" and")[0] for error in reported] == ["the cleanup of _stubborn did not end within 7.0 s"]
     assert our_tasks() == []
 
 
@@ -140,15 +140,15 @@ async def _stubborn():
 
 
 async def test_an_attach_that_raises_is_an_error_for_the_subscriber(nursery) -> None:
-    """Rule 1.9: subscribe returns normally, and signals on_subscribe before anything else; whoever wrote the source."""
-    heard = Heard(on_subscribe=lambda: heard.subscription.request(1))
-    Blank(boom).publisher(nursery).subscribe(heard)
-    assert [entry[0] for entry in heard.log] == ["on_subscribe", "on_error"]
-    assert isinstance(heard.error, ValueError)
+    """Rule 1.9: subscribe returns normally, and signals on_subscribe first, also for a foreign source."""
+    recorder = Recorder(on_subscribe=lambda: recorder.subscription.request(1))
+    Blank(boom).publisher(nursery).subscribe(recorder)
+    assert [entry[0] for entry in recorder.log] == ["on_subscribe", "on_error"]
+    assert isinstance(recorder.error, ValueError)
 
 
 async def test_an_attach_that_raises_inside_a_block_is_raised_by_the_loop() -> None:
-    """The block is entered and left in due form; what attach had started is stopped."""
+    """The block is entered and left normally, and tasks that attach had started are stopped."""
 
     def attach(subscriber, scope) -> None:
         scope.spawn(trio.sleep_forever, name="penstock of a foreign source")
@@ -162,13 +162,13 @@ async def test_an_attach_that_raises_inside_a_block_is_raised_by_the_loop() -> N
 
 
 async def test_the_publisher_guards_the_source_from_illegal_demand(nursery) -> None:
-    """Inside a pipe demand is trusted; the edge is what makes it so (rule 3.9)."""
-    heard = Heard()
-    generate(numbers).publisher(nursery).subscribe(heard)
-    heard.subscription.request(-1)
-    assert isinstance(heard.error, IllegalDemand)
+    """Inside a pipe demand is trusted, because a SubscriberGuard checks it first (rule 3.9)."""
+    recorder = Recorder()
+    generate(numbers).publisher(nursery).subscribe(recorder)
+    recorder.subscription.request(-1)
+    assert isinstance(recorder.error, IllegalDemand)
 
 
-async def test_a_publisher_says_what_it_publishes(nursery) -> None:
-    """In a log, too."""
+async def test_the_repr_of_a_publisher_shows_its_source(nursery) -> None:
+    """For logs."""
     assert repr(generate(numbers).publisher(nursery)) == "<publisher of <source numbers>>"

@@ -1,4 +1,4 @@
-"""Every way in which a stream may begin, and what `as_source` makes of whatever it is given."""
+"""Every source, and the source that `as_source` makes of each kind of argument."""
 
 import gc
 import sys
@@ -27,8 +27,8 @@ from penstock.core import (
     subscribe,
     timer,
 )
-from tests.core._foreign import Counting, Heard, Script, boom
-from tests.core._helpers import Token, ViolationSink, numbers, our_tasks, quiet
+from tests.core._foreign import CountingPublisher, Recorder, ScriptedPublisher, boom
+from tests.core._helpers import Reports, Token, numbers, our_tasks, quiet
 
 
 def plain(count: int = 3) -> Iterator[int]:
@@ -36,7 +36,7 @@ def plain(count: int = 3) -> Iterator[int]:
 
 
 class Countable:
-    """An async iterable that makes an iterator for each who iterates."""
+    """An async iterable that makes an iterator for each loop."""
 
     def __init__(self, count: int = 3) -> None:
         self._count = count
@@ -46,7 +46,7 @@ class Countable:
 
 
 class Sized:
-    """A collection whose length is whatever it says."""
+    """A collection that reports a given length."""
 
     def __init__(self, length, elements=(1, 2, 3)) -> None:
         self._length = length
@@ -62,10 +62,10 @@ class Sized:
         return element in self._elements
 
 
-def attached(source: Source[object], nursery: trio.Nursery) -> Heard:
-    heard = Heard()
-    source.attach(heard, ViolationSink(nursery).scope)
-    return heard
+def attached(source: Source[object], nursery: trio.Nursery) -> Recorder:
+    recorder = Recorder()
+    source.attach(recorder, Reports(nursery).scope)
+    return recorder
 
 
 # --- as_source
@@ -90,35 +90,35 @@ STREAMABLE = {
     "a class of async iterables": lambda: Countable,
     "a function of an async iterable": lambda: lambda: Countable(3),
     "a function of a list": lambda: lambda: [0, 1, 2],
-    "a publisher": lambda: Counting(3),
+    "a publisher": lambda: CountingPublisher(3),
     "a source": lambda: from_iterable([0, 1, 2]),
 }
 
 
 @pytest.mark.parametrize("make", STREAMABLE.values(), ids=STREAMABLE)
-async def test_whatever_can_be_iterated_can_be_streamed(make) -> None:
-    """To the end, in order, and closed behind it."""
+async def test_any_iterable_can_be_streamed(make) -> None:
+    """All elements come in order, and the iterator is closed afterwards."""
     assert await collect(make()) == [0, 1, 2]
     assert our_tasks() == []
 
 
 @pytest.mark.parametrize("make", STREAMABLE.values(), ids=STREAMABLE)
-def test_a_source_stays_the_source_that_it_is(make) -> None:
+def test_as_source_returns_a_source_unchanged(make) -> None:
     """as_source is idempotent."""
     source = as_source(make())
     assert isinstance(source, Source)
     assert as_source(source) is source
 
 
-def test_a_topic_is_taken_as_the_source_that_it_is() -> None:
-    """It is a publisher, too; nothing foreign about it."""
+def test_a_topic_is_used_as_a_source() -> None:
+    """It is a publisher, too, but needs no guard."""
     topic: Topic[int] = Topic()
     assert as_source(topic) is topic
 
 
 @pytest.mark.parametrize("text", ["text", b"bytes", bytearray(b"bytes")])
-def test_text_is_not_streamed_by_the_letter(text) -> None:
-    """It is hardly ever meant; the message says how to do it all the same."""
+def test_text_is_not_streamed_by_character(text) -> None:
+    """It is nearly always a mistake; the message says how to do it on purpose."""
     with pytest.raises(UsageError) as caught:
         as_source(text)
     assert str(caught.value).startswith(f"{type(text).__name__} is not streamed element by element")
@@ -127,8 +127,8 @@ def test_text_is_not_streamed_by_the_letter(text) -> None:
 
 
 @pytest.mark.parametrize("garbage", [None, 5, 1.5, object(), Ellipsis], ids=lambda each: type(each).__name__)
-def test_what_cannot_be_streamed_is_refused_by_its_type(garbage) -> None:
-    """The message lists what can be given."""
+def test_an_object_that_cannot_be_streamed_is_refused(garbage) -> None:
+    """The message lists the types that can be given."""
     with pytest.raises(UsageError) as caught:
         as_source(garbage)
     assert str(caught.value) == (
@@ -141,24 +141,24 @@ async def _coroutine() -> int:
     return 1
 
 
-def test_a_coroutine_function_returns_one_value_and_is_refused() -> None:
-    """Who wrote `return` for `yield` hears of it before anything runs."""
+def test_a_coroutine_function_is_refused() -> None:
+    """It returns one value. The error comes before anything runs."""
     with pytest.raises(UsageError, match=r"^_coroutine is a coroutine function, it returns one value; to stream, `yield` the elements"):
         as_source(_coroutine)
 
 
 @pytest.mark.parametrize("made", [_coroutine, lambda: 5, lambda: None, int], ids=["coroutine", "number", "None", "class"])
-async def test_a_function_of_something_else_fails_the_stream(nursery, made) -> None:
-    """It cannot be known before it is called; a coroutine that it returned is closed, not forgotten."""
+async def test_a_function_that_returns_no_iterable_fails_the_stream(nursery, made) -> None:
+    """That is known only when it is called. If it returned a coroutine, that is closed."""
 
     def disguised() -> object:
         return made()
 
-    heard = attached(as_source(disguised), nursery)
-    heard.subscription.request(1)
+    recorder = attached(as_source(disguised), nursery)
+    recorder.subscription.request(1)
     await quiet()
-    assert isinstance(heard.error, UsageError)
-    assert "to be streamed it must return an iterable or an async iterable" in str(heard.error)
+    assert isinstance(recorder.error, UsageError)
+    assert "to be streamed it must return an iterable or an async iterable" in str(recorder.error)
 
 
 # --- iterables
@@ -166,55 +166,55 @@ async def test_a_function_of_something_else_fails_the_stream(nursery, made) -> N
 
 @pytest.mark.parametrize("length", [0, 1, 3, 1000])
 async def test_a_collection_completes_with_its_last_element(nursery, length: int) -> None:
-    """Rule 1.5 at its earliest: exact demand is enough, and an empty one needs none."""
-    heard = attached(from_iterable(range(length)), nursery)
+    """Rule 1.5: exact demand is enough, and an empty collection needs none."""
+    recorder = attached(from_iterable(range(length)), nursery)
     if length:
-        heard.subscription.request(length)
+        recorder.subscription.request(length)
         await quiet()
-    assert heard.elements == list(range(length))
-    assert heard.log[-1] == ("on_complete",)
+    assert recorder.elements == list(range(length))
+    assert recorder.log[-1] == ("on_complete",)
 
 
 async def test_an_iterator_completes_at_the_pull_after_its_last_element(nursery) -> None:
-    """Nobody knows its length, and it is never pulled without demand."""
-    heard = attached(from_iterable(iter([1])), nursery)
-    heard.subscription.request(1)
+    """Its length is not known, and it is never pulled without demand."""
+    recorder = attached(from_iterable(iter([1])), nursery)
+    recorder.subscription.request(1)
     await quiet()
-    assert heard.log[-1] == ("on_next", 1)
-    heard.subscription.request(1)
+    assert recorder.log[-1] == ("on_next", 1)
+    recorder.subscription.request(1)
     await quiet()
-    assert heard.log[-1] == ("on_complete",)
+    assert recorder.log[-1] == ("on_complete",)
 
 
 @pytest.mark.parametrize("length", [sys.maxsize, sys.maxsize + 1, 2**100])
-async def test_a_range_too_long_to_be_counted_is_streamed_all_the_same(length: int) -> None:
-    """`len()` gives up above sys.maxsize; a stream need not."""
+async def test_a_range_of_more_than_maxsize_elements_is_streamed(length: int) -> None:
+    """`len()` raises OverflowError above sys.maxsize."""
     async with subscribe(range(length), demand=2) as stream:
         assert [await anext(stream), await anext(stream)] == [0, 1]
 
 
 @pytest.mark.parametrize("length", [boom, lambda: -1], ids=["raises", "negative"])
 async def test_a_length_that_raises_fails_the_stream(nursery, length) -> None:
-    """Subscribing returns normally, whatever somebody's `__len__` does (rules 1.4, 1.9)."""
-    heard = attached(from_iterable(Sized(length)), nursery)
-    assert [entry[0] for entry in heard.log] == ["on_subscribe", "on_error"]
-    assert isinstance(heard.error, ValueError)
+    """Subscribing returns normally although `__len__` raises (rules 1.4, 1.9)."""
+    recorder = attached(from_iterable(Sized(length)), nursery)
+    assert [entry[0] for entry in recorder.log] == ["on_subscribe", "on_error"]
+    assert isinstance(recorder.error, ValueError)
 
 
-async def test_a_collection_is_asked_for_its_length_when_it_is_subscribed_to(nursery) -> None:
-    """The blueprint may be older than the elements."""
+async def test_the_length_is_read_at_subscription(nursery) -> None:
+    """The collection may have changed since the source was made."""
     elements: list[int] = []
     source = from_iterable(elements)
     assert attached(source, nursery).log == [("on_subscribe",), ("on_complete",)]
     elements.append(7)
-    heard = attached(source, nursery)
-    heard.subscription.request(1)
+    recorder = attached(source, nursery)
+    recorder.subscription.request(1)
     await quiet()
-    assert heard.log == [("on_subscribe",), ("on_next", 7), ("on_complete",)]
+    assert recorder.log == [("on_subscribe",), ("on_next", 7), ("on_complete",)]
 
 
 async def test_a_collection_that_grows_meanwhile_ends_at_its_first_length() -> None:
-    """A list that is read while it is written must not become endless."""
+    """A list that is appended to while it is read must not become endless."""
     elements = [0]
     async with subscribe(elements, demand=1) as stream:
         assert await anext(stream) == 0
@@ -223,7 +223,7 @@ async def test_a_collection_that_grows_meanwhile_ends_at_its_first_length() -> N
 
 
 async def test_a_plain_generator_is_closed_when_its_stream_is_left() -> None:
-    """Its `finally` runs now, not when the collector comes by."""
+    """Its `finally` runs then, and not when it is collected."""
     closed: list[str] = []
 
     def watched() -> Iterator[int]:
@@ -239,7 +239,7 @@ async def test_a_plain_generator_is_closed_when_its_stream_is_left() -> None:
 
 
 @pytest.mark.parametrize("error", [StopIteration, StopAsyncIteration])
-async def test_an_iterator_that_raises_the_wrong_stop_fails_the_stream(error: type[Exception]) -> None:
+async def test_an_iterator_that_raises_stop_async_iteration_fails_the_stream(error: type[Exception]) -> None:
     """PEP 479: it does not end the stream as if that were complete."""
 
     class Wrong:
@@ -266,15 +266,15 @@ async def test_none_in_a_list_is_refused_with_its_position() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, 5, boom], ids=["None", "number", "function"])
-def test_each_way_by_name_refuses_what_it_is_not_for(wrong) -> None:
-    """The mistake is told at the call, in the words of that call."""
+def test_each_source_function_refuses_a_wrong_argument(wrong) -> None:
+    """The error is raised at the call, and its message names the function."""
     for function, message in [
         (from_iterable, r"^from_iterable\(\) was given .*, which cannot be iterated over$"),
         (from_async_iterable, r"^from_async_iterable\(\) was given .*, which cannot be iterated over with `async for`$"),
         (from_channel, r"^from_channel\(\) was given .*; give the receiving end of trio.open_memory_channel\(\)$"),
         (
             from_publisher,
-            r"^from_publisher\(\) was given .*, which is no object with a subscribe\(\); as_source\(\) takes other",
+            r"^from_publisher\(\) was given .*, which is not an object with a subscribe\(\); as_source\(\) takes other",
         ),
     ]:
         with pytest.raises(UsageError, match=message):
@@ -284,14 +284,14 @@ def test_each_way_by_name_refuses_what_it_is_not_for(wrong) -> None:
 # --- async iterables
 
 
-async def test_each_subscriber_of_an_async_iterable_gets_an_iterator_of_its_own() -> None:
+async def test_each_subscriber_of_an_async_iterable_gets_its_own_iterator() -> None:
     """As each `async for` does."""
     source = from_async_iterable(Countable(3))
     assert [await collect(source), await collect(source)] == [[0, 1, 2], [0, 1, 2]]
 
 
-async def test_an_async_generator_runs_once_and_says_so(nursery) -> None:
-    """The second subscriber hears what to give instead; the first one's stream is not disturbed."""
+async def test_an_async_generator_refuses_a_second_subscriber(nursery) -> None:
+    """The error says what to give instead, and the first stream is not disturbed."""
     source = from_async_iterable(numbers(3))
     first, second = attached(source, nursery), attached(source, nursery)
     first.subscription.request(1)
@@ -307,8 +307,8 @@ async def test_an_async_generator_runs_once_and_says_so(nursery) -> None:
     assert first.log == [("on_subscribe",), ("on_next", 0), ("on_next", 1), ("on_next", 2), ("on_complete",)]
 
 
-async def test_an_async_generator_that_was_given_is_closed_pulled_or_not() -> None:
-    """Whoever hands it over hands over its closing."""
+async def test_a_given_async_generator_is_closed_pulled_or_not() -> None:
+    """A program that gives a generator also leaves the closing to the stream."""
     closed: list[str] = []
 
     async def watched() -> AsyncIterator[int]:
@@ -326,11 +326,11 @@ async def test_an_async_generator_that_was_given_is_closed_pulled_or_not() -> No
     async with subscribe(begun, demand=0):
         pass
     assert closed == ["closed", "closed"]
-    assert pulled.ag_frame is begun.ag_frame is None  # type: ignore[attr-defined]  # they are generators
+    assert pulled.ag_frame is begun.ag_frame is None  # type: ignore[attr-defined]  # the objects are generators
 
 
-async def test_an_iterator_that_is_its_own_stays_open() -> None:
-    """An open socket, say: whoever opened it closes it; it goes on where it was left."""
+async def test_an_object_that_is_its_own_iterator_stays_open() -> None:
+    """An open socket, for example: its owner closes it, and it continues at its position."""
     send, receive = trio.open_memory_channel[int](10)
 
     class Reader:
@@ -359,14 +359,14 @@ async def test_an_iterator_that_is_its_own_stays_open() -> None:
 
 
 async def test_arguments_go_to_the_function_of_each_subscriber() -> None:
-    """The function is called anew each time."""
+    """The function is called anew for each one."""
     source = generate(numbers, 2)
     assert [await collect(source), await collect(source)] == [[0, 1], [0, 1]]
     assert await collect(generate(range, 2, 5)) == [2, 3, 4]
 
 
-async def test_what_a_function_made_is_closed_because_it_was_made_for_us() -> None:
-    """Even an iterator that is its own, which would be left open if it had been given."""
+async def test_an_iterator_that_a_function_returned_is_closed() -> None:
+    """Also an object that is its own iterator, which stays open if it is given directly."""
     send, receive = trio.open_memory_channel[int](10)
     send.send_nowait(1)
     async with subscribe(lambda: receive, demand=1) as stream:
@@ -377,8 +377,8 @@ async def test_what_a_function_made_is_closed_because_it_was_made_for_us() -> No
 
 
 @pytest.mark.parametrize("wrong", [None, 5, [1]], ids=repr)
-def test_what_cannot_be_called_cannot_generate(wrong) -> None:
-    """`generate` takes functions; for the rest there is as_source."""
+def test_generate_refuses_an_object_that_cannot_be_called(wrong) -> None:
+    """`generate` takes functions; as_source takes other objects."""
     with pytest.raises(UsageError, match=r"^what generate\(\) shall call is "):
         generate(wrong)
 
@@ -390,23 +390,23 @@ def test_generate_refuses_coroutine_functions() -> None:
 
 
 async def test_wrong_arguments_fail_the_stream(nursery) -> None:
-    """Python's own words, as the function would say them."""
-    heard = attached(generate(numbers, 1, 2, 3), nursery)
-    heard.subscription.request(1)
+    """With the TypeError that Python raises for the call."""
+    recorder = attached(generate(numbers, 1, 2, 3), nursery)
+    recorder.subscription.request(1)
     await quiet()
-    assert isinstance(heard.error, TypeError)
+    assert isinstance(recorder.error, TypeError)
 
 
 async def test_the_function_is_called_in_the_task_that_pulls(nursery) -> None:
-    """It may open what belongs to that task."""
+    """It may open a cancel scope or a nursery, which belong to that task."""
     seen: list[str] = []
 
     def opens():
         seen.append(trio.lowlevel.current_task().name)
         return [1]
 
-    heard = attached(generate(opens), nursery)
-    heard.subscription.request(1)
+    recorder = attached(generate(opens), nursery)
+    recorder.subscription.request(1)
     await quiet()
     assert len(seen) == 1
     assert seen[0].startswith("penstock pump of ")
@@ -416,7 +416,7 @@ async def test_the_function_is_called_in_the_task_that_pulls(nursery) -> None:
 
 
 async def test_a_channel_is_received_through_a_clone_and_stays_open() -> None:
-    """Your end is yours; the stream closes its own."""
+    """The stream closes its clone, and not the caller's end."""
     send, receive = trio.open_memory_channel[int](10)
     for number in range(5):
         send.send_nowait(number)
@@ -430,7 +430,7 @@ async def test_a_channel_is_received_through_a_clone_and_stays_open() -> None:
 
 
 async def test_a_channel_completes_when_the_last_sender_has_closed() -> None:
-    """And as_source takes the channel itself."""
+    """Also if the channel is given to as_source."""
     send, receive = trio.open_memory_channel[int](10)
     send.send_nowait(1)
     send.close()
@@ -442,22 +442,22 @@ async def test_subscribers_of_one_channel_compete(nursery) -> None:
     """Each element reaches one of them."""
     send, receive = trio.open_memory_channel[int](10)
     source = from_channel(receive)
-    heards = [attached(source, nursery) for _ in range(2)]
-    for heard in heards:
-        heard.subscription.request(10)
+    recorders = [attached(source, nursery) for _ in range(2)]
+    for recorder in recorders:
+        recorder.subscription.request(10)
     await quiet()
     for number in range(6):
         send.send_nowait(number)
     await quiet()
-    assert sorted(heards[0].elements + heards[1].elements) == list(range(6))
+    assert sorted(recorders[0].elements + recorders[1].elements) == list(range(6))
     receive.close()
     send.close()
     await quiet()
-    assert [heard.log[-1] for heard in heards] == [("on_complete",)] * 2
+    assert [recorder.log[-1] for recorder in recorders] == [("on_complete",)] * 2
 
 
 async def test_a_channel_that_was_closed_fails_the_stream() -> None:
-    """There is nothing left to clone."""
+    """It cannot be cloned any more."""
     send, receive = trio.open_memory_channel[int](1)
     source = from_channel(receive)
     receive.close()
@@ -467,16 +467,16 @@ async def test_a_channel_that_was_closed_fails_the_stream() -> None:
 
 
 async def test_nothing_is_taken_from_a_channel_without_demand(nursery) -> None:
-    """What nobody asked for stays for the others."""
+    """Elements that were not requested stay for other receivers."""
     send, receive = trio.open_memory_channel[int](10)
     for number in range(5):
         send.send_nowait(number)
-    heard = attached(from_channel(receive), nursery)
-    heard.subscription.request(2)
+    recorder = attached(from_channel(receive), nursery)
+    recorder.subscription.request(2)
     await quiet()
-    heard.subscription.cancel()
+    recorder.subscription.cancel()
     await quiet()
-    assert heard.elements == [0, 1]
+    assert recorder.elements == [0, 1]
     assert receive.receive_nowait() == 2
     send.close()
     receive.close()
@@ -485,15 +485,15 @@ async def test_nothing_is_taken_from_a_channel_without_demand(nursery) -> None:
 # --- publishers
 
 
-async def test_a_foreign_publisher_is_heard_through_an_intake() -> None:
-    """What it does against the rules ends the stream with a violation that names the rule."""
+async def test_a_foreign_publisher_is_guarded() -> None:
+    """If it breaks a rule, the stream ends with a violation that names the rule."""
 
     def too_eager(subscriber) -> None:
         subscriber.on_subscribe(EndedSubscription())
         subscriber.on_next(1)
 
     with pytest.raises(RuleViolation, match=r"signalled an element that was not requested; that breaks rule 1\.1"):
-        async with subscribe(Script(too_eager), demand=0) as stream:
+        async with subscribe(ScriptedPublisher(too_eager), demand=0) as stream:
             await anext(stream)
 
 
@@ -501,22 +501,22 @@ async def test_a_foreign_publisher_is_heard_through_an_intake() -> None:
 
 
 async def test_an_interval_ticks_from_the_first_pull_on(nursery, autojump_clock) -> None:
-    """Cold, like any source: the time begins when somebody asks."""
-    heard = attached(interval(2), nursery)
+    """It is cold like any source: the time begins with the first request."""
+    recorder = attached(interval(2), nursery)
     await trio.sleep(10)
     start = trio.current_time()
-    heard.subscription.request(3)
+    recorder.subscription.request(3)
     await trio.sleep(1.9)
-    assert heard.elements == []
+    assert recorder.elements == []
     await trio.sleep(0.2)
-    assert heard.elements == [0]
+    assert recorder.elements == [0]
     await trio.sleep(4)
-    assert (heard.elements, trio.current_time() - start) == ([0, 1, 2], pytest.approx(6.1))
-    heard.subscription.cancel()
+    assert (recorder.elements, trio.current_time() - start) == ([0, 1, 2], pytest.approx(6.1))
+    recorder.subscription.cancel()
 
 
 @pytest.mark.parametrize(("delay", "first"), [(None, 2.0), (0, 0.0), (5, 5.0)])
-async def test_the_first_tick_may_come_at_another_time(autojump_clock, delay, first: float) -> None:
+async def test_the_first_tick_comes_after_the_delay(autojump_clock, delay, first: float) -> None:
     """By default after one interval."""
     async with subscribe(interval(2, delay=delay), demand=1) as stream:
         times = []
@@ -527,8 +527,8 @@ async def test_the_first_tick_may_come_at_another_time(autojump_clock, delay, fi
     assert times == [first, first + 2, first + 4]
 
 
-async def test_ticks_that_nobody_asked_for_in_time_are_left_out(autojump_clock) -> None:
-    """The number says which tick it is; time is not made up for."""
+async def test_ticks_without_demand_are_left_out(autojump_clock) -> None:
+    """The element is the number of the tick; missed ticks are not signalled later."""
     got = []
     async with subscribe(interval(1), demand=0) as stream:
         for pause in (0, 0, 2.5, 0, 10):
@@ -539,8 +539,8 @@ async def test_ticks_that_nobody_asked_for_in_time_are_left_out(autojump_clock) 
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.3, 1 / 3, 0.7])
-async def test_who_asks_exactly_on_time_misses_no_tick(autojump_clock, seconds: float) -> None:
-    """A hundred intervals, added up in floating point, are not quite a hundred intervals."""
+async def test_a_request_exactly_on_time_misses_no_tick(autojump_clock, seconds: float) -> None:
+    """A hundred intervals, added up in floating point, are not exactly a hundred intervals."""
     ticks = []
     async with subscribe(interval(seconds, delay=0), demand=1) as stream:
         async for tick in stream:
@@ -552,7 +552,7 @@ async def test_who_asks_exactly_on_time_misses_no_tick(autojump_clock, seconds: 
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "1", None, True])
-def test_an_interval_of_no_time_is_refused(wrong) -> None:
+def test_an_interval_of_zero_is_refused(wrong) -> None:
     """It would be an endless loop."""
     with pytest.raises(UsageError, match=r"^the interval is .*; it is a time in seconds, above 0, and finite$"):
         interval(wrong)
@@ -560,37 +560,37 @@ def test_an_interval_of_no_time_is_refused(wrong) -> None:
 
 @pytest.mark.parametrize("wrong", [-1, float("nan"), "1", True])
 def test_a_delay_below_zero_is_refused(wrong) -> None:
-    """By both that take one."""
+    """By `interval` and by `timer`."""
     for make in (timer, lambda delay: interval(1, delay=delay)):
         with pytest.raises(UsageError, match=r"^the delay is .*; it is a time in seconds, 0 or more, and finite$"):
             make(wrong)
 
 
 @pytest.mark.parametrize("delay", [0, 0.5, 3600])
-async def test_a_timer_gives_one_element_when_its_time_has_come(autojump_clock, delay: float) -> None:
-    """And completes at the next pull."""
+async def test_a_timer_gives_one_element_after_its_delay(autojump_clock, delay: float) -> None:
+    """It completes at the next pull."""
     assert await collect(timer(delay)) == [0]
     assert trio.current_time() == delay
 
 
-# --- the small ones
+# --- empty, failed and single
 
 
 async def test_empty_completes_at_once_and_without_demand(nursery) -> None:
     """Rule 1.5; calls on its subscription do nothing."""
-    heard = attached(empty(), nursery)
-    assert heard.log == [("on_subscribe",), ("on_complete",)]
-    heard.subscription.request(1)
-    heard.subscription.cancel()
-    assert len(heard.log) == 2
+    recorder = attached(empty(), nursery)
+    assert recorder.log == [("on_subscribe",), ("on_complete",)]
+    recorder.subscription.request(1)
+    recorder.subscription.cancel()
+    assert len(recorder.log) == 2
     assert await collect(empty()) == []
 
 
-async def test_failed_fails_at_once_with_that_very_error(nursery) -> None:
-    """Rule 1.4; any number of times."""
+async def test_failed_fails_at_once_with_the_same_error_object(nursery) -> None:
+    """Rule 1.4; for each subscriber."""
     error = KeyError("why")
-    heard = attached(failed(error), nursery)
-    assert heard.log == [("on_subscribe",), ("on_error", error)]
+    recorder = attached(failed(error), nursery)
+    assert recorder.log == [("on_subscribe",), ("on_error", error)]
     with pytest.raises(KeyError) as caught:
         await collect(failed(error))
     assert caught.value is error
@@ -598,64 +598,64 @@ async def test_failed_fails_at_once_with_that_very_error(nursery) -> None:
 
 @pytest.mark.parametrize("wrong", [None, "why", ValueError, KeyboardInterrupt()], ids=repr)
 def test_failed_needs_an_exception(wrong) -> None:
-    """Neither its class, nor an interrupt."""
+    """A class or an interrupt is refused."""
     with pytest.raises(UsageError, match=r"^failed\(\) was given .*; give it the exception that subscribers shall get$"):
         failed(wrong)
 
 
 async def test_single_completes_with_its_element_inside_the_request(nursery) -> None:
-    """Rule 3.10 permits that, so no task is needed; once, however often it is asked."""
-    heard = attached(single(7), nursery)
-    assert heard.log == [("on_subscribe",)]
-    heard.subscription.request(UNBOUNDED)
-    heard.subscription.request(1)
-    heard.subscription.cancel()
-    assert heard.log == [("on_subscribe",), ("on_next", 7), ("on_complete",)]
+    """Rule 3.10 permits that, so no task is needed. Further requests do nothing."""
+    recorder = attached(single(7), nursery)
+    assert recorder.log == [("on_subscribe",)]
+    recorder.subscription.request(UNBOUNDED)
+    recorder.subscription.request(1)
+    recorder.subscription.cancel()
+    assert recorder.log == [("on_subscribe",), ("on_next", 7), ("on_complete",)]
     assert our_tasks() == []
 
 
 async def test_single_can_be_cancelled_before_and_inside_its_signal(nursery) -> None:
     """Rule 1.8: no completion after that."""
-    heard = attached(single(7), nursery)
-    heard.subscription.cancel()
-    heard.subscription.request(1)
-    assert heard.log == [("on_subscribe",)]
-    inside = Heard(on_next=lambda _: inside.subscription.cancel())
-    single(7).attach(inside, ViolationSink(nursery).scope)
+    recorder = attached(single(7), nursery)
+    recorder.subscription.cancel()
+    recorder.subscription.request(1)
+    assert recorder.log == [("on_subscribe",)]
+    inside = Recorder(on_next=lambda _: inside.subscription.cancel())
+    single(7).attach(inside, Reports(nursery).scope)
     inside.subscription.request(1)
     assert inside.log == [("on_subscribe",), ("on_next", 7)]
 
 
-async def test_single_asked_again_inside_its_signal_does_not_repeat_itself(nursery) -> None:
-    """Rule 3.3: nothing nests."""
-    heard = Heard(on_next=lambda _: heard.subscription.request(1))
-    single(7).attach(heard, ViolationSink(nursery).scope)
-    heard.subscription.request(1)
-    assert (heard.log[1:], heard.deepest) == ([("on_next", 7), ("on_complete",)], 1)
+async def test_a_request_inside_the_signal_of_single_does_nothing(nursery) -> None:
+    """Rule 3.3: signals do not nest."""
+    recorder = Recorder(on_next=lambda _: recorder.subscription.request(1))
+    single(7).attach(recorder, Reports(nursery).scope)
+    recorder.subscription.request(1)
+    assert (recorder.log[1:], recorder.deepest) == ([("on_next", 7), ("on_complete",)], 1)
 
 
 async def test_single_keeps_no_element_once_it_was_taken(nursery) -> None:
-    """The subscriber may keep its subscription; the element goes."""
+    """A subscriber that keeps its subscription does not keep the element."""
     token = Token()
     ref = weakref.ref(token)
-    heard = Heard()
-    single(token).attach(heard, ViolationSink(nursery).scope)
-    heard.subscription.request(1)
-    heard.log.clear()
+    recorder = Recorder()
+    single(token).attach(recorder, Reports(nursery).scope)
+    recorder.subscription.request(1)
+    recorder.log.clear()
     del token
     gc.collect()
     assert ref() is None
 
 
 def test_single_needs_an_element() -> None:
-    """None is none."""
+    """None is not an element."""
     with pytest.raises(
         UsageError, match=r"^single\(None\): None is never an element \(rule 2\.13\)\. For a stream of nothing, use empty\(\)$"
     ):
         single(None)
 
 
-# --- what they say of themselves
+# --- repr
 
 
 @pytest.mark.parametrize(
@@ -673,13 +673,13 @@ def test_single_needs_an_element() -> None:
     ],
     ids=str,
 )
-def test_a_source_says_what_it_streams(source: Source[object], text: str) -> None:
-    """In logs and messages a person sees names."""
+def test_the_repr_of_a_source_names_what_it_streams(source: Source[object], text: str) -> None:
+    """For logs and messages."""
     assert repr(source) == text
 
 
-def test_a_publisher_and_a_channel_say_whose_they_are() -> None:
-    """The publisher's own repr is inside."""
+def test_the_repr_of_a_publisher_source_shows_the_publisher() -> None:
+    """That of a channel names the channel."""
     send, receive = trio.open_memory_channel[int](1)
     assert repr(from_channel(receive)) == "<source memory channel>"
     assert repr(from_publisher(Topic())).startswith("<source from <topic (wait): 0 subscribers")
@@ -687,29 +687,29 @@ def test_a_publisher_and_a_channel_say_whose_they_are() -> None:
     receive.close()
 
 
-async def test_every_source_greets_before_attach_returns_and_starts_no_task(nursery) -> None:
-    """A subscription that nobody pulls is an object: for each source there is."""
+async def test_every_source_calls_on_subscribe_in_attach_and_starts_no_task(nursery) -> None:
+    """A subscription without demand is an object, not a task."""
     topic: Topic[int] = Topic()
     sources = [
         from_iterable([1]),
         from_async_iterable(Countable()),
         generate(numbers),
         topic,
-        from_publisher(Counting(1)),
+        from_publisher(CountingPublisher(1)),
         interval(1),
         timer(1),
     ]
     for source in [*sources, empty(), failed(KeyError()), single(1)]:
-        heard = attached(source, nursery)
-        assert heard.log[0] == ("on_subscribe",)
+        recorder = attached(source, nursery)
+        assert recorder.log[0] == ("on_subscribe",)
     assert our_tasks() == []
     await quiet()
 
 
-@pytest.mark.parametrize("given", [Counting, Topic])
-async def test_a_class_is_no_publisher(given) -> None:
-    """Who forgot the call hears of that, and not that a publisher broke a rule."""
-    with pytest.raises(UsageError, match=r"^from_publisher\(\) was given <class .*>, which is no object with a subscribe\(\)"):
+@pytest.mark.parametrize("given", [CountingPublisher, Topic])
+async def test_a_publisher_class_is_refused(given) -> None:
+    """The mistake is a forgotten call, and not a publisher that breaks a rule."""
+    with pytest.raises(UsageError, match=r"^from_publisher\(\) was given <class .*>, which is not an object with a subscribe\(\)"):
         from_publisher(given)
     with pytest.raises((UsageError, TypeError), match=r"Topic returned .* must return an iterable|missing 1 required"):
         await collect(given)

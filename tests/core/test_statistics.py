@@ -1,4 +1,4 @@
-"""What a stream tells about itself is a record of one moment: frozen, by name, and cheap."""
+"""The statistics of a stream are one frozen record, made by name."""
 
 import attrs
 import pytest
@@ -10,22 +10,22 @@ FIELDS = ["state", "requested", "received", "taken", "buffered", "outstanding", 
 
 def _record(**changes: object) -> StreamStatistics:
     values = {"state": StreamState.OPEN, "requested": 5, "received": 3, "taken": 2, "buffered": 1, "outstanding": 2, "starved": False}
-    return StreamStatistics(**values | changes)  # type: ignore[arg-type]  # the table is of mixed types
+    return StreamStatistics(**values | changes)  # type: ignore[arg-type]  # the table has mixed types
 
 
 def test_the_fields_are_these_in_this_order() -> None:
-    """Whoever logs them as columns relies on it."""
+    """Programs that log them as columns rely on it."""
     assert [field.name for field in attrs.fields(StreamStatistics)] == FIELDS
 
 
 def test_a_record_is_made_by_name_only() -> None:
-    """Seven values by position would be a riddle."""
+    """Seven values by position could not be read."""
     with pytest.raises(TypeError):
         StreamStatistics(StreamState.OPEN, 5, 3, 2, 1, 2, False)  # type: ignore[call-arg,misc]  # a mistake on purpose
 
 
 def test_a_record_does_not_change() -> None:
-    """It is of one moment, and equal to another with the same values."""
+    """It is frozen, and equal to another one with the same values."""
     record = _record()
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         record.taken = 7  # type: ignore[misc]  # a mistake on purpose
@@ -34,5 +34,5 @@ def test_a_record_does_not_change() -> None:
 
 
 def test_there_are_four_states() -> None:
-    """Open, and three ways to have ended; their values are the words of a stream's repr."""
+    """Open, and three kinds of end; their values are the words in a stream's repr."""
     assert [state.value for state in StreamState] == ["open", "completed", "failed", "cancelled"]

@@ -1,4 +1,4 @@
-"""A stream is read by one task, by the element or by the batch; it asks for no more than its demand, and lets its neighbours live."""
+"""A stream is read by one task, by element or by batch. It requests no more than its demand, and lets other tasks run."""
 
 import gc
 import weakref
@@ -15,12 +15,12 @@ from penstock.api import UNBOUNDED, IllegalDemand, RuleViolation, Subscriber, Us
 from penstock.core import DEFAULT_DEMAND, Stream, StreamState
 from penstock.core import _stream as module
 from penstock.testing import ManualPublisher, run_virtual
-from tests.core._foreign import Calls, boom
+from tests.core._foreign import CallRecorder, boom
 from tests.core._helpers import Token, Unprintable, quiet, raised_by
 
 
 class Clock:
-    """Takes the place of the stream's clock: goes on when it is told to."""
+    """Replaces the stream's clock; a test sets the time."""
 
     def __init__(self, monkeypatch) -> None:
         self.now = 100.0
@@ -29,7 +29,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    """Time stands still unless a test says otherwise."""
+    """Time stands still unless a test moves it."""
     return Clock(monkeypatch)
 
 
@@ -40,8 +40,8 @@ def opened(demand: int = DEFAULT_DEMAND) -> tuple[Stream[int], ManualPublisher]:
     return stream, publisher
 
 
-class RoundRobin(trio.abc.Instrument):
-    """Counts how often this task gave its neighbours a turn."""
+class Passes(trio.abc.Instrument):
+    """Counts the scheduler passes of a second task."""
 
     def __init__(self) -> None:
         self._task = trio.lowlevel.current_task()
@@ -58,14 +58,14 @@ class RoundRobin(trio.abc.Instrument):
         trio.lowlevel.remove_instrument(self)
 
 
-# --- making one
+# --- construction
 
 
 @pytest.mark.parametrize(
     "wrong", [-1, True, False, 1.0, "1", None, -(10**5000)], ids=lambda each: repr(each) if each != -(10**5000) else "huge"
 )
 def test_a_demand_is_zero_or_more(wrong) -> None:
-    """Zero means manual; a truth value means a mistake; the message tells both meanings, whatever was given."""
+    """0 means manual demand, and a bool is a mistake. The message explains both."""
     with pytest.raises(UsageError) as caught:
         Stream(demand=wrong)
     assert str(caught.value).startswith("demand=")
@@ -75,14 +75,14 @@ def test_a_demand_is_zero_or_more(wrong) -> None:
 
 
 @pytest.mark.parametrize("demand", [1, 2, 256, UNBOUNDED, UNBOUNDED + 1, 2**70])
-def test_automatic_demand_is_asked_for_at_once(demand: int) -> None:
-    """The whole of it, held at the top (rule 3.17)."""
+def test_automatic_demand_is_requested_at_once(demand: int) -> None:
+    """All of it, and at most 2^63-1 (rule 3.17)."""
     _, publisher = opened(demand)
     assert publisher.subscription.requests == [min(demand, UNBOUNDED)]
 
 
-def test_manual_demand_is_asked_for_by_hand() -> None:
-    """Nothing at once; what was asked for before there was a publisher, when there is one."""
+def test_manual_demand_is_requested_by_the_program() -> None:
+    """Nothing is requested at once. Demand from before on_subscribe is requested then."""
     stream: Stream[int] = Stream(demand=0)
     stream.request(2)
     stream.request(3)
@@ -92,8 +92,8 @@ def test_manual_demand_is_asked_for_by_hand() -> None:
     assert publisher.subscription.requests == [5, 4]
 
 
-def test_manual_demand_is_checked_where_it_is_given() -> None:
-    """It is the caller's mistake, and the caller hears of it (rule 3.9)."""
+def test_illegal_manual_demand_raises_to_the_caller() -> None:
+    """The caller made the mistake, so the caller gets the error (rule 3.9)."""
     stream, publisher = opened(0)
     for wrong in (0, -1, True, 1.5, "1", None):
         with pytest.raises(IllegalDemand):
@@ -103,7 +103,7 @@ def test_manual_demand_is_checked_where_it_is_given() -> None:
 
 
 def test_a_request_on_automatic_demand_is_a_usage_error() -> None:
-    """Two who ask would ask for too much."""
+    """The program and the stream together would request too much."""
     stream, _ = opened(16)
     with pytest.raises(UsageError) as caught:
         stream.request(3)
@@ -113,8 +113,8 @@ def test_a_request_on_automatic_demand_is_a_usage_error() -> None:
 
 
 @pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
-def test_a_request_after_the_end_is_nothing(end: str) -> None:
-    """Rule 3.6, on this side of the subscription; illegal demand is illegal all the same."""
+def test_a_request_after_the_end_does_nothing(end: str) -> None:
+    """Rule 3.6; illegal demand still raises."""
     stream, publisher = opened(0)
     _end(stream, publisher, end)
     stream.request(1)
@@ -133,11 +133,11 @@ def _end(stream: Stream[int], publisher: ManualPublisher, end: str) -> None:
         stream.cancel()
 
 
-# --- reading by the element
+# --- reading by element
 
 
 async def test_elements_come_in_order_and_the_loop_ends_with_the_stream() -> None:
-    """Completion ends the loop, and again however often it is asked."""
+    """Completion ends the loop, and each later attempt to read."""
     stream, publisher = opened()
     publisher.emit(1, 2, 3)
     publisher.complete()
@@ -147,7 +147,7 @@ async def test_elements_come_in_order_and_the_loop_ends_with_the_stream() -> Non
 
 
 async def test_a_failure_is_raised_after_the_elements_that_came_before_it() -> None:
-    """The very exception, once; then the stream is just over."""
+    """The same exception object is raised, once; after that the stream has just ended."""
     stream, publisher = opened()
     error = KeyError("failed")
     publisher.emit(1, 2)
@@ -158,18 +158,18 @@ async def test_a_failure_is_raised_after_the_elements_that_came_before_it() -> N
 
 
 @pytest.mark.parametrize("error", [StopAsyncIteration(), StopIteration(5)], ids=repr)
-async def test_a_failure_that_looks_like_an_end_does_not_pass_for_one(error: Exception) -> None:
+async def test_a_stop_iteration_as_failure_is_raised_as_runtime_error(error: Exception) -> None:
     """PEP 479: a stream that failed must not look complete."""
     stream, publisher = opened()
     publisher.fail(error)
-    told = await raised_by(stream.__anext__)
-    assert isinstance(told, RuntimeError)
-    assert str(told) == f"the publisher failed with {type(error).__name__}"
-    assert told.__cause__ is error
+    reported = await raised_by(stream.__anext__)
+    assert isinstance(reported, RuntimeError)
+    assert str(reported) == f"the publisher failed with {type(error).__name__}"
+    assert reported.__cause__ is error
 
 
-async def test_a_reader_waits_for_what_is_to_come(nursery) -> None:
-    """An element wakes it; so does each of the ends."""
+async def test_a_waiting_reader_is_woken_by_each_signal(nursery) -> None:
+    """An element wakes it, and so does each kind of end."""
     for end in ("emit", "complete", "fail", "cancel"):
         stream, publisher = opened()
         got: list[object] = []
@@ -192,7 +192,7 @@ async def test_a_reader_waits_for_what_is_to_come(nursery) -> None:
 
 
 async def test_a_reader_that_is_cancelled_while_it_waits_loses_nothing(nursery, autojump_clock) -> None:
-    """The next one gets what has come meanwhile."""
+    """The next reader gets the elements that have arrived meanwhile."""
     stream, publisher = opened()
     with trio.move_on_after(1):
         await anext(stream)
@@ -205,11 +205,11 @@ async def test_a_reader_that_is_cancelled_while_it_waits_loses_nothing(nursery, 
     assert await anext(stream) == 2
 
 
-# --- reading by the batch
+# --- reading by batch
 
 
-async def test_a_batch_is_all_that_is_there() -> None:
-    """Never empty, and in order."""
+async def test_a_batch_holds_all_elements_that_have_arrived() -> None:
+    """It is never empty, and in order."""
     stream, publisher = opened()
     batches = stream.batches()
     publisher.emit(1, 2, 3)
@@ -220,11 +220,11 @@ async def test_a_batch_is_all_that_is_there() -> None:
     assert [batch async for batch in stream.batches()] == []
 
 
-async def test_a_batch_takes_over_where_the_elements_were_left() -> None:
-    """The rest of the slice that was being read, then what has come since, in one list."""
+async def test_a_batch_continues_where_reading_by_element_stopped() -> None:
+    """It holds the rest of the slice, and the elements that have arrived since."""
     stream, publisher = opened(8)
     publisher.emit(*range(8))
-    assert await anext(stream) == 0  # a slice of 4 is being read now, 3 left
+    assert await anext(stream) == 0  # a slice of 4 is being read, and 3 of it are left
     batches = stream.batches()
     assert await anext(batches) == [1, 2, 3, 4, 5, 6, 7]
     publisher.emit(8)
@@ -232,7 +232,7 @@ async def test_a_batch_takes_over_where_the_elements_were_left() -> None:
 
 
 async def test_a_batch_whose_reader_is_cancelled_is_not_lost() -> None:
-    """Neither the rest of a slice nor what arrived: a cancelled read has taken nothing."""
+    """A cancelled read has taken neither the rest of a slice nor elements that had arrived."""
     for begun in (False, True):
         stream, publisher = opened(8)
         publisher.emit(*range(8))
@@ -246,7 +246,7 @@ async def test_a_batch_whose_reader_is_cancelled_is_not_lost() -> None:
 
 
 async def test_a_failure_comes_after_the_last_batch() -> None:
-    """Elements that arrived before the end are read before the end is."""
+    """Elements that arrived before the end are read before the end is raised."""
     stream, publisher = opened()
     error = KeyError("failed")
     publisher.emit(1, 2)
@@ -269,7 +269,7 @@ ARRIVALS = st.tuples(st.just("emit"), st.integers(min_value=1, max_value=60))
     script=st.lists(ARRIVALS | st.tuples(READS, st.just(1)), max_size=60),
 )
 def test_buffered_and_outstanding_never_exceed_the_demand(demand: int, script) -> None:
-    """For any mix of arrivals, elements and batches; and every element is read, once, in order."""
+    """For any mix of arrivals and of reads by element and by batch, every element is read once, in order."""
 
     async def scenario() -> None:
         stream, publisher = opened(demand)
@@ -290,7 +290,7 @@ def test_buffered_and_outstanding_never_exceed_the_demand(demand: int, script) -
                 got += [await anext(stream)] if act == "element" else await anext(stream.batches())
             look()
         assert got == list(range(len(got)))
-        # It never gets stuck: whoever has read it all and comes back for more has demand left.
+        # It never gets stuck: a reader that has read all elements and reads on has demand left.
         while stream.statistics().buffered:
             got.append(await anext(stream))
             look()
@@ -304,7 +304,7 @@ def test_buffered_and_outstanding_never_exceed_the_demand(demand: int, script) -
 
 @given(requests=st.lists(st.integers(min_value=1, max_value=20), max_size=10), reads=st.lists(READS, max_size=40))
 def test_manual_demand_is_never_exceeded_and_never_renewed(requests: list[int], reads: list[str]) -> None:
-    """What was asked for by hand is what comes, to the element; then the stream says that it starves."""
+    """Exactly the requested elements arrive; then the statistics show that the stream is starved."""
 
     async def scenario() -> None:
         stream, publisher = opened(0)
@@ -329,7 +329,7 @@ def test_manual_demand_is_never_exceeded_and_never_renewed(requests: list[int], 
     ("demand", "renewals"), [(1, [1] * 10), (2, [1] * 10), (3, [1] * 10), (8, [4, 4]), (9, [4, 4]), (20, [10]), (21, [10]), (22, [])]
 )
 async def test_demand_is_renewed_in_halves(clock, demand: int, renewals: list[int]) -> None:
-    """Asking costs as much for one as for a hundred, so it is done rarely, and before the other half is used up."""
+    """A request costs as much for one element as for a hundred, so it is made rarely, and before the other half is used up."""
     stream, publisher = opened(demand)
     for number in range(10):
         publisher.emit(number)
@@ -339,14 +339,14 @@ async def test_demand_is_renewed_in_halves(clock, demand: int, renewals: list[in
 
 
 async def _peek(stream: Stream[int]) -> None:
-    """Come back for more without waiting for it."""
+    """Try to read, without waiting for an element."""
     with trio.CancelScope() as scope:
         scope.cancel()
         await anext(stream)
 
 
-async def test_an_element_is_paid_for_when_it_was_read_and_not_before(clock) -> None:
-    """What is being worked on counts: with demand 1 the publisher makes the next one when the last one is done."""
+async def test_an_element_is_requested_anew_when_it_has_been_handled(clock) -> None:
+    """With demand 1 the publisher makes the next element only when the reader is done with the last one."""
     stream, publisher = opened(1)
     publisher.emit(7)
     assert await anext(stream) == 7
@@ -359,7 +359,7 @@ async def test_an_element_is_paid_for_when_it_was_read_and_not_before(clock) -> 
 
 
 async def test_an_empty_stream_checkpoints(autojump_clock) -> None:
-    """It has to wait."""
+    """A read of it must wait."""
     stream, publisher = opened()
     with assert_checkpoints(), trio.move_on_after(1):
         await anext(stream)
@@ -374,15 +374,15 @@ async def test_an_empty_stream_checkpoints(autojump_clock) -> None:
 
 
 @pytest.mark.parametrize("error", [None, ValueError("oh")])
-async def test_an_end_that_came_with_the_last_slice_is_told_in_its_turn_and_once(clock, error: Exception | None) -> None:
-    """Neither completion nor failure has a turn of its own there; asked again it has."""
+async def test_an_end_within_the_last_turn_is_raised_once_without_a_checkpoint(clock, error: Exception | None) -> None:
+    """Neither completion nor failure costs a scheduler pass there; the next read checkpoints."""
     stream, publisher = opened(20)
     publisher.emit(1, 2)
     if error is None:
         publisher.complete()
     else:
         publisher.fail(error)
-    with RoundRobin() as turns:
+    with Passes() as turns:
         assert [await anext(stream), await anext(stream)] == [1, 2]
         with nullcontext() if error is None else pytest.raises(ValueError, match="oh"):
             assert await anext(stream, None) is None
@@ -391,23 +391,23 @@ async def test_an_end_that_came_with_the_last_slice_is_told_in_its_turn_and_once
         assert turns.count == 2
 
 
-async def test_an_end_after_five_milliseconds_gives_the_neighbours_a_turn(clock) -> None:
+async def test_an_end_after_five_milliseconds_checkpoints(clock) -> None:
     """As an element would."""
     stream, publisher = opened(20)
     publisher.emit(1)
     publisher.complete()
-    with RoundRobin() as turns:
+    with Passes() as turns:
         await anext(stream)
         clock.now += 0.005
         assert await anext(stream, None) is None
         assert turns.count == 2
 
 
-async def test_within_a_slice_nobody_is_kept_waiting_for_nothing(clock) -> None:
-    """The documented exception: one turn for a slice of half the demand, none within it."""
+async def test_reading_within_a_slice_does_not_checkpoint(clock) -> None:
+    """There is one checkpoint for a slice of half the demand."""
     stream, publisher = opened(20)
     publisher.emit(*range(20))
-    with RoundRobin() as turns:
+    with Passes() as turns:
         seen = []
         for _ in range(20):
             await anext(stream)
@@ -416,11 +416,11 @@ async def test_within_a_slice_nobody_is_kept_waiting_for_nothing(clock) -> None:
 
 
 @pytest.mark.parametrize("pause", [0.0049, 0.005, 0.1])
-async def test_after_five_milliseconds_the_neighbours_get_a_turn(clock, pause: float) -> None:
-    """Where the reader's own work takes long, the slice is not read in one go."""
+async def test_reading_checkpoints_after_five_milliseconds(clock, pause: float) -> None:
+    """If the reader's own work takes long, the slice is not read in one turn."""
     stream, publisher = opened(20)
     publisher.emit(*range(10))
-    with RoundRobin() as turns:
+    with Passes() as turns:
         for _ in range(10):
             await anext(stream)
             clock.now += pause
@@ -428,11 +428,11 @@ async def test_after_five_milliseconds_the_neighbours_get_a_turn(clock, pause: f
 
 
 async def test_a_batch_checkpoints_once(clock) -> None:
-    """Whether it was there already or not, and at the end."""
+    """Whether its elements had arrived already or not, and at the end."""
     stream, publisher = opened()
     batches = stream.batches()
     publisher.emit(1, 2)
-    with RoundRobin() as turns:
+    with Passes() as turns:
         await anext(batches)
         assert turns.count == 1
         publisher.emit(3)
@@ -445,8 +445,8 @@ async def test_a_batch_checkpoints_once(clock) -> None:
         assert turns.count == 4
 
 
-async def test_an_always_full_stream_does_not_starve_its_neighbours(nursery, clock) -> None:
-    """A publisher that fills the buffer inside `request`, and a reader that never works: neighbours get their turns."""
+async def test_an_always_full_stream_does_not_starve_other_tasks(nursery, clock) -> None:
+    """The publisher fills the buffer inside `request` and the reader does no work, and other tasks still run."""
     stream: Stream[int] = Stream(demand=16)
 
     class Endless:
@@ -477,7 +477,7 @@ async def test_an_always_full_stream_does_not_starve_its_neighbours(nursery, clo
 # --- two readers
 
 
-async def test_two_tasks_that_wait_are_told(nursery) -> None:
+async def test_a_second_waiting_reader_gets_a_usage_error(nursery) -> None:
     """One subscription has one reader; the message says what to do instead."""
     stream, _ = opened()
     nursery.start_soon(stream.__anext__)
@@ -493,8 +493,8 @@ async def test_two_tasks_that_wait_are_told(nursery) -> None:
 
 
 @pytest.mark.parametrize("kind", ["element", "batch"])
-def test_a_reader_whose_element_was_taken_is_told_and_does_not_see_an_end(kind: str) -> None:
-    """It was woken, and another task was quicker: a silent end of its loop would look like completion."""
+def test_a_reader_whose_element_was_taken_gets_a_usage_error(kind: str) -> None:
+    """It was woken, and another task read first. If its loop ended silently, that would look like completion."""
 
     async def scenario() -> None:
         stream, publisher = opened()
@@ -510,8 +510,8 @@ def test_a_reader_whose_element_was_taken_is_told_and_does_not_see_an_end(kind: 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)
             await quiet()
-            publisher.emit(1)  # wakes the first reader ...
-            nursery.start_soon(read)  # ... beside a second one, which may find the element there before it
+            publisher.emit(1)  # wakes the first reader,
+            nursery.start_soon(read)  # beside a second one, which may read the element first
             await quiet()
             publisher.complete()
         results.remove(1 if kind == "element" else [1])
@@ -525,14 +525,14 @@ def test_a_reader_whose_element_was_taken_is_told_and_does_not_see_an_end(kind: 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_two_readers_of_one_slice_never_see_an_end_that_is_none(clock, seed: int) -> None:
-    """Each gets elements or the error, whatever the order of their turns."""
+def test_two_readers_of_one_slice_never_see_a_false_end(clock, seed: int) -> None:
+    """Each gets elements or the error, in every order of their turns."""
 
     async def scenario() -> None:
         stream, publisher = opened(4)
         publisher.emit(1, 2)
         assert await anext(stream) == 1
-        clock.now += 1  # a turn is due: both will check in before they take the 2
+        clock.now += 1  # the turn is over: both will checkpoint before they take the 2
         results: list[object] = []
 
         async def read() -> None:
@@ -551,8 +551,8 @@ def test_two_readers_of_one_slice_never_see_an_end_that_is_none(clock, seed: int
     run_virtual(scenario, seed=seed)
 
 
-async def test_readers_may_take_turns(nursery) -> None:
-    """One after the other is no two at once."""
+async def test_readers_may_read_one_after_the_other(nursery) -> None:
+    """Two readers are a mistake only at the same time."""
     stream, publisher = opened()
     got: list[int] = []
 
@@ -569,8 +569,8 @@ async def test_readers_may_take_turns(nursery) -> None:
 # --- cancelling
 
 
-async def test_cancel_goes_up_once_and_drops_what_is_buffered() -> None:
-    """Iteration ends at once; what was still to be read is gone (and nothing else comes, rule 2.8)."""
+async def test_cancel_goes_up_once_and_drops_buffered_elements() -> None:
+    """Iteration ends at once, and later elements are dropped (rule 2.8)."""
     stream, publisher = opened(8)
     publisher.emit(*range(8))
     assert await anext(stream) == 0
@@ -586,7 +586,7 @@ async def test_cancel_goes_up_once_and_drops_what_is_buffered() -> None:
 
 @pytest.mark.parametrize("kind", ["element", "batch"])
 def test_cancel_from_another_task_ends_a_reader_in_the_middle_of_a_slice(clock, kind: str) -> None:
-    """It had given its neighbours a turn, and one of them used it for this: the loop ends, with nothing made up."""
+    """The reader gave other tasks a turn, and one of them cancelled: the loop ends."""
 
     async def scenario() -> None:
         stream, publisher = opened(8)
@@ -609,8 +609,8 @@ def test_cancel_from_another_task_ends_a_reader_in_the_middle_of_a_slice(clock, 
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
-async def test_cancel_after_the_end_drops_what_is_left_and_keeps_the_state(end: str) -> None:
-    """Rule 2.4: no call goes up. What it ended with stays true; the failure that nobody read is dropped with the rest."""
+async def test_cancel_after_the_end_drops_elements_and_keeps_the_state(end: str) -> None:
+    """Rule 2.4: no call goes up. The state stays what it was, and a failure that was not read is dropped."""
     stream, publisher = opened()
     publisher.emit(1)
     _end(stream, publisher, end)
@@ -621,11 +621,11 @@ async def test_cancel_after_the_end_drops_what_is_left_and_keeps_the_state(end: 
     publisher.check()
 
 
-async def test_cancel_before_there_is_a_publisher_refuses_it() -> None:
-    """What comes late is not needed any more."""
+async def test_cancel_before_on_subscribe_refuses_the_subscription() -> None:
+    """A subscription that comes later is cancelled."""
     stream: Stream[int] = Stream()
     stream.cancel()
-    late = Calls()
+    late = CallRecorder()
     stream.on_subscribe(late)
     assert late.log == [("cancel",)]
 
@@ -634,14 +634,14 @@ async def test_cancel_before_there_is_a_publisher_refuses_it() -> None:
 
 
 def test_a_stream_is_a_subscriber() -> None:
-    """Anybody's publisher may have it."""
+    """It has the methods of the interface, for any publisher."""
     assert isinstance(Stream(), Subscriber)
 
 
 def test_a_second_subscription_is_cancelled() -> None:
-    """Rule 2.5, and the first goes on."""
+    """Rule 2.5; the first one goes on."""
     stream, publisher = opened()
-    second = Calls()
+    second = CallRecorder()
     stream.on_subscribe(second)
     publisher.emit(1)
     assert second.log == [("cancel",)]
@@ -653,15 +653,15 @@ def test_a_subscription_after_the_end_is_cancelled(end: str) -> None:
     """A stream is for one subscription."""
     stream, publisher = opened()
     _end(stream, publisher, end)
-    second = Calls()
+    second = CallRecorder()
     stream.on_subscribe(second)
     assert second.log == [("cancel",)]
 
 
 async def test_the_same_subscription_twice_fails_the_stream() -> None:
-    """Rule 2.12: to cancel the second is to cancel the first, and a reader must not wait for ever."""
+    """Rule 2.12: cancelling the second cancels the first, and a reader must not wait forever."""
     stream: Stream[int] = Stream()
-    calls = Calls()
+    calls = CallRecorder()
     stream.on_subscribe(calls)
     stream.on_subscribe(calls)
     assert calls.log == [("request", DEFAULT_DEMAND), ("cancel",)]
@@ -672,7 +672,7 @@ async def test_the_same_subscription_twice_fails_the_stream() -> None:
 
 @pytest.mark.parametrize("signal", ["on_subscribe", "on_next", "on_error"])
 def test_none_is_a_type_error_for_the_publisher(signal: str) -> None:
-    """Rule 2.13; the stream is as it was."""
+    """Rule 2.13; the stream stays as it was."""
     stream, _ = opened()
     with pytest.raises(TypeError, match=rf"^{signal}\(None\): .*\(rule 2\.13\)$"):
         getattr(stream, signal)(None)
@@ -681,21 +681,21 @@ def test_none_is_a_type_error_for_the_publisher(signal: str) -> None:
 
 @pytest.mark.parametrize(("wrong", "text"), [("boom", "'boom'"), (KeyError, "<class 'KeyError'>")])
 def test_an_error_is_an_exception(wrong, text: str) -> None:
-    """Neither its text nor its class."""
+    """A text or an exception class is refused."""
     with pytest.raises(TypeError) as caught:
         opened()[0].on_error(wrong)
     assert str(caught.value) == f"on_error({text}): an exception is needed (rule 2.13)"
 
 
 def test_an_exception_that_cannot_be_printed_is_an_exception() -> None:
-    """No message of ours is made of it."""
+    """No message is made of it, so its repr is not called."""
     stream, publisher = opened()
     publisher.misbehave("on_error", Unprintable())
     assert stream.statistics().state is StreamState.FAILED
 
 
 @pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
-def test_after_the_end_signals_are_nothing(end: str) -> None:
+def test_signals_after_the_end_do_nothing(end: str) -> None:
     """The first end counts (rule 2.8)."""
     stream, publisher = opened()
     _end(stream, publisher, end)
@@ -706,8 +706,8 @@ def test_after_the_end_signals_are_nothing(end: str) -> None:
     assert stream.statistics() == before
 
 
-def test_after_the_end_the_subscription_is_not_touched() -> None:
-    """Rules 2.3, 2.4: not in the signal, not later."""
+def test_no_method_of_the_subscription_is_called_after_the_end() -> None:
+    """Rules 2.3, 2.4: neither inside the signal nor later."""
     for end in ("complete", "fail"):
         stream, publisher = opened()
         publisher.emit(*range(200))
@@ -717,11 +717,11 @@ def test_after_the_end_the_subscription_is_not_touched() -> None:
         assert publisher.subscription.requests == [DEFAULT_DEMAND]
 
 
-# --- what it tells
+# --- statistics and repr
 
 
-async def test_the_statistics_of_a_life(clock) -> None:
-    """Asked for, arrived, taken, waiting, to come: at each step."""
+async def test_statistics_at_each_step(clock) -> None:
+    """Requested, received, taken, buffered and outstanding, from the first request to the end."""
     stream: Stream[int] = Stream(demand=0)
 
     def figures() -> tuple[object, ...]:
@@ -751,8 +751,8 @@ async def test_the_statistics_of_a_life(clock) -> None:
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
-def test_an_ended_stream_has_nothing_outstanding_and_does_not_starve(end: str) -> None:
-    """What was asked for will not come any more."""
+def test_an_ended_stream_has_nothing_outstanding_and_is_not_starved(end: str) -> None:
+    """Requested elements will not come any more."""
     stream, publisher = opened(0)
     stream.request(5)
     publisher.emit(1)
@@ -762,11 +762,11 @@ def test_an_ended_stream_has_nothing_outstanding_and_does_not_starve(end: str) -
 
 
 def test_automatic_demand_is_never_starved() -> None:
-    """It asks by itself."""
+    """The stream requests by itself."""
     assert not Stream(demand=1).statistics().starved
 
 
-async def test_a_stream_says_where_it_stands() -> None:
+async def test_the_repr_shows_state_and_counts() -> None:
     """In one line, for a log."""
     stream, publisher = opened(0)
     assert repr(stream) == "<stream open: 0 taken, 0 buffered, 0 outstanding, starved>"
@@ -783,7 +783,7 @@ async def test_a_stream_says_where_it_stands() -> None:
 
 @pytest.mark.parametrize("end", ["complete", "cancel"])
 async def test_an_ended_stream_keeps_no_element_and_no_publisher(end: str) -> None:
-    """It may be kept for its statistics."""
+    """A program may keep it for its statistics."""
     stream: Stream[Token] = Stream(demand=8)
     publisher = ManualPublisher()
     publisher.subscribe(stream)
@@ -805,7 +805,7 @@ async def test_an_ended_stream_keeps_no_element_and_no_publisher(end: str) -> No
 
 
 async def test_a_failure_that_was_raised_is_not_kept() -> None:
-    """Its traceback would keep whole frames."""
+    """Its traceback would keep whole frames alive."""
 
     class Failure(Exception):
         pass
@@ -820,10 +820,10 @@ async def test_a_failure_that_was_raised_is_not_kept() -> None:
     assert ref() is None
 
 
-def test_signals_never_raise_into_a_publisher_that_keeps_the_rules() -> None:
-    """Whatever a subscription does in `request` and `cancel` is its own affair, and goes to the caller."""
+def test_only_the_subscriptions_own_errors_leave_a_signal() -> None:
+    """An exception that `request` or `cancel` of the subscription raises goes to the caller of that method."""
     stream: Stream[int] = Stream(demand=0)
-    stream.on_subscribe(Calls(request=boom))
+    stream.on_subscribe(CallRecorder(request=boom))
     with pytest.raises(ValueError, match="boom"):
         stream.request(1)
     stream.on_next(1)

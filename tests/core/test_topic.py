@@ -1,4 +1,4 @@
-"""A topic reaches all that are subscribed, each at the pace of its own demand; what happens to a slow one is what was declared."""
+"""A topic reaches all its subscribers, each at the pace of its demand. The policy decides what happens to a slow one."""
 
 import gc
 import sys
@@ -16,22 +16,22 @@ from trio.testing import assert_checkpoints
 from penstock.api import UNBOUNDED, IllegalDemand, LimitExceeded, Publisher, RuleViolation, SlowSubscriber, UsageError
 from penstock.core import SlowPolicy, Source, Topic, TopicStatistics, collect, subscribe
 from penstock.testing import ManualSubscriber, run_virtual
-from tests.core._foreign import Heard, boom
-from tests.core._helpers import Token, ViolationSink, our_tasks, quiet, raised_by
+from tests.core._foreign import Recorder, boom
+from tests.core._helpers import Reports, Token, our_tasks, quiet, raised_by
 
 LOSSY = [SlowPolicy.DROP_OLDEST, SlowPolicy.DROP_NEWEST, SlowPolicy.LATEST, SlowPolicy.FAIL]
 
 
-def joined(topic: Topic[Any], demand: int = 0, **hooks) -> Heard:
-    heard = Heard(**hooks)
-    topic.subscribe(heard)
+def joined(topic: Topic[Any], demand: int = 0, **hooks) -> Recorder:
+    recorder = Recorder(**hooks)
+    topic.subscribe(recorder)
     if demand:
-        heard.subscription.request(demand)
-    return heard
+        recorder.subscription.request(demand)
+    return recorder
 
 
 def is_blocked(topic: Topic[Any], element: object) -> bool:
-    """Publish, and tell whether that had to wait; then it is cancelled."""
+    """Publish, return whether that had to wait, and cancel it."""
 
     async def attempt() -> bool:
         with trio.move_on_after(1) as scope:
@@ -41,7 +41,7 @@ def is_blocked(topic: Topic[Any], element: object) -> bool:
     return run_virtual(attempt)
 
 
-# --- making one
+# --- construction
 
 
 @pytest.mark.parametrize("slow", ["wait", None, 1, SlowPolicy])
@@ -56,22 +56,22 @@ def test_the_policy_is_one_of_the_five(slow) -> None:
 
 @pytest.mark.parametrize("wrong", [-1, True, 1.0, "1"])
 def test_the_bounds_are_counts(wrong) -> None:
-    """Both of them."""
+    """Both `buffer` and `retain`."""
     with pytest.raises(UsageError, match=r"^buffer=.*; give how many elements, an integer of at least 0$"):
         Topic(buffer=wrong)
     with pytest.raises(UsageError, match=r"^retain=.*; give how many elements, an integer of at least 0$"):
         Topic(retain=wrong)
 
 
-def test_a_retention_without_an_end_is_refused() -> None:
-    """Retention is a buffer, and `None` is no count."""
+def test_a_retention_without_a_bound_is_refused() -> None:
+    """Retention is a buffer, and `None` is not a count."""
     with pytest.raises(UsageError, match=r"^retain=None; give how many"):
         Topic(retain=None)  # type: ignore[arg-type]  # a mistake on purpose
 
 
 @pytest.mark.parametrize("buffer", [0, 1, 5])
 def test_latest_keeps_one_and_takes_no_buffer(buffer: int) -> None:
-    """The message says which policy takes one."""
+    """The message names a policy that takes one."""
     with pytest.raises(UsageError) as caught:
         Topic(slow=SlowPolicy.LATEST, buffer=buffer)
     assert (
@@ -81,13 +81,13 @@ def test_latest_keeps_one_and_takes_no_buffer(buffer: int) -> None:
 
 
 def test_the_hook_is_a_function() -> None:
-    """Told at once."""
+    """The mistake raises at the call."""
     with pytest.raises(UsageError, match="on_violation is 5"):
         Topic(on_violation=5)  # type: ignore[arg-type]  # a mistake on purpose
 
 
 def test_a_topic_is_a_source_and_a_publisher() -> None:
-    """For `subscribe` and `pipe`, and for anybody's subscriber; outside of trio, too."""
+    """For `subscribe`, for `pipe`, and for any subscriber; outside of trio, too."""
     topic: Topic[int] = Topic()
     assert isinstance(topic, Source)
     assert isinstance(topic, Publisher)
@@ -98,7 +98,7 @@ def test_a_topic_is_a_source_and_a_publisher() -> None:
     [(SlowPolicy.WAIT, 0), (SlowPolicy.DROP_OLDEST, 16), (SlowPolicy.DROP_NEWEST, 16), (SlowPolicy.LATEST, 1), (SlowPolicy.FAIL, 16)],
 )
 def test_the_buffer_by_default(slow: SlowPolicy, buffer: int) -> None:
-    """None where nothing is lost, sixteen where something may be, one for the latest."""
+    """0 for WAIT, which loses nothing; 16 for policies that may drop; 1 for LATEST."""
     topic: Topic[int] = Topic(slow=slow)
     joined(topic)
     fits = 0
@@ -110,17 +110,17 @@ def test_the_buffer_by_default(slow: SlowPolicy, buffer: int) -> None:
 # --- the model: every policy, random bounds, demand, joins, leaves, ends
 
 
-class Seat:
-    """What one subscriber should have heard, by the plainest of means."""
+class ModelSubscriber:
+    """A simple model of what one subscriber should receive."""
 
-    def __init__(self, model: "Model", number: int, retained: list[int], greedy: bool, quits_after: int) -> None:
+    def __init__(self, model: "Model", number: int, retained: list[int], requests_all: bool, cancels_after: int) -> None:
         self.model = model
         self.number = number
         self.retained = list(retained)
         self.backlog: list[int] = []
         self.demand = 0
-        self.greedy = greedy
-        self.quits_after = quits_after
+        self.requests_all = requests_all
+        self.cancels_after = cancels_after
         self.live = True
         self.ending = False
         self.log: list[tuple[Any, ...]] = [("on_subscribe",)]
@@ -139,9 +139,9 @@ class Seat:
     def deliver(self, element: int) -> None:
         self.log.append(("on_next", element))
         self.demand -= self.demand < UNBOUNDED
-        if self.greedy:
+        if self.requests_all:
             self.demand = min(self.demand + 1, UNBOUNDED)
-        if self.got == self.quits_after:
+        if self.got == self.cancels_after:
             self.leave()
 
     def drain(self) -> None:
@@ -160,45 +160,45 @@ class Seat:
 
 
 class Model:
-    """A topic, by the plainest of means."""
+    """A simple model of a topic."""
 
     def __init__(self, slow: SlowPolicy, buffer: int, retain: int) -> None:
         self.slow = slow
         self.buffer = buffer
         self.retained: deque[int] = deque(maxlen=retain)
-        self.seats: list[Seat] = []
+        self.members: list[ModelSubscriber] = []
         self.published = self.dropped = 0
         self.ended: str = ""
 
     @property
-    def live(self) -> list[Seat]:
-        return [seat for seat in self.seats if seat.live]
+    def live(self) -> list[ModelSubscriber]:
+        return [member for member in self.members if member.live]
 
     def blocked(self) -> bool:
-        return self.slow is SlowPolicy.WAIT and any(not seat.has_room() for seat in self.live)
+        return self.slow is SlowPolicy.WAIT and any(not member.has_room() for member in self.live)
 
     def publish(self, element: int) -> None:
         self.published += 1
         self.retained.append(element)
-        for seat in self.live:
-            if seat.live:
-                self._offer(seat, element)
+        for member in self.live:
+            if member.live:
+                self._offer(member, element)
 
-    def _offer(self, seat: Seat, element: int) -> None:
-        if seat.demand and not seat.waiting:
-            seat.deliver(element)
-        elif len(seat.backlog) < self.buffer:
-            seat.backlog.append(element)
+    def _offer(self, member: ModelSubscriber, element: int) -> None:
+        if member.demand and not member.waiting:
+            member.deliver(element)
+        elif len(member.backlog) < self.buffer:
+            member.backlog.append(element)
         elif self.slow is SlowPolicy.FAIL:
-            seat.end(("on_error", "slow"))
+            member.end(("on_error", "slow"))
         else:
             self.dropped += 1
             if self.slow is not SlowPolicy.DROP_NEWEST and self.buffer:
-                seat.backlog = [*seat.backlog[1:], element]
+                member.backlog = [*member.backlog[1:], element]
 
 
 class TopicMachine(RuleBasedStateMachine):
-    """Whatever is done to a topic, it does what the model does."""
+    """Any sequence of calls has the same effect on the topic as on the model."""
 
     slow: SlowPolicy
 
@@ -211,63 +211,65 @@ class TopicMachine(RuleBasedStateMachine):
     def make(self, buffer: int, retain: int) -> None:
         self.made = True
         options = {} if self.slow is SlowPolicy.LATEST else {"buffer": buffer}
-        self.told: list[Exception] = []
-        self.topic: Topic[int] = Topic(slow=self.slow, retain=retain, on_violation=self.told.append, **options)
+        self.reported: list[Exception] = []
+        self.topic: Topic[int] = Topic(slow=self.slow, retain=retain, on_violation=self.reported.append, **options)
         self.model = Model(self.slow, 1 if self.slow is SlowPolicy.LATEST else buffer, retain)
-        self.heards: list[Heard] = []
+        self.recorders: list[Recorder] = []
         self.count = 0
 
-    @precondition(lambda self: self.made and len(self.heards) < 6)
-    @rule(asks=st.integers(0, 3), greedy=st.booleans(), quits_after=st.sampled_from([0, 0, 0, 1, 3]))
-    def join(self, asks: int, greedy: bool, quits_after: int) -> None:
+    @precondition(lambda self: self.made and len(self.recorders) < 6)
+    @rule(asks=st.integers(0, 3), requests_all=st.booleans(), cancels_after=st.sampled_from([0, 0, 0, 1, 3]))
+    def join(self, asks: int, requests_all: bool, cancels_after: int) -> None:
         model = self.model
-        seat = Seat(model, len(self.heards), [] if model.ended == "failed" else list(model.retained), greedy, quits_after)
-        model.seats.append(seat)
+        member = ModelSubscriber(
+            model, len(self.recorders), [] if model.ended == "failed" else list(model.retained), requests_all, cancels_after
+        )
+        model.members.append(member)
 
         def on_subscribe() -> None:
             if asks:
-                heard.subscription.request(asks)
+                recorder.subscription.request(asks)
 
         def on_next(_: int) -> None:
-            if greedy:
-                heard.subscription.request(1)
-            if len(heard.elements) == quits_after:
-                heard.subscription.cancel()
+            if requests_all:
+                recorder.subscription.request(1)
+            if len(recorder.elements) == cancels_after:
+                recorder.subscription.cancel()
 
-        heard = Heard(on_subscribe=on_subscribe, on_next=on_next)
-        self.heards.append(heard)
-        self.topic.subscribe(heard)
-        seat.demand = asks
-        seat.drain()
-        if model.ended == "failed" and seat.live:
-            seat.end(("on_error", "failed"))
-        elif model.ended and seat.live:
-            seat.ending = True
-            seat.drain()
+        recorder = Recorder(on_subscribe=on_subscribe, on_next=on_next)
+        self.recorders.append(recorder)
+        self.topic.subscribe(recorder)
+        member.demand = asks
+        member.drain()
+        if model.ended == "failed" and member.live:
+            member.end(("on_error", "failed"))
+        elif model.ended and member.live:
+            member.ending = True
+            member.drain()
 
-    @precondition(lambda self: self.made and self.heards)
+    @precondition(lambda self: self.made and self.recorders)
     @rule(data=st.data(), n=st.sampled_from([1, 1, 2, 5, UNBOUNDED]))
     def request(self, data: st.DataObject, n: int) -> None:
-        number = data.draw(st.integers(0, len(self.heards) - 1))
-        self.heards[number].subscription.request(n)
-        seat = self.model.seats[number]
-        seat.demand = min(seat.demand + n, UNBOUNDED)
-        seat.drain()
+        number = data.draw(st.integers(0, len(self.recorders) - 1))
+        self.recorders[number].subscription.request(n)
+        member = self.model.members[number]
+        member.demand = min(member.demand + n, UNBOUNDED)
+        member.drain()
 
-    @precondition(lambda self: self.made and self.heards)
+    @precondition(lambda self: self.made and self.recorders)
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
-        number = data.draw(st.integers(0, len(self.heards) - 1))
-        self.heards[number].subscription.cancel()
-        self.model.seats[number].leave()
+        number = data.draw(st.integers(0, len(self.recorders) - 1))
+        self.recorders[number].subscription.cancel()
+        self.model.members[number].leave()
 
-    @precondition(lambda self: self.made and self.heards)
+    @precondition(lambda self: self.made and self.recorders)
     @rule(data=st.data())
     def request_nonsense(self, data: st.DataObject) -> None:
-        number = data.draw(st.integers(0, len(self.heards) - 1))
-        self.heards[number].subscription.request(0)
-        if self.model.seats[number].live:
-            self.model.seats[number].end(("on_error", "illegal"))
+        number = data.draw(st.integers(0, len(self.recorders) - 1))
+        self.recorders[number].subscription.request(0)
+        if self.model.members[number].live:
+            self.model.members[number].end(("on_error", "illegal"))
 
     @precondition(lambda self: self.made)
     @rule()
@@ -288,9 +290,9 @@ class TopicMachine(RuleBasedStateMachine):
         self.topic.complete()
         if not self.model.ended:
             self.model.ended = "completed"
-            for seat in self.model.live:
-                seat.ending = True
-                seat.drain()
+            for member in self.model.live:
+                member.ending = True
+                member.drain()
 
     @precondition(lambda self: self.made)
     @rule()
@@ -298,21 +300,21 @@ class TopicMachine(RuleBasedStateMachine):
         self.topic.fail(OSError("failed"))
         if not self.model.ended:
             self.model.ended = "failed"
-            for seat in self.model.live:
-                seat.end(("on_error", "failed"))
+            for member in self.model.live:
+                member.end(("on_error", "failed"))
 
     @invariant()
-    def everybody_heard_what_they_should(self) -> None:
+    def subscribers_match_the_model(self) -> None:
         if not self.made:
             return
         names = {SlowSubscriber: "slow", OSError: "failed", IllegalDemand: "illegal"}
-        for heard, seat in zip(self.heards, self.model.seats, strict=True):
-            assert seat.log == [(signal, *(names.get(type(value), value) for value in values)) for signal, *values in heard.log]
-            assert heard.deepest == 1, "a signal came inside another one"
-        assert self.told == []
+        for recorder, member in zip(self.recorders, self.model.members, strict=True):
+            assert member.log == [(signal, *(names.get(type(value), value) for value in values)) for signal, *values in recorder.log]
+            assert recorder.deepest == 1, "a signal came inside another one"
+        assert self.reported == []
 
     @invariant()
-    def the_statistics_are_true(self) -> None:
+    def statistics_match_the_model(self) -> None:
         if not self.made:
             return
         live = self.model.live if not self.model.ended else []
@@ -321,8 +323,8 @@ class TopicMachine(RuleBasedStateMachine):
         assert now.subscribers <= len(self.model.live)
         if not self.model.ended:
             assert now.subscribers == len(live)
-            assert now.buffered == sum(seat.waiting for seat in live)
-            assert now.full == sum(not seat.has_room() for seat in live)
+            assert now.buffered == sum(member.waiting for member in live)
+            assert now.full == sum(not member.has_room() for member in live)
 
 
 def _machine(policy: SlowPolicy) -> type:
@@ -342,7 +344,7 @@ TestFail = _machine(SlowPolicy.FAIL)
 # --- publishing
 
 
-async def test_everybody_gets_every_element_in_the_same_order(nursery) -> None:
+async def test_all_subscribers_get_every_element_in_the_same_order(nursery) -> None:
     """Each with its own demand."""
     topic: Topic[int] = Topic()
     readers = [joined(topic, UNBOUNDED) for _ in range(3)]
@@ -352,8 +354,8 @@ async def test_everybody_gets_every_element_in_the_same_order(nursery) -> None:
     assert our_tasks() == []
 
 
-async def test_publishing_to_nobody_is_no_waiting() -> None:
-    """A hot publisher goes on whether or not anybody listens."""
+async def test_publishing_without_subscribers_does_not_wait() -> None:
+    """A hot publisher goes on whether or not it has subscribers."""
     topic: Topic[int] = Topic()
     await topic.publish(1)
     assert joined(topic, 5).elements == []
@@ -372,19 +374,19 @@ async def test_publishing_checkpoints(slow: SlowPolicy) -> None:
 
 @pytest.mark.parametrize("slow", SlowPolicy)
 async def test_publishing_none_is_a_usage_error(slow: SlowPolicy) -> None:
-    """None is never an element (rule 2.13), and nobody hears of it."""
+    """None is never an element (rule 2.13), and no subscriber gets a signal."""
     topic: Topic[Any] = Topic(slow=slow)
-    heard = joined(topic, 5)
+    recorder = joined(topic, 5)
     error = await raised_by(lambda: topic.publish(None))
     assert str(error) == "publish(None): None is never an element (rule 2.13)"
     assert isinstance(error, UsageError)
-    assert heard.elements == []
+    assert recorder.elements == []
 
 
 @pytest.mark.parametrize("slow", SlowPolicy)
 @pytest.mark.parametrize("end", ["complete", "fail"])
 async def test_publishing_after_the_end_is_a_usage_error(slow: SlowPolicy, end: str) -> None:
-    """Also where the end comes while it waits its turn."""
+    """Also if the end comes while it waits."""
     topic: Topic[int] = Topic(slow=slow)
 
     def finish() -> None:
@@ -407,7 +409,7 @@ async def _expect_ended(topic: Topic[int]) -> None:
 
 
 async def test_publish_waits_for_the_slowest(nursery) -> None:
-    """Until each has room; then everybody gets it at once."""
+    """It waits until each subscriber has room; then all get the element at once."""
     topic: Topic[int] = Topic()
     quick, slow = joined(topic, UNBOUNDED), joined(topic, 1)
     await topic.publish(0)
@@ -421,8 +423,8 @@ async def test_publish_waits_for_the_slowest(nursery) -> None:
 
 
 @pytest.mark.parametrize("how", ["cancels", "raises"])
-async def test_a_slow_one_that_leaves_is_not_waited_for(nursery, how: str) -> None:
-    """Of its own will, or because it was cut off."""
+async def test_publish_stops_waiting_for_a_slow_subscriber_that_leaves(nursery, how: str) -> None:
+    """It cancelled, or was cancelled because it raised."""
     topic: Topic[int] = Topic(on_violation=lambda _: None)
     quick = joined(topic, UNBOUNDED)
     slow = joined(topic, 1, on_next=boom if how == "raises" else (lambda _: None))
@@ -436,8 +438,8 @@ async def test_a_slow_one_that_leaves_is_not_waited_for(nursery, how: str) -> No
     assert quick.elements == [0, 1]
 
 
-async def test_a_publish_that_is_cancelled_has_reached_nobody(nursery, autojump_clock) -> None:
-    """All or nothing; and the next one is not held up by it."""
+async def test_a_cancelled_publish_has_reached_no_subscriber(nursery, autojump_clock) -> None:
+    """It is all or nothing, and does not delay the next publish."""
     topic: Topic[int] = Topic()
     quick, slow = joined(topic, UNBOUNDED), joined(topic)
     with trio.move_on_after(1) as scope:
@@ -449,8 +451,8 @@ async def test_a_publish_that_is_cancelled_has_reached_nobody(nursery, autojump_
     assert topic.statistics().published == 1
 
 
-async def test_publishers_take_turns(nursery) -> None:
-    """In the order in which they came, and everybody sees that order."""
+async def test_waiting_publishers_go_on_in_order(nursery) -> None:
+    """In the order of their calls, and all subscribers see that order."""
     topic: Topic[int] = Topic()
     readers = [joined(topic), joined(topic)]
     for number in range(5):
@@ -463,8 +465,8 @@ async def test_publishers_take_turns(nursery) -> None:
     assert [reader.elements for reader in readers] == [list(range(5))] * 2
 
 
-async def test_a_newcomer_without_demand_is_waited_for_too(nursery) -> None:
-    """It may come while a publisher waits, and be the next to be waited for."""
+async def test_publish_waits_for_a_new_subscriber_without_demand(nursery) -> None:
+    """It may join while a publisher waits, and delay that publisher further."""
     topic: Topic[int] = Topic()
     first = joined(topic)
     nursery.start_soon(topic.publish, 1)
@@ -478,8 +480,8 @@ async def test_a_newcomer_without_demand_is_waited_for_too(nursery) -> None:
     assert (first.elements, second.elements) == ([1], [1])
 
 
-async def test_a_buffer_lets_the_slow_ones_lag(nursery) -> None:
-    """So many elements, and then publishing waits."""
+async def test_slow_subscribers_may_lag_by_the_buffer(nursery) -> None:
+    """When `buffer` elements wait, publishing waits."""
     topic: Topic[int] = Topic(buffer=2)
     slow = joined(topic)
     await topic.publish(0)
@@ -492,7 +494,7 @@ async def test_a_buffer_lets_the_slow_ones_lag(nursery) -> None:
     assert (slow.elements, topic.statistics().buffered) == ([0, 1], 1)
 
 
-# --- the lossy ones
+# --- policies that drop or fail
 
 
 @pytest.mark.parametrize(
@@ -500,8 +502,8 @@ async def test_a_buffer_lets_the_slow_ones_lag(nursery) -> None:
     [(SlowPolicy.DROP_OLDEST, [3, 4]), (SlowPolicy.DROP_NEWEST, [0, 1]), (SlowPolicy.LATEST, [4])],
     ids=lambda each: getattr(each, "name", ""),
 )
-async def test_what_is_kept_for_one_that_lags(slow: SlowPolicy, kept: list[int]) -> None:
-    """And what is lost is counted; a neighbour that keeps up gets everything."""
+async def test_each_policy_keeps_the_right_elements_for_a_slow_subscriber(slow: SlowPolicy, kept: list[int]) -> None:
+    """Dropped elements are counted; a subscriber that keeps up gets all elements."""
     topic: Topic[int] = Topic(slow=slow, **({} if slow is SlowPolicy.LATEST else {"buffer": 2}))
     lagging, quick = joined(topic), joined(topic, UNBOUNDED)
     for number in range(5):
@@ -514,8 +516,8 @@ async def test_what_is_kept_for_one_that_lags(slow: SlowPolicy, kept: list[int])
 
 
 @pytest.mark.parametrize("slow", [SlowPolicy.DROP_OLDEST, SlowPolicy.DROP_NEWEST])
-async def test_without_a_buffer_what_cannot_be_delivered_is_lost(slow: SlowPolicy) -> None:
-    """No room for anything: both drop the element that is published."""
+async def test_without_a_buffer_an_element_without_demand_is_dropped(slow: SlowPolicy) -> None:
+    """There is no room for any element, so both dropping policies drop the one that is published."""
     topic: Topic[int] = Topic(slow=slow, buffer=0)
     lagging = joined(topic, 1)
     for number in range(3):
@@ -526,8 +528,8 @@ async def test_without_a_buffer_what_cannot_be_delivered_is_lost(slow: SlowPolic
 
 
 @pytest.mark.parametrize("buffer", [0, 1, 2])
-async def test_one_that_falls_too_far_behind_is_failed(buffer: int) -> None:
-    """With the bound, by name and value; the others notice nothing, and its place is free."""
+async def test_a_subscriber_that_lags_too_far_is_failed(buffer: int) -> None:
+    """The error has the bound's name and value. Other subscribers are not affected."""
     topic: Topic[int] = Topic(slow=SlowPolicy.FAIL, buffer=buffer)
     lagging, quick = joined(topic), joined(topic, UNBOUNDED)
     for number in range(buffer):
@@ -540,7 +542,7 @@ async def test_one_that_falls_too_far_behind_is_failed(buffer: int) -> None:
     assert (error.limit, error.value) == ("buffer", buffer)
     assert str(error) == (
         f"this subscriber had no demand left and {buffer} elements waiting when another one was published; "
-        "its topic fails whoever lags further. Request more, or give the topic a larger buffer or another `slow`"
+        "its topic fails a subscriber that lags further. Request more, or give the topic a larger buffer or another `slow`"
     )
     assert quick.elements == [*range(buffer), 99]
     assert topic.statistics().subscribers == 1
@@ -551,62 +553,62 @@ async def test_one_that_falls_too_far_behind_is_failed(buffer: int) -> None:
 # --- retention
 
 
-async def test_a_newcomer_gets_what_is_retained_first() -> None:
-    """The last n, in order, as its demand permits; then what is published after it joined."""
+async def test_a_new_subscriber_gets_the_retained_elements_first() -> None:
+    """The last n, in order, as its demand permits; then the elements that are published after it joined."""
     topic: Topic[int] = Topic(retain=3, buffer=10)
     for number in range(5):
         await topic.publish(number)
-    newcomer = joined(topic, 2)
-    assert newcomer.elements == [2, 3]
+    new_subscriber = joined(topic, 2)
+    assert new_subscriber.elements == [2, 3]
     await topic.publish(5)
-    assert newcomer.elements == [2, 3]
-    newcomer.subscription.request(5)
-    assert newcomer.elements == [2, 3, 4, 5]
+    assert new_subscriber.elements == [2, 3]
+    new_subscriber.subscription.request(5)
+    assert new_subscriber.elements == [2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("slow", LOSSY)
-async def test_a_newcomer_has_not_fallen_behind(slow: SlowPolicy) -> None:
-    """What was retained waits apart from the buffer: it is neither dropped nor held against anybody."""
+async def test_retained_elements_do_not_count_as_lag(slow: SlowPolicy) -> None:
+    """They wait apart from the buffer: they are never dropped, and do not make the subscriber slow."""
     topic: Topic[int] = Topic(slow=slow, retain=4, **({} if slow is SlowPolicy.LATEST else {"buffer": 1}))
     for number in range(4):
         await topic.publish(number)
-    newcomer = joined(topic)
+    new_subscriber = joined(topic)
     await topic.publish(4)
-    assert newcomer.log == [("on_subscribe",)]
-    newcomer.subscription.request(UNBOUNDED)
-    assert newcomer.elements == [0, 1, 2, 3, 4]
+    assert new_subscriber.log == [("on_subscribe",)]
+    new_subscriber.subscription.request(UNBOUNDED)
+    assert new_subscriber.elements == [0, 1, 2, 3, 4]
 
 
-async def test_a_newcomer_that_takes_all_at_once_is_not_waited_for() -> None:
-    """It asks inside on_subscribe, gets what is retained, and has room: publishing goes on."""
+async def test_a_new_subscriber_that_takes_all_retained_elements_has_room() -> None:
+    """It requests inside on_subscribe, gets the retained elements, and publishing goes on."""
     topic: Topic[int] = Topic(retain=1)
     await topic.publish(0)
-    heard = Heard(on_subscribe=lambda: heard.subscription.request(2))
-    topic.subscribe(heard)
+    recorder = Recorder(on_subscribe=lambda: recorder.subscription.request(2))
+    topic.subscribe(recorder)
     assert topic.statistics().full == 0
     await topic.publish(1)
-    assert heard.elements == [0, 1]
+    assert recorder.elements == [0, 1]
 
 
-async def test_an_element_that_is_being_published_reaches_a_newcomer_once(nursery) -> None:
-    """It joins inside a neighbour's signal: with retention it gets the element from there, without it not at all."""
+async def test_a_subscriber_that_joins_inside_a_signal_gets_the_element_at_most_once(nursery) -> None:
+    """With retention it gets the element as a retained one; without retention it does not get it."""
     for retain, expected in ((0, []), (2, [0])):
         topic: Topic[int] = Topic(retain=retain)
-        newcomers: list[Heard] = []
+        new_subscribers: list[Recorder] = []
 
-        def join(_, topic=topic, newcomers=newcomers) -> None:
-            newcomers.append(joined(topic, UNBOUNDED))
+        def join(_, topic=topic, new_subscribers=new_subscribers) -> None:
+            new_subscribers.append(joined(topic, UNBOUNDED))
 
         joined(topic, 1, on_next=join)
         await topic.publish(0)
-        assert [newcomer.elements for newcomer in newcomers] == [expected]
+        assert [new_subscriber.elements for new_subscriber in new_subscribers] == [expected]
 
 
 # --- ends
 
 
-async def test_completion_comes_after_what_waits() -> None:
-    """To each in its own time; whoever comes later gets what is retained, and the end."""
+async def test_completion_comes_after_waiting_elements() -> None:
+    """To each subscriber in its own time. A later subscriber gets the retained elements and the end."""
     topic: Topic[int] = Topic(slow=SlowPolicy.DROP_OLDEST, retain=1)
     lagging, quick = joined(topic), joined(topic, UNBOUNDED)
     await topic.publish(0)
@@ -623,8 +625,8 @@ async def test_completion_comes_after_what_waits() -> None:
     assert late.log == [("on_subscribe",), ("on_next", 1), ("on_complete",)]
 
 
-async def test_an_error_overtakes_what_waits() -> None:
-    """It is no event of the stream that may be queued; whoever comes later gets it alone."""
+async def test_an_error_overtakes_waiting_elements() -> None:
+    """A later subscriber gets the error alone."""
     error = KeyError("failed")
     topic: Topic[int] = Topic(slow=SlowPolicy.DROP_OLDEST, retain=1)
     lagging = joined(topic)
@@ -637,14 +639,14 @@ async def test_an_error_overtakes_what_waits() -> None:
 
 @pytest.mark.parametrize("wrong", [None, "why", KeyError, KeyboardInterrupt()], ids=repr)
 def test_a_topic_fails_with_an_exception(wrong) -> None:
-    """Neither its text, nor its class, nor an interrupt."""
+    """A text, a class or an interrupt is refused."""
     with pytest.raises(UsageError, match=r"^fail\(\) was given .*; give it the exception that subscribers shall get$"):
         Topic().fail(wrong)
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
-async def test_an_end_from_inside_a_signal_comes_after_it(end: str) -> None:
-    """Everybody gets the element that is being delivered first, and nobody's signals nest (rule 1.3)."""
+async def test_an_end_declared_inside_a_signal_comes_after_it(end: str) -> None:
+    """All subscribers get the element that is being delivered first, and no signals nest (rule 1.3)."""
     topic: Topic[int] = Topic()
     error = KeyError()
 
@@ -654,53 +656,53 @@ async def test_an_end_from_inside_a_signal_comes_after_it(end: str) -> None:
     before, middle, after = joined(topic, 5), joined(topic, 5, on_next=finish), joined(topic, 5)
     await topic.publish(0)
     last = ("on_complete",) if end == "complete" else ("on_error", error)
-    for heard in (before, middle, after):
-        assert (heard.log, heard.deepest) == ([("on_subscribe",), ("on_next", 0), last], 1)
+    for recorder in (before, middle, after):
+        assert (recorder.log, recorder.deepest) == ([("on_subscribe",), ("on_next", 0), last], 1)
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
-async def test_an_end_from_inside_a_signal_of_what_waited_comes_after_it(end: str) -> None:
-    """The same where the element came out of a buffer, inside `request`; completion after the rest, an error before it."""
+async def test_an_end_declared_inside_a_delayed_element_comes_after_it(end: str) -> None:
+    """The element came out of a buffer, inside `request`. Completion comes after the other elements, an error before them."""
     topic: Topic[int] = Topic(buffer=5)
     error = KeyError()
 
     def finish(_) -> None:
         topic.complete() if end == "complete" else topic.fail(error)
 
-    heard = joined(topic, on_next=finish)
+    recorder = joined(topic, on_next=finish)
     await topic.publish(0)
     await topic.publish(1)
-    heard.subscription.request(5)
+    recorder.subscription.request(5)
     rest = [("on_next", 1), ("on_complete",)] if end == "complete" else [("on_error", error)]
-    assert (heard.log[1:], heard.deepest) == ([("on_next", 0), *rest], 1)
+    assert (recorder.log[1:], recorder.deepest) == ([("on_next", 0), *rest], 1)
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
-def test_an_end_from_inside_on_subscribe_comes_after_it(end: str) -> None:
+def test_an_end_declared_inside_on_subscribe_comes_after_it(end: str) -> None:
     """The first signal has returned before the last one comes."""
     topic: Topic[int] = Topic()
-    heard = joined(topic, on_subscribe=lambda: topic.complete() if end == "complete" else topic.fail(KeyError()))
-    assert [entry[0] for entry in heard.log] == ["on_subscribe", f"on_{end}".replace("fail", "error")]
-    assert heard.deepest == 1
+    recorder = joined(topic, on_subscribe=lambda: topic.complete() if end == "complete" else topic.fail(KeyError()))
+    assert [entry[0] for entry in recorder.log] == ["on_subscribe", f"on_{end}".replace("fail", "error")]
+    assert recorder.deepest == 1
 
 
-async def test_what_is_asked_for_inside_on_subscribe_comes_after_it() -> None:
-    """Signals are serial, also where retained elements are there at once (rule 1.3)."""
+async def test_elements_requested_inside_on_subscribe_come_after_it() -> None:
+    """Signals are serial, also if retained elements are available at once (rule 1.3)."""
     topic: Topic[int] = Topic(retain=3)
     for number in range(3):
         await topic.publish(number)
-    heard = Heard(on_subscribe=lambda: heard.subscription.request(2))
-    topic.subscribe(heard)
-    assert (heard.elements, heard.deepest) == ([0, 1], 1)
+    recorder = Recorder(on_subscribe=lambda: recorder.subscription.request(2))
+    topic.subscribe(recorder)
+    assert (recorder.elements, recorder.deepest) == ([0, 1], 1)
 
 
 # --- subscribers
 
 
-async def test_one_that_cancels_a_neighbour_inside_a_signal() -> None:
-    """The neighbour's cancel counts at once: it does not get the element that is being delivered."""
+async def test_a_subscriber_may_cancel_another_one_inside_a_signal() -> None:
+    """The cancel takes effect at once: the other one does not get the element that is being delivered."""
     topic: Topic[int] = Topic()
-    victims: list[Heard] = []
+    victims: list[Recorder] = []
     joined(topic, 5, on_next=lambda _: victims[0].subscription.cancel())
     victims.append(joined(topic, 5))
     await topic.publish(0)
@@ -709,32 +711,32 @@ async def test_one_that_cancels_a_neighbour_inside_a_signal() -> None:
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
-async def test_one_that_cancels_a_neighbour_inside_the_last_signal(nursery, end: str) -> None:
-    """The neighbour is not told of an end that came after its own."""
+async def test_a_subscriber_may_cancel_another_one_inside_its_end(nursery, end: str) -> None:
+    """The other one does not get the end."""
     topic: Topic[int] = Topic()
-    victims: list[Heard] = []
+    victims: list[Recorder] = []
     joined(topic, **{f"on_{end}".replace("fail", "error"): lambda *_: victims[0].subscription.cancel()})
     victims.append(joined(topic))
     topic.complete() if end == "complete" else topic.fail(KeyError())
     assert victims[0].log == [("on_subscribe",)]
 
 
-async def test_inside_a_pipe_a_seat_that_was_left_is_nothing(nursery) -> None:
-    """A stage trusts what is above it to be silent after a cancel (rules 3.6, 3.7)."""
+async def test_a_cancelled_subscription_of_a_stage_does_nothing(nursery) -> None:
+    """A stage relies on silence after its cancel (rules 3.6, 3.7)."""
     topic: Topic[int] = Topic(buffer=1)
-    heard = Heard()
-    topic.attach(heard, ViolationSink(nursery).scope)
+    recorder = Recorder()
+    topic.attach(recorder, Reports(nursery).scope)
     await topic.publish(0)
-    heard.subscription.cancel()
-    heard.subscription.request(5)
-    heard.subscription.cancel()
+    recorder.subscription.cancel()
+    recorder.subscription.request(5)
+    recorder.subscription.cancel()
     await topic.publish(1)
     topic.complete()
-    assert heard.log == [("on_subscribe",)]
+    assert recorder.log == [("on_subscribe",)]
 
 
 async def test_requests_inside_signals_do_not_nest() -> None:
-    """Rule 3.3: a thousand elements out of a buffer, each asked for inside the one before, at one depth of the stack."""
+    """Rule 3.3: a thousand elements come out of a buffer at one stack depth, each requested inside the one before."""
     topic: Topic[int] = Topic(buffer=1000)
     depths: set[int] = set()
 
@@ -743,22 +745,22 @@ async def test_requests_inside_signals_do_not_nest() -> None:
         while frame.f_back is not None:
             frame, depth = frame.f_back, depth + 1
         depths.add(depth)
-        heard.subscription.request(1)
+        recorder.subscription.request(1)
 
-    heard = joined(topic, on_next=on_next)
+    recorder = joined(topic, on_next=on_next)
     for number in range(1000):
         await topic.publish(number)
-    heard.subscription.request(1)
-    assert (heard.elements, heard.deepest, len(depths)) == (list(range(1000)), 1, 1)
+    recorder.subscription.request(1)
+    assert (recorder.elements, recorder.deepest, len(depths)) == (list(range(1000)), 1, 1)
 
 
 @pytest.mark.parametrize("signal", ["on_subscribe", "on_next", "on_error", "on_complete"])
-async def test_one_that_raises_harms_no_neighbour(signal: str) -> None:
-    """Rule 2.13: cut off, told once; the topic goes on for the others, and has a place less to fill."""
-    told: list[Exception] = []
-    topic: Topic[int] = Topic(on_violation=told.append)
+async def test_a_subscriber_that_raises_affects_no_other(signal: str) -> None:
+    """Rule 2.13: it is cancelled and reported once, and the topic goes on for the others."""
+    reported: list[Exception] = []
+    topic: Topic[int] = Topic(on_violation=reported.append)
     before = joined(topic, UNBOUNDED)
-    bad = Heard(**{signal: boom})
+    bad = Recorder(**{signal: boom})
     topic.subscribe(bad)
     if signal != "on_subscribe":
         bad.subscription.request(UNBOUNDED)
@@ -769,15 +771,15 @@ async def test_one_that_raises_harms_no_neighbour(signal: str) -> None:
     topic.fail(KeyError()) if signal == "on_error" else topic.complete()
     assert before.log == after.log
     assert before.elements == [0, 1, 2]
-    (violation,) = told
+    (violation,) = reported
     assert isinstance(violation, RuleViolation)
     assert violation.rule == "2.13"
 
 
-async def test_the_same_object_may_sit_twice() -> None:
-    """A topic does not compare its subscribers: each subscription has its own demand. (A subscriber of ours would refuse: rule 2.5.)"""
+async def test_the_same_object_may_subscribe_twice() -> None:
+    """A topic does not compare its subscribers: each subscription has its own demand."""
     topic: Topic[int] = Topic()
-    twice = Heard()
+    twice = Recorder()
     topic.subscribe(twice)
     first = twice.subscription
     topic.subscribe(twice)
@@ -788,15 +790,15 @@ async def test_the_same_object_may_sit_twice() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, object(), 5])
-def test_what_is_no_subscriber_is_a_type_error(wrong) -> None:
-    """Rule 1.9, and it takes no place."""
+def test_an_object_that_is_not_a_subscriber_is_a_type_error(wrong) -> None:
+    """Rule 1.9, and no subscription is made."""
     topic: Topic[int] = Topic()
     with pytest.raises(TypeError, match="which is no subscriber"):
         topic.subscribe(wrong)
     assert topic.statistics().subscribers == 0
 
 
-async def test_a_stream_of_a_topic_is_like_any_other(nursery) -> None:
+async def test_a_topic_can_be_streamed(nursery) -> None:
     """Through `subscribe`, to the end."""
     topic: Topic[int] = Topic()
 
@@ -811,7 +813,7 @@ async def test_a_stream_of_a_topic_is_like_any_other(nursery) -> None:
     assert topic.statistics().subscribers == 0
 
 
-async def test_leaving_a_stream_of_a_topic_frees_its_place(nursery) -> None:
+async def test_leaving_a_stream_of_a_topic_ends_its_subscription(nursery) -> None:
     """A publisher that waits for it goes on."""
     topic: Topic[int] = Topic()
     async with subscribe(topic, demand=0):
@@ -823,7 +825,7 @@ async def test_leaving_a_stream_of_a_topic_frees_its_place(nursery) -> None:
 
 
 async def test_a_completed_topic_can_be_collected() -> None:
-    """What is retained, and then the end."""
+    """`collect` gets the retained elements, and then the end."""
     topic: Topic[int] = Topic(retain=5)
     for number in range(9):
         await topic.publish(number)
@@ -831,15 +833,15 @@ async def test_a_completed_topic_can_be_collected() -> None:
     assert await collect(topic) == [4, 5, 6, 7, 8]
 
 
-# --- references, and what it tells
+# --- references and repr
 
 
 @pytest.mark.parametrize("how", ["cancel", "complete", "fail", "too slow", "raises"])
-async def test_a_topic_forgets_who_has_left(how: str) -> None:
-    """Rules 1.6, 3.13: neither the subscriber nor an element that waited for it."""
+async def test_a_topic_keeps_no_reference_to_a_cancelled_subscriber(how: str) -> None:
+    """Rules 1.6, 3.13: neither to the subscriber nor to elements that waited for it."""
     topic: Topic[Any] = Topic(slow=SlowPolicy.FAIL, buffer=1, on_violation=lambda _: None)
-    heard = joined(topic, 1, on_next=boom if how == "raises" else (lambda _: None))
-    ref, subscription = weakref.ref(heard), heard.subscription
+    recorder = joined(topic, 1, on_next=boom if how == "raises" else (lambda _: None))
+    ref, subscription = weakref.ref(recorder), recorder.subscription
     await topic.publish("first")
     token = Token()
     waiting = weakref.ref(token)
@@ -853,8 +855,8 @@ async def test_a_topic_forgets_who_has_left(how: str) -> None:
     elif how == "complete":
         subscription.request(1)
         topic.complete()
-    heard.log.clear()
-    del heard, token
+    recorder.log.clear()
+    del recorder, token
     gc.collect()
     assert (ref(), waiting()) == (None, None)
     subscription.request(1)
@@ -862,18 +864,18 @@ async def test_a_topic_forgets_who_has_left(how: str) -> None:
 
 
 async def test_a_subscriber_that_keeps_up_costs_no_containers() -> None:
-    """An idle subscription is an object of some hundred bytes."""
+    """It shares one empty deque, so an idle subscription costs some hundred bytes."""
     topic: Topic[int] = Topic()
     joined(topic, UNBOUNDED)
     await topic.publish(1)
-    (seat,) = topic._seats
-    held = [getattr(seat, name) for name in type(seat).__slots__ if isinstance(getattr(seat, name), deque)]
+    (member,) = topic._subscriptions
+    held = [getattr(member, name) for name in type(member).__slots__ if isinstance(getattr(member, name), deque)]
     assert held == [deque(), deque()]
     assert held[0] is held[1]
-    assert sys.getsizeof(seat) < 200
+    assert sys.getsizeof(member) < 200
 
 
-async def test_a_topic_says_how_it_goes() -> None:
+async def test_the_repr_shows_the_counts() -> None:
     """In one line, for a log."""
     topic: Topic[int] = Topic(slow=SlowPolicy.DROP_NEWEST, buffer=0)
     joined(topic)
@@ -883,8 +885,8 @@ async def test_a_topic_says_how_it_goes() -> None:
     assert repr(topic) == "<topic (drop newest): 0 subscribers, 1 published, 1 dropped, ended>"
 
 
-async def test_a_topic_keeps_the_grammar_for_a_subscriber_that_judges_it(autojump_clock) -> None:
-    """The manual subscriber records every breach; there is none."""
+async def test_a_manual_subscriber_records_no_violation_of_a_topic(autojump_clock) -> None:
+    """`ManualSubscriber` checks the rules of each signal."""
     topic: Topic[int] = Topic(retain=2)
     subscriber = ManualSubscriber()
     topic.subscribe(subscriber)

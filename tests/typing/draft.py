@@ -5,7 +5,7 @@ from typing import assert_type
 import trio
 
 import penstock
-from penstock.api import DraftPublisher, DraftSubscriber, DraftSubscription
+from penstock.draft import DraftPublisher, DraftSubscriber, DraftSubscription
 
 
 class ForeignDraftSubscriber:

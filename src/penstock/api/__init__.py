@@ -1,10 +1,20 @@
-"""What the words mean: the interfaces, demand arithmetic, every exception. The standard library only; changes rarely.
+"""The interfaces, demand arithmetic, limits, and every exception. Rests on the standard library only, and changes rarely.
 
-This layer imports nothing of penstock, and everything may import it.
+This layer imports no other layer of penstock, and every other layer may import it.
 """
 
+from penstock.api._batches import (
+    AcceptsMany,
+    AcceptsPacked,
+    BatchingSubscriber,
+    SharedBatch,
+    as_batching,
+    on_element_size_of,
+    on_next_many_of,
+    on_next_packed_of,
+    split_packed,
+)
 from penstock.api._demand import UNBOUNDED, add_demand, check_demand
-from penstock.api._draft_interfaces import DraftPublisher, DraftSubscriber, DraftSubscription
 from penstock.api._errors import (
     CleanupTimeout,
     ConnectionLost,
@@ -33,12 +43,12 @@ from penstock.api._shown import shown
 
 __all__ = [
     "UNBOUNDED",
+    "AcceptsMany",
+    "AcceptsPacked",
     "ActiveExtension",
+    "BatchingSubscriber",
     "CleanupTimeout",
     "ConnectionLost",
-    "DraftPublisher",
-    "DraftSubscriber",
-    "DraftSubscription",
     "Extension",
     "ExtensionLink",
     "IllegalDemand",
@@ -60,12 +70,18 @@ __all__ = [
     "Request",
     "Role",
     "RuleViolation",
+    "SharedBatch",
     "SlowSubscriber",
     "StreamTimeout",
     "Subscriber",
     "Subscription",
     "UsageError",
     "add_demand",
+    "as_batching",
     "check_demand",
+    "on_element_size_of",
+    "on_next_many_of",
+    "on_next_packed_of",
     "shown",
+    "split_packed",
 ]

@@ -1,17 +1,17 @@
-"""Every exception of penstock, by who must act.
+"""Every exception of penstock, and the party that must act on it.
 
 ::
 
     PenstockError
-    ├── UsageError              you: the program calls us in a way that cannot work
+    ├── UsageError              you: your program calls penstock in a way that cannot work
     │   ├── IllegalDemand       you: a demand that is not a positive integer (also a ValueError)
-    │   ├── InvalidStateError   you: a call on something that is over, after the draft's rules (also a RuntimeError)
+    │   ├── InvalidStateError   you: a call on a subscription that is over, by the draft's rules (also a RuntimeError)
     │   └── CleanupTimeout      you: a generator's own cleanup outlived its deadline (also a TimeoutError)
-    ├── RuleViolation           whoever wrote the object that broke a rule of Reactive Streams
+    ├── RuleViolation           the author of the object that broke a rule of Reactive Streams
     ├── PublisherFailed         the remote publisher
-    ├── PublisherStopped        whoever cancelled the nursery that ran the publisher
-    ├── NoElement               nobody: a stream ended without the element that was asked of it (also a LookupError)
-    ├── PublicError             nobody: raise it yourself to let its text cross the wire
+    ├── PublisherStopped        the code that cancelled the nursery of the publisher
+    ├── NoElement               no action needed: a stream ended without the element that was asked of it (also a LookupError)
+    ├── PublicError             no action needed: your publisher raises it to let its text cross the wire
     ├── ProtocolError           the peer: it sent what the protocol does not allow
     ├── ConnectionLost          the network
     ├── Rejected                the peer refused: authentication, authorisation, unknown publisher
@@ -19,7 +19,7 @@
     │   └── SlowSubscriber      a subscriber that fell behind where that is declared to be fatal
     ├── StreamTimeout           time ran out between two signals (also a TimeoutError)
     ├── PluginError             a plugin
-    └── InternalError           us: please report it
+    └── InternalError           penstock's authors: please report it
 
 A message says what happened, what was allowed, and what to try.
 """
@@ -29,11 +29,11 @@ from typing import Any
 
 
 class PenstockError(Exception):
-    """The root of all our exceptions. Catch it to catch whatever penstock raises by itself."""
+    """The base class of all exceptions of penstock. Catch it to catch every error that penstock itself raises."""
 
 
 class UsageError(PenstockError):
-    """Your program must act: it called penstock in a way that cannot work. The message says which way can."""
+    """Your program must act: it called penstock in a way that cannot work. The message says what would work."""
 
 
 class IllegalDemand(UsageError, ValueError):
@@ -41,17 +41,17 @@ class IllegalDemand(UsageError, ValueError):
 
 
 class InvalidStateError(UsageError, RuntimeError):
-    """A call on a subscription that is over, where the draft's rules make that an error (modern rules ignore it)."""
+    """A call on a subscription that is over, which the draft makes an error. (The modern rules ignore such a call.)"""
 
 
 class CleanupTimeout(UsageError, TimeoutError):
-    """A generator's own cleanup did not end within its deadline and was abandoned. Shorten it, or raise `cleanup_timeout`."""
+    """A generator's own cleanup did not end within its deadline and was cancelled. Shorten it, or give more `cleanup_timeout`."""
 
 
 class RuleViolation(PenstockError):
-    """An object broke a rule of Reactive Streams; `rule` is its number, and `__cause__` the exception, where there is one.
+    """An object broke a rule of Reactive Streams. `rule` is the rule's number, `__cause__` the object's exception, if it raised one.
 
-    It goes to the `on_violation` hook, because there is nobody else left to tell.
+    It goes to the subscriber as `on_error`, or to the `on_violation` hook if no subscriber is left.
     """
 
     def __init__(self, message: str, *, rule: str) -> None:
@@ -59,30 +59,30 @@ class RuleViolation(PenstockError):
         self.rule = rule
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions are pickled by calling the class with `args` alone, which a required keyword makes impossible.
+        # pickle calls the class with `args` alone, and that fails if a keyword argument is required.
         return partial(type(self), *self.args, rule=self.rule), (), self.__dict__
 
 
 class PublisherFailed(PenstockError):
-    """The publisher on the other side of a connection failed; the text is all that it chose to tell."""
+    """The publisher on the other side of a connection failed. The text is what the peer sent."""
 
 
 class PublisherStopped(PenstockError):
-    """The nursery that ran a publisher was cancelled while a subscriber still listened."""
+    """The nursery that ran a publisher was cancelled while its subscriber waited for elements."""
 
 
 class NoElement(PenstockError, LookupError):
-    """A stream ended without the element that was asked of it. Give a `default`, if that may happen."""
+    """A stream ended without the element that was asked of it. Give a `default` if that may happen."""
 
 
 class PublicError(PenstockError):
-    """Raise it in a publisher to let its text cross the wire; other exceptions' texts stay at home."""
+    """Raise it in a publisher to let its text cross the wire. The texts of other exceptions are not sent."""
 
 
 class ProtocolError(PenstockError):
     """The peer must act: it sent what the protocol does not allow.
 
-    `reason` is what the peer is told: a fixed token, perhaps with numbers, never a text of anybody's.
+    `reason` is what the peer gets: a fixed token, perhaps with numbers, and never a text of an application.
     """
 
     def __init__(self, message: str, *, reason: str = "protocol") -> None:
@@ -91,13 +91,13 @@ class ProtocolError(PenstockError):
 
 
 class ConnectionLost(PenstockError):
-    """The network, or the peer's process, is gone; nobody said goodbye."""
+    """The connection ended without a goodbye: the network failed, or the peer's process ended."""
 
 
 class Rejected(PenstockError):
-    """The peer refused. An unknown publisher and a forbidden one read the same, so that nobody can probe for names.
+    """The peer refused. The message for an unknown publisher and for a forbidden one is the same, so that names cannot be probed.
 
-    `processed` is False where the peer cannot have acted on what was asked, so that asking again is safe.
+    `processed` is False if the peer cannot have acted on the request, so that a retry is safe.
     """
 
     def __init__(self, message: str, *, processed: bool = True) -> None:
@@ -106,7 +106,7 @@ class Rejected(PenstockError):
 
 
 class LimitExceeded(PenstockError):
-    """A bound was reached: `limit` is its name, `value` what it stands at."""
+    """A bound was reached: `limit` is its name, `value` its value."""
 
     def __init__(self, message: str, *, limit: str, value: float) -> None:
         super().__init__(message)
@@ -118,16 +118,16 @@ class LimitExceeded(PenstockError):
 
 
 class SlowSubscriber(LimitExceeded):
-    """A subscriber fell further behind than its topic allows, and the topic was told to fail it rather than to wait or drop."""
+    """A subscriber fell further behind than its topic allows, and the topic's policy is `SlowPolicy.FAIL`."""
 
 
 class StreamTimeout(PenstockError, TimeoutError):
-    """No signal arrived within the time that was allowed between two of them."""
+    """No signal arrived within the time that was allowed between two signals."""
 
 
 class PluginError(PenstockError):
-    """A plugin must act: it broke its contract, and was left out."""
+    """A plugin's author must act: the plugin broke its contract, and was not used."""
 
 
 class InternalError(PenstockError):
-    """We must act: an invariant of penstock itself is broken. Please report it with the message."""
+    """Penstock's authors must act: an invariant of penstock itself is broken. Please report it with the message."""

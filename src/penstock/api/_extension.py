@@ -1,7 +1,7 @@
-"""What a protocol extension is, and the link through which it acts: the session runs extensions, plugins bring them.
+"""Protocol extensions, and the link through which they act. Plugins provide extensions, and the session runs them.
 
-An extension is negotiated in the hello: it is active when both hellos list its id. Active, it gets a link to its connection, and returns
-what shall act there. It defines messages of its own, and may change what elements mean, once both sides have said so.
+An extension is negotiated in the hello: it is active if both hellos list its id. Then it gets a link to its connection, and returns
+the object that acts there. It defines its own messages, and may change the encoding of elements once both sides have declared that.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from penstock.api._limits import Limits
 
 
 class Role(Enum):
-    """Who opened the connection."""
+    """The side of a connection: the client has opened it, the server has accepted it."""
 
     CLIENT = "client"
     SERVER = "server"
 
 
 class ExtensionLink(Protocol):
-    """What an active extension may do to its connection."""
+    """The calls that an active extension may make on its connection."""
 
     role: Role
     limits: Limits
@@ -27,16 +27,16 @@ class ExtensionLink(Protocol):
     """A random number from 0 to 1, for jitter."""
 
     def send(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
-        """Queue a message of the extension's own; `type` must be one of its codes."""
+        """Queue a message of the extension; `type` must be one of its codes."""
 
     def break_off(self, reason: str) -> None:
         """End the connection because the peer broke the extension's rules; `reason` is a fixed token."""
 
     def glitch(self, weight: int = 1) -> None:
-        """Spend some of the peer's budget for oddities; when it is empty the connection ends."""
+        """Take `weight` from the peer's budget of anomalies (`Limits.glitch_burst`). If it is empty, the connection ends."""
 
     def hold_elements(self) -> None:
-        """Stop sending elements, until `resume_elements`: what they mean is being negotiated."""
+        """Stop sending elements until `resume_elements`, while their encoding is negotiated."""
 
     def resume_elements(self) -> None:
         """Send elements again."""
@@ -44,32 +44,32 @@ class ExtensionLink(Protocol):
     def change_elements(
         self, *, outgoing: Callable[[bytes], bytes] | None = None, incoming: Callable[[bytes], bytes] | None = None
     ) -> None:
-        """From here on, send `outgoing(element)` and deliver `incoming(element)`. Declare it to the peer, and wait for its word, first."""
+        """From now on send `outgoing(element)` and deliver `incoming(element)`. First declare it to the peer and wait for its answer."""
 
 
 class ActiveExtension(Protocol):
-    """An extension at work on one connection."""
+    """The state of an extension on one connection."""
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the wire's word
-        """Take one of the extension's messages."""
+        """Receive one of the extension's messages."""
 
     def heard(self, now: float, /) -> None:
-        """Something, anything, arrived from the peer."""
+        """Called when bytes of any kind have arrived from the peer."""
 
     def tick(self, now: float, /) -> float | None:
-        """Do what is due, and return when to be called again, or None."""
+        """Do what is due at the time `now`, and return the time of the next call, or None."""
 
 
 @runtime_checkable
 class Extension(Protocol):
-    """An extension of RS.io: what a plugin registers."""
+    """An extension of RS.io, as a plugin registers it."""
 
     id: int
-    """Its number in the hello. Below 128 is penstock's own; take one from 128 on."""
+    """Its number in the hello. Numbers below 128 are reserved for penstock; take one from 128 on."""
 
     name: str
     codes: frozenset[int]
-    """The type codes of its messages: 0x60 to 0x7e for anybody, 0x40 to 0x5f are penstock's own. Bodies are length-prefixed."""
+    """The type codes of its messages: 0x60 to 0x7e are free, 0x40 to 0x5f are reserved for penstock. Bodies are length-prefixed."""
 
     def open(self, link: ExtensionLink, now: float, /) -> ActiveExtension:
-        """Begin on a connection on which both sides have it."""
+        """Start the extension on a connection on which both sides have it."""

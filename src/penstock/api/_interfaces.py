@@ -1,10 +1,9 @@
-"""The four interfaces of Reactive Streams, in Python names, and the promises behind them.
+"""The four interfaces of Reactive Streams, with Python names, and their promises.
 
-They are protocols: an object conforms by having the methods, no base class is needed.
-Inheriting from them is welcome all the same, because then a forgotten method is an error
-when the object is made and not when the signal arrives.
+They are protocols: an object conforms by having the methods, and no base class is needed.
+If a class inherits from them, a forgotten method is an error when an object is made, and not when the signal arrives.
 
-The order of signals that a subscriber sees is always::
+A subscriber always gets signals in this order::
 
     on_subscribe  on_next*  (on_error | on_complete)?
 
@@ -21,7 +20,7 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 @runtime_checkable
 class Subscription(Protocol):
-    """The one relation between one publisher and one subscriber: demand flows up through it, and so does the end."""
+    """The relation between one publisher and one subscriber. The subscriber requests elements and cancels through it."""
 
     __slots__ = ()
 
@@ -30,8 +29,7 @@ class Subscription(Protocol):
         """Permit the publisher to signal `n` more elements.
 
         Demand adds up, and saturates at 2^63-1, which means "without bound" (rules 3.8, 3.17).
-        Always returns normally (rule 3.16); a demand that is not positive reaches the subscriber as
-        `on_error(IllegalDemand)` (rule 3.9).
+        Always returns normally (rule 3.16). If `n` is not positive, the subscriber gets `on_error(IllegalDemand)` (rule 3.9).
         After the end it does nothing (rule 3.6).
         """
 
@@ -45,13 +43,13 @@ class Subscription(Protocol):
 
 @runtime_checkable
 class Subscriber(Protocol[T_contra]):
-    """Receives the signals of one publisher, never more elements than it requested."""
+    """Receives the signals of one publisher, and never more elements than it requested."""
 
     __slots__ = ()
 
     @abstractmethod
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        """Always the first signal, and only once (rules 1.9, 2.12). Elements come only after a `request` (rule 2.1)."""
+        """The first signal, exactly once (rules 1.9, 2.12). Elements come only after a `request` (rule 2.1)."""
 
     @abstractmethod
     def on_next(self, element: T_contra, /) -> None:
@@ -59,16 +57,16 @@ class Subscriber(Protocol[T_contra]):
 
     @abstractmethod
     def on_error(self, error: BaseException, /) -> None:
-        """The publisher failed; nothing follows. No call on the subscription is legal from here (rule 2.3)."""
+        """The publisher failed. No signal follows, and inside this one no call on the subscription is legal (rule 2.3)."""
 
     @abstractmethod
     def on_complete(self, /) -> None:
-        """The publisher is done; nothing follows. No call on the subscription is legal from here (rule 2.3)."""
+        """The publisher completed. No signal follows, and inside this one no call on the subscription is legal (rule 2.3)."""
 
 
 @runtime_checkable
 class Publisher(Protocol[T_co]):
-    """Provides elements to each subscriber, according to the demand that it received from it."""
+    """Provides elements to each subscriber, as many as that subscriber has requested."""
 
     __slots__ = ()
 
@@ -76,14 +74,13 @@ class Publisher(Protocol[T_co]):
     def subscribe(self, subscriber: "Subscriber[T_co]", /) -> None:
         """Begin a stream for `subscriber`.
 
-        Calls `on_subscribe` before anything else and returns normally, whatever happens: a refusal is an
-        `on_error` after it (rule 1.9).
-        Only `None` in the place of a subscriber is a TypeError.
+        Calls `on_subscribe` first, and returns normally. A refusal is an `on_error` after `on_subscribe` (rule 1.9).
+        Raises TypeError if `subscriber` is None, and no other exception.
         """
 
 
 @runtime_checkable
 class Processor(Subscriber[T_contra], Publisher[T_co], Protocol[T_contra, T_co]):
-    """A stage: a subscriber to what is above it and a publisher to what is below. It obeys both sides' rules (rule 4.1)."""
+    """A stage: a subscriber towards its upstream and a publisher towards its downstream. Obeys the rules of both (rule 4.1)."""
 
     __slots__ = ()

@@ -1,11 +1,11 @@
-"""What a stream is asked for by, where that is more than a publisher's name: an interaction model, and data."""
+"""A request for a stream: an interaction model, and the data that identifies the stream."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Model(Enum):
-    """The shapes that an interaction can have. `NAMED` is a subscription to a publisher by its name."""
+    """The kinds of interaction. `NAMED` is a subscription to a publisher by its name."""
 
     NAMED = "named publisher"
     RESPONSE = "request and response"
@@ -16,12 +16,12 @@ class Model(Enum):
 
 @dataclass(slots=True)
 class Request:
-    """A request as it crosses the wire. (Nobody changes it, and it is not frozen: there is one for each value, and that costs twice.)"""
+    """A request as it crosses the wire. Treat it as immutable: it is not frozen, because that would double the cost of making one."""
 
     model: Model
     data: bytes
-    """What identifies the thing that is asked for, and its parameters."""
+    """The name of the stream and its parameters, or the request of the application."""
 
     def __str__(self) -> str:
-        # For people, and for observers: a publisher's name, most of the time.
+        # For messages and observers: usually a publisher's name. Bytes that are not UTF-8 must not raise here.
         return self.data[:200].decode(errors="backslashreplace")

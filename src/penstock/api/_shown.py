@@ -1,24 +1,24 @@
-"""How a message shows a value that somebody gave us: in one line, not too long, and without ever failing itself.
+"""How a message shows a foreign value: in one line of limited length, and without raising.
 
-An error path that raises hides the error. A repr can raise (anybody may write one, and Python refuses to print very long integers), so
-messages about foreign values go through here.
+An error path that raises hides the error. A repr can raise: users write their own, and Python refuses to print very long integers. So
+messages about foreign values use this function.
 """
 
 from typing import Final
 
-LONGEST: Final = 80
-"""Characters of a value that a message shows: enough to recognise it, little enough to leave the message readable."""
+MAX_CHARACTERS: Final = 80
+"""Characters of a value that a message shows: enough to recognise the value, and few enough to keep the message readable."""
 
-LONGEST_INT: Final = 256
-"""Bits of an integer that is shown in digits: these fill a line; from some 14,000 on Python refuses to print it at all."""
+MAX_INT_BITS: Final = 256
+"""Bits of an integer that is shown in digits: 256 bits are 78 digits. Above some 14,000 bits, Python refuses to print an integer."""
 
 
 def shown(value: object) -> str:
-    """Return `value` as a message shows it: its repr, cut to 80 characters; only its type where the repr fails."""
+    """Return `value` for a message: its repr, cut to 80 characters; only its type if the repr raises."""
     try:
-        if isinstance(value, int) and value.bit_length() > LONGEST_INT:
+        if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
             return f"an integer of {value.bit_length()} bits"
         text = repr(value)
-    except Exception:  # boundary: the repr of somebody else's class
+    except Exception:  # boundary: the repr of a foreign class
         return f"an unprintable {type(value).__name__!r}"
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+    return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 3] + "..."

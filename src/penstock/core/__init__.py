@@ -1,15 +1,16 @@
-"""Streams inside one process, on trio: sources, opening a stream, sinks, topics, and the adapters to the early draft.
+"""Streams inside one process, on trio: sources, opening a stream, sinks, topics, and what operators and the runtime build on.
 
-May import `penstock.api` and trio. Operators build on this layer; it knows nothing of them, nor of any network.
+May import `penstock.api` and trio. Operators, the draft and the runtime build on this layer; it imports none of them.
 """
 
-from penstock.core._arguments import check_seconds, name_of
-from penstock.core._as_draft import as_draft
-from penstock.core._as_modern import as_modern
+from penstock.core._arguments import check_seconds, has_methods_of, name_of
 from penstock.core._callback import CallbackSubscriber
-from penstock.core._mailbox import MailboxPolicy, MailboxSubscriber
+from penstock.core._mailbox import MailboxRules, MailboxSubscriber
 from penstock.core._open import open_into, subscribe
-from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, log_violation, tell
+from penstock.core._parked_task import ParkedTask
+from penstock.core._publisher_guard import PublisherGuard, ViolationSink
+from penstock.core._relay import BatchRelay, Relay
+from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_hook, log_violation, report
 from penstock.core._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
 from penstock.core._source import Source
 from penstock.core._sources import (
@@ -37,10 +38,14 @@ __all__ = [
     "CLEANUP_SECONDS",
     "COLLECT_LIMIT",
     "DEFAULT_DEMAND",
+    "BatchRelay",
     "CallbackSubscriber",
     "EndedSubscription",
-    "MailboxPolicy",
+    "MailboxRules",
     "MailboxSubscriber",
+    "ParkedTask",
+    "PublisherGuard",
+    "Relay",
     "Report",
     "Scope",
     "SlowPolicy",
@@ -52,9 +57,9 @@ __all__ = [
     "SubscriberGuard",
     "Topic",
     "TopicStatistics",
-    "as_draft",
-    "as_modern",
+    "ViolationSink",
     "as_source",
+    "check_hook",
     "check_seconds",
     "collect",
     "empty",
@@ -66,13 +71,14 @@ __all__ = [
     "from_iterable",
     "from_publisher",
     "generate",
+    "has_methods_of",
     "interval",
     "log_violation",
     "name_of",
     "open_into",
+    "report",
     "single",
     "subscribe",
-    "tell",
     "timer",
     "to_channel",
     "waits_for_demand",

@@ -1,4 +1,4 @@
-"""A subscriber made of plain functions, for those who want to be called rather than to iterate."""
+"""A subscriber made of plain functions, for programs that want to be called instead of iterating."""
 
 import inspect
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from penstock.api import UNBOUNDED, RuleViolation, Subscriber, Subscription, UsageError, shown
 from penstock.core._arguments import check_function, name_of
-from penstock.core._scope import Report, check_hook, log_violation, tell
+from penstock.core._scope import Report, check_hook, log_violation, report
 from penstock.core._stream import DEFAULT_DEMAND
 
 T = TypeVar("T")
@@ -14,13 +14,24 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CallbackSubscriber(Subscriber[T], Generic[T]):
-    """Calls `next` with each element, and `error` or `complete` at the end; asks for `demand` elements at a time, renewed in halves.
+    """Calls `next` with each element, and `error` or `complete` at the end. Requests `demand` elements at a time, renewed in halves.
 
-    The functions are plain: they run inside the signal, so they must not take long (rule 2.2). What one raises cancels the subscription
-    and goes to `on_violation`; it never reaches the publisher (rule 2.13).
+    The functions are plain: they run inside the signal, so they must not take long (rule 2.2). If a function raises, the subscription is
+    cancelled and the exception goes to `on_violation`; it never reaches the publisher (rule 2.13).
     """
 
-    __slots__ = ("__weakref__", "_complete", "_demand", "_error", "_next", "_on_violation", "_over", "_owed", "_slice", "_subscription")
+    __slots__ = (
+        "__weakref__",
+        "_complete",
+        "_demand",
+        "_error",
+        "_is_over",
+        "_next",
+        "_on_violation",
+        "_renewal_size",
+        "_subscription",
+        "_unrenewed",
+    )
 
     def __init__(
         self,
@@ -33,19 +44,19 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
     ) -> None:
         if type(demand) is not int or demand < 1:
             raise UsageError(f"demand={shown(demand)}; give how many elements may be under way at a time, at least 1")
-        self._next = _plain(next, "next", "one argument, the element")
-        self._error = None if error is None else _plain(error, "error", "one argument, the exception")
-        self._complete = None if complete is None else _plain(complete, "complete", "no argument")
+        self._next = _check_plain(next, "next", "one argument, the element")
+        self._error = None if error is None else _check_plain(error, "error", "one argument, the exception")
+        self._complete = None if complete is None else _check_plain(complete, "complete", "no argument")
         self._demand = min(demand, UNBOUNDED)
-        self._slice = max(1, self._demand // 2)
+        self._renewal_size = max(1, self._demand // 2)  # half: the publisher works on one half while this handles the other
         self._on_violation = check_hook(on_violation)
-        self._owed = 0
-        self._over = False
+        self._unrenewed = 0  # elements that were handled and not yet requested anew
+        self._is_over = False
         self._subscription: Subscription | None = None
 
     def cancel(self) -> None:
-        """Stop. Nothing is called any more."""
-        self._over = True
+        """Stop. No function is called any more."""
+        self._is_over = True  # first: the publisher may answer the cancel with a signal
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
             subscription.cancel()
@@ -54,10 +65,11 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
         if subscription is None:
             raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
         if subscription is self._subscription:
+            # Rule 2.5 demands to cancel the second one, which is the first. So the stream ends, and no signal will say so.
             self.cancel()
-            tell(self._on_violation, RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
+            report(self._on_violation, RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
             return
-        if self._over or self._subscription is not None:
+        if self._is_over or self._subscription is not None:
             subscription.cancel()  # rule 2.5
             return
         self._subscription = subscription
@@ -66,14 +78,14 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
     def on_next(self, element: T, /) -> None:
         if element is None:
             raise TypeError("on_next(None): None is never an element (rule 2.13)")
-        if self._over:
+        if self._is_over:
             return  # rule 2.8
         self._call("next", self._next, element)
-        # rule 2.1: asked for at the very end of the signal, so that a synchronous publisher does not nest
-        self._owed += 1
-        if self._owed >= self._slice and self._subscription is not None:
-            owed, self._owed = self._owed, 0
-            self._subscription.request(owed)
+        # rule 2.1: requested at the very end of the signal, so that a synchronous publisher does not nest its signals
+        self._unrenewed += 1
+        if self._unrenewed >= self._renewal_size and self._subscription is not None:
+            count, self._unrenewed = self._unrenewed, 0
+            self._subscription.request(count)
 
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
@@ -86,9 +98,10 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
             self._call("complete", self._complete)
 
     def _end(self) -> bool:
-        """Consider the subscription cancelled (rule 2.4); tell whether it was live."""
-        live, self._over, self._subscription = not self._over, True, None
-        return live
+        """Treat the subscription as cancelled (rule 2.4); return whether the stream was live until now."""
+        # The subscription is forgotten, not cancelled: after a terminal signal no call on it is legal (rule 2.3).
+        was_live, self._is_over, self._subscription = not self._is_over, True, None
+        return was_live
 
     def _call(self, name: str, function: Callable[..., Any], *args: object) -> None:
         try:
@@ -101,14 +114,14 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
                 rule="2.13",
             )
             violation.__cause__ = error
-            tell(self._on_violation, violation)
+            report(self._on_violation, violation)
 
     def __repr__(self) -> str:
-        return f"<callback subscriber {'over' if self._over else 'live' if self._subscription else 'new'}>"
+        return f"<callback subscriber {'over' if self._is_over else 'live' if self._subscription else 'new'}>"
 
 
-def _plain(function: F, what: str, of: str) -> F:
-    """Return `function` where it is a plain one; an async one would never run, because nobody could await it."""
+def _check_plain(function: F, what: str, of: str) -> F:
+    """Return `function` if it is a plain function. An async one would never run, because a signal cannot await it."""
     if inspect.iscoroutinefunction(check_function(function, f"`{what}`", of)):
         raise UsageError(f"`{what}` is {name_of(function)}, which is async; a signal cannot wait. For async work there is for_each()")
     return function

@@ -1,11 +1,11 @@
-"""Opening a stream: `subscribe` is a block, and when the block has been left, nothing behind it runs any more.
+"""Opening a stream: `subscribe` is an ``async with`` block. When the block has been left, no task behind the stream runs any more.
 
 Rules of this file:
 
-* Leaving cancels first and then waits until every task behind the subscription has ended.
-* An exception from the body leaves the block as it is, never wrapped in a group, and never unwrapped; so does a single failure of ours.
-  Only an interrupt (KeyboardInterrupt) that struck one of our tasks goes before it.
-* A failure of cleanup is raised where nothing else is; beside an exception from the body it goes to `on_violation`.
+* Leaving the block cancels the stream, and then waits until every task behind it has ended.
+* An exception from the body leaves the block unchanged: not wrapped in a group, and a group of the body is not taken apart. Only an
+  interrupt (KeyboardInterrupt) in one of the stream's tasks is raised instead of it.
+* A failure of cleanup is raised if the body raised nothing. Otherwise it goes to `on_violation`.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 import trio
 
 from penstock.api import UsageError
-from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation, tell
+from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation, report
 from penstock.core._source import Source
 from penstock.core._sources import Streamable, as_source
 from penstock.core._stream import DEFAULT_DEMAND, Stream
@@ -23,8 +23,8 @@ from penstock.core._stream import DEFAULT_DEMAND, Stream
 T = TypeVar("T")
 S = TypeVar("S", bound=Stream[Any])
 
-MOST_FAILURES: Final = 16
-"""Failures of cleanup that a block keeps to raise when it is left. More than a few have one cause; the rest goes to the hook."""
+MAX_KEPT_FAILURES: Final = 16
+"""Failures of cleanup that a block keeps, to raise them when it is left. More of them usually have one cause; these go to the hook."""
 
 
 def subscribe(
@@ -36,17 +36,17 @@ def subscribe(
 ) -> AbstractAsyncContextManager[Stream[T]]:
     """Open `source` as a stream for the length of an ``async with`` block.
 
-    `source` is a publisher, a source or pipe, an async iterable, an iterable, or a function that returns one (an async generator
-    function, say).
+    `source` is a publisher, a source or pipe, an async iterable, an iterable, or a function that returns one, such as an async
+    generator function.
 
-    With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are taken; with ``demand=0`` you call
+    With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are taken. With ``demand=0`` you call
     `Stream.request` yourself.
 
-    When the block has been left, everything behind the stream has stopped: tasks are gone, generators are closed.
-    A generator that rests at a `yield` gets `cleanup_timeout` seconds for its own cleanup; then that is cancelled, and where it was cut
-    short a `CleanupTimeout` is raised. One that waits somewhere else is cancelled there, as trio cancels, so its cleanup must shield
-    itself if it has to wait. A shield without a deadline is waited for, however long that takes.
-    Raises UsageError for what cannot be streamed. Entering and leaving checkpoint.
+    When the block has been left, everything behind the stream has stopped: its tasks have ended and its generators are closed.
+    A generator that is suspended at a `yield` gets `cleanup_timeout` seconds for its own cleanup. Then the cleanup is cancelled, and if
+    that cut it short, `CleanupTimeout` is raised. A generator that waits somewhere else is cancelled there, as trio cancels, so its
+    cleanup must shield itself if it has to wait. The block waits for a shield without a deadline as long as that takes.
+    Raises UsageError if `source` cannot be streamed. Entering and leaving checkpoint.
     """
     return open_into(Stream(demand=demand), source, on_violation=on_violation, cleanup_timeout=cleanup_timeout)
 
@@ -54,12 +54,13 @@ def subscribe(
 def open_into(
     stream: S, source: Streamable[Any], *, on_violation: Report = log_violation, cleanup_timeout: float = CLEANUP_SECONDS
 ) -> AbstractAsyncContextManager[S]:
-    """Return the block of `subscribe` around a stream of the caller's own: for who brings another kind of stream."""
+    """Return the block of `subscribe` around `stream`, for callers with their own kind of `Stream`."""
     check_hook(on_violation)
-    return _Opening(as_source(source), stream, on_violation, check_cleanup_timeout(cleanup_timeout))
+    return _SubscribeBlock(as_source(source), stream, on_violation, check_cleanup_timeout(cleanup_timeout))
 
 
-class _Opening(AbstractAsyncContextManager[S], Generic[S]):
+# A class and not @asynccontextmanager: a program may hold 100,000 idle streams open, and this has neither a generator frame nor a dict.
+class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
     """The block around one stream."""
 
     __slots__ = ("_cleanup_timeout", "_failures", "_nursery", "_on_violation", "_scope", "_source", "_stream")
@@ -72,70 +73,73 @@ class _Opening(AbstractAsyncContextManager[S], Generic[S]):
         self._failures: list[Exception] = []
 
     async def __aenter__(self) -> S:
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()  # first: a cancelled entry has opened nothing, and can be tried again
         source, self._source = self._source, None
         if source is None:
             raise UsageError("this subscription was opened before; call subscribe() again for another one")
+        # Strict also in a run that is not: _wait_stopped expects the exceptions of tasks in a group.
         self._nursery = trio.open_nursery(strict_exception_groups=True)
         nursery = await self._nursery.__aenter__()
         stream = self._stream
-        self._scope = Scope(nursery, on_violation=self._on_violation, on_failure=self._keep, cleanup_timeout=self._cleanup_timeout)
+        self._scope = Scope(nursery, on_violation=self._on_violation, on_failure=self._keep_failure, cleanup_timeout=self._cleanup_timeout)
         try:
             source.attach(stream, self._scope)
-        except Exception as error:  # boundary: attach of a source that somebody else wrote
+        except Exception as error:  # boundary: attach() of a foreign source
+            # rule 1.9: a failure to subscribe is a signal. The loop over the stream raises it, after elements that came before.
             self._scope.cancel()
             stream.on_error(error)
         except BaseException as interrupt:
-            # From here on the nursery must be left in due form, whatever happens.
+            # The nursery is open. If __aenter__ raises, Python does not call __aexit__, but the nursery must be exited.
             await self.__aexit__(type(interrupt), interrupt, interrupt.__traceback__)
             raise
         return stream
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stream.cancel()
-        del self._stream  # no reference is kept: a foreign publisher may keep our scope, and that keeps this block
+        self._stream.cancel()  # before the scope: else a pump would signal PublisherStopped to the stream
+        del self._stream  # a foreign publisher may keep the scope, which keeps this block, and that must not keep the elements
         self._scope.cancel()
         crash = await self._wait_stopped()
+        # If the body raised, a Cancelled of the tasks adds nothing. An interrupt does: it must end the program.
         if crash is not None and (error is None or not isinstance(crash, trio.Cancelled)):
-            self._settle(crash)
+            self._raise_failures(beside=crash)
             raise crash
-        self._settle(error)
+        self._raise_failures(beside=error)
 
     async def _wait_stopped(self) -> BaseException | None:
-        """Wait until every task has ended; return what of them must go on: an interrupt, or a cancellation from outside.
+        """Wait until every task has ended. Return the exception that must go on: an interrupt, or a cancellation from outside.
 
-        The nursery never sees the exception from the body: it would wrap it, and take apart a group that the body itself has raised.
+        The nursery does not get the body's exception: it would wrap it, and take apart a group that the body itself raised.
         """
         try:
             await self._nursery.__aexit__(None, None, None)
-            await trio.lowlevel.checkpoint_if_cancelled()  # which the end of a nursery without tasks is not
+            await trio.lowlevel.checkpoint_if_cancelled()  # to exit a nursery without tasks is not a checkpoint
         except BaseExceptionGroup as group:
             _, interrupts = group.split(trio.Cancelled)
-            return _sole(group if interrupts is None else interrupts)
+            return _first_of(group if interrupts is None else interrupts)
         except trio.Cancelled as cancelled:
             return cancelled
         return None
 
-    def _keep(self, failure: Exception) -> None:
-        if len(self._failures) < MOST_FAILURES:
+    def _keep_failure(self, failure: Exception) -> None:
+        if len(self._failures) < MAX_KEPT_FAILURES:
             self._failures.append(failure)
         else:
-            tell(self._on_violation, failure)
+            report(self._on_violation, failure)
 
-    def _settle(self, error: BaseException | None) -> None:
+    def _raise_failures(self, *, beside: BaseException | None) -> None:
+        """Raise the failures of cleanup; if another exception is raised `beside` them, report them instead."""
         failures, self._failures = self._failures, []
-        if error is not None:
-            # The body's exception goes first; what cleanup had to say is told, not lost.
+        if beside is not None:
             for failure in failures:
-                tell(self._on_violation, failure)
+                report(self._on_violation, failure)
         elif len(failures) == 1:
-            raise failures[0]
+            raise failures[0]  # not in a group: `except CleanupTimeout` must catch it
         elif failures:
             raise ExceptionGroup("cleaning up after a subscription failed in several places", failures)
 
 
-def _sole(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first exception in a nest of groups: all say the same, that this program, or this part of it, is to end."""
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first exception in nested groups. All of them are interrupts, or all cancellations, so one is as good as another."""
     inner: BaseException = group
     while isinstance(inner, BaseExceptionGroup):
         inner = inner.exceptions[0]

@@ -1,51 +1,50 @@
-"""The intake between a foreign publisher and a pipe of ours: what the pipe takes for granted is made true here.
+"""The guard between a foreign publisher and a pipe. It makes true what the pipe takes for granted about its publisher.
 
 Rules of this file:
 
-* The pipe below sees `on_subscribe` at once; what it requests before the publisher has answered is kept and passed on then.
-* An element beyond demand (before `on_subscribe` that is any), or a publisher that raises, ends the stream with a `RuleViolation` that
-  names the rule.
+* The pipe gets `on_subscribe` at once. Its requests are kept until the publisher has called `on_subscribe`.
+* If the publisher signals an element that was not requested, or raises, the stream ends with a `RuleViolation` that names the rule.
   Only None is answered to the publisher itself, with a TypeError (rule 2.13).
-* After the end, in whatever way, the publisher's signals are nothing (rules 2.4, 2.8).
+* After the end, signals of the publisher do nothing (rules 2.4, 2.8).
 """
 
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from penstock.api import Publisher, RuleViolation, Subscriber, Subscription, add_demand, shown
+from penstock.core._relay import Relay
 
 T = TypeVar("T")
 
 
 class ViolationSink(Protocol):
-    """Who hears of a violation after which no subscriber listens any more: a `Scope`, mostly."""
+    """Receives a violation when no subscriber is left to receive it; a `Scope` is one."""
 
-    def violation(self, error: RuleViolation) -> None:
-        """A foreign object broke a rule and was cut off."""
+    def report_violation(self, error: RuleViolation) -> None:
+        """A foreign object broke a rule and was disconnected."""
 
 
-class PublisherGuard(Subscriber[T], Subscription, Generic[T]):
-    """The first stage after a foreign publisher: its subscriber, and the pipe's subscription."""
+class PublisherGuard(Relay[T]):
+    """The first relay after a foreign publisher: its subscriber, and the subscription of the pipe."""
 
-    __slots__ = ("_early", "_outstanding", "_scope", "_subscriber", "_upstream")
+    __slots__ = ("_outstanding", "_requested_early", "_sink")
 
-    def __init__(self, subscriber: Subscriber[T], scope: ViolationSink) -> None:
-        self._subscriber: Subscriber[T] | None = subscriber
-        self._scope = scope
-        self._upstream: Subscription | None = None
-        self._early = 0  # requested before the publisher answered
-        self._outstanding = 0  # requested of the publisher, and not yet signalled
+    def __init__(self, subscriber: Subscriber[T], sink: ViolationSink) -> None:
+        super().__init__(subscriber)
+        self._sink = sink
+        self._requested_early = 0  # requested before the publisher called on_subscribe
+        self._outstanding = 0  # requested of the publisher and not yet signalled
 
     @classmethod
-    def between(cls, publisher: Publisher[T], subscriber: Subscriber[T], scope: ViolationSink) -> None:
-        """Subscribe to `publisher` on behalf of `subscriber`."""
-        intake = cls(subscriber, scope)
-        subscriber.on_subscribe(intake)
-        if intake._subscriber is None:
-            return  # cancelled inside on_subscribe: the publisher need not hear of us at all
+    def insert_between(cls, publisher: Publisher[T], subscriber: Subscriber[T], sink: ViolationSink) -> None:
+        """Subscribe to `publisher` with a guard in front of `subscriber`."""
+        guard = cls(subscriber, sink)
+        subscriber.on_subscribe(guard)
+        if guard._subscriber is None:
+            return  # cancelled inside on_subscribe: the publisher need not be called at all
         try:
-            publisher.subscribe(intake)
+            publisher.subscribe(guard)
         except Exception as error:  # boundary: a foreign publisher (rule 1.9)
-            intake._broken("1.9", f"the publisher raised {shown(error)} in subscribe()", error)
+            guard._end_with_violation("1.9", f"the publisher raised {shown(error)} in subscribe()", error)
 
     # --- the subscription: called by the pipe
 
@@ -53,15 +52,15 @@ class PublisherGuard(Subscriber[T], Subscription, Generic[T]):
         if self._subscriber is None:
             return  # rule 3.6
         if self._upstream is None:
-            self._early = add_demand(self._early, n)
+            self._requested_early = add_demand(self._requested_early, n)
         else:
-            self._ask(self._upstream, n)
+            self._request(self._upstream, n)
 
     def cancel(self, /) -> None:
         if self._subscriber is None:
             return  # rule 3.7
         self._subscriber = None
-        self._release()
+        self._cancel_upstream()
 
     # --- the subscriber: called by the foreign publisher
 
@@ -69,16 +68,17 @@ class PublisherGuard(Subscriber[T], Subscription, Generic[T]):
         if subscription is None:
             raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
         if subscription is self._upstream:
-            self._broken("2.12", "the publisher signalled on_subscribe twice with one subscription")
+            # Rule 2.5 would have us cancel it, and that would end the first stream silently.
+            self._end_with_violation("2.12", "the publisher signalled on_subscribe twice with one subscription")
             return
         if self._subscriber is None or self._upstream is not None:
-            # rule 2.5: never two subscriptions; one that comes late is not needed any more
+            # rule 2.5: never two subscriptions; and after a cancel none is needed
             self._cancel(subscription)
             return
         self._upstream = subscription
-        if self._early:
-            early, self._early = self._early, 0
-            self._ask(subscription, early)
+        if self._requested_early:
+            early, self._requested_early = self._requested_early, 0
+            self._request(subscription, early)
 
     def on_next(self, element: T, /) -> None:
         if element is None:
@@ -86,8 +86,8 @@ class PublisherGuard(Subscriber[T], Subscription, Generic[T]):
         subscriber = self._subscriber
         if subscriber is None:
             return  # rule 2.8
-        if self._outstanding <= 0:
-            self._broken("1.1", "the publisher signalled an element that was not requested")
+        if self._outstanding <= 0:  # before on_subscribe this is any element
+            self._end_with_violation("1.1", "the publisher signalled an element that was not requested")
             return
         self._outstanding -= 1
         subscriber.on_next(element)
@@ -95,52 +95,43 @@ class PublisherGuard(Subscriber[T], Subscription, Generic[T]):
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
             raise TypeError(f"on_error({shown(error)}): an exception is needed (rule 2.13)")
-        subscriber = self._end()
-        if subscriber is not None:
-            subscriber.on_error(error)
+        super().on_error(error)
 
-    def on_complete(self, /) -> None:
-        subscriber = self._end()
-        if subscriber is not None:
-            subscriber.on_complete()
+    # --- the end
 
-    def _end(self) -> Subscriber[T] | None:
-        """Forget both sides (rule 2.4: after a terminal signal the subscription counts as cancelled)."""
-        subscriber, self._subscriber = self._subscriber, None
-        self._upstream = None
-        return subscriber
-
-    def _release(self) -> None:
+    def _cancel_upstream(self) -> None:
         """Cancel the publisher's subscription and forget it (rule 2.6)."""
         upstream, self._upstream = self._upstream, None
         if upstream is not None:
             self._cancel(upstream)
 
-    def _broken(self, rule: str, what: str, cause: Exception | None = None) -> None:
+    def _end_with_violation(self, rule: str, what: str, cause: Exception | None = None) -> None:
         violation = RuleViolation(
-            f"{what}; that breaks rule {rule}, so its stream was cancelled. Whoever wrote the publisher must act: the test kit shows where",
+            f"{what}; that breaks rule {rule}, so its stream was cancelled. The author of the publisher must act: the test kit shows where",
             rule=rule,
         )
         violation.__cause__ = cause
         subscriber, self._subscriber = self._subscriber, None
-        self._release()
+        self._cancel_upstream()
         if subscriber is not None:
             subscriber.on_error(violation)
         else:
-            self._scope.violation(violation)
+            self._sink.report_violation(violation)
 
-    def _ask(self, upstream: Subscription, n: int) -> None:
+    def _request(self, upstream: Subscription, n: int) -> None:
+        # Counted before the call: the publisher may signal the elements inside request() (rule 3.10).
         self._outstanding = add_demand(self._outstanding, n)
         try:
             upstream.request(n)
         except Exception as error:  # boundary: a foreign subscription (rule 3.16)
-            self._broken("3.16", f"the publisher raised {shown(error)} in request()", error)
+            self._end_with_violation("3.16", f"the publisher raised {shown(error)} in request()", error)
 
     def _cancel(self, upstream: Subscription) -> None:
         try:
             upstream.cancel()
         except Exception as error:  # boundary: a foreign subscription (rule 3.15)
-            self._broken("3.15", f"the publisher raised {shown(error)} in cancel()", error)
+            self._end_with_violation("3.15", f"the publisher raised {shown(error)} in cancel()", error)
 
     def __repr__(self) -> str:
-        return f"<intake {'over' if self._subscriber is None else 'live'}, outstanding {add_demand(self._early, self._outstanding)}>"
+        outstanding = add_demand(self._requested_early, self._outstanding)
+        return f"<publisher guard {'over' if self._subscriber is None else 'live'}, outstanding {outstanding}>"

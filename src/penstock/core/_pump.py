@@ -1,74 +1,74 @@
-"""A pump pulls one iterator, on demand, from one task, and closes it there.
+"""A pump pulls one iterator, on demand, from one task.
 
 Rules of this file:
 
-* One task pulls and closes; it does nothing else. (An async generator that is pulled from two tasks breaks its cancel scopes silently.)
-* The task exists from the first pull to the end, not before: a subscription that nobody pulls is an object, not a task.
-* No cancel scope is opened between two pulls: a generator may hold one of its own open over a `yield`, or a nursery, and they must nest.
-  So what bounds the cleanup is the scope around the whole task, and a generator that rests at a `yield` is never cancelled but closed.
-* `_budget` is what may still be signalled in this burst, `_backlog` what was requested beyond it. Cancelling sets both to zero,
-  so a comparison of one number sees the end of the burst, of the demand and of the subscription alike.
-* Signals come from the pump's task only: `request` and `cancel` never signal, so they cannot recurse (rules 3.3, 3.4).
+* One task opens, pulls and closes the iterator, and does nothing else (see `_pulled_iterator.py`).
+* The task exists from the first request to the end. A subscription without demand is an object without a task.
+* `_budget` is how many elements this burst may still signal, `_demand` how many were requested beyond the budget. Cancelling sets both to
+  zero. So one comparison for each element finds the end of the burst, of the demand and of the subscription.
+* Signals come only from the pump's task. `request` and `cancel` never signal, so signals cannot nest (rules 3.3, 3.4).
+
+A `BatchingSubscriber` lends its open batch: the pump appends elements of the batch's length itself, because a call for each element
+costs more than all the other work on it. Every other element is signalled with `on_next`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from math import inf
-from time import monotonic
-from types import AsyncGeneratorType
 from typing import Any, Final, Generic, TypeVar, cast
 
 import trio
 
-from penstock.api import UNBOUNDED, CleanupTimeout, PublisherStopped, Subscriber, Subscription, UsageError, add_demand
+from penstock.api import (
+    UNBOUNDED,
+    BatchingSubscriber,
+    PublisherStopped,
+    SharedBatch,
+    Subscriber,
+    Subscription,
+    UsageError,
+    add_demand,
+    as_batching,
+)
+from penstock.core._burst_pacer import BurstPacer
+from penstock.core._parked_task import ParkedTask
+from penstock.core._pulled_iterator import PulledIterator
 from penstock.core._scope import Scope
-from penstock.core._shared_batch import NO_BATCH, BatchingSubscriber, SharedBatch
 
 T = TypeVar("T")
 
-FIRST_BURST: Final = 32
-LONGEST_BURST: Final = 1024
-"""Elements between two checkpoints. A checkpoint costs what some twenty elements cost: spread over 1,024 it cannot be measured any more."""
 
-BURST_SECONDS: Final = 0.005
-"""A burst that took longer is followed by a shorter one: neighbours should not wait longer than this for their turn."""
+class _ClosedBatch:
+    """A batch to which nothing can be appended."""
+
+    def __init__(self) -> None:
+        self.elements: list[bytes] = []
+        self.length = -1
 
 
-def next_burst(burst: int, seconds: float) -> int:
-    """Return the length of the next burst after one of `burst` elements took `seconds`."""
-    if seconds > BURST_SECONDS:
-        return max(1, burst // 4)
-    if seconds < BURST_SECONDS / 4:
-        return min(LONGEST_BURST, burst * 2)
-    return burst
+NO_BATCH: Final[SharedBatch] = _ClosedBatch()
+"""Stands in for a batch when the subscriber has none open, so that the loop over elements needs no second comparison."""
 
 
 class Pump(Subscription, Generic[T]):
     """The subscription to a stream that comes out of an iterator."""
 
     __slots__ = (
-        "_backlog",
-        "_borrowed",
+        "_batch",
         "_budget",
-        "_burst",
         "_cancel_scope",
-        "_given",
-        "_held",
+        "_demand",
+        "_is_pulling",
+        "_is_stopped",
         "_iterator",
-        "_label",
         "_left",
-        "_open",
+        "_pacer",
         "_parked",
         "_position",
-        "_pulling",
-        "_run_now",
         "_scope",
-        "_spent",
-        "_stopped",
         "_subscriber",
         "_task",
-        "_turn_began",
+        "_unasked",
     )
 
     def __init__(
@@ -82,122 +82,118 @@ class Pump(Subscription, Generic[T]):
         given: bool = False,
         borrowed: bool = False,
     ) -> None:
-        """`length` is how many elements will come, where that is known.
+        """`length` is how many elements will come, if that is known.
 
-        `given` says that the iterator exists already and must be closed even if never pulled; `borrowed` that it is not ours to close.
+        `given`: the iterator exists already, and must be closed even if it is never pulled. `borrowed`: it is never closed here.
         """
-        self._given = given
-        self._borrowed = borrowed
-        self._open: Callable[[], AsyncIterator[T]] | None = open_iterator
+        self._iterator = PulledIterator(open_iterator, scope, label=label, is_given=given, borrowed=borrowed)
         self._subscriber: Subscriber[T] | None = subscriber
         self._scope = scope
-        self._label = label
         self._left = length
         self._budget = 0
-        self._backlog = 0
-        self._burst = FIRST_BURST
-        self._spent = 0  # of that, since the last checkpoint
-        self._turn_began = 0.0  # when that was
-        self._position = 0
-        self._iterator: AsyncIterator[T] | None = None
-        self._held: list[T] | tuple[()] = ()  # what the iterator answered when it was not asked: see _hand_back
-        self._cancel_scope: trio.CancelScope | None = None  # the one around the task
+        self._demand = 0
+        self._pacer = BurstPacer()
+        self._position = 0  # elements that were signalled in earlier bursts, for messages
+        self._unasked: list[T] | tuple[()] = ()  # at most one element, yielded in answer to a cancellation and not to a pull
+        self._cancel_scope: trio.CancelScope | None = None  # around the task
         self._task: trio.lowlevel.Task | None = None
-        self._parked: trio.lowlevel.Task | None = None  # the task, while it waits for demand
-        self._pulling = False  # inside a burst: the iterator is at work, or the subscriber
-        self._run_now: SharedBatch = NO_BATCH  # what elements are put into, where the subscriber gathers them
-        self._stopped = False
+        self._parked = ParkedTask()  # the task, while it waits for demand
+        self._is_pulling = False  # inside a burst: the iterator or the subscriber runs, or the iterator waits
+        self._batch: SharedBatch = NO_BATCH  # the open batch of a subscriber that lends one
+        self._is_stopped = False
 
     # --- the subscription
 
     def request(self, n: int, /) -> None:
         if self._subscriber is None:
             return  # rule 3.6
-        self._backlog = add_demand(self._backlog, n)
-        if self._parked is not None:
-            self._wake(self._parked)
-        elif self._cancel_scope is None:
+        self._demand = add_demand(self._demand, n)
+        if self._cancel_scope is None:
             self._start()
+        else:
+            self._parked.wake()
 
     def cancel(self, /) -> None:
         if self._subscriber is None:
             return  # rule 3.7
-        self._let_go()
+        self._forget_subscriber()
         self._stop()
         if self._cancel_scope is None:
-            if self._given:
-                with suppress(UsageError):  # the nursery has closed: whoever made the generator is left with it, unstarted
+            if self._iterator.is_given:
+                # If the nursery has closed, no task can close the generator. It never ran, so it holds nothing.
+                with suppress(UsageError):
                     self._spawn("cleanup")
             else:
-                self._open = None
+                self._iterator.discard()
 
     def _start(self) -> None:
         try:
             self._spawn("pump")
         except UsageError as closed:
-            # rule 3.16: request() returns normally, the subscriber hears of it
-            self._end_with_error(closed)
+            self._end_with_error(closed)  # rule 3.16: request() returns normally, and the subscriber gets the error
 
     def _spawn(self, role: str) -> None:
-        self._cancel_scope = self._scope.spawn(self._run, name=f"penstock {role} of {self._label}", stop=self._stop)
+        self._cancel_scope = self._scope.spawn(self._run, name=f"penstock {role} of {self._iterator.label}", stop=self._stop)
 
     def _stop(self) -> None:
-        """End the task: by itself where the iterator rests between two elements, else by cancelling what it waits for."""
-        self._stopped = True
-        self._budget = self._backlog = 0
-        self._run_now.length = -1
-        if self._parked is not None:
-            self._wake(self._parked)
-        elif self._pulling and not self._in_signal():
+        """End the task. If the iterator is suspended at a `yield`, the task ends by itself; if the iterator waits, that is cancelled."""
+        self._is_stopped = True
+        self._budget = self._demand = 0
+        self._batch.length = -1  # the loop in _append_to_batch looks at nothing else
+        if self._parked.task is not None:
+            self._parked.wake()
+        elif self._is_pulling and not self._is_in_signal():
             self._own_scope.cancel()
 
     @property
     def _own_scope(self) -> trio.CancelScope:
-        """The cancel scope around the task, which is there while the task is."""
+        """The cancel scope around the task; exists as long as the task."""
         return cast("trio.CancelScope", self._cancel_scope)
 
-    def _in_signal(self) -> bool:
-        """Tell whether this call comes from inside the subscriber's `on_next`: the iterator rests meanwhile."""
-        running = self._task is not None and self._task.coro.cr_running
-        return running and not getattr(self._iterator, "ag_running", False)
+    def _is_in_signal(self) -> bool:
+        """Return whether this call comes from inside the subscriber's `on_next`. The iterator is suspended then."""
+        is_running = self._task is not None and self._task.coro.cr_running
+        return is_running and not self._iterator.is_running
 
-    def _let_go(self) -> Subscriber[T] | None:
-        """Forget the subscriber (rules 1.6, 3.13) and every demand; return who it was."""
+    def _forget_subscriber(self) -> Subscriber[T] | None:
+        """Forget the subscriber (rules 1.6, 3.13) and all demand. Return the subscriber, for the last signal."""
         subscriber, self._subscriber = self._subscriber, None
-        self._budget = self._backlog = 0
+        self._budget = self._demand = 0
         return subscriber
 
     # --- the task
 
     async def _run(self) -> None:
         self._task = trio.lowlevel.current_task()
-        self._turn_began = monotonic()
+        self._pacer.start_turn()
         try:
             await self._open_and_pull()
         except Exception as error:  # boundary: the user's factory and generator; rule 1.4
             self._end_with_error(error)
         finally:
-            self._pulling = False
+            self._is_pulling = False
             if self._subscriber is not None:
                 self._end_with_error(
                     PublisherStopped(
-                        f"{self._label} was stopped: the nursery that ran it was cancelled. "
+                        f"{self._iterator.label} was stopped: the nursery that ran it was cancelled. "
                         "Keep the nursery open until the subscribers are done, or cancel the subscription first"
                     )
                 )
-            await self._close()
+            await self._iterator.close(self._own_scope)
             self._task = None
 
     async def _open_and_pull(self) -> None:
-        open_iterator, self._open = self._open, None
-        if open_iterator is None or (self._stopped and not self._given):
-            return  # cancelled before the task had its first turn
-        self._iterator = iterator = open_iterator()
-        subscriber = self._subscriber
-        if subscriber is not None:
-            gathers = hasattr(subscriber, "on_reservation_used")
-            signal = partial(self._append_to_batch, cast("BatchingSubscriber", subscriber)) if gathers else self._signal_burst
-            await self._pull(iterator, subscriber.on_next, signal)
+        if self._is_stopped and not self._iterator.is_given:
+            # Cancelled before the task ran for the first time: the user's factory need not run at all. An iterator that exists already is
+            # opened even so, because it must be closed.
+            self._iterator.discard()
+            return
+        iterator, subscriber = self._iterator.open(), self._subscriber
+        if iterator is None or subscriber is None:
+            return
+        batching = as_batching(subscriber)
+        signal = self._signal_burst if batching is None else partial(self._append_to_batch, batching)
+        await self._pull(iterator, subscriber.on_next, signal)
 
     async def _pull(self, iterator: AsyncIterator[T], on_next: Callable[[T], None], signal: Callable[..., Awaitable[bool]]) -> None:
         while self._left:
@@ -206,33 +202,35 @@ class Pump(Subscription, Generic[T]):
                     return
             except trio.Cancelled as cancelled:
                 try:
-                    self._held = [await self._hand_back(cancelled, iterator)]
+                    self._unasked = [await self._throw_cancellation(cancelled)]
                 except StopAsyncIteration:
                     break
                 continue
             granted = self._budget
-            self._pulling = True
-            if self._held:
-                held, self._held = self._held[0], ()
-                self._signal_one(held, on_next)
+            self._is_pulling = True
+            if self._unasked:
+                unasked, self._unasked = self._unasked[0], ()
+                self._signal_one(unasked, on_next)
             if self._budget > 0 and not await signal(iterator, on_next, granted):
                 break
-            self._pulling = False
-            if self._stopped:
+            self._is_pulling = False
+            if self._is_stopped:
                 return
+            # `granted` and not what is left of the budget: the whole budget has been signalled here.
             self._position += granted
             self._left -= granted
-            self._spent += granted
-        # rule 1.5; a source that knows its length completes with the last element, not with the pull after it
-        done = self._let_go()
-        if done is not None:
-            done.on_complete()
+            self._pacer.spend(granted)
+        # rule 1.5: a source that knows its length completes with the last element, not with the pull after it
+        subscriber = self._forget_subscriber()
+        if subscriber is not None:
+            subscriber.on_complete()
 
     async def _signal_burst(self, iterator: AsyncIterator[T], on_next: Callable[[T], None], granted: int) -> bool:
-        """Signal what the budget permits; return False at the iterator's end."""
+        """Signal as many elements as the budget permits; return False at the iterator's end."""
+        # The path of each element. `_budget` is read before and after on_next, because the subscriber may cancel inside it.
         async for element in iterator:
             if self._budget <= 0:
-                return True  # cancelled while it was pulled: silence from then on
+                return True  # cancelled while the iterator was pulled: no signal from then on
             if element is None:
                 raise self._none_element(granted - self._budget)
             self._budget -= 1
@@ -242,30 +240,33 @@ class Pump(Subscription, Generic[T]):
         return False
 
     async def _append_to_batch(
-        self, gatherer: BatchingSubscriber, iterator: AsyncIterator[Any], on_next: Callable[[Any], None], granted: int
+        self, batching: BatchingSubscriber, iterator: AsyncIterator[Any], on_next: Callable[[Any], None], granted: int
     ) -> bool:
-        """The same for a subscriber that gathers: put what is like the last element into its run, and signal the others."""
-        run = self._run_now = gatherer.run or NO_BATCH
-        elements, left = run.elements, self._budget  # the budget itself is brought up to date with what is signalled
+        """Do the same for a subscriber that lends its batch: append elements that fit, and signal the others."""
+        batch = self._batch = batching.run or NO_BATCH
+        # `left` is the budget as this loop sees it. `_budget` itself is updated only when an element is signalled, because the batch's
+        # length finds a cancellation here: _stop() sets it to -1.
+        elements, left = batch.elements, self._budget
         async for element in iterator:
-            if type(element) is bytes and len(element) == run.length:
+            # The length is read anew for each element: the subscriber may have taken the batch while the iterator waited.
+            if type(element) is bytes and len(element) == batch.length:
                 elements.append(element)
                 left -= 1
                 if left:
                     continue
                 self._budget = 0
-                gatherer.on_reservation_used()
+                batching.on_reservation_used()
                 return True
             if self._budget <= 0:
-                return True  # cancelled while it was pulled, which has closed the run
+                return True  # cancelled while the iterator was pulled; that has closed the batch
             if element is None:
                 raise self._none_element(granted - left)
             left = self._budget = left - 1
             on_next(element)
             if self._budget <= 0:
                 return True
-            run = self._run_now = gatherer.run or NO_BATCH
-            elements = run.elements
+            batch = self._batch = batching.run or NO_BATCH  # on_next may have opened one
+            elements = batch.elements
         return False
 
     def _signal_one(self, element: T, on_next: Callable[[T], None]) -> None:
@@ -275,113 +276,44 @@ class Pump(Subscription, Generic[T]):
         on_next(element)
 
     async def _next_budget(self) -> bool:
-        """Wait for demand, and cut from it what this burst may signal; return False where there will be none."""
-        if self._backlog:
-            await self._end_turn()
-        while not self._backlog and not self._stopped:
-            self._parked = self._task
-            await trio.lowlevel.wait_task_rescheduled(self._unpark)
-            self._spent, self._turn_began = 0, monotonic()
-        budget = min(self._backlog, self._burst - self._spent, self._left)
-        if self._backlog < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
-            self._backlog -= budget
+        """Wait for demand, and move the part that this burst may signal into the budget. Return False if the pump was stopped."""
+        if self._demand:  # else park() checkpoints
+            await self._pacer.checkpoint_if_due()
+        while not self._demand and not self._is_stopped:
+            await self._parked.park()
+            self._pacer.start_turn()  # other tasks ran while this one was parked
+        budget = min(self._demand, self._pacer.remaining, self._left)
+        if self._demand < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
+            self._demand -= budget
         self._budget = budget
-        return not self._stopped
+        return not self._is_stopped
 
-    async def _end_turn(self) -> None:
-        """Checkpoint where it is time to: after a whole burst, however small the portions were in which it was asked for."""
-        seconds = monotonic() - self._turn_began
-        if self._spent >= self._burst or seconds > BURST_SECONDS:
-            self._burst = next_burst(self._burst, seconds)
-            await trio.lowlevel.checkpoint()
-            self._spent, self._turn_began = 0, monotonic()
-        else:
-            await trio.lowlevel.checkpoint_if_cancelled()
-
-    def _unpark(self, _: Any) -> trio.lowlevel.Abort:
-        self._parked = None
-        return trio.lowlevel.Abort.SUCCEEDED
-
-    def _wake(self, parked: trio.lowlevel.Task) -> None:
-        trio.lowlevel.reschedule(parked)  # first: from a foreign thread it raises, and nothing here may have changed then
-        self._parked = None
-
-    async def _hand_back(self, cancelled: trio.Cancelled, iterator: AsyncIterator[T]) -> T:
-        """Hand a cancellation to the iterator whose it is, and return what that yields in answer.
-
-        A generator that holds a cancel scope or a nursery open over its `yield` would be told there, if it waited there for demand.
-        We wait in its place: the timeout that it set, or the crash of its own child task, reaches us.
-        """
-        athrow = getattr(iterator, "athrow", None)
-        if athrow is None or self._stopped or not self._is_inner():
-            raise cancelled
-        self._pulling = True
+    async def _throw_cancellation(self, cancelled: trio.Cancelled) -> T:
+        """Let the iterator handle a cancellation that began inside it, and return the element that it yields; else raise `cancelled`."""
+        if self._is_stopped:
+            raise cancelled  # the iterator is about to be closed
+        self._is_pulling = True
         try:
-            return cast("T", await athrow(cancelled))
+            return await self._iterator.throw_cancellation(cancelled, self._own_scope)
         finally:
-            self._pulling = False
+            self._is_pulling = False
 
-    def _is_inner(self) -> bool:
-        """Tell whether what is cancelled here lies inside this task."""
-        own = self._own_scope
-        own.shield = True
-        inner = trio.current_effective_deadline() == -inf
-        own.shield = False
-        return inner
-
-    async def _close(self) -> None:
-        """Close the iterator in the task that pulled it, within a deadline of its own."""
-        iterator, self._iterator = self._iterator, None
-        is_over = isinstance(iterator, AsyncGeneratorType) and iterator.ag_frame is None  # ran to its end: nothing is left to close
-        aclose = None if self._borrowed or is_over else getattr(iterator, "aclose", None)
-        if aclose is None:
-            return
-        own = self._own_scope
-        gentle = not own.cancel_called
-        if gentle:
-            own.deadline = trio.current_time() + self._scope.cleanup_timeout
-            own.shield = True
-        try:
-            await aclose()
-        except BaseException as raised:  # boundary: the user's cleanup; the stream is over, so the scope hears of it
-            left = _without_exit(raised)
-            if gentle and own.cancel_called and _holds_cancelled(left):
-                self._scope.fail(self._too_long())
-            rest = None if left is None else self._scope.sift(left)
-            if rest is not None:
-                raise rest from None
-
-    def _too_long(self) -> CleanupTimeout:
-        return CleanupTimeout(
-            f"the cleanup of {self._label} did not end within {self._scope.cleanup_timeout} s and was cut short. "
-            "Make its `finally` shorter, or give `cleanup_timeout=` more"
-        )
+    # --- the end
 
     def _end_with_error(self, error: Exception) -> None:
-        """Tell the subscriber; where it is gone, as when cleanup fails, the scope."""
-        subscriber = self._let_go()
+        """Signal on_error. If there is no subscriber any more, as when cleanup fails, report the error to the scope."""
+        subscriber = self._forget_subscriber()
         if subscriber is not None:
             subscriber.on_error(error)
         else:
-            self._scope.fail(error)
+            self._scope.report_failure(error)
 
     def _none_element(self, signalled: int) -> UsageError:
         return UsageError(
-            f"{self._label} yielded None at position {self._position + signalled} (counted from 0); None is never an element (rule 2.13). "
-            "Leave it out, or map it to a value of its own"
+            f"{self._iterator.label} yielded None at position {self._position + signalled} (counted from 0); "
+            "None is never an element (rule 2.13). Leave it out, or map it to a value of its own"
         )
 
     def __repr__(self) -> str:
         state = "over" if self._subscriber is None else "idle" if self._cancel_scope is None else "live"
-        return f"<pump of {self._label}: {state}, demand {add_demand(self._budget, self._backlog)}>"
-
-
-def _without_exit(raised: BaseException) -> BaseException | None:
-    """Return `raised` without the GeneratorExit that closes a generator: a nursery around the `yield` puts even that into a group."""
-    return raised.split(GeneratorExit)[1] if isinstance(raised, BaseExceptionGroup) else raised
-
-
-def _holds_cancelled(raised: BaseException | None) -> bool:
-    if isinstance(raised, BaseExceptionGroup):
-        return raised.subgroup(trio.Cancelled) is not None
-    return isinstance(raised, trio.Cancelled)
+        return f"<pump of {self._iterator.label}: {state}, demand {add_demand(self._budget, self._demand)}>"

@@ -1,16 +1,16 @@
-"""A scope owns everything that runs behind a subscription: it can spawn, be cancelled, and be awaited until all has stopped.
+"""A scope owns the tasks behind one subscription: it starts them, cancels them, and waits until they have ended.
 
-`Publisher.subscribe` is a plain call, yet generators, timers and retries need tasks, and a pipe is built where no nursery exists.
-So a blueprint is attached *with* a scope, and whoever opens the stream says which one: the block of `subscribe()`, or the nursery
-that was given to `source.publisher(nursery)`.
+`Publisher.subscribe` is a plain call, but generators, timers and retries need tasks, and a pipe is built before there is a nursery.
+So a source is attached together with a scope, and the code that opens the stream provides it: the block of `subscribe()`, or the
+nursery given to `source.publisher(nursery)`.
 
 Rules of this file:
 
-* A task of ours never raises an `Exception` into the nursery: what goes wrong after nobody listens any more goes to `fail`.
-  Nor does it raise a `Cancelled` that came from inside the task; only one from outside, or an interrupt, is the nursery's affair.
-* Each task has its own cancel scope, so that one stream can stop while its neighbours in the same nursery run on.
-* `cancel` asks each task to stop in the task's own way, because a generator that rests at a `yield` is closed and not cancelled.
-* A scope keeps no list of what has ended.
+* A task of a scope never raises an `Exception` into the nursery. A failure that no subscriber can receive goes to `report_failure`.
+* A task never raises a `Cancelled` that began inside the task. Only a cancellation from outside, or an interrupt, reaches the nursery.
+* Each task has its own cancel scope, so that one stream can stop while other streams in the same nursery run on.
+* `cancel` stops each task in the task's own way. A generator that is suspended at a `yield` must be closed and not cancelled.
+* A scope keeps no reference to a task that has ended.
 """
 
 import logging
@@ -24,10 +24,10 @@ from penstock.api import RuleViolation, UsageError
 from penstock.core._arguments import check_function, check_seconds
 
 Report: TypeAlias = Callable[[Exception], None]
-"""What is told of a fault when no subscriber is left to hear it. It must return; what it raises is logged."""
+"""A hook that receives faults that no subscriber can receive any more. It must return; if it raises, that exception is logged."""
 
 CLEANUP_SECONDS: Final = 5.0
-"""How long a generator's own cleanup may take: enough for a goodbye over a network, little enough for a person who waits."""
+"""Seconds that a generator's own cleanup may take: enough for a goodbye over a network, short for a person who waits."""
 
 _log = logging.getLogger("penstock")
 
@@ -38,10 +38,10 @@ def log_violation(error: Exception) -> None:
 
 
 class Runner(Protocol):
-    """What runs tasks: a nursery is one."""
+    """An object that runs tasks, such as a nursery."""
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
-        """Run an async function in a task, soon. Raises RuntimeError where it has closed."""
+        """Run an async function in a new task. Raises RuntimeError if the runner has closed."""
 
 
 class Scope:
@@ -58,27 +58,30 @@ class Scope:
         cleanup_timeout: float = CLEANUP_SECONDS,
         on_drained: Callable[[], None] | None = None,
     ) -> None:
-        """`on_drained` is called each time that the last of the tasks has ended."""
+        """`on_drained` is called each time that the last running task has ended."""
         self._nursery = nursery
         self._on_drained = on_drained
         self._on_violation = on_violation
         self._on_failure = on_failure or on_violation
-        self._tasks: dict[trio.CancelScope, Callable[[], None]] = {}  # each running task, and how to stop it
+        self._tasks: dict[trio.CancelScope, Callable[[], None]] = {}  # each running task, and the function that stops it
+        # Made by the first `wait_stopped`. Most scopes belong to `publisher(nursery)`, where nothing waits for them.
         self._drained: trio.lowlevel.ParkingLot | None = None
         self.cleanup_timeout: float = cleanup_timeout
 
     @property
     def running(self) -> int:
-        """How many tasks have not ended yet."""
+        """The number of tasks that have not ended yet."""
         return len(self._tasks)
 
     def spawn(self, work: Callable[[], Awaitable[None]], *, name: str, stop: Callable[[], None] | None = None) -> trio.CancelScope:
-        """Start `work` as a task of this scope and return the cancel scope that ends it.
+        """Start `work` as a task of this scope and return the cancel scope around it.
 
-        `stop` is how `cancel` ends it, where there is a gentler way than to cancel the cancel scope.
-        Raises UsageError where the nursery has closed: the subscription has outlived what was to run it.
+        `cancel` calls `stop` to end the task; by default it cancels the cancel scope.
+        Raises UsageError if the nursery has closed: the subscription has outlived the nursery that was to run it.
         """
         cancel_scope = trio.CancelScope()
+        # The task is entered into _tasks after start_soon(): if that raises, there is no task that would remove it again. That is early
+        # enough, because start_soon() only schedules the task.
         try:
             self._nursery.start_soon(self._run, work, cancel_scope, name=name)
         except RuntimeError as closed:
@@ -90,55 +93,59 @@ class Scope:
         return cancel_scope
 
     def cancel(self) -> None:
-        """Stop every task of this scope. It may be called any number of times."""
+        """Stop every task of this scope. May be called any number of times."""
+        # A copy: `stop` may end a subscription, and that may start another task of this scope.
         for stop in tuple(self._tasks.values()):
             stop()
 
     async def wait_stopped(self) -> None:
-        """Return when no task of this scope is left. Checkpoints."""
+        """Return when no task of this scope runs any more. Checkpoints."""
         await trio.lowlevel.checkpoint()
-        while self._tasks:
+        while self._tasks:  # a loop: between the wake-up and this task's next step, another task may have been started
             if self._drained is None:
                 self._drained = trio.lowlevel.ParkingLot()
             await self._drained.park()
 
-    def violation(self, error: RuleViolation) -> None:
-        """Tell the `on_violation` hook that an object of somebody's broke a rule and was cut off."""
-        tell(self._on_violation, error)
+    def report_violation(self, error: RuleViolation) -> None:
+        """Pass to the `on_violation` hook that a foreign object broke a rule and was disconnected."""
+        report(self._on_violation, error)
 
-    def fail(self, error: Exception) -> None:
-        """Tell of a failure after which no subscriber listens any more: of cleanup, mostly."""
-        tell(self._on_failure, error)
+    def report_failure(self, error: Exception) -> None:
+        """Pass on a failure that no subscriber can receive any more, such as one of cleanup."""
+        report(self._on_failure, error)
 
-    def sift(self, raised: BaseException) -> BaseException | None:
-        """Tell of the failures in `raised`; return what is left, which is the nursery's affair: an interrupt, or its own cancellation."""
+    def report_failures(self, raised: BaseException) -> BaseException | None:
+        """Report the failures in `raised`. Return the rest, which the nursery must get: an interrupt, or a cancellation from outside."""
         failures, rest = _split(raised, Exception)
         if failures is not None:
-            self.fail(cast("Exception", failures))
+            self.report_failure(cast("Exception", failures))
         if rest is not None and trio.current_effective_deadline() > -inf:
-            # Nobody outside is cancelled: a Cancelled here belongs to a cancel scope that this task itself has left in disorder.
+            # No cancel scope around this task is cancelled. So this Cancelled belongs to a cancel scope that the task itself exited in
+            # the wrong order, and would cancel tasks that have nothing to do with it.
             rest = _split(rest, trio.Cancelled)[1]
         return rest
 
-    def pass_on(self, raised: BaseException) -> None:
-        """Tell of the failures in `raised`, which is being handled; raise what is left, as `sift` finds it."""
-        rest = self.sift(raised)
+    def report_and_reraise(self, raised: BaseException) -> None:
+        """Report the failures in `raised`, which is being handled. Raise the rest, if `report_failures` returns one."""
+        rest = self.report_failures(raised)
         try:
             if rest is raised:
                 raise rest
             if rest is not None:
                 raise rest from None
         finally:
-            del raised, rest  # they refer to this frame, and through it to all that the task held
+            # The traceback refers to this frame. Without this line both, and every element that the task held, would live until the
+            # next run of the garbage collector.
+            del raised, rest
 
     async def _run(self, work: Callable[[], Awaitable[None]], cancel_scope: trio.CancelScope) -> None:
         try:
-            with cancel_scope:
+            with cancel_scope:  # catches the Cancelled of `cancel`; any other exception goes on
                 await work()
-        except BaseException as raised:  # sifted: an interrupt and a cancellation from outside go on
-            self.pass_on(raised)
+        except BaseException as raised:  # report_and_reraise raises interrupts and cancellations from outside again
+            self.report_and_reraise(raised)
         finally:
-            del self._tasks[cancel_scope]
+            del self._tasks[cancel_scope]  # also if an interrupt is raised: wait_stopped() must not wait forever
             if not self._tasks:
                 if self._drained is not None:
                     self._drained.unpark_all()
@@ -147,25 +154,25 @@ class Scope:
 
 
 def _split(raised: BaseException, kind: type[BaseException]) -> tuple[BaseException | None, BaseException | None]:
-    """Return what of `raised` is of a kind, and what is not; it may be a group or an exception by itself."""
+    """Return the part of `raised` that is of this kind, and the rest; `raised` may be a group or a single exception."""
     if isinstance(raised, BaseExceptionGroup):
         return raised.split(kind)
     return (raised, None) if isinstance(raised, kind) else (None, raised)
 
 
-def tell(hook: Report, error: Exception) -> None:
-    """Call `hook` about `error`; what the hook itself raises is logged."""
+def report(hook: Report, error: Exception) -> None:
+    """Call `hook` with `error`. If the hook raises, log its exception."""
     try:
         hook(error)
-    except Exception:  # boundary: a hook of the user's; its own fault must not take down the stream that reports to it
+    except Exception:  # boundary: the user's hook. An error in it must not end the stream that reports to it
         _log.exception("the on_violation hook raised while it was told of: %s", error)
 
 
 def check_hook(on_violation: Report) -> Report:
-    """Return `on_violation` where it can be called; else raise UsageError."""
-    return check_function(on_violation, "on_violation", "one argument, the exception to tell of")
+    """Return `on_violation` if it can be called; else raise UsageError."""
+    return check_function(on_violation, "on_violation", "one argument, the exception to report")
 
 
 def check_cleanup_timeout(seconds: float) -> float:
-    """Return `seconds` where cleanup can have it for its deadline; else raise UsageError."""
+    """Return `seconds` if it can be a deadline for cleanup; else raise UsageError."""
     return check_seconds(seconds, "cleanup_timeout", zero=True)

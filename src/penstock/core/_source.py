@@ -1,11 +1,11 @@
-"""A source is a blueprint of a stream: immutable, owned by nobody, and started anew for each subscriber.
+"""A source is the blueprint of a stream: immutable, and started anew for each subscriber.
 
 Rules of this file:
 
-* `attach` is a plain call that never raises and gives the subscriber `on_subscribe` before it returns.
-* What is attached inside a pipe is trusted: demand is a positive int, no element is None, and **after `cancel()` has returned, or after
-  a terminal signal, there is silence**. Whoever meets the world (a user's subscriber, a foreign publisher) puts a guard in between:
-  `Edge` below, `Intake` above.
+* `attach` is a plain call that never raises. It gives the subscriber `on_subscribe` before it returns.
+* Neighbours inside a pipe trust each other: demand is a positive int, no element is None, and **after `cancel()` has returned, or after
+  a terminal signal, no signal follows**. Where a pipe meets foreign code, a guard stands in between: `SubscriberGuard` in front of a
+  user's subscriber, `PublisherGuard` behind a foreign publisher.
 """
 
 from abc import ABC, abstractmethod
@@ -22,25 +22,26 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Source(ABC, Generic[T_co]):
-    """The blueprint of a stream. Hand it to `subscribe`, `pipe`, or any sink; or bind it to a nursery with `publisher`."""
+    """The blueprint of a stream. Give it to `subscribe`, `pipe` or a sink, or bind it to a nursery with `publisher`."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__",)  # subclasses have slots, too: a program may make a source for each request
 
     @abstractmethod
     def attach(self, subscriber: Subscriber[T_co], scope: Scope) -> None:
-        """Begin a stream for `subscriber`, whose tasks `scope` owns.
+        """Begin a stream for `subscriber`. Its tasks belong to `scope`.
 
-        For those who write sources and operators; the rules of this file bind both sides.
+        For authors of sources and operators; the rules of this file bind both sides.
         """
 
     def publisher(
         self, nursery: trio.Nursery, *, on_violation: Report = log_violation, cleanup_timeout: float = CLEANUP_SECONDS
     ) -> Publisher[T_co]:
-        """Bind this blueprint to `nursery` and return a `Publisher`: the plain four-interface object, for callback users.
+        """Bind this blueprint to `nursery` and return a plain `Publisher` with one method, `subscribe`.
 
-        Its tasks run in `nursery`, visibly; cancelling the nursery ends every stream that has tasks there with `on_error`.
-        `on_violation` is told when a subscriber raises in a signal (rule 2.13); by default that is logged.
+        Its tasks run in `nursery`. If the nursery is cancelled, every stream that has tasks there ends with `on_error`.
+        `on_violation` is called when a subscriber raises in a signal (rule 2.13); by default that is logged.
         """
+        # Checked here, where the program can see its mistake. The first task starts only with the first request.
         if not isinstance(nursery, trio.Nursery):
             raise UsageError(f"publisher() was given {shown(nursery)}; give the nursery that shall run this stream's tasks")
         return _BoundPublisher(self, nursery, check_hook(on_violation), check_cleanup_timeout(cleanup_timeout))
@@ -58,8 +59,9 @@ class _BoundPublisher(Publisher[T_co]):
         self._cleanup_timeout = cleanup_timeout
 
     def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
+        # A scope for each subscriber: its failures and its end concern no other one.
         scope = Scope(self._nursery, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout)
-        SubscriberGuard.between(partial(self._source.attach, scope=scope), subscriber, self._on_violation)
+        SubscriberGuard.insert_between(partial(self._source.attach, scope=scope), subscriber, self._on_violation)
 
     def __repr__(self) -> str:
         return f"<publisher of {self._source!r}>"

@@ -1,6 +1,6 @@
-"""The sources: every way in which a stream may begin that needs no operator.
+"""The sources: every way to begin a stream that needs no operator.
 
-`as_source` is what `subscribe`, `pipe` and the sinks call on whatever they are given; the functions below it say the same in words.
+`subscribe`, `pipe` and the sinks call `as_source` on their argument. The functions below it each make one kind of source.
 """
 
 import inspect
@@ -24,11 +24,11 @@ T = TypeVar("T")
 Streamable: TypeAlias = (
     Source[T] | Publisher[T] | AsyncIterable[T] | Iterable[T] | Callable[[], AsyncIterable[T]] | Callable[[], Iterable[T]]
 )
-"""Whatever can be subscribed to."""
+"""The types that `as_source` turns into a source, and that can therefore be subscribed to."""
 
 
 class IteratorSource(Source[T]):
-    """A stream that is pulled out of an iterator, which `open_iterator` makes for each subscriber."""
+    """A stream that is pulled out of an iterator. `open_iterator` makes one for each subscriber."""
 
     __slots__ = ("_borrowed", "_label", "_length", "_open")
 
@@ -41,13 +41,13 @@ class IteratorSource(Source[T]):
         borrowed: bool = False,
     ) -> None:
         self._open = open_iterator
-        self._label = label
-        self._length = length
+        self._label = label  # for task names and messages
+        self._length = length  # a function, because a list may grow between two subscriptions
         self._borrowed = borrowed
 
     @property
     def may_end_at_once(self) -> bool:
-        """It knows its length, which may be 0."""
+        """Whether the source knows its length, which may be 0."""
         return self._length is not None
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
@@ -57,7 +57,7 @@ class IteratorSource(Source[T]):
             failed(error).attach(subscriber, scope)
             return
         if not length:
-            # rule 1.5, at the earliest point: no demand is needed to learn of an end that is known
+            # rule 1.5, as early as possible: a subscriber needs no demand to receive an end that is already known
             empty().attach(subscriber, scope)
             return
         pump = Pump(self._open, subscriber, scope, label=self._label, length=length, borrowed=self._borrowed)
@@ -68,7 +68,9 @@ class IteratorSource(Source[T]):
 
 
 def waits_for_demand(source: Source[Any]) -> bool:
-    """Tell whether nothing at all can happen in a stream of `source` before its first request, so that it may be attached only then."""
+    """Return whether a stream of `source` does nothing before its first request, so that it may be attached only then."""
+    # An idle subscription to such a source costs no pump. Other sources act before the first request: an empty one completes, and a topic
+    # counts the subscription.
     return isinstance(source, IteratorSource) and not source.may_end_at_once
 
 
@@ -77,11 +79,12 @@ def as_source(given: Streamable[T]) -> Source[T]:
 
     Takes a source, a `Publisher`, an async iterable, an iterable, or a callable that returns one of the last two, such as an async
     generator function.
-    Anything else is a UsageError.
+    Raises UsageError for anything else.
     """
+    # The order matters: a Topic is a Source and a Publisher, and a memory channel is an AsyncIterable.
     if isinstance(given, Source):
         return given
-    if isinstance(given, str | bytes | bytearray):
+    if isinstance(given, str | bytes | bytearray):  # iterable, but to stream its characters is nearly always a mistake
         raise UsageError(
             f"{type(given).__name__} is not streamed element by element; a stream inside one process begins with a publisher, an "
             f"iterable or a generator function. For its characters, give iter(...)"
@@ -103,54 +106,56 @@ def as_source(given: Streamable[T]) -> Source[T]:
 
 
 def from_iterable(iterable: Iterable[T]) -> Source[T]:
-    """Stream an iterable. One that knows its length completes with its last element; an iterator can be streamed once."""
+    """Stream an iterable. If its length is known, the stream completes with the last element. An iterator can be streamed once."""
     if not isinstance(iterable, Iterable):
         raise UsageError(f"from_iterable() was given {shown(iterable)}, which cannot be iterated over")
+    # Only the length of a collection is the number of its elements.
     length = partial(_length, iterable) if isinstance(iterable, Collection) else None
     return IteratorSource(partial(_walk, iterable), label=name_of(iterable), length=length)
 
 
 def from_async_iterable(iterable: AsyncIterable[T]) -> Source[T]:
-    """Stream an async iterable. An async generator is closed at the end, pulled or not, and can be streamed once."""
+    """Stream an async iterable. An async generator can be streamed once, and is closed at the end even if it was never pulled."""
     if not isinstance(iterable, AsyncIterable):
         raise UsageError(f"from_async_iterable() was given {shown(iterable)}, which cannot be iterated over with `async for`")
     if isinstance(iterable, AsyncGenerator):
-        return _OnlyOnce(iterable)
-    borrowed = isinstance(iterable, AsyncIterator)  # its own iterator: an open socket, say, which its owner closes
+        return _OneShotSource(iterable)
+    # An object that is its own iterator, such as an open socket, belongs to the program that opened it.
+    borrowed = isinstance(iterable, AsyncIterator)
     return IteratorSource(partial(aiter, iterable), label=name_of(iterable), borrowed=borrowed)
 
 
 def generate(function: Callable[..., AsyncIterable[T]] | Callable[..., Iterable[T]], *args: object) -> Source[T]:
-    """Stream what ``function(*args)`` returns, called anew for each subscriber, in the task that will pull it.
+    """Stream the result of ``function(*args)``, called anew for each subscriber, in the task that pulls the elements.
 
-    Made for async generator functions: each subscriber gets a generator of its own, which is closed when its stream ends.
+    Made for async generator functions: each subscriber gets its own generator, and that is closed when the stream ends.
     """
     check_function(function, "what generate() shall call", "the arguments that follow it, which returns an async iterable or an iterable")
-    if inspect.iscoroutinefunction(function):
+    if inspect.iscoroutinefunction(function):  # `return` written for `yield`; found here before anything runs
         raise UsageError(f"{name_of(function)} is a coroutine function, it returns one value; to stream, `yield` the elements instead")
     return IteratorSource(partial(_call, function, args), label=name_of(function))
 
 
 def from_channel(channel: "trio.MemoryReceiveChannel[T]") -> Source[T]:
-    """Stream a trio memory channel. Each subscriber receives through a clone, so they compete for elements, and your end stays open."""
+    """Stream a trio memory channel. Each subscriber receives through a clone: they compete for elements, and your end stays open."""
     if not isinstance(channel, trio.MemoryReceiveChannel):
         raise UsageError(f"from_channel() was given {shown(channel)}; give the receiving end of trio.open_memory_channel()")
-    return IteratorSource(channel.clone, label="memory channel")
+    return IteratorSource(channel.clone, label="memory channel")  # the pump closes the clone, and the caller's end stays open
 
 
 def from_publisher(publisher: Publisher[T]) -> Source[T]:
-    """Stream a foreign `Publisher`. What it does against the rules ends the stream with a `RuleViolation`."""
+    """Stream a foreign `Publisher`. If it breaks a rule, the stream ends with a `RuleViolation`."""
     if not has_methods_of(publisher, Publisher):
         raise UsageError(
-            f"from_publisher() was given {shown(publisher)}, which is no object with a subscribe(); as_source() takes other things, too"
+            f"from_publisher() was given {shown(publisher)}, which is not an object with a subscribe(); as_source() takes other types, too"
         )
     return _PublisherSource(publisher)
 
 
 def interval(seconds: float, *, delay: float | None = None) -> Source[int]:
-    """Stream 0, 1, 2, … with `seconds` between them, the first after `delay` (by default the same).
+    """Stream 0, 1, 2, … with `seconds` between them, the first after `delay` (by default also `seconds`).
 
-    Ticks that nobody asked for in time are left out, not made up for: the number says which tick it is.
+    A tick without demand is left out, and not signalled later. The element is the number of the tick.
     """
     check_seconds(seconds, "the interval")
     first = seconds if delay is None else check_seconds(delay, "the delay", zero=True)
@@ -158,7 +163,7 @@ def interval(seconds: float, *, delay: float | None = None) -> Source[int]:
 
 
 def timer(delay: float) -> Source[int]:
-    """Stream one 0, `delay` seconds after it was asked for, and complete."""
+    """Stream one 0, `delay` seconds after it was requested, and complete."""
     check_seconds(delay, "the delay", zero=True)
     return IteratorSource(partial(_tick_once, delay), label=f"timer({delay:g})")
 
@@ -171,6 +176,7 @@ def empty() -> Source[Any]:
 def failed(error: Exception) -> Source[Any]:
     """Fail at once with `error`."""
     if not isinstance(error, Exception):
+        # Not a BaseException: a KeyboardInterrupt in on_error would end no program.
         raise UsageError(f"failed() was given {shown(error)}; give it the exception that subscribers shall get")
     return _EndedSource(error)
 
@@ -189,14 +195,14 @@ class _PublisherSource(Source[T]):
         self._publisher = publisher
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
-        PublisherGuard.between(self._publisher, subscriber, scope)
+        PublisherGuard.insert_between(self._publisher, subscriber, scope)
 
     def __repr__(self) -> str:
         return f"<source from {self._publisher!r}>"
 
 
 class EndedSubscription(Subscription):
-    """The subscription of a stream that is over before it began."""
+    """The subscription of a stream that ended before it began."""
 
     __slots__ = ()
 
@@ -240,22 +246,22 @@ class _SingleSource(Source[T]):
 class _SingleSubscription(Subscription, Generic[T]):
     """One element, signalled inside the first `request` (rule 3.10 permits that), so that no task is needed."""
 
-    __slots__ = ("_asked", "_element", "_subscriber")
+    __slots__ = ("_element", "_is_requested", "_subscriber")
 
     def __init__(self, element: T, subscriber: Subscriber[T]) -> None:
         self._element = element
         self._subscriber: Subscriber[T] | None = subscriber
-        self._asked = False
+        self._is_requested = False
 
     def request(self, n: int, /) -> None:
         subscriber = self._subscriber
-        if self._asked or subscriber is None:
-            return  # rules 3.3, 3.6: a request from inside on_next finds nothing left to do
-        self._asked = True
+        if self._is_requested or subscriber is None:
+            return  # rules 3.3, 3.6: a request inside on_next has nothing left to do
+        self._is_requested = True
         element = self._element
-        del self._element  # nothing is kept: the subscriber may keep this subscription
+        del self._element  # the subscriber may keep this subscription, and that must not keep the element
         subscriber.on_next(element)
-        if self._subscriber is not None:
+        if self._subscriber is not None:  # not cancelled inside on_next
             self._subscriber = None
             subscriber.on_complete()
 
@@ -263,10 +269,11 @@ class _SingleSubscription(Subscription, Generic[T]):
         self._subscriber = None
 
 
-class _OnlyOnce(Source[T]):
-    """An async generator that exists already: the first subscriber gets it, whoever comes later is refused (rule 1.9).
+class _OneShotSource(Source[T]):
+    """An async generator that exists already: the first subscriber gets it, each later one is refused (rule 1.9).
 
-    It is given at once, not at the first pull: the cancel of one who never had it must not close it under another's feet.
+    The first subscriber gets it when it subscribes, not with its first request. Otherwise a second subscriber that cancels would close the
+    generator of the first one.
     """
 
     __slots__ = ("_generator", "_label")
@@ -276,6 +283,7 @@ class _OnlyOnce(Source[T]):
         self._label = name_of(generator)
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
+        # Forgotten here: the source may live longer than the stream, and must not keep the generator's frame.
         generator, self._generator = self._generator, None
         if generator is None:
             failed(
@@ -292,44 +300,46 @@ class _OnlyOnce(Source[T]):
 
 
 async def _walk(iterable: Iterable[T]) -> AsyncIterator[T]:
+    # Never waits. The pump's pacer checkpoints, so an endless iterable cannot starve other tasks.
     iterator = iter(iterable)
     try:
         for element in iterator:
             yield element
     finally:
-        if isinstance(iterator, Generator):
+        if isinstance(iterator, Generator):  # a plain generator: close it now, and not when it is collected
             iterator.close()
 
 
 def _length(collection: Collection[object]) -> int:
     try:
         return len(collection)
-    except OverflowError:  # a range, say, of more than sys.maxsize elements: nobody will see its end
+    except OverflowError:  # more than sys.maxsize elements, such as a large range: its end will never be reached
         return UNBOUNDED
 
 
 def _call(function: Callable[..., Any], args: tuple[object, ...]) -> AsyncIterator[Any]:
     made = function(*args)
-    if type(made) is AsyncGeneratorType:  # as nearly always; asking an abstract class costs ten times as much
+    if type(made) is AsyncGeneratorType:  # the usual case; isinstance() with an abstract class costs ten times as much
         return made
     if isinstance(made, AsyncIterable):
         return aiter(made)
     if isinstance(made, Iterable):
         return _walk(made)
     if inspect.iscoroutine(made):
-        made.close()
+        made.close()  # else Python warns that it was never awaited, which is not the mistake
     raise UsageError(
         f"{name_of(function)} returned {type(made).__name__!r}; to be streamed it must return an iterable or an async iterable"
     )
 
 
 async def _ticks(seconds: float, delay: float) -> AsyncIterator[int]:
+    # Each tick is computed from the start. To add up intervals would add up their rounding errors, and drift.
     start = trio.current_time() + delay
     tick = 0
     while True:
         await trio.sleep_until(start + tick * seconds)
-        yield tick
-        # A hair's breadth early, so that who asks exactly on time does not miss that tick for a rounding error.
+        yield tick  # suspended here until there is demand; ticks that pass meanwhile are left out
+        # A millionth of the interval early: a request exactly on time must not miss its tick by a rounding error.
         tick = max(tick + 1, ceil((trio.current_time() - start) / seconds - 1e-6))
 
 

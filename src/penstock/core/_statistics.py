@@ -1,4 +1,4 @@
-"""What a stream tells about itself: one frozen record, cheap enough to ask for every second."""
+"""The statistics of a stream: one frozen record, cheap enough to take every second."""
 
 import enum
 
@@ -6,7 +6,7 @@ import attrs
 
 
 class StreamState(enum.Enum):
-    """The life of a stream as its consumer sees it."""
+    """The state of a stream as its consumer sees it."""
 
     OPEN = "open"
     COMPLETED = "completed"
@@ -14,24 +14,24 @@ class StreamState(enum.Enum):
     CANCELLED = "cancelled"
 
 
+# Frozen, because it describes one time; by keyword, because seven numbers by position could not be read.
 @attrs.frozen(kw_only=True)
 class StreamStatistics:
-    """A moment in the life of a `Stream`.
+    """The state and the counts of a `Stream` at one time.
 
-    `starved` is the state to look for when nothing moves: nothing is buffered, and nothing was asked for that has not come,
-    so the stream waits for a `request()` of yours.
+    If nothing moves, look at `starved`: when it is true, the stream waits for a `request()` of your program.
     """
 
     state: StreamState
     requested: int
-    """Elements asked of the publisher, in all."""
+    """Elements requested of the publisher, in all."""
     received: int
     """Elements that have arrived, in all."""
     taken: int
     """Elements that the consumer has taken, in all."""
     buffered: int
-    """Arrived and not yet taken; never more than was requested."""
+    """Elements that have arrived and are not yet taken; never more than were requested."""
     outstanding: int
-    """Requested and not yet arrived."""
+    """Elements that were requested and have not yet arrived."""
     starved: bool
-    """Demand is yours to give (``demand=0``), nothing is buffered, nothing outstanding: only a `request()` can bring more."""
+    """The program gives the demand (``demand=0``), nothing is buffered and nothing is outstanding: only a `request()` can bring more."""

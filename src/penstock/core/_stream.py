@@ -1,14 +1,14 @@
-"""A stream is the consumer's end: a subscriber that one task reads with `async for`, by the element or by the batch.
+"""A stream is the consumer's end: a subscriber that one task reads with `async for`, by element or by batch.
 
 Rules of this file:
 
-* What has arrived is a list; what is being read is a slice of it. Moving from one to the other is the only moment at which anything
-  is counted, so an element costs an append, a clock reading and a step of a list iterator.
-* Under automatic demand a slice is at most half of it, and is paid for (requested anew) when it has been read to its end:
-  buffered and outstanding elements together never exceed the demand.
-* Reading checkpoints when it must wait, once a slice, and every 5 ms: a stream that is always full cannot starve its neighbours.
-  An end that has come with the last slice belongs to it: a stream of one would pay for two turns otherwise.
-* Elements that arrived before the end are read before the end is.
+* Elements that have arrived are in a list; the reader takes a slice of it at a time. Elements are counted only when a slice is taken. So
+  an element costs one append, one reading of the clock, and one step of a list iterator.
+* With automatic demand a slice is at most half the demand, and is requested anew when it has been read to its end. So buffered and
+  outstanding elements together never exceed the demand.
+* Reading checkpoints when it must wait, once a slice, and every `TURN_SECONDS`: a stream that is always full cannot starve other tasks.
+  If the end arrived with the last slice, it is raised without a further checkpoint. Otherwise a stream of one element would pay for two.
+* Elements that arrived before the end are read before the end is raised.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -19,27 +19,28 @@ from typing import Any, Final, TypeVar, cast
 import trio
 
 from penstock.api import UNBOUNDED, RuleViolation, Subscriber, Subscription, UsageError, add_demand, check_demand, shown
+from penstock.core._parked_task import ParkedTask
 from penstock.core._statistics import StreamState, StreamStatistics
 
 T = TypeVar("T")
 
 DEFAULT_DEMAND: Final = 256
-"""Enough to hide a round trip behind work, little enough to hold in memory without a thought."""
+"""Elements that may be under way at a time: enough to keep working during a round trip, few enough to hold in memory."""
 
 TURN_SECONDS: Final = 0.005
-"""How long a reader may go on without giving its neighbours a turn."""
+"""Seconds that a reader may go on before other tasks get a scheduler pass."""
 
 _now = monotonic
 
-_NOTHING: Final[Iterator[Any]] = iter(())
+_NO_SLICE: Final[Iterator[Any]] = iter(())
 
-_NONE: Final = cast("list[Any]", ())
+_NO_ELEMENTS: Final = cast("list[Any]", ())
 
 
 class Stream(Subscriber[T], AsyncIterator[T]):
     """The elements of one subscription, for one reading task.
 
-    Iterate over it, or over `batches()`; a publisher's failure is raised from there, and completion ends the loop.
+    Iterate over it, or over `batches()`. A publisher's failure is raised from there, and completion ends the loop.
     """
 
     __slots__ = (
@@ -49,15 +50,16 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         "_demand",
         "_dropped",
         "_error",
-        "_live",
-        "_owed",
-        "_reading",
+        "_is_end_reported",
+        "_is_open",
+        "_reader",
         "_requested",
         "_slice",
+        "_slice_size",
         "_state",
         "_subscription",
         "_turn_ends",
-        "_waiting",
+        "_unrenewed",
     )
 
     def __init__(self, *, demand: int = DEFAULT_DEMAND) -> None:
@@ -67,19 +69,23 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 "or 0 to call request() yourself"
             )
         self._demand = min(demand, UNBOUNDED)
-        self._slice = max(1, self._demand // 2) if demand else UNBOUNDED
+        self._slice_size = max(1, self._demand // 2) if demand else UNBOUNDED
         self._state = StreamState.OPEN
-        self._live = True  # the state is OPEN: asked for each element, and an enum's member costs more to look up than all the rest
+        # The same as `_state is StreamState.OPEN`. It is read for each element, and to look up the member of an enum costs more than all
+        # the rest of on_next.
+        self._is_open = True
         self._subscription: Subscription | None = None
         self._error: BaseException | None = None
-        self._arrived: list[T] = _NONE  # a list when the first element comes: idle streams are many
-        self._reading: Iterator[T] = _NOTHING
-        self._counted = 0
-        self._dropped = 0
+        # Becomes a list with the first element. A server may hold 100,000 idle streams, and an empty list takes 56 bytes.
+        self._arrived: list[T] = _NO_ELEMENTS
+        self._slice: Iterator[T] = _NO_SLICE
+        self._counted = 0  # elements that were moved out of `_arrived`
+        self._dropped = 0  # of these, the ones that cancel() dropped
         self._requested = 0
-        self._owed = 0
+        self._unrenewed = 0  # elements that were moved out of `_arrived` and not yet requested anew
         self._turn_ends = 0.0
-        self._waiting: trio.lowlevel.Task | None = None
+        self._is_end_reported = False  # the end was raised without a checkpoint, which is done once
+        self._reader = ParkedTask()
 
     # --- reading
 
@@ -87,75 +93,75 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         return self
 
     async def __anext__(self) -> T:
-        """Return the next element; checkpoints when it must wait, once a slice, and every 5 ms.
+        """Return the next element. Checkpoints when it must wait, once a slice, and every 5 ms.
 
-        The end that is there when a slice has been read within its turn is told in that turn; asked again, it checkpoints.
+        If the stream has ended when the last slice is read within its turn, the end is raised without a checkpoint, once.
         """
         if _now() < self._turn_ends:
-            for element in self._reading:
+            for element in self._slice:  # one step of the iterator; cheaper than next() and an exception
                 return element
-            if not self._live and not self._arrived:
-                self._turn_ends = -self._turn_ends  # told once in this turn: whoever asks again waits for the next one
+            if not self._is_open and not self._arrived and not self._is_end_reported:
+                self._is_end_reported = True
                 raise self._ending()
         return await self._next_turn()
 
     def batches(self) -> AsyncIterator[list[T]]:
-        """Iterate over lists: each is all that is there now, and never empty. The fastest way to read. Checkpoints once a batch."""
+        """Iterate over lists of all elements that have arrived, never empty. The fastest way to read. Checkpoints once a batch."""
         return _Batches(self)
 
     async def _next_turn(self) -> T:
-        """Give the neighbours a turn, then go on with the slice, or take the next one."""
+        """Give other tasks a scheduler pass, then continue the slice, or take the next one."""
         await self._wait_readable()
-        if not length_hint(self._reading):
+        if not length_hint(self._slice):
             arrived = self._arrived
-            if len(arrived) > self._slice:
-                part, self._arrived = arrived[: self._slice], arrived[self._slice :]
+            if len(arrived) > self._slice_size:
+                part, self._arrived = arrived[: self._slice_size], arrived[self._slice_size :]
             else:
                 part, self._arrived = arrived, []
             self._count(part)
-            self._reading = iter(part)
+            self._slice = iter(part)
         self._turn_ends = _now() + TURN_SECONDS
-        return next(self._reading)
+        return next(self._slice)
 
     async def _next_batch(self) -> list[T]:
         await self._wait_readable()
-        batch = list(self._reading)
+        # There is no checkpoint from here to the return. So a cancelled read has taken nothing, and no element is lost.
+        batch = list(self._slice)
         more, self._arrived = self._arrived, []
         self._count(more)
-        self._renew()
-        return batch + more if batch else more
+        self._renew_demand()
+        return batch + more if batch else more  # usually `more` itself, without a copy
 
     def _count(self, part: list[T]) -> None:
         self._counted += len(part)
-        self._owed += len(part)
+        self._unrenewed += len(part)
 
     async def _wait_readable(self) -> None:
-        """Give the neighbours a turn; return when there is something to read, and raise what ended the stream where nothing will be."""
-        if length_hint(self._reading):
+        """Checkpoint, and return when there is an element to read. If there will be none, raise what ended the stream."""
+        if length_hint(self._slice):
             await trio.lowlevel.checkpoint()
-            if length_hint(self._reading):
+            if length_hint(self._slice):  # cancel() may have dropped the slice during the checkpoint
                 return
-        self._renew()
+        self._renew_demand()  # before the wait: a reader that has read all elements must not wait for ones that it never requested
         if self._arrived or self._state is not StreamState.OPEN:
             await trio.lowlevel.checkpoint()
         else:
-            if self._waiting is not None:
+            if self._reader.task is not None:
                 raise self._second_reader()
-            self._waiting = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
+            await self._reader.park()
         if not self._arrived:
             raise self._ending()
 
     def _ending(self) -> BaseException:
-        """Return what to raise where nothing is left to read."""
+        """Return the exception that tells the reader why there is no element."""
         if self._state is StreamState.OPEN:
-            return self._second_reader()  # it took what this one had been woken for
+            return self._second_reader()  # another reader has taken the element for which this one was woken
         error, self._error = self._error, None
         if isinstance(error, StopIteration | StopAsyncIteration):
-            # Raised as it is, it would end the loop as if the stream had completed: the case of PEP 479, and its answer.
-            told = RuntimeError(f"the publisher failed with {type(error).__name__}")
-            told.__cause__ = error
-            return told
+            # Raised as it is, it would end the loop as if the stream had completed. PEP 479 solves this with a RuntimeError, too.
+            wrapped = RuntimeError(f"the publisher failed with {type(error).__name__}")
+            wrapped.__cause__ = error
+            return wrapped
         return StopAsyncIteration() if error is None else error
 
     def _second_reader(self) -> UsageError:
@@ -164,28 +170,19 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             "Subscribe twice, or hand on the elements through a memory channel"
         )
 
-    def _stop_waiting(self, _: Any) -> trio.lowlevel.Abort:
-        self._waiting = None
-        return trio.lowlevel.Abort.SUCCEEDED
-
-    def _wake(self) -> None:
-        if self._waiting is not None:
-            trio.lowlevel.reschedule(self._waiting)  # first: from a foreign thread it raises, and nothing here may have changed then
-            self._waiting = None
-
-    def _renew(self) -> None:
-        """Ask anew for what was read, half of the demand at a time: asking costs as much for one as for a hundred."""
-        if self._demand and self._owed >= self._slice and self._subscription is not None:
-            owed, self._owed = self._owed, 0
-            self._requested = add_demand(self._requested, owed)
-            self._subscription.request(owed)
+    def _renew_demand(self) -> None:
+        """Request anew what was read, half of the demand at a time: a request costs as much for one element as for a hundred."""
+        if self._demand and self._unrenewed >= self._slice_size and self._subscription is not None:
+            count, self._unrenewed = self._unrenewed, 0
+            self._requested = add_demand(self._requested, count)
+            self._subscription.request(count)
 
     # --- steering
 
     def request(self, n: int) -> None:
-        """Ask for `n` more elements, on a stream that was opened with ``demand=0``.
+        """Request `n` more elements, on a stream that was opened with ``demand=0``.
 
-        Raises IllegalDemand, or UsageError where demand is automatic.
+        Raises IllegalDemand; or UsageError if the demand is automatic.
         """
         if self._demand:
             raise UsageError(
@@ -193,42 +190,43 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 "Open it with demand=0 to ask for each element yourself"
             )
         n = check_demand(n)
-        if not self._live:
+        if not self._is_open:
             return  # rule 3.6
         self._requested = add_demand(self._requested, n)
         if self._subscription is not None:
             self._subscription.request(n)
 
     def cancel(self) -> None:
-        """Stop the stream now: what is buffered is dropped, iteration ends. Leaving the block does the same, and waits."""
-        if self._live:
-            self._state, self._live = StreamState.CANCELLED, False
+        """Stop the stream now: buffered elements are dropped and iteration ends. Leaving the block does the same, and waits."""
+        if self._is_open:
+            # Closed first: the publisher may answer the cancel with a signal, and that must do nothing (rule 2.8).
+            self._state, self._is_open = StreamState.CANCELLED, False
             subscription, self._subscription = self._subscription, None
             if subscription is not None:
                 subscription.cancel()
         self._counted += len(self._arrived)
-        self._dropped += length_hint(self._reading) + len(self._arrived)
-        self._arrived, self._reading, self._error = [], _NOTHING, None
-        self._wake()
+        self._dropped += length_hint(self._slice) + len(self._arrived)
+        self._arrived, self._slice, self._error = [], _NO_SLICE, None
+        self._reader.wake()
 
     def statistics(self) -> StreamStatistics:
-        """Return a record of this moment: state, counts, and whether the stream is starved of demand."""
+        """Return the state, the counts, and whether the stream is starved of demand."""
         return self._statistics(len(self._arrived))
 
     def _statistics(self, arrived: int) -> StreamStatistics:
-        ahead = length_hint(self._reading)
-        buffered = ahead + arrived
+        unread = length_hint(self._slice)
+        buffered = unread + arrived
         received = self._counted + arrived
-        live = self._live
-        outstanding = self._requested - received if live else 0
+        is_open = self._is_open
+        outstanding = self._requested - received if is_open else 0
         return StreamStatistics(
             state=self._state,
             requested=self._requested,
             received=received,
-            taken=self._counted - ahead - self._dropped,
+            taken=self._counted - unread - self._dropped,
             buffered=buffered,
             outstanding=outstanding,
-            starved=live and not self._demand and not buffered and not outstanding,
+            starved=is_open and not self._demand and not buffered and not outstanding,
         )
 
     def __repr__(self) -> str:
@@ -241,58 +239,59 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if subscription is None:
             raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
-        if self._subscription is not None or not self._live:
-            twice = subscription is self._subscription
+        if self._subscription is not None or not self._is_open:
+            is_same = subscription is self._subscription
             subscription.cancel()  # rule 2.5
-            if twice:  # nothing comes any more, and a reader that waits must hear why
+            if is_same:  # that has cancelled the only subscription, and a waiting reader must learn why no element comes
                 self.on_error(RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
             return
         self._subscription = subscription
+        # Counted before the request: the publisher may signal inside it (rule 3.10).
         if self._demand:
             self._requested = self._demand
-        if self._requested:
+        if self._requested:  # with manual demand: the requests from before on_subscribe
             subscription.request(self._requested)
 
     def on_next(self, element: T, /) -> None:
         if element is None:
             raise TypeError("on_next(None): None is never an element (rule 2.13)")
-        if self._live:  # rule 2.8: what comes after the end is nothing
+        if self._is_open:  # rule 2.8: elements after the end are dropped
             try:
                 self._arrived.append(element)
-            except AttributeError:
+            except AttributeError:  # the first element: see __init__
                 self._arrived = [element]
-            if self._waiting is not None:
-                self._wake()
+            if self._reader.task is not None:
+                self._reader.wake()
 
     def on_next_many(self, elements: Sequence[T], /) -> None:
-        """Take elements that arrived together, from an upstream that has counted them and that sends no None."""
-        if self._live:
+        """Receive elements that arrived together, from an upstream that has counted them and that sends no None."""
+        if self._is_open:
             try:
                 self._arrived.extend(elements)
             except AttributeError:
                 self._arrived = [*elements]
-            if self._waiting is not None:
-                self._wake()
+            if self._reader.task is not None:
+                self._reader.wake()
 
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
             raise TypeError(f"on_error({shown(error)}): an exception is needed (rule 2.13)")
-        if self._live:
+        if self._is_open:
             self._error = error
             self._end(StreamState.FAILED)
 
     def on_complete(self, /) -> None:
-        if self._live:
+        if self._is_open:
             self._end(StreamState.COMPLETED)
 
     def _end(self, state: StreamState) -> None:
-        self._state, self._live = state, False
+        self._state, self._is_open = state, False
         self._subscription = None  # rule 2.4
-        self._wake()
+        self._reader.wake()
 
 
 class _Batches(AsyncIterator[list[T]]):
-    """The same stream, read by the list. (No async generator: one that is left early would need closing.)"""
+    """The same stream, read by batch. (Not an async generator: one that is left early would have to be closed.)"""
 
     __slots__ = ("_stream",)
 

@@ -1,12 +1,12 @@
-"""A topic is a hot publisher: whoever publishes to it reaches all that are subscribed now, each at the pace of its own demand.
+"""A topic is a hot publisher: an element reaches all subscribers that are subscribed now, each at the pace of its demand.
 
 Rules of this file:
 
-* What happens to a subscriber that lags behind is declared, once, for the topic: see `Slow`.
-* `publish` is all or nothing: cancelled while it waits, it has reached nobody. All subscribers see the same order.
-* A subscriber that joins gets what is retained first, then what is published after it joined. What was retained waits apart from the
-  buffer: a newcomer has not fallen behind.
-* The end comes after the signal during which it was declared, never inside it.
+* A topic declares once what happens to a subscriber that lags behind: see `SlowPolicy`.
+* `publish` is all or nothing: if it is cancelled while it waits, no subscriber has got the element. All subscribers see the same order.
+* A new subscriber gets the retained elements first, then those that are published after it joined. Retained elements do not take up room
+  in its buffer: a new subscriber has not fallen behind.
+* The end is signalled after the signal during which it was declared, never inside that signal.
 * No task runs here: elements are delivered inside `publish`, or inside the `request` that permits them.
 """
 
@@ -27,24 +27,25 @@ T = TypeVar("T")
 
 
 class SlowPolicy(enum.Enum):
-    """What a topic does about a subscriber that has no demand left and no room in its buffer."""
+    """The answer of a topic to a subscriber that has no demand left and no room in its buffer."""
 
     WAIT = "wait"
     """`publish` waits for the slowest. Nothing is lost."""
 
     DROP_OLDEST = "drop oldest"
-    """The oldest element in its buffer makes room."""
+    """The oldest element in its buffer is dropped."""
 
     DROP_NEWEST = "drop newest"
-    """It misses the element that is being published."""
+    """The subscriber misses the element that is being published."""
 
     LATEST = "latest"
-    """It keeps one element, the newest of those published since it joined."""
+    """Its buffer holds one element, the newest of those published since it joined."""
 
     FAIL = "fail"
-    """It gets `on_error(SlowSubscriber)`; the others notice nothing."""
+    """The subscriber gets `on_error(SlowSubscriber)`. Other subscribers are not affected."""
 
 
+# 0 for WAIT, which loses nothing and so needs no buffer to work. 16 where a short delay of a subscriber should not lose elements yet.
 _DEFAULT_BUFFER: Final = {
     SlowPolicy.WAIT: 0,
     SlowPolicy.DROP_OLDEST: 16,
@@ -56,41 +57,41 @@ _DEFAULT_BUFFER: Final = {
 
 @attrs.frozen(kw_only=True)
 class TopicStatistics:
-    """A moment in the life of a `Topic`."""
+    """The counts of a `Topic` at one time."""
 
     subscribers: int
     published: int
     """Elements published, in all."""
     dropped: int
-    """Elements that some subscriber missed, counted once for each."""
+    """Elements that a subscriber missed, counted once for each subscriber that missed them."""
     buffered: int
-    """Elements waiting for demand now, over all subscribers."""
+    """Elements that wait for demand now, over all subscribers."""
     full: int
-    """Subscribers without demand and without room now; with `SlowPolicy.WAIT` these are who `publish` waits for."""
+    """Subscribers without demand and without room now; with `SlowPolicy.WAIT`, `publish` waits for these."""
 
 
 class Topic(Source[T], Publisher[T]):
-    """A hot multicast publisher: ``await topic.publish(x)`` on one side, any number of subscribers on the other.
+    """A hot publisher for many subscribers: ``await topic.publish(x)`` gives `x` to each of them.
 
-    `slow` declares what happens to a subscriber that lags behind; `buffer` is how many elements each may lag (by default none
-    with `SlowPolicy.WAIT`, else 16); `retain` is how many of the last elements a newcomer gets first.
-    A topic is a source for `subscribe` and `pipe`, and a `Publisher` by itself, without a nursery.
+    `slow` declares what happens to a subscriber that lags behind. `buffer` is how many elements each subscriber may lag (by default 0
+    with `SlowPolicy.WAIT`, else 16). `retain` is how many of the last elements a new subscriber gets first.
+    A topic is a source for `subscribe` and `pipe`, and also a `Publisher`, without a nursery.
     """
 
     __slots__ = (
         "_buffer",
-        "_comings",
-        "_delivering",
         "_dropped",
         "_end",
         "_full",
+        "_is_delivering",
+        "_membership_changed",
         "_on_violation",
+        "_publish_lock",
         "_published",
         "_retained",
-        "_room",
-        "_seats",
+        "_room_made",
         "_slow",
-        "_turn",
+        "_subscriptions",
     )
 
     def __init__(
@@ -106,87 +107,90 @@ class Topic(Source[T], Publisher[T]):
         self._buffer = _DEFAULT_BUFFER[slow] if buffer is None else check_count(buffer, "buffer")
         self._retained: deque[T] = deque(maxlen=check_count(retain, "retain"))
         self._on_violation = check_hook(on_violation)
-        self._seats: dict[_TopicSubscription[T], None] = {}  # in the order of joining
-        self._full = 0
+        # A dict and not a set: subscribers get an element in the order in which they joined, the same in each run.
+        self._subscriptions: dict[_TopicSubscription[T], None] = {}
+        self._full = 0  # subscriptions without room; counted as they change, so that publish need not look at each
         self._published = 0
         self._dropped = 0
-        self._delivering = False
+        self._is_delivering = False
         self._end: _End | None = None
-        self._turn = trio.Lock()
-        self._room = trio.lowlevel.ParkingLot()
-        self._comings = trio.lowlevel.ParkingLot()  # of subscribers, and their goings
+        self._publish_lock = trio.Lock()  # publishers that wait for room go on in the order in which they came
+        self._room_made = trio.lowlevel.ParkingLot()
+        self._membership_changed = trio.lowlevel.ParkingLot()
 
     # --- publishing
 
     async def publish(self, element: T) -> None:
         """Give `element` to every subscriber; with `SlowPolicy.WAIT`, once each of them has room for it. Checkpoints.
 
-        Cancelled, it has reached nobody. Raises UsageError for None, or after `complete` or `fail`.
+        If it is cancelled, no subscriber has got `element`. Raises UsageError for None, or after `complete` or `fail`.
         """
         if element is None:
             raise UsageError("publish(None): None is never an element (rule 2.13)")
         self._check_open()
         if self._slow is SlowPolicy.WAIT:
-            async with self._turn:
+            async with self._publish_lock:
                 while self._full and self._end is None:
-                    await self._room.park()
-                self._check_open()
+                    await self._room_made.park()
+                self._check_open()  # the topic may have ended while this waited
                 self._deliver(element)
         else:
+            # The other policies never wait, but a publisher in a loop must still let its subscribers run.
             await trio.lowlevel.checkpoint()
             self._check_open()
             self._deliver(element)
 
     async def wait_subscribers(self, *, at_least: int = 1) -> None:
-        """Return when so many subscribers are there: what is published before that, nobody gets. Checkpoints."""
+        """Return when there are `at_least` subscribers. An element that is published before there is one reaches none. Checkpoints."""
         await trio.lowlevel.checkpoint()
-        while len(self._seats) < at_least:
-            await self._comings.park()
+        while len(self._subscriptions) < at_least:
+            await self._membership_changed.park()
 
     async def wait_alone(self) -> None:
-        """Return when no subscriber is left, each having got, after `complete`, what waited for it. Checkpoints."""
+        """Return when there is no subscriber any more. After `complete`, each gets its waiting elements first. Checkpoints."""
         await trio.lowlevel.checkpoint()
-        while self._seats:
-            await self._comings.park()
+        while self._subscriptions:
+            await self._membership_changed.park()
 
     def complete(self) -> None:
-        """End the topic: each subscriber gets what waits for it, then `on_complete`; so does whoever subscribes later."""
+        """End the topic: each subscriber gets its waiting elements, then `on_complete`. Later subscribers get what is retained first."""
         self._finish(_End(None))
 
     def fail(self, error: Exception) -> None:
-        """End the topic with `error`, which overtakes what waits; whoever subscribes later gets it, too."""
+        """End the topic with `error`. It overtakes waiting elements, and later subscribers get it at once."""
         if not isinstance(error, Exception):
             raise UsageError(f"fail() was given {shown(error)}; give it the exception that subscribers shall get")
         self._finish(_End(error))
 
     def statistics(self) -> TopicStatistics:
-        """Return a record of this moment: who is subscribed, what was published, dropped, and waits."""
+        """Return the numbers of subscribers and of elements that were published, were dropped, or wait."""
         return TopicStatistics(
-            subscribers=len(self._seats),
+            subscribers=len(self._subscriptions),
             published=self._published,
             dropped=self._dropped,
-            buffered=sum(seat.waiting for seat in self._seats),
+            buffered=sum(subscription.waiting for subscription in self._subscriptions),
             full=self._full,
         )
 
     # --- subscribing
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        SubscriberGuard.between(self._join, subscriber, self._on_violation)
+        SubscriberGuard.insert_between(self._join, subscriber, self._on_violation)
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         self._join(subscriber)
 
     def _join(self, subscriber: Subscriber[T]) -> None:
         end = self._end
-        seat = _TopicSubscription(self, subscriber, self._retained if end is None or end.error is None else ())
+        subscription = _TopicSubscription(self, subscriber, self._retained if end is None or end.error is None else ())
         if end is None:
-            self._seats[seat] = None
-            self.note_room(seat)
-            self._comings.unpark_all()
-        seat.greet(subscriber)
+            # Before on_subscribe: the subscriber may call complete() inside it, and must get that end.
+            self._subscriptions[subscription] = None
+            self.update_full(subscription)
+            self._membership_changed.unpark_all()
+        subscription.start(subscriber)
         if end is not None:
-            seat.end(end)
+            subscription.end(end)
 
     # --- inside
 
@@ -196,116 +200,119 @@ class Topic(Source[T], Publisher[T]):
 
     def _deliver(self, element: T) -> None:
         self._published += 1
+        # Retained before it is delivered: a subscriber that joins inside on_next gets this element as a retained one. It is not in the
+        # copy below, so it gets the element once.
         self._retained.append(element)
-        self._delivering = True
+        self._is_delivering = True
         try:
-            for seat in tuple(self._seats):
-                self._dropped += seat.offer(element, self._slow, self._buffer)
+            for subscription in tuple(self._subscriptions):  # a copy: a subscriber may cancel or subscribe inside on_next
+                self._dropped += subscription.deliver(element, self._slow, self._buffer)
         finally:
-            self._delivering = False
+            self._is_delivering = False
         if self._end is not None:
-            self._tell_end(self._end)  # complete() was called from inside a signal: everybody got the element first
+            self._signal_end(self._end)  # complete() was called inside a signal; now all subscribers have the element
 
     def _finish(self, end: "_End") -> None:
         if self._end is not None:
-            return
-        self._end = end
-        self._room.unpark_all()
-        if not self._delivering:
-            self._tell_end(end)
+            return  # the first end counts
+        self._end = end  # from here on publish() raises, and a new subscriber gets the end
+        self._room_made.unpark_all()
+        if not self._is_delivering:
+            self._signal_end(end)
 
-    def _tell_end(self, end: "_End") -> None:
-        for seat in tuple(self._seats):
-            seat.end(end)
+    def _signal_end(self, end: "_End") -> None:
+        for subscription in tuple(self._subscriptions):
+            subscription.end(end)
 
-    def leave(self, seat: "_TopicSubscription[T]") -> None:
+    def remove(self, subscription: "_TopicSubscription[T]") -> None:
         """Forget a subscriber (rules 1.6, 3.13)."""
-        self._seats.pop(seat, None)
-        self._comings.unpark_all()
-        self.note_room(seat)
+        self._subscriptions.pop(subscription, None)  # None: a subscription to an ended topic was never in it
+        self._membership_changed.unpark_all()
+        self.update_full(subscription)
 
-    def note_room(self, seat: "_TopicSubscription[T]") -> None:
-        """Keep count of the subscribers that `publish` would have to wait for, and wake it when there are none."""
-        full = seat in self._seats and not seat.has_room(self._buffer)
-        if full is not seat.full:
-            seat.full = full
-            self._full += 1 if full else -1
+    def update_full(self, subscription: "_TopicSubscription[T]") -> None:
+        """Update the count of subscribers that `publish` would have to wait for, and wake it when the count becomes 0."""
+        is_full = subscription in self._subscriptions and not subscription.has_room(self._buffer)
+        if is_full is not subscription.is_full:
+            subscription.is_full = is_full
+            self._full += 1 if is_full else -1
             if not self._full:
-                self._room.unpark_all()
+                self._room_made.unpark_all()
 
     def __repr__(self) -> str:
         ended = "" if self._end is None else ", ended"
-        return f"<topic ({self._slow.value}): {len(self._seats)} subscribers, {self._published} published, {self._dropped} dropped{ended}>"
+        count = len(self._subscriptions)
+        return f"<topic ({self._slow.value}): {count} subscribers, {self._published} published, {self._dropped} dropped{ended}>"
 
 
-_NONE: Final[deque[Any]] = deque(maxlen=0)
-"""What holds nothing, for all who hold nothing."""
+_EMPTY: Final[deque[Any]] = deque(maxlen=0)
+"""Shared by all subscriptions without waiting elements: a subscriber that keeps up costs no deque."""
 
 
 class _TopicSubscription(Subscription, Generic[T]):
-    """One subscriber's place in a topic: its demand, and what waits for it."""
+    """The subscription of one subscriber to a topic: its demand, and the elements that wait for it."""
 
-    __slots__ = ("_backlog", "_demand", "_draining", "_ending", "_retained", "_subscriber", "_topic", "full")
+    __slots__ = ("_buffered", "_demand", "_end", "_is_signalling", "_retained", "_subscriber", "_topic", "is_full")
 
     def __init__(self, topic: Topic[T], subscriber: Subscriber[T], retained: "deque[T] | tuple[()]") -> None:
         self._topic = topic
         self._subscriber: Subscriber[T] | None = subscriber
         self._demand = 0
-        self._draining = False
-        self._ending: _End | None = None
-        # Made when first needed: a subscriber that keeps up costs no containers.
-        self._retained: deque[T] = deque(retained) if retained else _NONE  # bounded by the topic's `retain`; only ever shrinks
-        self._backlog: deque[T] = _NONE  # bounded by the topic's `buffer`
-        self.full: bool = False
+        self._is_signalling = False  # on_subscribe, or the loop of _signal_waiting, is on the stack
+        self._end: _End | None = None  # declared, and not yet signalled
+        self._retained: deque[T] = deque(retained) if retained else _EMPTY  # bounded by the topic's `retain`; only shrinks
+        self._buffered: deque[T] = _EMPTY  # bounded by the topic's `buffer`
+        self.is_full: bool = False
 
     @property
     def waiting(self) -> int:
-        """How many elements wait for demand."""
-        return len(self._retained) + len(self._backlog)
+        """The number of elements that wait for demand."""
+        return len(self._retained) + len(self._buffered)
 
     def has_room(self, buffer: int) -> bool:
-        """Tell whether an element published now would be delivered, or fit into the buffer."""
-        return (self._demand > 0 and not self.waiting) or len(self._backlog) < buffer
+        """Return whether an element that is published now would be signalled, or fit into the buffer."""
+        return (self._demand > 0 and not self.waiting) or len(self._buffered) < buffer
 
-    def greet(self, subscriber: Subscriber[T]) -> None:
-        """Signal on_subscribe; what is requested inside it is answered after it."""
-        self._draining = True
+    def start(self, subscriber: Subscriber[T]) -> None:
+        """Signal on_subscribe. Elements that are requested inside it are signalled after it."""
+        self._is_signalling = True
         try:
             subscriber.on_subscribe(self)
         finally:
-            self._draining = False
-        self._drain()
+            self._is_signalling = False
+        self._signal_waiting()
 
-    def offer(self, element: T, slow: SlowPolicy, buffer: int) -> int:
-        """Take an element that is being published; return how many were dropped for it."""
+    def deliver(self, element: T, slow: SlowPolicy, buffer: int) -> int:
+        """Signal, buffer or drop an element that is being published; return how many elements were dropped."""
         subscriber = self._subscriber
         if subscriber is None:
-            return 0  # cancelled from inside a neighbour's signal, a moment ago
+            return 0  # cancelled inside the signal that another subscriber has just got
         dropped = 0
-        if self._demand and not self.waiting:
+        if self._demand and not self.waiting:  # behind waiting elements it must wait too, or the order would change
             self._spend()
             subscriber.on_next(element)
-        elif len(self._backlog) < buffer:
-            if self._backlog is _NONE:
-                self._backlog = deque()
-            self._backlog.append(element)
+        elif len(self._buffered) < buffer:
+            if self._buffered is _EMPTY:
+                self._buffered = deque()
+            self._buffered.append(element)
         elif slow is SlowPolicy.FAIL:
-            self._let_go()
+            self._detach()
             subscriber.on_error(_too_slow(buffer))
         else:
             dropped = 1
+            # Without a buffer there is no oldest element to drop, so this one is dropped.
             if buffer and slow in (SlowPolicy.DROP_OLDEST, SlowPolicy.LATEST):
-                self._backlog.popleft()
-                self._backlog.append(element)
-        self._topic.note_room(self)
+                self._buffered.popleft()
+                self._buffered.append(element)
+        self._topic.update_full(self)
         return dropped
 
     def end(self, end: "_End") -> None:
-        """Signal the end: an error at once, completion after what waits; inside a signal, after that signal."""
-        if self._draining or (end.error is None and self.waiting):
-            self._ending = end
+        """Signal the end: an error at once, completion after the waiting elements; but inside a signal, after that signal."""
+        if self._is_signalling or (end.error is None and self.waiting):
+            self._end = end
             return
-        subscriber = self._let_go()
+        subscriber = self._detach()
         if subscriber is None:
             return
         if end.error is None:
@@ -317,43 +324,47 @@ class _TopicSubscription(Subscription, Generic[T]):
         if self._subscriber is None:
             return  # rule 3.6
         self._demand = add_demand(self._demand, n)
-        self._drain()
+        self._signal_waiting()
 
     def cancel(self, /) -> None:
-        self._let_go()
+        self._detach()
 
-    def _drain(self) -> None:
-        if self._draining:
-            return  # rule 3.3: the loop further up this stack goes on
-        self._draining = True
+    def _signal_waiting(self) -> None:
+        """Signal as many waiting elements as the demand permits, then an end that waited for them."""
+        if self._is_signalling:
+            return  # rule 3.3: a call of this method further up the stack goes on with its loop
+        self._is_signalling = True
         try:
-            while self._demand and self.waiting and self._subscriber is not None and not self._failed():
+            # All four are asked for each element: inside on_next the subscriber may cancel, and the program may end the topic.
+            while self._demand and self.waiting and self._subscriber is not None and not self._has_failed():
                 self._spend()
-                self._subscriber.on_next((self._retained or self._backlog).popleft())
+                self._subscriber.on_next((self._retained or self._buffered).popleft())
         finally:
-            self._draining = False
-        if self._ending is not None:
-            self.end(self._ending)
-        self._topic.note_room(self)
+            self._is_signalling = False
+        if self._end is not None:
+            self.end(self._end)
+        self._topic.update_full(self)
 
-    def _failed(self) -> bool:
-        return self._ending is not None and self._ending.error is not None
+    def _has_failed(self) -> bool:
+        return self._end is not None and self._end.error is not None  # an error overtakes waiting elements
 
     def _spend(self) -> None:
         if self._demand < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
             self._demand -= 1
 
-    def _let_go(self) -> Subscriber[T] | None:
+    def _detach(self) -> Subscriber[T] | None:
+        """Forget the subscriber and its elements, and leave the topic. Return the subscriber, for the last signal."""
         subscriber, self._subscriber = self._subscriber, None
-        self._retained = self._backlog = _NONE
-        self._topic.leave(self)
+        # The subscriber may keep its subscription, and that must not keep elements.
+        self._retained = self._buffered = _EMPTY
+        self._topic.remove(self)
         return subscriber
 
 
 def _too_slow(buffer: int) -> SlowSubscriber:
     return SlowSubscriber(
         f"this subscriber had no demand left and {buffer} elements waiting when another one was published; "
-        "its topic fails whoever lags further. Request more, or give the topic a larger buffer or another `slow`",
+        "its topic fails a subscriber that lags further. Request more, or give the topic a larger buffer or another `slow`",
         limit="buffer",
         value=buffer,
     )
@@ -361,6 +372,6 @@ def _too_slow(buffer: int) -> SlowSubscriber:
 
 @attrs.frozen
 class _End:
-    """How a topic ended: with an error, or well."""
+    """How a topic ended: with an error, or completed if `error` is None."""
 
     error: Exception | None

@@ -243,7 +243,7 @@ class _DeferredStage(Stage[Any, Any]):
             source = _as_inner_source(await call(), self._label)
         except Exception as error:  # boundary: the user's function
             if self._is_over:
-                self._scope.fail(error)  # raised during cancellation: no subscriber is left to signal it to
+                self._scope.report_failure(error)  # raised during cancellation: no subscriber is left to signal it to
             self._fail(error)
         except BaseException:
             self._fail(stopped_error(self._label))  # no effect if the end of the stream was what cancelled this task

@@ -205,7 +205,7 @@ class JoinStage(Subscription):
             source.attach(input_, self._scope)
         except Exception as error:  # boundary: the source may be user code
             if not self._is_live:
-                self._scope.fail(error)  # no subscriber is left to signal it to
+                self._scope.report_failure(error)  # no subscriber is left to signal it to
             self.fail(error)
 
     def _pass_on(self, element: Any) -> None:

@@ -181,7 +181,7 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
             source = await self._next_source(error)
         except Exception as raised:  # boundary: the user's functions
             if self._is_over:
-                self._scope.fail(raised)  # raised during cancellation: no subscriber is left to signal it to
+                self._scope.report_failure(raised)  # raised during cancellation: no subscriber is left to signal it to
             self._fail(_after(error, raised))
         except BaseException:
             self._fail(stopped_error(self._label))  # no effect if the end of the stream was what cancelled this task

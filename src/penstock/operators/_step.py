@@ -200,7 +200,7 @@ class AsyncStage(Stage[Any, Any]):
             verdict = checked_element(self._step.decide(element, await self._step.invoke(element)), self._label)
         except Exception as error:  # boundary: the user's function
             if self._is_over:
-                self._scope.fail(error)  # raised during cancellation: no subscriber is left to signal it to
+                self._scope.report_failure(error)  # raised during cancellation: no subscriber is left to signal it to
             self._fail(error)
             return
         if not self._is_over:  # the stream may have ended during the await, and the function may have ignored the cancel

@@ -302,7 +302,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
 
     async def _connect_once(self) -> None:
         self._stream_ended = trio.Event()
-        async with self._source.open_connection(self._scope.fail) as peer:
+        async with self._source.open_connection(self._scope.report_failure) as peer:
             self._source.subscribe_at(peer, self, self._scope)
             await self._stream_ended.wait()
 

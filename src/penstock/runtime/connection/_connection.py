@@ -19,7 +19,7 @@ import attrs
 import trio
 
 from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PublisherStopped
-from penstock.core import CLEANUP_SECONDS, Report, tell
+from penstock.core import CLEANUP_SECONDS, Report, report
 from penstock.plugins import Connection, Registry
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._goodbye import close, linger
@@ -162,7 +162,7 @@ class ConnectionTask:
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """Say goodbye: of all connections this one holds the most, and all together hold too much."""
         what = f"it held {held:,} bytes, more than any other, while all together were about to exceed {budget:,} (Limits.memory_budget)"
-        tell(self._settings.on_violation, LimitExceeded(f"a connection was cut: {what}", limit="memory_budget", value=budget))
+        report(self._settings.on_violation, LimitExceeded(f"a connection was cut: {what}", limit="memory_budget", value=budget))
         self.session.close("limit:memory", ConnectionLost(f"this side cut the connection: {what}"))
         self._link.timer.reschedule()
 
@@ -186,11 +186,11 @@ class ConnectionTask:
         # A publisher that was stopped because the program is being cancelled has not failed.
         is_shutdown = isinstance(error, PublisherStopped) and trio.current_effective_deadline() == float("-inf")
         if isinstance(error, Exception) and not is_shutdown:
-            tell(self._settings.on_violation, add_target_note(error, stream.target))
+            report(self._settings.on_violation, add_target_note(error, stream.target))
 
     def warned(self, warning: PenstockError) -> None:
         """Report what the peer may do, but a person should see."""
-        tell(self._settings.on_violation, warning)
+        report(self._settings.on_violation, warning)
 
     def over(self, error: Exception) -> None:
         """The session has ended."""
@@ -257,7 +257,7 @@ class ConnectionTask:
         try:
             connection = await replace_link(error)
         except Exception as raised:  # boundary: a hook; its failure counts as None
-            tell(self._settings.on_violation, raised)
+            report(self._settings.on_violation, raised)
             return None
         if connection is not None and self.session.state is not ConnectionState.OPEN:
             await self._close(connection, in_good_order=False)  # a deadline of the session has passed meanwhile

@@ -5,7 +5,7 @@ from typing import Final
 import trio
 
 from penstock.api import ConnectionLost, Limits, PenstockError, PluginError
-from penstock.core import Report, tell
+from penstock.core import Report, report
 from penstock.plugins import Connection
 from penstock.session import CUT, CUT_EARLY
 
@@ -43,6 +43,6 @@ def _farewell(connection: Connection, on_violation: Report) -> str:
     try:
         words = connection.farewell()
     except Exception as error:  # boundary: a transport may be a plugin
-        tell(on_violation, error)
+        report(on_violation, error)
         return ""
     return words or ""

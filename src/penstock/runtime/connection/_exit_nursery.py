@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 
 import trio
 
-from penstock.core import Report, tell
+from penstock.core import Report, report
 
 
 async def exit_nursery(manager: AbstractAsyncContextManager[trio.Nursery], error: BaseException | None, *, on_violation: Report) -> None:
@@ -37,7 +37,7 @@ def _judge(raised: BaseException, error: BaseException | None, on_violation: Rep
     if error is None:
         return _first(cancellations) if failures is None else _sole(failures)
     if isinstance(failures, Exception):
-        tell(on_violation, failures)
+        report(on_violation, failures)
     return None
 
 

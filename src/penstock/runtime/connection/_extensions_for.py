@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from penstock.api import Extension, PluginError, UsageError
-from penstock.core import Report, tell
+from penstock.core import Report, report
 from penstock.plugins import Factory, Registry
 
 IDS: Final = range(1 << 32)
@@ -58,11 +58,11 @@ def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:
         try:
             made.append(_made(offer))
         except PluginError as error:
-            tell(on_violation, error)
+            report(on_violation, error)
     uses = Counter(code for extension in made for code in extension.codes)
     for extension in made:
         if shared := _shared(extension, uses):
-            tell(on_violation, PluginError(f"the extension {extension.name!r} has {shared}, like another one: neither was negotiated"))
+            report(on_violation, PluginError(f"the extension {extension.name!r} has {shared}, like another one: neither was negotiated"))
     return tuple(extension for extension in made if not _shared(extension, uses))
 
 

@@ -2,7 +2,7 @@
 
 import trio
 
-from penstock.core import Report, tell
+from penstock.core import Report, report
 from penstock.plugins import Connection
 from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._reader import Reader
@@ -36,7 +36,7 @@ async def close(connection: Connection, *, in_good_order: bool, seconds: float, 
             with trio.move_on_after(seconds, shield=True) as closing:
                 await end()
         except Exception as error:  # boundary: a transport may be a plugin
-            tell(on_violation, error)
+            report(on_violation, error)
         else:
             if not closing.cancelled_caught:
                 return

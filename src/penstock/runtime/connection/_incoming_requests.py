@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from penstock.api import PublicError, Rejected
-from penstock.core import CLEANUP_SECONDS, Report, Scope, tell
+from penstock.core import CLEANUP_SECONDS, Report, Scope, report
 from penstock.plugins import PeerIdentity, Registry
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
@@ -177,7 +177,7 @@ class IncomingRequests:
         try:
             await handler(data, self.peer)
         except Exception as error:  # boundary: the user's function
-            tell(self._on_violation, error)
+            report(self._on_violation, error)
 
     async def _await_verdict(self, verdict: Awaitable[Any], scope: trio.CancelScope) -> None:
         with scope:
@@ -197,7 +197,7 @@ class IncomingRequests:
     def _refuse_client(self, error: Exception) -> None:
         is_public = isinstance(error, PublicError | Rejected)
         if not is_public:
-            tell(self._on_violation, error)
+            report(self._on_violation, error)
         self._session.close((is_public and str(error)) or REFUSED)
 
 

@@ -34,7 +34,7 @@ class RemoteStream(Stream[T]):
     @property
     def has_just_waited(self) -> bool:
         """True if the reader of this stream let other tasks run within the last 5 ms."""
-        return abs(self._turn_ends) > monotonic()
+        return self._turn_ends > monotonic()
 
     def buffers(self) -> AsyncIterator[bytes]:
         """Iterate over packed elements as memory: each time all that has arrived, a whole number of elements, and never empty.
@@ -70,7 +70,7 @@ class RemoteStream(Stream[T]):
     def _count(self, part: list[Any]) -> None:
         counted = self._number_in(part)
         self._counted += counted
-        self._owed += counted
+        self._unrenewed += counted
 
     def _number_in(self, part: list[Any]) -> int:
         return sum(map(len, part)) // self._element_size if self._in_pieces and self._element_size else len(part)

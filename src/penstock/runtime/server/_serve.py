@@ -15,7 +15,7 @@ from typing import Final, Self
 import trio
 
 from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
-from penstock.core import Report, log_violation, tell
+from penstock.core import Report, log_violation, report
 from penstock.plugins import Connection, Listener, Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime.connection import (
     ConnectionEvents,
@@ -160,7 +160,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                 try:
                     await listener.aclose()
                 except Exception as broken:  # boundary: a listener may be a plugin; the others must be closed too
-                    tell(on_violation, broken)
+                    report(on_violation, broken)
         for connection in tuple(self._admission.open):
             connection.cancel()
         self._nursery.cancel_scope.deadline = trio.current_time() + limits.drain
@@ -184,7 +184,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             except (trio.ClosedResourceError, trio.EndOfChannel):
                 return
             except Exception as error:  # boundary: the system has no file left, or a listener is broken; those at the other URLs go on
-                tell(self._settings.on_violation, error)
+                report(self._settings.on_violation, error)
                 await trio.sleep(PAUSE)
             else:
                 await trio.sleep(self._rate.count(trio.current_time()))
@@ -202,7 +202,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             with scope:
                 await self._run_connection(connection, address, dialects)
         except Exception as error:  # boundary: one connection; the server and the others go on
-            tell(self._settings.on_violation, error)
+            report(self._settings.on_violation, error)
         finally:
             self._admission.remove(connection, scope, host)
             with trio.move_on_after(self._settings.limits.goodbye_timeout, shield=True):

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import trio
 
 from penstock.api import Model, Request, Subscriber, Subscription
-from penstock.core import EndedSubscription, Report, Scope, tell, waits_for_demand
+from penstock.core import EndedSubscription, Report, Scope, report, waits_for_demand
 from penstock.plugins import PeerIdentity, Registry, Serializer
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls
 from penstock.runtime.service._serializing import FirstElementOnly, Serializing
@@ -122,7 +122,7 @@ class PublishedStreams:
                 serializer = None if found.serializer == "bytes" else self._registry.serializer(found.serializer)
                 return FoundStream(found, serializer, is_single=is_single)
         except Exception as error:  # boundary: the user's function, called to make a publisher
-            tell(self._on_violation, add_target_note(error, target))
+            report(self._on_violation, add_target_note(error, target))
             raise FactoryFailed(error) from error
         raise NoSuchPublisher(str(target))
 

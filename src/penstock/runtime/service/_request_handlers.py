@@ -96,7 +96,7 @@ class HandlerCall(Subscription):
             self._is_running = False
             self._fail(error)
         except BaseException as raised:  # sifted: an interrupt and a cancellation from outside go on
-            self._calls.scope.pass_on(raised)
+            self._calls.scope.report_and_reraise(raised)
         else:
             # Before the answer: on_next ends the stream, and then the place is free at once.
             self._is_running = False
@@ -127,7 +127,7 @@ class HandlerCall(Subscription):
         if subscriber is not None:
             subscriber.on_error(error)
         else:
-            self._calls.scope.fail(error)
+            self._calls.scope.report_failure(error)
 
     def _stopped(self) -> None:
         if self._subscriber is not None:

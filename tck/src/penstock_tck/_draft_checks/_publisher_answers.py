@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from penstock.api import DraftSubscriber, DraftSubscription, InvalidStateError
+from penstock.api import InvalidStateError
+from penstock.draft import DraftSubscriber, DraftSubscription
 from penstock.testing import ManualSubscriber
 from penstock_tck._capabilities import COMPLETED_PUBLISHER, COMPLETES, FAILED_PUBLISHER, MULTICAST, REFUSING_PUBLISHER, REMEMBERS
 from penstock_tck._check import check

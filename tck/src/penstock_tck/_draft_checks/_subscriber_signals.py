@@ -6,7 +6,8 @@ The manual publisher records every call that is made inside a signal, so each ch
 from contextlib import suppress
 from functools import partial
 
-from penstock.api import DraftSubscription, InvalidStateError
+from penstock.api import InvalidStateError
+from penstock.draft import DraftSubscription
 from penstock.testing import ManualPublisher
 from penstock_tck._capabilities import REPORTS
 from penstock_tck._check import check

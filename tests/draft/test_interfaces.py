@@ -1,11 +1,12 @@
-"""The draft's interfaces: today's, but for the name of demand; the same promises about inheriting."""
+"""The draft's interfaces: the modern ones, except for the name of demand."""
 
 import inspect
 from typing import Any
 
 import pytest
 
-from penstock.api import DraftPublisher, DraftSubscriber, DraftSubscription, Publisher, Subscriber, Subscription
+from penstock.api import Publisher, Subscriber, Subscription
+from penstock.draft import DraftPublisher, DraftSubscriber, DraftSubscription
 
 METHODS = {
     DraftSubscription: ["request_more", "cancel"],
@@ -25,12 +26,12 @@ def _made_of(methods: list[str], *bases: type) -> type:
 
 @pytest.mark.parametrize("interface", METHODS)
 def test_the_methods_are_those_of_the_draft(interface: type) -> None:
-    """No more than the draft defines, in Python names."""
+    """No more than the draft defines, with Python names."""
     assert {name for name in dir(interface) if not name.startswith("_")} == set(METHODS[interface])
 
 
 def test_only_demand_tells_the_generations_apart() -> None:
-    """A draft subscription is none of today's; subscribers and publishers look alike, which is what the adapters are for."""
+    """A draft subscription is not a modern one. Subscribers and publishers have the same methods, so only the adapters tell them apart."""
     draft = _made_of(METHODS[DraftSubscription])()
     assert isinstance(draft, DraftSubscription)
     assert not isinstance(draft, Subscription)
@@ -40,21 +41,21 @@ def test_only_demand_tells_the_generations_apart() -> None:
 
 @pytest.mark.parametrize(("interface", "missing"), PAIRS)
 def test_an_object_that_lacks_a_method_does_not_conform(interface: type, missing: str) -> None:
-    """Each of the methods counts; all of them are enough."""
+    """An object with all the methods conforms."""
     assert isinstance(_made_of(METHODS[interface])(), interface)
     assert not isinstance(_made_of([name for name in METHODS[interface] if name != missing])(), interface)
 
 
 @pytest.mark.parametrize(("interface", "missing"), PAIRS)
-def test_who_inherits_cannot_forget_a_method(interface: type, missing: str) -> None:
-    """The mistake is told when the object is made, and not when the signal arrives."""
+def test_a_subclass_that_lacks_a_method_cannot_be_instantiated(interface: type, missing: str) -> None:
+    """The error comes when the object is made, and not when the signal arrives."""
     with pytest.raises(TypeError, match=f"abstract.*{missing}"):
         _made_of([name for name in METHODS[interface] if name != missing], interface)()
 
 
 @pytest.mark.parametrize(("interface", "method"), PAIRS)
-def test_a_method_that_calls_the_inherited_one_gets_nothing(interface: type, method: str) -> None:
-    """`super().cancel()` is harmless, and arguments go by position."""
+def test_the_inherited_methods_return_none(interface: type, method: str) -> None:
+    """`super().cancel()` is harmless, and arguments are positional."""
     parameters = list(inspect.signature(getattr(interface, method)).parameters.values())
     assert {parameter.kind for parameter in parameters} == {inspect.Parameter.POSITIONAL_ONLY}
     made = _made_of(METHODS[interface], interface)()

@@ -1,6 +1,6 @@
-"""The interfaces of the early draft of Reactive Streams, which named demand `request_more` and let it raise.
+"""The interfaces of the early draft of Reactive Streams.
 
-The draft and today's rules differ in eight points; `as_draft` and `as_modern` (layer `core`) own exactly those.
+The draft and the modern rules differ in eight points. `as_draft` and `as_modern` handle exactly these.
 """
 
 from abc import abstractmethod
@@ -12,7 +12,7 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 @runtime_checkable
 class DraftSubscription(Protocol):
-    """Demand and cancellation in the draft's words."""
+    """Demand and cancellation, as the draft names them."""
 
     __slots__ = ()
 
@@ -20,18 +20,18 @@ class DraftSubscription(Protocol):
     def request_more(self, n: int, /) -> None:
         """Permit `n` more elements.
 
-        Raises InvalidStateError on a cancelled subscription and ValueError for a number that is not positive.
-        A total above 2^63-1 ends the stream with `on_error(InvalidStateError)`.
+        Raises InvalidStateError on a cancelled subscription, and ValueError for a number that is not positive.
+        If the total exceeds 2^63-1, the stream ends with `on_error(InvalidStateError)`.
         """
 
     @abstractmethod
     def cancel(self, /) -> None:
-        """Stop the stream. Raises InvalidStateError when it is cancelled already."""
+        """Stop the stream. Raises InvalidStateError if it is cancelled already."""
 
 
 @runtime_checkable
 class DraftSubscriber(Protocol[T_contra]):
-    """Receives signals; `on_subscribe` means "accepted" and does not come where the stream has already ended."""
+    """Receives signals. `on_subscribe` means "accepted", and does not come if the stream has already ended."""
 
     __slots__ = ()
 
@@ -49,15 +49,15 @@ class DraftSubscriber(Protocol[T_contra]):
 
     @abstractmethod
     def on_complete(self, /) -> None:
-        """The stream is done, perhaps before it was ever accepted."""
+        """The stream completed, perhaps before it was accepted."""
 
 
 @runtime_checkable
 class DraftPublisher(Protocol[T_co]):
-    """A publisher after the draft: completed and failed publishers signal their end alone."""
+    """A publisher that follows the draft. A completed or failed one signals its end alone, without `on_subscribe`."""
 
     __slots__ = ()
 
     @abstractmethod
     def subscribe(self, subscriber: DraftSubscriber[T_co], /) -> None:
-        """Begin a stream, or answer with the end alone. The same object is refused while it is subscribed."""
+        """Begin a stream, or signal the end alone. The same object is refused while it is subscribed."""
