@@ -1,4 +1,4 @@
-"""What a peer sees of a service: refusals in the same words, failures without secrets, serializers."""
+"""A service as its peer sees it: refusals in the same words, failures without secrets, serializers."""
 
 from dataclasses import replace
 from typing import Any
@@ -133,7 +133,7 @@ async def test_messages_without_an_answer_take_places_of_streams() -> None:
         await trio.testing.wait_all_tasks_blocked()
         await peer.fire_and_forget("last")
         await trio.testing.wait_all_tasks_blocked()
-    assert sorted(heard[:2]) == [b"0", b"1"]  # each is a task of its own
+    assert sorted(heard[:2]) == [b"0", b"1"]  # each is a separate task
     assert heard[2:] == [b"last"]
 
 
