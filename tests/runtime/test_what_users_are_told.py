@@ -57,7 +57,7 @@ async def test_a_host_that_cannot_be_resolved(error: Exception, monkeypatch: pyt
 async def test_no_unix_socket(tmp_path: Path) -> None:
     """No file, or a file without a server."""
     said = await told(f"unix://{tmp_path}/none#x", ConnectionLost)
-    assert said.endswith("There is no such file; has the server been started, with this path?")
+    assert said.endswith("The file does not exist; has the server been started, with this path?")
     (tmp_path / "file").touch()
     said = await told(f"unix://{tmp_path}/file#x", ConnectionLost)
     assert said.endswith("The file is there, and no server behind it; it has ended, or the file is no socket")
@@ -72,7 +72,7 @@ async def test_a_unix_socket_of_another_user(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(trio, "open_unix_socket", refuse)
     said = await told("unix:///run/p.sock#x", ConnectionLost)
-    assert said.endswith("Permission denied. Only the user who listens may connect; run this as that user")
+    assert said.endswith("Permission denied. Only the user who runs the server may connect; run this as that user")
 
 
 async def test_other_errors_of_a_unix_socket_keep_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ async def test_no_such_command() -> None:
     """And that no shell is used."""
     said = await told("exec:no-such-command#x", UsageError)
     assert said.startswith("cannot start 'no-such-command': ")
-    assert said.endswith("No shell is involved: write it as the system finds it")
+    assert said.endswith("No shell is involved: give the program's name or path")
 
 
 # --- another server there
@@ -157,7 +157,7 @@ FAR_AWAY = {"not_before": dt.datetime(2090, 1, 1, tzinfo=dt.UTC), "not_after": d
 @pytest.mark.parametrize(
     ("name", "dates", "ca", "says"),
     [
-        ("127.0.0.1", {}, trustme.CA(), "issuer certificate. If you trust who issued it, say so: Tls(authorities='ca.pem')"),
+        ("127.0.0.1", {}, trustme.CA(), "issuer certificate. If you trust its issuer, say so: Tls(authorities='ca.pem')"),
         ("127.0.0.1", LONG_AGO, CA, "certificate has expired. The server needs a new one"),
         ("127.0.0.1", FAR_AWAY, CA, "certificate is not yet valid. It is not valid yet: compare the clocks of both sides"),
         ("10.0.0.1", {}, CA, "Connect by an address that is in it, or say which name is meant: Tls(server_name=...)"),
@@ -252,7 +252,7 @@ async def test_a_publisher_with_an_unknown_serializer() -> None:
         ("tcp://127.0.0.1", "lacks the port to listen at; 0 lets the system choose one: tcp://127.0.0.1:0"),
         ("tcp://192.0.2.1:0", "Choose another address or port"),
         ("tls://127.0.0.1:0", "give a certificate: tls=Tls(certificate='server.pem', key='server.key')"),
-        ("unix:///no/such/folder/p.sock", "The folder must exist, and be one that you may write to"),
+        ("unix:///no/such/folder/p.sock", "The folder must exist, and you must have write permission"),
         ("exec:cat", "'exec' can be connected to, but not listened at"),
     ],
 )

@@ -79,6 +79,7 @@ class InlineTaskRunner:
     def stop(self) -> None:
         """Stop reading. Calls that have started run on."""
         self._is_stopped = True
+        # Only the reader is cancelled: a call that has blocked has left this scope to itself, with its task.
         if self._reader_scope is not None:
             self._reader_scope.cancel()
 
@@ -123,6 +124,7 @@ class InlineTaskRunner:
         """Run queued calls inline. Return False if one of them blocked: by then another task is the reader."""
         queue = self._queue
         turn_ends = monotonic() + self._turn if queue else 0.0
+        # A call may queue further calls while it runs: these are run in this loop too.
         while queue:
             call = queue.popleft()
             running, context = call[0](*call[1]), call[4]
@@ -152,11 +154,13 @@ class InlineTaskRunner:
         A hand-over costs one scheduler pass. If several calls blocked recently, helper tasks take further calls off the queue in the same
         pass; otherwise 100 blocking handlers would need 100 passes to start.
         """
+        # Nothing may await between here and the spawn below: for that time there is no reader.
         scope, self._reader_scope, self.is_running_inline = self._reader_scope, None, False
         _, _, name, on_blocked, _ = blocked
         trio.lowlevel.current_task().name = name  # debuggers and trio's error texts show this name
         if on_blocked is not None and scope is not None:
             on_blocked(scope)  # the scope around the read loop: nothing but this call runs in it from now on
+        # In the same nursery: the owner's cancel and its wait cover every reader.
         self._spawn(self._read_loop, name=READER)
         # The new reader takes one call itself.
         for _ in range(min(self._helper_tasks, len(self._queue) - 1)):
