@@ -60,7 +60,7 @@ async def test_no_unix_socket(tmp_path: Path) -> None:
     assert said.endswith("The file does not exist; has the server been started, with this path?")
     (tmp_path / "file").touch()
     said = await told(f"unix://{tmp_path}/file#x", ConnectionLost)
-    assert said.endswith("The file is there, and no server behind it; it has ended, or the file is no socket")
+    assert said.endswith("The file exists, but no server listens: it has ended, or the file is not a socket")
 
 
 async def test_a_unix_socket_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
