@@ -75,7 +75,7 @@ async def test_a_client_written_from_the_page_reads_what_it_requested() -> None:
         peer = await call(server.addresses[0])
         await peer.say(("subscribe", "words", 7, 2))
         await hears(peer, ("onSubscribe", 7, 0), ("onNext", 7, b"one"), ("onNext", 7, b""))
-        # Answers come in order: what is refused now would come behind a third element.
+        # Answers come in order: a refusal would come behind a third element.
         await peer.say(("subscribe", "nobody", 8, 1))
         await hears(peer, ("onError", 8, "no such publisher"))
         await peer.say(("request", 7, spec.WITHOUT_BOUND))

@@ -151,13 +151,13 @@ async def test_a_broken_plugin_is_reported_and_left_out(shelf: Shelf, code: str,
 async def test_an_extension_that_raises_on_an_element_ends_its_connection_only(
     shelf: Shelf, side: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This side reports which extension it was; the other side gets the end of the connection; the server goes on."""
+    """Its own side reports which extension it was; the other side gets the end of the connection; the server goes on."""
     registry = installed(shelf)
     offer = registry.extension("masked")
     module = __import__(offer.make.__module__)
 
     def fail(self: object, element: bytes) -> bytes:
-        if self._link.role.value == side:  # type: ignore[attr-defined]  # of the extension, which is nobody's type here
+        if self._link.role.value == side:  # type: ignore[attr-defined]  # an attribute of the extension, which has no type here
             raise KeyError("mine")
         return original(self, element)
 

@@ -31,7 +31,7 @@ async def told(url: str, kind: type[Exception], **options: Any) -> str:
     return str(caught.value)
 
 
-# --- nobody there
+# --- no server there
 
 
 async def test_nothing_listens() -> None:
@@ -93,7 +93,7 @@ async def test_no_such_command() -> None:
     assert said.endswith("No shell is involved: give the program's name or path")
 
 
-# --- somebody else there
+# --- another server there
 
 
 async def test_a_command_that_speaks_something_else() -> None:
@@ -183,7 +183,7 @@ async def test_a_server_that_asks_for_a_certificate(tmp_path: Path) -> None:
 
 
 async def test_tls_to_a_plain_server_and_the_other_way_round(tmp_path: Path) -> None:
-    """Each text points to the other."""
+    """Each of the two texts points to the other mistake."""
     async with serve(Service(), "tcp://127.0.0.1:0") as server:
         said = await told(server.addresses[0].replace("tcp", "tls") + "/x", ConnectionLost)
     assert said.endswith("is it a server without TLS (tcp://)?")
@@ -378,7 +378,7 @@ async def test_too_many_subscriptions() -> None:
 
 
 async def test_a_server_that_drains() -> None:
-    """What to try instead."""
+    """The text gives what to try instead."""
     async with serve(numbers_service(), "memory://test") as server, connect("memory://test") as peer:
         await peer.wait_accepted()
         server.peers[0]._connection.session.streams.is_draining = True

@@ -15,7 +15,7 @@ from penstock.session import ConnectionState
 
 
 class FakeOutbox:
-    """What is queued, as bytes."""
+    """Queued messages, as bytes."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()

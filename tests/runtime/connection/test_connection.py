@@ -156,7 +156,7 @@ async def test_after_both_goodbyes_a_connection_is_closed_in_good_order(scheme: 
     """The peer sees the end: over TLS a close_notify, over TCP no reset. Neither side waits for a deadline."""
     endings = Endings(monkeypatch)
     options = TransportOptions(tls=tls)
-    with trio.fail_after(1):  # a linger alone would be a second
+    with trio.fail_after(1):  # `linger` alone is a second
         async with serve(numbers_service(), f"{scheme}://127.0.0.1:0", options=options) as server:
             async with connect(server.addresses[0], options=options) as peer, peer.subscribe("numbers/3", serializer="json") as stream:
                 assert [number async for number in stream] == [0, 1, 2]
@@ -210,7 +210,7 @@ async def test_a_peer_that_goes_on_sending_after_the_end_is_cut_off(autojump_clo
                 sent += 1024
                 await trio.sleep(0.001)
         assert server.peers == ()
-        assert 64 << 10 <= sent <= 256 << 10  # what was read, and what a pipe holds besides
+        assert 64 << 10 <= sent <= 256 << 10  # LINGER_BYTES, and the capacity of the pipe
         assert trio.current_time() < 10
         await raw.abort()
 
@@ -223,7 +223,7 @@ async def test_a_goodbye_without_an_answer_ends_by_the_deadline(autojump_clock: 
         await trio.sleep(2.5)
         assert (await raw.receive() or b"").endswith(rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f")))
         assert await raw.receive() is None
-        assert len(server._admission.open) == 1  # reads on, for a linger
+        assert len(server._admission.open) == 1  # it reads on, for `linger` seconds
         await trio.sleep(1)
         assert not server._admission.open
         await raw.abort()
@@ -299,7 +299,7 @@ async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
                     async for _ in stream:
                         over_there = server.peers[0]._connection.connection
                         if fault == "farewell":
-                            await over_there.abort()  # nobody says goodbye: it is asked how that was
+                            await over_there.abort()  # without a goodbye: `farewell` is asked
                         elif fault == "abort":
                             await over_there.send(b"\x7f\x00")  # a bad message ends it badly
             ending = caught.value
@@ -488,8 +488,8 @@ async def test_a_stream_of_one_takes_one_message_each_way(monkeypatch: pytest.Mo
         await peer.wait_accepted()
         monkeypatch.setattr(SocketConnection, "send_now", counted)
         monkeypatch.setattr(SocketConnection, "send", refused)
-        monkeypatch.setattr(_burst_pacer, "BURST_SECONDS", 60)  # on a busy machine a burst of one element may take longer
-        for _ in range(20):  # in whichever order the scheduler takes reader, writer and publisher
+        monkeypatch.setattr(_burst_pacer, "BURST_SECONDS", 60)  # on a busy machine a burst of one element may last longer than the limit
+        for _ in range(20):  # the scheduler shuffles reader, writer and publisher
             async with peer.subscribe("numbers/1", serializer="json") as stream:
                 assert [number async for number in stream] == [0]
         assert len(at_once) == 2 * 20

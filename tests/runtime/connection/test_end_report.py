@@ -31,7 +31,7 @@ class Ended(MessageConnection):
 
 
 def told(cause: Exception | None, words: str | Exception | None = None, *, was_open: bool = True) -> tuple[Exception, list[Exception]]:
-    """Return the description, and what was reported."""
+    """Return the description, and the reports."""
     faults: list[Exception] = []
     return describe_transport_end(Ended(words), cause, was_open=was_open, limits=Limits(), on_violation=faults.append), faults
 

@@ -169,7 +169,7 @@ async def test_a_goodbye_is_reported_with_its_reason_on_both_sides(autojump_cloc
 
 
 async def test_a_cut_connection_is_reported_with_the_error() -> None:
-    """There was no goodbye."""
+    """It ended without a goodbye."""
     there = Observer()
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()) as server:
         raw = await raw_connection(nursery)

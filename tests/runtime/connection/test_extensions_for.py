@@ -37,7 +37,7 @@ class Offers:
 
 
 def of(*made: tuple[int, Callable[[], object]]) -> tuple[list[str], list[str]]:
-    """Return the names of the negotiated extensions, and what was reported."""
+    """Return the names of the negotiated extensions, and the reports."""
     told: list[Exception] = []
     offers = [Factory(name=f"odd{position}", id=number, make=make) for position, (number, make) in enumerate(made)]
     registry = build_registry([Offers(*offers)])

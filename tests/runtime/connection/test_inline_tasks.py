@@ -1,4 +1,4 @@
-"""Who reads a connection: one at a time, who begins what that asks for himself, and lets another one read where it has to wait."""
+"""The reader runs short calls inline; a call that blocks keeps the task, and another task becomes the reader."""
 
 import gc
 import weakref
@@ -9,98 +9,100 @@ from typing import Any, TypeAlias
 import pytest
 import trio
 import trio.testing
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.runtime.connection._inline_tasks import HELPER, READER, InlineTaskRunner, _continue_coroutine
 
 LAST = 99
-"""The number of the last piece of work, where there are many."""
+"""The number of the last call, in tests with many."""
 
-WHO: ContextVar[str] = ContextVar("WHO", default="nobody")
+CALLER: ContextVar[str] = ContextVar("CALLER", default="none")
 
-Order: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+Call: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Ship:
-    """A runner, with what it hears and does written down."""
+class Bench:
+    """A runner that gets its calls from the test, and a log."""
 
     def __init__(self, *, turn: float = 1.0) -> None:
-        self.runner = InlineTaskRunner(self.hear, lambda: self.log.append("settled"), turn=turn)
-        self.say, self._heard = trio.open_memory_channel[list[Order]](10)
+        self.runner = InlineTaskRunner(self.read_and_dispatch, lambda: self.log.append("flushed"), turn=turn)
+        self.calls, self._arrivals = trio.open_memory_channel[list[Call]](10)
         self.log: list[str] = []
         self.tasks: list[trio.lowlevel.Task] = []
 
-    async def hear(self) -> bool:
-        """Take orders: pieces of work, each by its name."""
+    async def read_and_dispatch(self) -> bool:
+        """Queue the calls that the test has sent, each under its name."""
         try:
-            orders = await self._heard.receive()
+            calls = await self._arrivals.receive()
         except trio.EndOfChannel:
             return False
         self.runner.is_running_inline = True
-        for order in orders:
-            self.runner.start_soon(order, name=order.__name__)
+        for call in calls:
+            self.runner.start_soon(call, name=call.__name__)
         self.runner.is_running_inline = False
-        self.log.append("heard")
+        self.log.append("read")
         return True
 
     def note(self, what: str) -> None:
-        """Write down what happens, and in which task."""
+        """Log an event with the task in which it happens."""
         self.log.append(what)
         self.tasks.append(trio.lowlevel.current_task())
 
 
 @pytest.fixture
-def ship() -> Ship:
-    return Ship()
+def bench() -> Bench:
+    return Bench()
 
 
-async def test_what_does_not_wait_runs_in_the_task_that_has_heard_of_it(ship: Ship) -> None:
-    """In order, after all was heard, and before anything is heard again: no task is made for it."""
+async def test_a_call_that_does_not_block_runs_in_the_reader_task(bench: Bench) -> None:
+    """In order, after everything was read, and before the next read: no task is made for it."""
 
     async def first() -> None:
-        ship.note("first")
+        bench.note("first")
 
     async def second() -> None:
-        ship.note("second")
+        bench.note("second")
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send([first, second])
-        await ship.say.send([second])
-        ship.say.close()
-    assert ship.log == ["settled", "heard", "first", "second", "settled", "heard", "second", "settled"]
-    assert [task.name for task in ship.tasks] == [READER] * 3
-    assert len(set(ship.tasks)) == 1
+        bench.runner.start(nursery)
+        await bench.calls.send([first, second])
+        await bench.calls.send([second])
+        bench.calls.close()
+    assert bench.log == ["flushed", "read", "first", "second", "flushed", "read", "second", "flushed"]
+    assert [task.name for task in bench.tasks] == [READER] * 3
+    assert len(set(bench.tasks)) == 1
 
 
-async def test_who_has_to_wait_keeps_the_task_and_another_one_reads_on(ship: Ship) -> None:
-    """Under its own name; what else was due is begun by the other one, who then hears what comes next."""
+async def test_a_call_that_blocks_keeps_the_task_and_another_task_reads(bench: Bench) -> None:
+    """Under the name of the call; the new reader runs the queued calls, and reads on."""
     gate = trio.Event()
 
     async def waits() -> None:
-        ship.note("waits")
+        bench.note("waits")
         await gate.wait()
-        ship.note("has waited")
+        bench.note("has waited")
 
     async def quick() -> None:
-        ship.note("quick")
+        bench.note("quick")
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send([waits, quick])
-        await ship.say.send([quick])
+        bench.runner.start(nursery)
+        await bench.calls.send([waits, quick])
+        await bench.calls.send([quick])
         await trio.testing.wait_all_tasks_blocked()
-        assert [what for what in ship.log if what not in {"heard", "settled"}] == ["waits", "quick", "quick"]
+        assert [what for what in bench.log if what not in {"read", "flushed"}] == ["waits", "quick", "quick"]
         gate.set()
         await trio.testing.wait_all_tasks_blocked()
-        before, _, reader, after = ship.tasks
+        before, _, reader, after = bench.tasks
         assert before is after
         assert before is not reader
         assert (before.name, reader.name) == ("waits", READER)
-        ship.say.close()
+        bench.calls.close()
 
 
-async def test_many_that_have_to_wait_begin_in_order_and_within_a_few_passes_of_the_scheduler(ship: Ship) -> None:
-    """A neighbour may take long for each pass: the hundredth of those who arrived together does not wait for a hundred of them."""
+async def test_many_blocking_calls_start_in_order_within_a_few_passes(bench: Bench) -> None:
+    """The hundredth of the calls that arrived together does not wait for a hundred scheduler passes."""
     gate, passes = trio.Event(), 0
 
     async def neighbour() -> None:
@@ -109,9 +111,9 @@ async def test_many_that_have_to_wait_begin_in_order_and_within_a_few_passes_of_
             passes += 1
             await trio.lowlevel.checkpoint()
 
-    def work(number: int) -> Order:
+    def work(number: int) -> Call:
         async def waits() -> None:
-            ship.note(f"{number}")
+            bench.note(f"{number}")
             if number == LAST:
                 gate.set()
             await gate.wait()
@@ -119,37 +121,37 @@ async def test_many_that_have_to_wait_begin_in_order_and_within_a_few_passes_of_
         return waits
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send([work(number) for number in range(LAST + 1)])
-        ship.say.close()
+        bench.runner.start(nursery)
+        await bench.calls.send([work(number) for number in range(LAST + 1)])
+        bench.calls.close()
         nursery.start_soon(neighbour)
-    assert [entry for entry in ship.log if entry.isdigit()] == [f"{number}" for number in range(LAST + 1)]
-    assert len(set(ship.tasks)) == LAST + 1
-    assert {task.name for task in ship.tasks} == {"waits"}
+    assert [entry for entry in bench.log if entry.isdigit()] == [f"{number}" for number in range(LAST + 1)]
+    assert len(set(bench.tasks)) == LAST + 1
+    assert {task.name for task in bench.tasks} == {"waits"}
     assert passes < 12
 
 
-async def test_who_was_to_help_and_finds_nothing_left_goes(ship: Ship) -> None:
-    """Those who were started because others had to wait do nothing where what is left does not: it is done by then, or by them."""
+async def test_a_helper_task_that_finds_no_call_ends(bench: Bench) -> None:
+    """Helper tasks were started because other calls blocked; by now the queue is empty."""
 
     async def waits() -> None:
-        ship.note("waits")
+        bench.note("waits")
         await trio.lowlevel.checkpoint()
 
     async def quick() -> None:
-        ship.note("quick")
+        bench.note("quick")
 
-    orders = [*[waits] * 5, *[quick] * 60]
+    calls = [*[waits] * 5, *[quick] * 60]
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send(orders)
-        await ship.say.send([quick])
-        ship.say.close()
-    assert [entry for entry in ship.log if entry in ("waits", "quick")] == ["waits"] * 5 + ["quick"] * 61
+        bench.runner.start(nursery)
+        await bench.calls.send(calls)
+        await bench.calls.send([quick])
+        bench.calls.close()
+    assert [entry for entry in bench.log if entry in ("waits", "quick")] == ["waits"] * 5 + ["quick"] * 61
 
 
-async def test_where_few_have_to_wait_nobody_is_started_to_help(ship: Ship) -> None:
-    """A task for work that does not wait costs more than that work: those who did not wait since count against those who did before."""
+async def test_if_few_calls_block_no_helper_task_is_started(bench: Bench) -> None:
+    """A task for a call that does not block costs more than that call: each such call halves the number of helper tasks."""
     helpers = 0
 
     class Counts(trio.abc.Instrument):
@@ -161,189 +163,189 @@ async def test_where_few_have_to_wait_nobody_is_started_to_help(ship: Ship) -> N
         await trio.lowlevel.checkpoint()
 
     async def quick() -> None:
-        ship.note("quick")
+        bench.note("quick")
 
     instrument = Counts()
     trio.lowlevel.add_instrument(instrument)
     try:
         async with trio.open_nursery() as nursery:
-            ship.runner.start(nursery)
-            await ship.say.send([waits] * 20)
+            bench.runner.start(nursery)
+            await bench.calls.send([waits] * 20)
             await trio.testing.wait_all_tasks_blocked()
             before = helpers
-            await ship.say.send([*[quick] * 8, *[waits, *[quick] * 8] * 4])
-            ship.say.close()
+            await bench.calls.send([*[quick] * 8, *[waits, *[quick] * 8] * 4])
+            bench.calls.close()
     finally:
         trio.lowlevel.remove_instrument(instrument)
     assert before > 0
     assert helpers == before
 
 
-async def test_what_was_said_goes_out_before_anybody_waits(ship: Ship) -> None:
-    """Work that waits may have answered already: it is not held back until the next one leads."""
+async def test_answers_are_flushed_when_a_call_blocks(bench: Bench) -> None:
+    """They are not held back until the next reader runs."""
 
     async def waits() -> None:
-        ship.note("waits")
+        bench.note("waits")
         await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send([waits])
+        bench.runner.start(nursery)
+        await bench.calls.send([waits])
         await trio.testing.wait_all_tasks_blocked()
-        assert ship.log == ["settled", "heard", "waits", "settled", "settled"]  # who waits, and who leads from then on
+        assert bench.log == ["flushed", "read", "waits", "flushed", "flushed"]  # by the call that blocks, and by the new reader
         nursery.cancel_scope.cancel()
 
 
-async def test_context_variables_are_the_works_own(ship: Ship) -> None:
-    """From its first step to its last, although that is taken in a task of others."""
+async def test_each_call_has_its_own_context_variables(bench: Bench) -> None:
+    """From its first step to its last, although the first step is taken in the reader's task."""
     seen: list[str] = []
 
     async def first() -> None:
-        WHO.set("first")
+        CALLER.set("first")
         await trio.lowlevel.checkpoint()
-        seen.append(WHO.get())
+        seen.append(CALLER.get())
 
     async def second() -> None:
-        seen.append(WHO.get())
-        WHO.set("second")
+        seen.append(CALLER.get())
+        CALLER.set("second")
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send([first, second, second])
-        ship.say.close()
-    assert sorted(seen) == ["first", "nobody", "nobody"]
+        bench.runner.start(nursery)
+        await bench.calls.send([first, second, second])
+        bench.calls.close()
+    assert sorted(seen) == ["first", "none", "none"]
 
 
-async def test_a_cancel_reaches_what_waits_and_nobody_else(ship: Ship) -> None:
-    """`waits` is told what cancels the work, once it has to wait; the runner reads on."""
+async def test_a_cancel_reaches_the_call_that_blocks_and_no_other(bench: Bench) -> None:
+    """`on_blocked` gets the cancel scope when the call blocks; the reader goes on."""
     told: list[trio.CancelScope] = []
 
     async def sleeps() -> None:
         await trio.sleep_forever()
 
     async def quick() -> None:
-        ship.note("quick")
+        bench.note("quick")
 
-    async def employs() -> None:
-        ship.runner.start_cancellable(quick, told.append, name="quick")
-        ship.runner.start_cancellable(sleeps, told.append, name="sleeps")
+    async def starts_cancellable() -> None:
+        bench.runner.start_cancellable(quick, told.append, name="quick")
+        bench.runner.start_cancellable(sleeps, told.append, name="sleeps")
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send([employs])
+        bench.runner.start(nursery)
+        await bench.calls.send([starts_cancellable])
         await trio.testing.wait_all_tasks_blocked()
         (scope,) = told
         scope.cancel()
-        await ship.say.send([quick])
+        await bench.calls.send([quick])
         await trio.testing.wait_all_tasks_blocked()
-        assert ship.log.count("quick") == 2
-        ship.say.close()
+        assert bench.log.count("quick") == 2
+        bench.calls.close()
 
 
-async def test_work_that_nobody_has_heard_of_gets_a_task(ship: Ship) -> None:
-    """What is begun from elsewhere runs beside the reader, who waits meanwhile; it can be cancelled as well."""
+async def test_a_call_from_elsewhere_gets_a_task(bench: Bench) -> None:
+    """It runs beside the reader, which waits meanwhile; it can be cancelled as well."""
     told: list[trio.CancelScope] = []
 
     async def quick() -> None:
-        ship.note("quick")
+        bench.note("quick")
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        ship.runner.start_soon(quick, name="alone")
-        ship.runner.start_cancellable(trio.sleep_forever, told.append, name="sleeps")
+        bench.runner.start(nursery)
+        bench.runner.start_soon(quick, name="alone")
+        bench.runner.start_cancellable(trio.sleep_forever, told.append, name="sleeps")
         await trio.testing.wait_all_tasks_blocked()
-        assert ship.tasks[0].name == "alone"
+        assert bench.tasks[0].name == "alone"
         told[0].cancel()
-        ship.say.close()
+        bench.calls.close()
 
 
-async def test_before_anybody_reads_nothing_can_be_begun(ship: Ship) -> None:
-    """As a nursery says that has closed."""
+async def test_before_start_no_call_can_be_made(bench: Bench) -> None:
+    """RuntimeError, as from a nursery that has closed."""
     with pytest.raises(RuntimeError, match=r"start\(\) was not called yet"):
-        ship.runner.start_soon(trio.sleep_forever, name="early")
+        bench.runner.start_soon(trio.sleep_forever, name="early")
 
 
-async def test_who_reads_is_stopped_and_who_works_goes_on(ship: Ship) -> None:
-    """The connection is over; what still runs has its own end."""
+async def test_stop_ends_the_reader_and_no_call(bench: Bench) -> None:
+    """The connection is over; each call that runs ends by itself."""
     gate = trio.Event()
 
     async def waits() -> None:
         await gate.wait()
-        ship.note("has waited")
+        bench.note("has waited")
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send([waits])
+        bench.runner.start(nursery)
+        await bench.calls.send([waits])
         await trio.testing.wait_all_tasks_blocked()
-        ship.runner.stop()
+        bench.runner.stop()
         await trio.testing.wait_all_tasks_blocked()
         assert len(nursery.child_tasks) == 1
         gate.set()
-    assert ship.log[-1] == "has waited"
+    assert bench.log[-1] == "has waited"
 
 
-async def test_who_was_to_lead_after_the_end_does_not_begin(ship: Ship) -> None:
-    """The one before has to wait in the same moment in which the runner is stopped."""
+async def test_a_reader_that_starts_after_stop_does_not_read(bench: Bench) -> None:
+    """A call blocks in the same step in which the runner is stopped."""
 
     async def stops() -> None:
         await trio.lowlevel.checkpoint()
 
     async def halts() -> None:
-        ship.runner.stop()
+        bench.runner.stop()
         await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send([halts, stops])
-    assert ship.log.count("heard") == 1
+        bench.runner.start(nursery)
+        await bench.calls.send([halts, stops])
+    assert bench.log.count("read") == 1
 
 
-async def test_what_is_due_is_begun_even_if_the_crew_is_stopped_before() -> None:
-    """Somebody waits for its end: in tasks of its own, and in order."""
-    ship = Ship(turn=0.0)
+async def test_queued_calls_start_although_the_runner_is_stopped() -> None:
+    """Each in its own task, and in order: a caller may wait for their end."""
+    bench = Bench(turn=0.0)
     told: list[trio.CancelScope] = []
 
     async def halts() -> None:
-        ship.runner.stop()
+        bench.runner.stop()
 
     async def due() -> None:
-        ship.note("due")
+        bench.note("due")
         await trio.lowlevel.checkpoint()
-        ship.note("done")
+        bench.note("done")
 
-    async def employs() -> None:
-        ship.runner.start_cancellable(due, told.append, name="employed")
+    async def starts_cancellable() -> None:
+        bench.runner.start_cancellable(due, told.append, name="cancellable")
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send([employs, halts, due])
-    assert ship.log.count("due") == ship.log.count("done") == 2
+        bench.runner.start(nursery)
+        await bench.calls.send([starts_cancellable, halts, due])
+    assert bench.log.count("due") == bench.log.count("done") == 2
     assert len(told) == 1
 
 
-async def test_work_that_never_waits_lets_others_have_their_turn() -> None:
-    """After a turn's time somebody else runs, between two pieces of work."""
-    ship = Ship(turn=0.0)
+async def test_calls_that_never_block_give_other_tasks_a_turn() -> None:
+    """After `turn` seconds other tasks run, between two calls."""
+    bench = Bench(turn=0.0)
 
     async def quick() -> None:
-        ship.note("quick")
+        bench.note("quick")
 
     async def neighbour() -> None:
-        while ship.log.count("quick") < 3:
-            ship.log.append("neighbour")
+        while bench.log.count("quick") < 3:
+            bench.log.append("neighbour")
             await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(neighbour)
-        ship.runner.start(nursery)
-        await ship.say.send([quick, quick, quick])
-        ship.say.close()
-    first, _, last = (place for place, what in enumerate(ship.log) if what == "quick")
-    assert "neighbour" in ship.log[first:last]
+        bench.runner.start(nursery)
+        await bench.calls.send([quick, quick, quick])
+        bench.calls.close()
+    first, _, last = (place for place, what in enumerate(bench.log) if what == "quick")
+    assert "neighbour" in bench.log[first:last]
 
 
-async def test_what_work_raises_is_the_nurserys_affair(ship: Ship) -> None:
-    """At once, and after it has waited: nothing is swallowed on the way."""
+async def test_an_exception_of_a_call_reaches_the_nursery(bench: Bench) -> None:
+    """Before the call blocks and after it."""
 
     async def at_once() -> None:
         raise ValueError("at once")
@@ -356,13 +358,13 @@ async def test_what_work_raises_is_the_nurserys_affair(ship: Ship) -> None:
     for work in (at_once, later):
         with pytest.RaisesGroup(ValueError):
             async with trio.open_nursery() as nursery:
-                fresh = Ship()
+                fresh = Bench()
                 fresh.runner.start(nursery)
-                await fresh.say.send([work])
+                await fresh.calls.send([work])
 
 
-async def test_what_is_thrown_into_a_task_reaches_the_work(ship: Ship) -> None:
-    """As when it awaits something that is not trio's: trio throws a TypeError where that happened."""
+async def test_an_exception_thrown_into_the_task_reaches_the_call(bench: Bench) -> None:
+    """Trio throws a TypeError into a task that awaits a foreign object."""
 
     class NotTrios:
         def __await__(self) -> Any:
@@ -373,18 +375,18 @@ async def test_what_is_thrown_into_a_task_reaches_the_work(ship: Ship) -> None:
         try:
             await NotTrios()
         except TypeError:
-            ship.note("told")
+            bench.note("told")
 
     async with trio.open_nursery() as nursery:
-        ship.runner.start(nursery)
-        await ship.say.send([foreign])
+        bench.runner.start(nursery)
+        await bench.calls.send([foreign])
         await trio.testing.wait_all_tasks_blocked()
-        ship.say.close()
-    assert "told" in ship.log
+        bench.calls.close()
+    assert "told" in bench.log
 
 
-async def test_work_that_is_thrown_away_is_closed() -> None:
-    """As when a run of trio's ends in disorder: what the work holds is let go."""
+async def test_a_call_whose_task_is_dropped_is_closed() -> None:
+    """As when a trio run ends in disorder: the call runs its cleanup."""
     closed: list[str] = []
 
     async def work() -> None:
@@ -406,11 +408,11 @@ async def test_work_that_is_thrown_away_is_closed() -> None:
     assert closed == ["closed"]
 
 
-async def test_nothing_is_left_of_what_cancelled_work_has_held(ship: Ship) -> None:
-    """Not until the next collection: a cancellation that has ended the work refers to it no longer."""
+async def test_a_cancelled_call_keeps_nothing_alive(bench: Bench) -> None:
+    """Without the garbage collector: the Cancelled exception refers to a frame that refers to it no longer."""
 
     class Held:
-        """What the work has held."""
+        """An object in the frame of the call."""
 
     held: list[weakref.ref[Held]] = []
     told: list[trio.CancelScope] = []
@@ -420,18 +422,84 @@ async def test_nothing_is_left_of_what_cancelled_work_has_held(ship: Ship) -> No
         held.append(weakref.ref(mine))
         await trio.sleep_forever()
 
-    async def employs() -> None:
-        ship.runner.start_cancellable(waits, told.append, name="employed")
+    async def starts_cancellable() -> None:
+        bench.runner.start_cancellable(waits, told.append, name="cancellable")
 
     gc.disable()
     try:
         async with trio.open_nursery() as nursery:
-            ship.runner.start(nursery)
-            await ship.say.send([employs])
+            bench.runner.start(nursery)
+            await bench.calls.send([starts_cancellable])
             await trio.testing.wait_all_tasks_blocked()
             assert held[0]() is not None
             told[0].cancel()
-            ship.say.close()
+            bench.calls.close()
         assert held[0]() is None
     finally:
         gc.enable()
+
+
+# --- the same as with a nursery
+
+
+Step: TypeAlias = str
+"""A step of a call: `log` an entry, `block` for one scheduler pass, `spawn` the next script as another call, or `fail`."""
+
+SCRIPTS = st.lists(st.lists(st.sampled_from(["log", "block", "spawn"]), max_size=5), min_size=1, max_size=8)
+
+
+class Scripted:
+    """Calls that do the steps of their scripts, and keep what each of them has seen."""
+
+    def __init__(self, scripts: list[list[Step]]) -> None:
+        self.scripts = scripts
+        self.started: list[int] = []
+        self.seen: dict[int, list[str]] = {}
+        self.start_soon: Callable[..., None]
+
+    def call(self, number: int) -> Call:
+        async def run() -> None:
+            self.started.append(number)
+            seen = self.seen.setdefault(number, [])
+            before = CALLER.get()
+            CALLER.set(str(number))
+            for step in self.scripts[number % len(self.scripts)]:
+                if step == "log":
+                    seen.append(f"{before}: log")
+                elif step == "block":
+                    await trio.lowlevel.checkpoint()
+                    seen.append(f"{CALLER.get()}: woken")
+                elif number < 2 * len(self.scripts):  # a bound: each call may start others
+                    self.start_soon(self.call(number + len(self.scripts)), name="spawned")
+            seen.append("ended")
+
+        return run
+
+
+@given(SCRIPTS)
+@settings(max_examples=150, deadline=None)
+def test_calls_see_the_same_as_in_tasks_of_a_nursery(scripts: list[list[Step]]) -> None:
+    """The same calls run to the same ends, with the same context variables; the calls that arrived together start in their order."""
+    inline, plain = Scripted(scripts), Scripted(scripts)
+
+    async def run_inline() -> None:
+        bench = Bench()
+        inline.start_soon = bench.runner.start_soon
+        async with trio.open_nursery() as nursery:
+            bench.runner.start(nursery)
+            await bench.calls.send([inline.call(number) for number in range(len(scripts))])
+            await trio.testing.wait_all_tasks_blocked()
+            bench.calls.close()
+
+    async def run_plain() -> None:
+        async with trio.open_nursery() as nursery:
+            plain.start_soon = nursery.start_soon
+            for number in range(len(scripts)):
+                nursery.start_soon(plain.call(number))
+
+    trio.run(run_inline)
+    trio.run(run_plain)
+    assert {number: sorted(seen) for number, seen in inline.seen.items()} == {number: sorted(seen) for number, seen in plain.seen.items()}
+    assert sorted(inline.started) == sorted(plain.started)
+    first = [number for number in inline.started if number < len(scripts)]
+    assert first == list(range(len(scripts)))

@@ -154,7 +154,7 @@ async def test_what_is_queued_while_there_is_no_link_is_sent_by_the_next_one() -
 
 
 async def test_without_a_hook_the_end_of_the_transport_ends_the_session() -> None:
-    """As ever: the streams are told."""
+    """The streams get ConnectionLost."""
     async with bench(counting_service(), reconnect=False) as made:
         async with made.peer.subscribe("numbers", demand=1) as stream:
             await anext(stream)
@@ -167,7 +167,7 @@ async def test_without_a_hook_the_end_of_the_transport_ends_the_session() -> Non
 
 @pytest.mark.parametrize("hook", ["none", "raises"])
 async def test_a_hook_that_gives_no_connection_ends_the_session(hook: str) -> None:
-    """What it raises is reported; the streams get the end of the transport."""
+    """Its exception is reported; the streams get the end of the transport."""
 
     async def fails(error: Exception) -> Connection | None:
         if hook == "raises":

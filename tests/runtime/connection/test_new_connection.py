@@ -1,4 +1,4 @@
-"""What a URL names, and a connection that fails while it is made."""
+"""The names in a URL, and connections that fail while they are made."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -82,7 +82,7 @@ async def test_a_dialect_that_raises_fails_its_connect_and_nothing_else() -> Non
 
 @pytest.mark.parametrize("url", ["broken+memory://test", "memory://test"], ids=["named", "detected"])
 async def test_a_dialect_that_raises_on_the_server_ends_that_connection_only(url: str) -> None:
-    """What it raised is reported, the client is disconnected, and the next client is accepted."""
+    """Its exception is reported, the client is disconnected, and the next client is accepted."""
     told: list[Exception] = []
     registry = build_registry([BrokenPlugin()])
     async with serve(numbers_service(), url, registry=registry, on_violation=told.append) as server:
@@ -122,7 +122,7 @@ async def test_an_extension_with_an_impossible_id_is_refused_at_the_call(number:
 
 
 async def test_a_server_that_is_not_there_is_a_lost_connection() -> None:
-    """No plugin is blamed."""
+    """The error blames no plugin."""
     with pytest.raises(ConnectionLost):
         async with connect("memory://nobody"):
             pass

@@ -20,7 +20,7 @@ class Holder:
 
 
 def test_a_budget_and_a_holder_fit_together() -> None:
-    """As the protocols say: a holder above the budget is closed, with what it held and what the budget is."""
+    """As the protocols say: a holder above the budget is closed, with its bytes and the budget."""
     holder = Holder()
     memory: SharedMemory = MemoryBudget(90)
     known: MemoryHolder = holder

@@ -41,7 +41,7 @@ async def test_what_arrives_is_fed_to_the_session_once_and_in_turns() -> None:
 
 @pytest.mark.parametrize("error", [None, trio.BrokenResourceError(), KeyError("a plugin")])
 async def test_the_end_of_the_input_is_reported_with_its_cause(error: Exception | None) -> None:
-    """In good order there is none."""
+    """An end in good order has no cause."""
     bench = Bench()
     bench.connection.error = error
     bench.connection.arrive.send_nowait(None)
@@ -51,7 +51,7 @@ async def test_the_end_of_the_input_is_reported_with_its_cause(error: Exception 
 
 
 async def test_after_the_end_of_the_session_no_more_than_the_linger_bytes_are_read() -> None:
-    """A peer that goes on sending is not read for ever."""
+    """Then a peer that goes on sending is not read any more."""
     bench = Bench()
     bench.parts.over.set()
     chunk = bytes(LINGER_BYTES // 2)

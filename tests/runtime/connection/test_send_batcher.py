@@ -181,7 +181,7 @@ async def test_a_message_is_sent_although_the_due_tasks_make_no_request() -> Non
             for _ in range(times):
                 answers.append(await peer.request_response(b"ab"))  # noqa: PERF401  # each when it is there
 
-        for _ in range(30):  # in whichever order the scheduler takes them
+        for _ in range(30):  # the scheduler shuffles them
             with trio.fail_after(5):
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(ask, 2)
@@ -201,7 +201,7 @@ async def test_the_end_of_a_connection_does_not_wait_for_due_tasks(autojump_cloc
                     await peer.request_response(b"ab")
 
             assert await peer.request_response(b"ab") == b"ba"
-            peer._connection.requests.batcher.woken += 1  # somebody was woken, and does not come
+            peer._connection.requests.batcher.woken += 1  # a task that was woken, and does not resume
             nursery.start_soon(ask)
             await trio.testing.wait_all_tasks_blocked()
             assert len(handlers.askers) == 1

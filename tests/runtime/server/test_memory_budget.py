@@ -49,7 +49,7 @@ def test_each_threshold_has_its_value(size: int, tight: int, full: int, cuts: in
 
 
 def test_the_largest_connections_are_closed_until_it_is_enough() -> None:
-    """In the order of what they hold, until it is less than 95 %; no connection is closed twice."""
+    """In the order of their bytes, until it is less than 95 %; no connection is closed twice."""
     budget = MemoryBudget(1000)
     sizes = [100, 500, 300, 200, 0]
     holders = [Fake(budget, size) for size in sizes]

@@ -214,7 +214,7 @@ async def test_a_system_that_is_out_of_files_gets_a_pause(autojump_clock: trio.t
 
 
 async def test_a_broken_listener_ends_no_other(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it raises in accept and in close is reported; the listener at another URL accepts, and is closed."""
+    """Its exceptions in accept and in close are reported; the listener at another URL accepts, and is closed."""
     told: list[Exception] = []
     original = MemoryTransport.listen
 

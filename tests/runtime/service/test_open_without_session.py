@@ -26,7 +26,7 @@ PEER = PeerIdentity(address="http://somewhere")
 
 
 class Fixture:
-    """A service, a limit of two streams, and what was reported."""
+    """A service, a limit of two streams, and the reports."""
 
     def __init__(self) -> None:
         self.service = Service()
@@ -88,7 +88,7 @@ async def test_elements_arrive_as_bytes_with_demand_and_in_order(fixture: Fixtur
 
 
 async def test_each_way_not_to_open_is_an_exception_of_its_own(fixture: Fixture) -> None:
-    """A caller decides what its peer is told; the full error of the user's function is reported here."""
+    """A caller decides what its peer is told; the user's full error is reported here."""
     async with trio.open_nursery() as nursery:
         scope = Scope(nursery)
         with pytest.raises(NoSuchPublisher):

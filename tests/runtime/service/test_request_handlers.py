@@ -268,5 +268,5 @@ async def test_a_call_that_is_cancelled_before_its_turn_is_not_made() -> None:
                 reply.cancel()
             await trio.testing.wait_all_tasks_blocked()
             assert called == ([] if cancelled else ["called"])
-        assert len(nursery.child_tasks) == 1  # who reads
+        assert len(nursery.child_tasks) == 1  # the reader
         runner.stop()

@@ -35,6 +35,7 @@ from penstock.runtime.connection import (
 )
 from penstock.runtime.service import Service
 
+# Subtracted from the limit: a client that fills it exactly must not be refused by a server with the same limits.
 LARGEST_HEADER: Final = 16
 """Bytes before the data of a SETUP frame, at most."""
 
@@ -62,6 +63,7 @@ def connect(
     extension raises. Entering and leaving checkpoint.
     """
     parsed = parse_url(url)
+    # A connection carries many streams, so a name in the URL would be ignored without a word.
     if parsed.publisher is not None:
         raise UsageError(
             f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for the whole connection: use subscribe(), or leave it out"
@@ -119,11 +121,14 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         self._connection: ConnectionTask
 
     async def __aenter__(self) -> Peer:
+        # First, so that entering checkpoints also if everything below is refused at once.
         await trio.lowlevel.checkpoint()
+        # Strict groups: `exit_nursery` relies on a group, and takes a single exception out of it again.
         self._nursery = trio.open_nursery(strict_exception_groups=True)
         nursery = await self._nursery.__aenter__()
         timeout = self._settings.limits.handshake_timeout
         try:
+            # One deadline for the transport and its handshake. The hello of the protocol has its own, inside the session.
             with trio.fail_after(timeout):
                 transport_connection = await self._open_transport(nursery)
             await self._start(transport_connection, nursery)
@@ -145,6 +150,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             except BaseException:
                 await self._abort(connection)
                 raise
+        # UsageError and ConnectionLost are what a transport may raise; TooSlowError is the deadline around this call.
         except (PenstockError, trio.TooSlowError):
             raise
         except Exception as error:  # boundary: a transport may be a plugin
@@ -166,6 +172,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         except BaseException:
             await self._abort(connection)
             raise
+        # Only when everything was made: a task that runs cannot be taken back without a goodbye.
         nursery.start_soon(self._connection.run)
 
     async def _abort(self, connection: Connection) -> None:
@@ -174,7 +181,9 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             await connection.abort()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        # An empty reason: the program is done, and nothing went wrong.
         self._connection.leave("")
         await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
+        # An exception of the body goes first: it is nearer to the mistake than the refusal of the connection.
         if error is None and isinstance(self._connection.reason, Rejected):
             raise self._connection.reason

@@ -25,10 +25,12 @@ class Reconnect:
     chance: Callable[[], float] = random.random
     """Returns a random number from 0 to 1; give another function in tests."""
 
+    # `type(...) is not int` also refuses True, which would count as one attempt.
     def __attrs_post_init__(self) -> None:
         if type(self.attempts) is not int or self.attempts < 1 or not 0 < self.first <= self.most:
             raise UsageError(f"{self!r}: give at least 1 attempt, and times with 0 < first <= most")
 
+    # Full jitter instead of a fixed back-off: with a thousand clients a fixed wait only moves the rush to a later time.
     def wait(self, failed: int) -> float | None:
         """Return the seconds to wait after `failed` attempts in a row, or None to give up. 0 means that a working connection was lost."""
         if failed >= self.attempts:

@@ -65,9 +65,11 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     parsed = parse_url(url)
     registry = build_registry() if registry is None else registry
     check_transport(registry, parsed)
+    # `publisher=` wins over the URL: it may hold characters that a URL would have to escape.
     name = parsed.publisher if publisher is None else publisher
     if not name:
         raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
+    # Looked up here, so that a missing serializer is an error of this call, and not of each subscription.
     if serializer != "bytes":
         registry.serializer(serializer)
     dialect_factory(registry, parsed.dialect or DEFAULT_DIALECT)
@@ -144,6 +146,7 @@ class _Opening:
 
     def open(self, on_violation: Report) -> OpenConnection:
         """Return the block of a new connection."""
+        # An empty service: the peer of such a connection can subscribe to nothing here.
         settings = ConnectionSettings(service=Service(), registry=self.registry, limits=self.limits, on_violation=on_violation)
         return OpenConnection(self.url, settings, setup=self.setup, extensions=self.extensions, options=self.options)
 
@@ -166,6 +169,7 @@ class _RemoteUrl(Source[Any]):
 
     def subscribe_at(self, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
         """Subscribe over a connection that was made."""
+        # The loader of the serializer is looked up again, because each connection has its own peer object.
         peer.source(self._name, serializer=self._serializer).attach(subscriber, scope)
 
     def pause_after(self, attempts: int) -> float | None:
@@ -208,15 +212,18 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
 
     # --- the subscription
 
+    # Counted here and passed on: after a reconnect the new stream gets the outstanding sum.
     def request(self, n: int, /) -> None:
         if self._subscriber is None:
             return
+        # Rule 3.17: demand that reaches 2^63-1 is unbounded, and is not counted from then on.
         self._outstanding = add_demand(self._outstanding, n)
         if self._upstream is not None:
             self._upstream.request(n)
 
     def cancel(self, /) -> None:
         self._subscriber = None
+        # Before the task: the peer gets a cancel, and not only a goodbye.
         upstream, self._upstream = self._upstream, None
         if upstream is not None:
             upstream.cancel()
@@ -232,6 +239,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
 
     def on_next(self, element: Any, /) -> None:
         if self._subscriber is not None:
+            # An element shows that the connection works: the attempts in a row start again at 0.
             self._attempts = 0
             if self._outstanding < UNBOUNDED:
                 self._outstanding -= 1
@@ -287,6 +295,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
     async def _run(self) -> None:
         try:
             while self._subscriber is not None:
+                # Counted before the attempt: `Reconnect.wait` gets the number of failed ones, this one included.
                 self._attempts += 1
                 try:
                     await self._connect_once()
@@ -295,12 +304,15 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
                         self._fail(lost)
                 except PenstockError as error:  # a refusal, or a URL that cannot work: trying again would not help
                     self._fail(error)
+                # Also with a pause of 0: a server that accepts and closes at once must not keep this task from yielding.
                 if self._subscriber is not None:
                     await trio.sleep(self._pause)
+        # Whatever ended the task, the subscriber gets a terminal signal (rule 1.4); `_fail` does nothing after the first one.
         finally:
             self._fail(ConnectionLost(f"{self._source!r} was stopped: the nursery that ran its connection was cancelled"))
 
     async def _connect_once(self) -> None:
+        # A new event for each connection: the end of the stream before this one must not end it.
         self._stream_ended = trio.Event()
         async with self._source.open_connection(self._scope.report_failure) as peer:
             self._source.subscribe_at(peer, self, self._scope)

@@ -32,6 +32,7 @@ from penstock.runtime.connection._send_batcher import SendBatcher
 from penstock.runtime.service import Service, add_target_note
 from penstock.session import ConnectionState, SendingStream, Session, SessionDelegate
 
+# A connection in one of these states may be closed in good order: the peer knows that it has heard everything.
 _PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
 """Both sides have said goodbye."""
 
@@ -47,6 +48,7 @@ A protocol without goodbyes (ReactiveSocket) ends every connection in this way, 
 class ConnectionSettings:
     """What all connections of a client or of a server have in common."""
 
+    # Made once per client or server, and shared by its connections: nothing in it changes while they run.
     service: Service
     registry: Registry
     limits: Limits
@@ -77,6 +79,7 @@ class ConnectionTask:
         began: float,
     ) -> None:
         """`began` is when the time for the handshake started to run."""
+        # The session needs its delegate, and the link needs the session: so the runner gets its functions from the link, below.
         runner = InlineTaskRunner(_no_link, _nothing, turn=settings.limits.turn)
         batcher = SendBatcher()
         self.session: Session = make_session(self)
@@ -94,6 +97,7 @@ class ConnectionTask:
             events=events,
             on_violation=settings.on_violation,
         )
+        # The session looks these up at each call. As attributes they cost one call less per stream than methods that pass on.
         self.serve, self.attach, self.fired = self._incoming.serve, self._incoming.attach, self._incoming.fire
         self._parts = ConnectionParts(
             session=self.session,
@@ -112,6 +116,7 @@ class ConnectionTask:
         self._link_scope = trio.CancelScope()  # around the links alone
         self._link: Link
         self._use(connection)
+        # Looked up when a stream ends: only then is it known whether its connection has ended it.
         events.start(lambda: self.session.is_closing)
         self.session.start(began)  # here, so that our hello comes before any request
 
@@ -129,23 +134,28 @@ class ConnectionTask:
 
     async def run(self) -> None:
         """Run until the connection is over; cancelled, say goodbye first. Returns within its deadlines, also if the peer is mute."""
+        # A client has no budget: its one connection is bounded by its own limits.
         budget = self._settings.budget
         if budget is not None:
             budget.add(self)
             self.session.channel.on_buffered = budget.note_bytes
         try:
+            # A cancel from outside reaches only the wait below, because `_host` is shielded. Then this side says goodbye.
             async with trio.open_nursery() as nursery:
                 self._link.timer.reschedule()
                 nursery.start_soon(self._host)
                 try:
+                    # Set by the session's end, by a goodbye that has no answer, or by a failure of the host.
                     await self._parts.leaving.wait()
                 finally:
+                    # First: if a dialect raised inside `leave`, the host would have no deadline.
                     self._host_scope.deadline = trio.current_time() + self._settings.limits.drain
                     self.leave("shutdown")
                     await self._say_goodbye()
         finally:
             if budget is not None:
                 budget.remove(self)
+            # Last: an observer may count on it that nothing of the connection runs any more.
             self._events.report_closed(*self.session.close_reason)
 
     def leave(self, reason: str) -> None:
@@ -182,6 +192,7 @@ class ConnectionTask:
 
     def publisher_failed(self, stream: SendingStream, error: BaseException) -> None:
         """Report the full error of a publisher; the peer gets less of it."""
+        # Before the report: an observer gets the error also if it is not worth a report.
         self._events.on_failure(stream, error)
         # A publisher that was stopped because the program is being cancelled has not failed.
         is_shutdown = isinstance(error, PublisherStopped) and trio.current_effective_deadline() == float("-inf")
@@ -194,12 +205,14 @@ class ConnectionTask:
 
     def over(self, error: Exception) -> None:
         """The session has ended."""
+        # The first reason counts: later ones only follow from it.
         if self.reason is None:
             self.reason = error
             self._incoming.close()
         self.is_open.set()
         self._parts.over.set()
         self._parts.leaving.set()
+        # The order is not important from here on: each of these only wakes tasks.
         self.requests.on_room()  # requests that wait for room fail now
 
     # --- the tasks
@@ -209,6 +222,7 @@ class ConnectionTask:
         try:
             with self._host_scope:
                 async with trio.open_nursery() as publishers:
+                    # Publishers and the reader share this nursery: a call that blocks keeps the reader's task, and must outlive the links.
                     self._parts.runner.start(publishers)
                     await self._run_links()
                     self._parts.runner.stop()
@@ -225,6 +239,7 @@ class ConnectionTask:
             while True:
                 async with trio.open_nursery() as nursery:
                     link = self._link
+                    # A nursery per link: the tasks of the old link end before the next one starts, so there is never a second writer.
                     link.start(nursery)
                     await link.ended.wait()
                     connection = await self._connection_after(link)
@@ -239,12 +254,15 @@ class ConnectionTask:
     async def _connection_after(self, link: Link) -> Connection | None:
         """Return the transport connection that goes on for `link`, or end the session."""
         session = self.session
+        # A goodbye was said: the end of the transport is its answer, and needs no description.
         if session.is_closing:
             session.end_of_input()
             return None
+        # May take up to `goodbye_timeout`: a child process is waited for here.
         error = await link.describe_end()
         replace_link = self._settings.replace_link
         if replace_link is not None and link.is_gone:
+            # Bytes that arrived before the end still belong to the session.
             await link.reader.input_ended.wait()  # by then it has decoded all that has arrived
             if session.state is ConnectionState.OPEN and link.is_quiet:
                 connection = await self._replacement(replace_link, error)
@@ -259,6 +277,7 @@ class ConnectionTask:
         except Exception as raised:  # boundary: a hook; its failure counts as None
             report(self._settings.on_violation, raised)
             return None
+        # The hook may take long: the session's own deadlines run meanwhile.
         if connection is not None and self.session.state is not ConnectionState.OPEN:
             await self._close(connection, in_good_order=False)  # a deadline of the session has passed meanwhile
             return None
@@ -272,6 +291,7 @@ class ConnectionTask:
     async def _wait_for_next_link(self) -> bool:
         """Wait until the link that has ended was replaced; return False if it never will be. The reader that has ended calls this."""
         link = self._link
+        # The reader must not wait for a link after the session has ended: it would keep the host from ending.
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_after, self._parts.over, nursery.cancel_scope)
             await link.replaced.wait()
@@ -280,12 +300,15 @@ class ConnectionTask:
 
     async def _say_goodbye(self) -> None:
         """Wait for the end of the goodbyes, send the last bytes, and close: all within the deadlines, also if the peer does not react."""
+        # The link of this moment: a hook that is asked for another one is cancelled below.
         limits, session, link, is_sent = self._settings.limits, self.session, self._link, False
         with trio.move_on_after(limits.goodbye_timeout + limits.linger, shield=True):
+            # The session is over when the answer has arrived, or when its own deadline has passed.
             if session.expects_answer:
                 await self._parts.over.wait()
             is_sent = await linger(link.connection, self._parts, link.reader, link.writer)
         self.over(ConnectionLost("the peer did not answer the goodbye in time"))
+        # Writer and timer first: a send in progress would fail when the transport is closed under it, and be taken for a fault.
         self._link_scope.cancel()
         await self._close(link.connection, in_good_order=is_sent and (session.state in _PARTED or not session.expects_answer))
 

@@ -22,6 +22,7 @@ def describe_transport_end(
     connection: Connection, cause: Exception | None, *, was_open: bool, limits: Limits, on_violation: Report
 ) -> Exception:
     """Return how the transport ended, as the exception for its streams."""
+    # Raised by DeadlineSender, and by no transport.
     if isinstance(cause, trio.TooSlowError):
         stall = f"{limits.write_stall:g} s (Limits.write_stall, Limits.min_drain)"
         return ConnectionLost(f"the peer took next to nothing of what was sent to it for {stall}, which ended the connection")
@@ -30,8 +31,10 @@ def describe_transport_end(
     if not is_disconnect(cause):
         kind = type(connection).__name__
         return PluginError(f"the transport ({kind}) raised what no transport may, which ended its connection: {cause!r}")
+    # Asked only here: a farewell is worth something only if the transport ended by itself.
     words = _farewell(connection, on_violation)
     how = CUT if was_open else CUT_EARLY
+    # trio wraps the OSError of a socket; its text, such as 'Connection reset by peer', is in the cause.
     if not words and cause is not None and cause.__cause__ is not None:
         words = f"the system says: {cause.__cause__}"
     # CUT_EARLY ends with a question mark, CUT without a full stop.

@@ -43,16 +43,19 @@ class ConnectionEvents:
 
     def report_opened(self, peer: PeerIdentity, dialect: str) -> None:
         """Report that both sides have said hello, and the streams that began before."""
+        # Numbered here, and not at the start: connections without a hello are not reported, and leave no gap.
         self._number = next(_numbers)
         self._events.connection_opened(
             ConnectionOpened(connection=self._number, address=self._address, dialect=dialect, accepted=self._accepted, peer=peer)
         )
+        # Taken out first: an observer may cancel a stream from inside its hook.
         early, self._early = self._early, {}
         for (stream, outbound), publisher in early.items():
             self.report_stream(stream, publisher, outbound=outbound)
 
     def report_closed(self, reason: str, error: BaseException | None) -> None:
         """Report that nothing of the connection runs any more."""
+        # 0 means that it was never reported as open.
         if self._number:
             self._events.connection_closed(ConnectionClosed(connection=self._number, reason=reason, error=error))
 
@@ -64,6 +67,7 @@ class ConnectionEvents:
 
     def serve(self, stream: SendingStream) -> StreamCount:
         """Report a stream that is about to be accepted, and return the record that counts its elements. Its end is reported too."""
+        # Kept by stream and not by id: an id may be used again as soon as its stream has ended.
         served = self._served[stream] = StreamCount(partial(self._report_served, stream))
         stream.when_over = served.on_stream_end
         self.report_stream(stream.id, str(stream.target), outbound=True)
@@ -91,6 +95,7 @@ class ConnectionEvents:
         if not self._number:
             self._early.pop((stream, outbound), None)
             return
+        # A stream that completed before the end is complete, also if its connection ended in the same step.
         if self._is_closing() and outcome is not Outcome.COMPLETED:
             outcome = Outcome.LOST
         self._events.stream_ended(
@@ -141,6 +146,7 @@ class ObservedStream(Subscriber[Any], Subscription):
 
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that arrived together."""
+        # The interfaces for batches are optional: a plain subscriber gets single elements.
         many = getattr(self._subscriber, "on_next_many", None)
         if many is None:
             for element in elements:

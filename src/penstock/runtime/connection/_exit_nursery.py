@@ -30,12 +30,14 @@ async def exit_nursery(manager: AbstractAsyncContextManager[trio.Nursery], error
 
 def _judge(raised: BaseException, error: BaseException | None, on_violation: Report) -> BaseException | None:
     """Return what of `raised` leaves the block."""
+    # A group may hold all three at once: a cancel of the block, failures of tasks, and an interrupt.
     cancellations, rest = _split(raised, trio.Cancelled)
     failures, interrupts = (None, None) if rest is None else _split(rest, Exception)
     if interrupts is not None:
         return _first(interrupts)
     if error is None:
         return _first(cancellations) if failures is None else _sole(failures)
+    # The body's exception leaves the block; this one would be lost otherwise.
     if isinstance(failures, Exception):
         report(on_violation, failures)
     return None
@@ -50,6 +52,7 @@ def _split(raised: BaseException, kind: type[BaseException]) -> tuple[BaseExcept
 
 def _sole(raised: BaseException) -> BaseException:
     """Take the exception out of groups of one."""
+    # Only groups of one: several failures stay a group, because none of them is more true than the others.
     while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
         raised = raised.exceptions[0]
     return raised

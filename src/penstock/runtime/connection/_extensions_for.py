@@ -59,6 +59,7 @@ def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:
             made.append(_made(offer))
         except PluginError as error:
             report(on_violation, error)
+    # Counted over all of them, so that the result does not depend on the order in which plugins are found.
     uses = Counter(code for extension in made for code in extension.codes)
     for extension in made:
         if shared := _shared(extension, uses):
@@ -71,6 +72,7 @@ def check_given(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
     for extension in extensions:
         if wrong := _wrong(extension):
             raise UsageError(f"extensions: {wrong}")
+    # Ids of plugins are unique in the registry; those that the program gives are not checked before.
     ids = Counter(extension.id for extension in extensions)
     uses = Counter(code for extension in extensions for code in extension.codes)
     for extension in extensions:
@@ -95,10 +97,12 @@ def _made(offer: Factory) -> Extension:
 
 def _wrong(extension: object) -> str:
     """Return what is wrong with an extension, or ''."""
+    # A runtime protocol check: it sees attributes and methods, and no types. So the id is checked by hand.
     if not isinstance(extension, Extension):
         return f"{extension!r} is no Extension: it needs an id, a name, codes and open()"
     if type(extension.id) is not int or extension.id not in IDS:
         return f"{extension.name!r} has id={extension.id!r}; give an int from 0 to {IDS.stop - 1}, and {FIRST_FREE_ID} or more for your own"
+    # The project's own extensions may use both ranges: they are kept apart by hand.
     allowed = FREE_CODES if extension.id >= FIRST_FREE_ID else range(OUR_CODES.start, FREE_CODES.stop)
     if others := [code for code in extension.codes if code not in allowed]:
         return f"{extension.name!r} has {_listed(others)}; codes from {allowed.start:#04x} to {allowed.stop - 1:#04x} are for it"

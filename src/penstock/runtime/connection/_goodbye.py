@@ -15,10 +15,13 @@ async def linger(connection: Connection, parts: ConnectionParts, reader: Reader,
 
     The side that said goodbye first closes first. The other side reads on until then, and so does a side whose goodbye is not answered.
     """
+    # Without the last bytes there is nothing to linger for: the peer has not got the goodbye.
     if not await writer.wait_flushed():
         return False
+    # After our last byte: a peer that reads slowly has this time for the bytes in the buffers of the system.
     with trio.move_on_after(parts.limits.linger):
         try:
+            # Half-close: the peer sees the end after it has read all, and can still send its own goodbye.
             await connection.send_eof()
         except Exception as error:  # boundary: a transport may be a plugin
             reader.on_end(error)
@@ -31,8 +34,10 @@ async def linger(connection: Connection, parts: ConnectionParts, reader: Reader,
 
 async def close(connection: Connection, *, in_good_order: bool, seconds: float, on_violation: Report) -> None:
     """Close the transport: in good order, so that the peer gets all bytes, or at once. Each attempt may take `seconds`."""
+    # An abort follows a close that failed or took too long; after a good close it is not needed.
     for end in (connection.aclose, connection.abort) if in_good_order else (connection.abort,):
         try:
+            # Shielded: a cancelled program must still close its sockets, but only for `seconds`.
             with trio.move_on_after(seconds, shield=True) as closing:
                 await end()
         except Exception as error:  # boundary: a transport may be a plugin

@@ -87,7 +87,9 @@ class IncomingRequests:
         self._on_violation = on_violation
         self._places = places
         self._published = PublishedStreams(service, registry, places=places, on_violation=on_violation)
+        # One scope for the failures of all handlers: it runs no task, it only reports.
         self._calls = HandlerCalls(runner, Scope(runner, on_violation=on_violation), places)
+        # Bounded by the streams that are accepted at this moment: one.
         self._found: dict[SendingStream, FoundStream] = {}  # between accept and attach, which follows at once: factories are called once
         self._setup_scope: trio.CancelScope | None = None  # around an async setup function
         self._cleanup_timeout = min(CLEANUP_SECONDS, session.channel.limits.drain)  # a shutdown waits no longer than `drain`
@@ -101,15 +103,18 @@ class IncomingRequests:
         found = self._find(stream)
         if found is None:
             return
+        # Before the accept: an accepted stream may begin, and end, inside that call.
         count = self._events.serve(stream) if self._events.wants_streams else None
         if isinstance(found, Handler):
             # The demand for the one answer came with the request, so the handler starts at once.
             stream.accept_at_once()
             subscriber = stream if count is None else CountingSubscriber(count, stream)
+            # After the accept: it may have closed the connection, and then on_subscribe below cancels the call.
             call = HandlerCall(self._calls, found, stream.target.data, self.peer, subscriber, stream.when_over)
             stream.when_over = call.on_stream_end
             subscriber.on_subscribe(call)
             return
+        # Only a source that does nothing before its first request can be looked up again then; others may signal earlier.
         is_idle = found.waits_for_demand
         if not is_idle or stream.available:
             self._found[stream] = found
@@ -124,6 +129,7 @@ class IncomingRequests:
         slot.scope = Scope(
             self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=slot.on_tasks_stopped
         )
+        # In front of the observer's callback, which the slot calls: the place is dealt with first.
         stream.when_over = slot.on_stream_end
         count = self._events.count_of(stream) if self._events.wants_streams else None
         if count is None:
@@ -134,6 +140,7 @@ class IncomingRequests:
 
     def fire(self, target: Any) -> None:
         """Run the handler of messages without an answer, in a task that takes the place of a stream. If there is none, drop it."""
+        # Looked up for each message: a handler may be added while the service runs.
         handler = self._service.listener()
         if handler is None:
             return
@@ -141,6 +148,7 @@ class IncomingRequests:
         scope = Scope(
             self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=self._places.free_kept
         )
+        # A task, and not inline: the message was counted as a stream, and its scope frees the place.
         scope.spawn(partial(self._run_listener, handler, target.data), name="penstock fire and forget")
 
     # --- the setup function
@@ -152,6 +160,7 @@ class IncomingRequests:
         except Exception as error:  # boundary: the user's setup function
             self._refuse_client(error)
             return
+        # A plain function decides at once: then the client's next messages are not read ahead at all.
         if isawaitable(verdict):
             self._setup_scope = trio.CancelScope()
             self._runner.start_soon(self._await_verdict, verdict, self._setup_scope, name="penstock setup")
@@ -198,11 +207,13 @@ class IncomingRequests:
         is_public = isinstance(error, PublicError | Rejected)
         if not is_public:
             report(self._on_violation, error)
+        # A text of '' would look like a goodbye without a reason.
         self._session.close((is_public and str(error)) or REFUSED)
 
 
 def _refusal(error: CannotOpen) -> str:
     """Return what the peer is told."""
+    # The error itself was reported already, where the function was called.
     if isinstance(error, FactoryFailed):
         return str(error.error) if isinstance(error.error, PublicError) else PRIVATE
     return REFUSED if isinstance(error, NoPlace) else NO_SUCH

@@ -13,7 +13,7 @@ Invariants:
 * Queued calls start in order, after everything that arrived with them was decoded. They start even if the reader is cancelled
   (`_start_queued`).
 * A call runs in one task from its first step to its end. Only the name of that task changes when the call blocks.
-* Each call has its own copy of the context variables from its first step.
+* Each call has its own copy of the context variables, made when the call was started, as a task of a nursery has.
 
 This file knows nothing of connections: it is given two functions, and runs what `start_soon` is given.
 """
@@ -21,6 +21,7 @@ This file knows nothing of connections: it is given two functions, and runs what
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
+from functools import partial
 from time import monotonic
 from types import coroutine
 from typing import Any, Final, TypeAlias
@@ -30,8 +31,8 @@ import trio
 OnBlocked: TypeAlias = Callable[[trio.CancelScope], None]
 """Called when a queued call blocks for the first time, with the cancel scope that cancels it from then on."""
 
-QueuedCall: TypeAlias = tuple[Callable[..., Coroutine[Any, Any, None]], tuple[Any, ...], str, OnBlocked | None]
-"""The async function, its arguments, the name of the task if the call blocks, and the callback for that."""
+QueuedCall: TypeAlias = tuple[Callable[..., Coroutine[Any, Any, None]], tuple[Any, ...], str, OnBlocked | None, Context]
+"""The async function, its arguments, the name of the task if the call blocks, the callback for that, and the context variables."""
 
 READER: Final = "penstock reader"
 HELPER: Final = "penstock helper"
@@ -78,20 +79,21 @@ class InlineTaskRunner:
     def stop(self) -> None:
         """Stop reading. Calls that have started run on."""
         self._is_stopped = True
+        # Only the reader is cancelled: a call that has blocked has left this scope to itself, with its task.
         if self._reader_scope is not None:
             self._reader_scope.cancel()
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
         """Run a call: inline if the reader is at work, else in a task. Raises as `start_soon` of a nursery does."""
         if self.is_running_inline:
-            self._queue.append((function, args, name, None))
+            self._queue.append((function, args, name, None, copy_context()))
         else:
             self._spawn(function, *args, name=name)
 
     def start_cancellable(self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: OnBlocked, /, *, name: str) -> None:
         """Do as `start_soon`, and give `on_blocked` the cancel scope of the call. A call that never blocks costs no cancel scope."""
         if self.is_running_inline:
-            self._queue.append((function, (), name, on_blocked))
+            self._queue.append((function, (), name, on_blocked, copy_context()))
         else:
             self._spawn(self._run_in_scope, function, on_blocked, name=name)
 
@@ -122,9 +124,10 @@ class InlineTaskRunner:
         """Run queued calls inline. Return False if one of them blocked: by then another task is the reader."""
         queue = self._queue
         turn_ends = monotonic() + self._turn if queue else 0.0
+        # A call may queue further calls while it runs: these are run in this loop too.
         while queue:
             call = queue.popleft()
-            running, context = call[0](*call[1]), copy_context()
+            running, context = call[0](*call[1]), call[4]
             self.is_running_inline = True
             try:
                 # The first step, without trio: a coroutine that never blocks runs to its end in this one `send`.
@@ -151,11 +154,13 @@ class InlineTaskRunner:
         A hand-over costs one scheduler pass. If several calls blocked recently, helper tasks take further calls off the queue in the same
         pass; otherwise 100 blocking handlers would need 100 passes to start.
         """
+        # Nothing may await between here and the spawn below: for that time there is no reader.
         scope, self._reader_scope, self.is_running_inline = self._reader_scope, None, False
-        _, _, name, on_blocked = blocked
+        _, _, name, on_blocked, _ = blocked
         trio.lowlevel.current_task().name = name  # debuggers and trio's error texts show this name
         if on_blocked is not None and scope is not None:
             on_blocked(scope)  # the scope around the read loop: nothing but this call runs in it from now on
+        # In the same nursery: the owner's cancel and its wait cover every reader.
         self._spawn(self._read_loop, name=READER)
         # The new reader takes one call itself.
         for _ in range(min(self._helper_tasks, len(self._queue) - 1)):
@@ -165,18 +170,25 @@ class InlineTaskRunner:
 
     async def _run_one_queued(self) -> None:
         """Run the next call in this task. The queue may be empty by now: the reader may have run all of it."""
-        if self._queue:
-            function, args, name, on_blocked = self._queue.popleft()
-            trio.lowlevel.current_task().name = name
-            await (function(*args) if on_blocked is None else self._run_in_scope(function, on_blocked))
+        if not self._queue:
+            return
+        function, args, name, on_blocked, context = self._queue.popleft()
+        trio.lowlevel.current_task().name = name
+        running = function(*args) if on_blocked is None else self._run_in_scope(function, on_blocked)
+        try:
+            trap = context.run(running.send, None)
+        except StopIteration:
+            return
+        await _continue_coroutine(running, context, trap)
 
     def _start_queued(self) -> None:
         """Start what is queued in tasks: the reader ends. A call that was accepted must run, if only to see that it is cancelled."""
-        for function, args, name, on_blocked in self._queue:
+        for function, args, name, on_blocked, context in self._queue:
+            # In its context: a nursery gives a task a copy of the context in which start_soon is called.
             if on_blocked is None:
-                self._spawn(function, *args, name=name)
+                context.run(partial(self._spawn, function, *args, name=name))
             else:
-                self._spawn(self._run_in_scope, function, on_blocked, name=name)
+                context.run(partial(self._spawn, self._run_in_scope, function, on_blocked, name=name))
         self._queue.clear()
 
     async def _run_in_scope(self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: OnBlocked) -> None:

@@ -21,6 +21,7 @@ class Link:
         """Make the parts of the link, and point the logical connection at them."""
         self._parts = parts
         self.connection: Connection = connection
+        # The timer first, then the writer, then the reader: each is handed the ones before it.
         self.timer: SessionTimer = SessionTimer(parts.session, parts.leaving)
         self.writer: Writer = Writer(connection, parts, self.timer, self.end)
         self.reader: Reader = Reader(connection, parts, self.timer, self.writer, self.end)
@@ -34,16 +35,20 @@ class Link:
         parts.runner.read_and_dispatch = self.reader.receive_and_dispatch
         parts.runner.after_batch = self.reader.after_batch
         parts.requests.batcher.writer = self.writer
+        # The delegate's `wake` is replaced too: one call less for each first message in an empty outbox.
         parts.session.outbox.wake = self.writer.on_queued
 
     def start(self, nursery: trio.Nursery) -> None:
         """Start the writer and the timer. The reader is run by the `InlineTaskRunner`: a handler that blocks keeps the reader's task."""
+        # For the task that reads ahead: it belongs to this link, and ends with it.
         self.reader.nursery = nursery
+        # The names are what a task tree in a debugger shows.
         nursery.start_soon(self.writer.run, name="penstock writer")
         nursery.start_soon(self.timer.run, name="penstock timer")
 
     def end(self, cause: Exception | None) -> None:
         """Note that the transport has ended; the first cause counts."""
+        # Reader and writer often fail together: the first exception is the cause, the second one a consequence.
         if self.ended.is_set():
             return
         self.cause = cause
@@ -54,6 +59,7 @@ class Link:
     @property
     def is_quiet(self) -> bool:
         """True if no message was cut: another link can go on where this one has ended."""
+        # `held` counts bytes of a message that has arrived in part: the rest of it will never come.
         return not self.writer.has_lost_bytes and not self.writer.in_flight and not self._parts.session.dialect.held()
 
     @property
@@ -63,11 +69,13 @@ class Link:
 
     def held(self) -> int:
         """Return the number of bytes that are in flight or were read ahead."""
+        # The session counts what is queued; these bytes have left it, or have not reached it yet.
         return self.writer.in_flight + self.reader.held()
 
     async def describe_end(self) -> Exception:
         """Return how the transport ended, as an exception for the streams. Closes it first: a child process has its exit status then."""
         parts = self._parts
+        # If the transport itself is at fault, it is aborted at the end, and not asked for a good one.
         if self.is_gone:
             await close(self.connection, in_good_order=True, seconds=parts.limits.goodbye_timeout, on_violation=parts.on_violation)
         return describe_transport_end(

@@ -23,6 +23,7 @@ def check_transport(registry: Registry, url: Url) -> None:
     try:
         registry.transport(url.transport)
     except UsageError as error:
+        # The most common mistake: 'localhost:7000' without a transport.
         if url.host is None and re.match(r"[0-9]+(/|$)", url.path):  # localhost:7000 is parsed as a scheme and a path
             raise UsageError(f"{str(url)!r} lacks the transport; write for example tcp://{url}") from None
         if url.transport in registry.dialects:
@@ -53,12 +54,14 @@ def protocols_of(kinds: Iterable[DialectFactory]) -> Iterator[str]:
 
 def unserved_at(registry: Registry, served: Sequence[DialectFactory]) -> list[DialectFactory]:
     """Return the installed dialects that are not `served`, and that can refuse a client in its own protocol."""
+    # Sorted, so that the order of installation does not decide which refusal a client gets.
     known = [dialect_factory(registry, name) for name in sorted(registry.dialects)]
     return [factory for factory in known if factory not in served and hasattr(factory, "refusal")]
 
 
 def settings_for(kind: DialectFactory, connection: Connection, extensions: NegotiableExtensions, setup: bytes = b"") -> DialectSettings:
     """Return what a connection tells its dialect."""
+    # Each dialect takes what it needs of this, and ignores the rest.
     return DialectSettings(extensions=extensions.of(takes=kind.takes_extensions), setup=setup, framed=connection.framed)
 
 
@@ -81,7 +84,9 @@ def new_connection(
     """
     kind, dialect_settings = offers[0]
 
+    # A closure: the connection task makes its session itself, because it is the delegate.
     def make_session(delegate: SessionDelegate) -> Session:
+        # A client speaks first, in the dialect of its URL; only a server must find out.
         choose = protocol_detector(offers, framed=connection.framed, unserved=unserved) if role is Role.SERVER else None
         return Session(
             delegate,
@@ -96,6 +101,7 @@ def new_connection(
         return ConnectionTask(
             connection, settings, make_session=make_session, events=events, began=trio.current_time() if began is None else began
         )
+    # Our own errors say who must act already.
     except PenstockError:
         raise
     except Exception as error:  # boundary: the constructor and the start of a dialect, which may be a plugin

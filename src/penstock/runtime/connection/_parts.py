@@ -50,10 +50,12 @@ class SharedMemory(Protocol):
 class ConnectionParts:
     """The parts of a logical connection that its links use."""
 
+    # One object for all parts of all links: everything that they share is listed here.
     session: Session
     limits: Limits
     runner: InlineTaskRunner
     requests: OutgoingRequests
+    # A protocol and not the class: the task imports the link, and the link imports this file.
     holder: MemoryHolder
     """The connection, for `budget`."""
     budget: SharedMemory | None

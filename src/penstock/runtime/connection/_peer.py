@@ -64,9 +64,11 @@ class Peer:
         Raises Rejected, PublisherFailed and ConnectionLost as streams do, and UsageError for data that is too long, and if the
         protocol of the connection has no such requests (RS.io). Checkpoints.
         """
+        # Everything that can be refused is refused before the wait: it may last for as long as the outbox is full.
         requests, request, loader = self._connection.requests, self._request(Model.RESPONSE, data), self._loader(serializer)
         await requests.wait_for_room()
         answer = PendingAnswer(requests.batcher)
+        # The short way for most requests: no source, no decoder, and no on_subscribe.
         if loader is None and not requests.is_observed:
             answer.subscription = requests.ask(request, answer)
         else:
@@ -79,6 +81,7 @@ class Peer:
         Raises as `request_response` does. Checkpoints.
         """
         request = self._request(Model.FIRE_AND_FORGET, data)
+        # A loop that sends messages without an answer must let the writer run: nothing else would make it wait.
         await trio.lowlevel.checkpoint()
         await self._connection.requests.wait_for_room()
         self._connection.session.streams.fire(request)
@@ -103,6 +106,7 @@ class Peer:
 
     def _request(self, model: Model, data: bytes | str) -> Request:
         session = self._connection.session
+        # Here, and not in the dialect: a request that cannot be sent must not use up a stream id.
         if model not in session.dialect.models:
             raise UsageError(
                 f"this connection speaks {session.dialect.name}, which has no {model.value}: use subscribe(), "
@@ -181,6 +185,7 @@ class _RemoteOpening:
 
     async def __aenter__(self) -> RemoteStream[Any]:
         await trio.lowlevel.checkpoint_if_cancelled()
+        # Taken once: entered twice, one stream would get the elements of two subscriptions.
         source, self._source = self._source, None
         if source is None:
             raise UsageError("this subscription was opened before; call subscribe() again for another one")
@@ -189,7 +194,7 @@ class _RemoteOpening:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stream.cancel()
-        # A loop over short streams would otherwise pay a scheduler pass for each, and 5 ms is the turn of a stream anyway.
+        # A loop over short streams would otherwise pay one more scheduler pass for each of them.
         if not self._stream.has_just_waited:
             await trio.lowlevel.cancel_shielded_checkpoint()
 
@@ -223,12 +228,14 @@ class _Decoder(Subscriber[bytes], Subscription):
             self._subscriber.on_subscribe(self)
 
     def on_next(self, element: bytes, /) -> None:
+        # Elements that were under way at the cancel still arrive (rule 2.8).
         subscriber = self._subscriber
         if subscriber is None:
             return
         try:
             loaded = self._serializer.loads(element)
         except Exception as error:  # boundary: the serializer may be a plugin
+            # The peer is told to stop first: nothing that follows could be read either.
             self.cancel()
             subscriber.on_error(_load_error(error, self._serializer.name))
             return

@@ -34,6 +34,7 @@ class PendingAnswer(Subscriber[Any]):
                 # `_end` has counted this task as woken. Other requests wait until it is counted off.
                 if self._task is not None:
                     self._batcher.task_resumed()
+        # Taken out: the object must not keep the exception alive, which refers to this task's frames.
         error, self._error = self._error, None
         if error is None:
             return self._value
@@ -47,6 +48,7 @@ class PendingAnswer(Subscriber[Any]):
         subscription.request(1)
 
     def on_next(self, element: Any, /) -> None:
+        # One element was requested, so this is the only one.
         self._value = element
         self._end()
 
@@ -56,6 +58,7 @@ class PendingAnswer(Subscriber[Any]):
             self._end()
 
     def on_complete(self, /) -> None:
+        # After the value on_complete is expected, and changes nothing.
         if not self._is_over:
             self.on_error(NoElement("the peer ended the request without a value"))
 
@@ -63,6 +66,7 @@ class PendingAnswer(Subscriber[Any]):
         self._is_over = True
         if self._task is not None:
             self._batcher.woken += 1
+            # The task runs in the next scheduler pass, with all others that this batch of answers wakes.
             trio.lowlevel.reschedule(self._task)
 
     def _abort(self, _: Any) -> trio.lowlevel.Abort:

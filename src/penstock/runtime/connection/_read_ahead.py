@@ -35,6 +35,7 @@ class ReadAheadBuffer:
         """Read until `take` is called, until `limit` bytes wait, or until the input ends. Return True if the input has ended."""
         data: Received = b""
         try:
+            # The last chunk may exceed the limit by its size: a receive cannot be taken back.
             while data is not None and self.held < self._limit and not self._is_wanted:
                 data = await self._receive()
                 self._chunks.append(data)
@@ -47,6 +48,7 @@ class ReadAheadBuffer:
     async def take(self) -> Received:
         """Return the oldest chunk; wait for it if none is there."""
         self._is_wanted = True
+        # `_is_wanted` ends the reading after the receive in progress, so one event is enough.
         if self._is_reading and not self._chunks:
             await self._arrival.wait()
         if not self._chunks:

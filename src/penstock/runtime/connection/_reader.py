@@ -71,6 +71,7 @@ class Reader:
     async def receive_and_dispatch(self) -> bool:
         """Wait for input and act on it, for one turn. Return False when the input has ended, and no other link follows."""
         data = b""
+        # Messages that were received are decoded before anything else is read: so what waits is one chunk.
         if self._has_more:
             await self._pause_between_turns()
         else:
@@ -79,19 +80,25 @@ class Reader:
                 received = await (self._receive() if self._read_ahead is None else self._receive_ahead(self._read_ahead))
             if received is None:
                 self._end(None)
+                # Most connections have no next link: then the reader loop ends here.
                 return self._parts.next_link is not None and await self._parts.next_link()
+            # After the end the session drops everything; the bytes are read only so that the goodbye is not lost in a reset.
             if self._parts.over.is_set():
                 self._linger_left -= len(received)
+            # Transports may return a bytearray that they use again; for bytes this copies nothing.
             data = bytes(received)
             self._turn_ends = monotonic() + self._parts.limits.turn
+        # Set while decoding: calls that the session starts are queued, and run after all messages of this turn were decoded.
         now, self._runner.is_running_inline = trio.current_time(), True
         try:
             has_more = self._session.receive(data, now, most=MESSAGES_PER_TURN)
-            # While the client is examined there is more to do for sure: what it has sent behind its introduction.
+            # While the client is examined there is always more to do: its messages behind the introduction.
             self._has_more = has_more or self._session.channel.state is ConnectionState.EXAMINING
         finally:
             self._runner.is_running_inline = False
+        # Something has arrived: the tasks that made their first requests will be woken, and can be batched again.
         self._parts.requests.batcher.unbatched = 0
+        # In the middle of a chunk the next turn follows at once, and looks at the clock itself.
         if not self._has_more and now >= self._timer.covered_until:
             self._timer.reschedule_soon(now)
         if self._parts.budget is not None:
@@ -100,6 +107,7 @@ class Reader:
 
     def after_batch(self) -> None:
         """Send the answers to the decoded messages."""
+        # The end of the chunk: all answers to it go out in one send.
         if not self._has_more:
             self._writer.flush()
         elif not self._session.outbox.is_empty:
@@ -114,6 +122,7 @@ class Reader:
     async def _pause_between_turns(self) -> None:
         if self._session.channel.state is ConnectionState.EXAMINING:
             # The setup function checks the client. The deadline for that is the one of the handshake.
+            # `preauth_bytes` is what a client may send before it is accepted, in the transport or here.
             self._read_ahead = ReadAheadBuffer(self._receive, self._parts.limits.preauth_bytes)
             self.nursery.start_soon(self._run_read_ahead, self._read_ahead, name="penstock read-ahead")
             await self._parts.is_open.wait()
@@ -128,12 +137,14 @@ class Reader:
 
     async def _receive_ahead(self, buffer: ReadAheadBuffer) -> bytes | bytearray | None:
         data = await buffer.take()
+        # From now on the transport is read directly again, which saves a task per chunk.
         if buffer.is_over:
             self._read_ahead = None
         return data
 
     async def _receive(self) -> bytes | bytearray | None:
         budget = self._parts.budget
+        # Before the receive: unread bytes stay in the buffers of the peer, and cost no memory here.
         if budget is not None and budget.is_tight:
             await budget.wait_for_room(self._parts.holder)
         try:
@@ -143,5 +154,6 @@ class Reader:
             return None
 
     def _end(self, error: Exception | None) -> None:
+        # Both: a goodbye waits for the first, the end of the link for the second.
         self.input_ended.set()
         self.on_end(error)

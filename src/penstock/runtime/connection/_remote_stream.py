@@ -41,6 +41,7 @@ class RemoteStream(Stream[T]):
 
         For publishers with a fixed ``element_size``; others raise UsageError from the iteration. Checkpoints once a piece.
         """
+        # From here on the buffer holds pieces, and `_number_in` must divide by the size.
         self._in_pieces = True
         return _Buffers(self)
 
@@ -49,6 +50,7 @@ class RemoteStream(Stream[T]):
         pieces = cast("list[bytes]", await self._next_batch())
         if not self._element_size:
             raise UsageError("buffers() on a stream whose elements have no fixed size: read it by element, or by batches()")
+        # One piece is the usual case, and needs no copy.
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     # --- the subscriber, for elements of fixed size
@@ -68,6 +70,7 @@ class RemoteStream(Stream[T]):
     # --- counting
 
     def _count(self, part: list[Any]) -> None:
+        # Demand is renewed by elements, also if a reader takes whole pieces.
         counted = self._number_in(part)
         self._counted += counted
         self._unrenewed += counted

@@ -27,6 +27,7 @@ class OutgoingRequests:
 
     def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> None:
         """Open a stream to a publisher of the peer."""
+        # The outbox reports the queued message at once; with this flag the writer is not woken for it.
         self.batcher.is_requesting = True
         try:
             if self.is_observed:
@@ -34,6 +35,7 @@ class OutgoingRequests:
                 observed.on_open(self._streams.subscribe(target, observed).id, str(target))
             else:
                 self._streams.subscribe(target, subscriber)
+        # Also if the request raised: something else may have been queued meanwhile.
         finally:
             self.batcher.is_requesting = False
             self.batcher.message_queued()
@@ -55,6 +57,7 @@ class OutgoingRequests:
     async def wait_for_room(self) -> None:
         """Wait while the outbox is full. Raises Cancelled if the task is cancelled, but may not checkpoint otherwise."""
         await trio.lowlevel.checkpoint_if_cancelled()
+        # A loop: of the tasks that are woken together, the first ones may fill the outbox again.
         while not self.has_room:
             if self.room is None:
                 self.room = trio.Event()

@@ -58,20 +58,25 @@ class SendBatcher:
     def message_queued(self) -> None:
         """Send what is queued, or leave it to a task that is due, or to the writer."""
         if not self.woken:
+            # A request alone must not wait for a scheduler pass: that made a single request in flight 1.6 to 1.95 times as slow.
             if self.unbatched < MAX_UNBATCHED:
+                # Set back by the reader: a peer that answers shows that more answers, and more woken tasks, will come.
                 self.unbatched += 1
                 self.writer.flush()
                 return
+            # The writer task runs behind the tasks that are making their first requests, and sends all of them.
             self.writer.wake()
         if not self._messages:
             self._began = monotonic()
         self._messages += 1
+        # More than MAX_BATCH in one send would let the peer idle; fewer cost a system call each.
         if self._messages >= MAX_BATCH or monotonic() >= self._began + MAX_DELAY:
             self._messages = 0
             self.writer.flush()
 
     def task_resumed(self) -> None:
         """Count a woken task as running; the last one sends."""
+        # Counted off before the send: the send may wake tasks, which would be counted on top.
         self.woken -= 1
         if self._messages and not self.woken:
             self._messages = 0

@@ -35,9 +35,11 @@ class DeadlineSender:
         if self._is_fast or self._connection.framed or len(data) <= piece:  # a framed transport carries whole messages: no pieces
             await self._send(data)
         else:
+            # Slices of a memoryview copy nothing.
             whole = memoryview(data)
             for start in range(0, len(data), piece):
                 await self._send(whole[start : start + piece])
+        # The time of the whole send counts: a peer that is slow with one piece is slow.
         is_quick = trio.current_time() - began < FAST_SECONDS
         # A send of up to `piece` bytes can show that a peer has become slow, but not that it is fast.
         self._is_fast = is_quick and (self._is_fast or len(data) > piece)
@@ -45,5 +47,6 @@ class DeadlineSender:
     async def _send(self, data: Bytes) -> None:
         with trio.CancelScope(deadline=trio.current_time() + self._limits.write_stall) as stall:
             await self._connection.send(data)
+        # Part of the piece may have been sent: the connection cannot be used after this.
         if stall.cancelled_caught:
             raise trio.TooSlowError

@@ -36,7 +36,9 @@ class SessionTimer:
         """Do what is due now, and set the next deadline."""
         self._last_tick = trio.current_time()
         self.covered_until = float("-inf")
+        # May close the session: a handshake, a keepalive or a goodbye may be overdue.
         due = self._session.tick(self._last_tick)
+        # Whatever closed the session, it does so in a tick or before one: so this is the one place that looks.
         if self._session.is_closing and not self._session.expects_answer:
             self._leaving.set()
         # A deadline that moves away is left where it is: a tick too early costs little, and a move would cost something per message.
@@ -46,6 +48,7 @@ class SessionTimer:
     def reschedule_soon(self, now: float) -> None:
         """Note that messages have arrived, at `now`. One tick within `TIMER_GRANULARITY` serves all of them."""
         due = self._last_tick + TIMER_GRANULARITY
+        # During the handshake every message may move a deadline.
         if now >= due or self._session.state is not ConnectionState.OPEN:
             self.reschedule()
         else:

@@ -57,6 +57,7 @@ class Writer:
         self._outbox = parts.session.outbox
         self._timer = timer
         self._on_failure = on_failure
+        # Used for the remainder only: a deadline costs a cancel scope for each send.
         self._sender = DeadlineSender(connection, parts.limits)
         self._unsent = bytearray()  # taken from the outbox, and not begun by the writer task
         self._parked: trio.lowlevel.Task | None = None  # the writer task, while it waits for work
@@ -71,6 +72,7 @@ class Writer:
 
     def wake(self) -> None:
         """Let the writer task send what is queued."""
+        # A task is woken once: a second reschedule of the same task is a fault in trio.
         if self._parked is not None:
             writer, self._parked = self._parked, None
             trio.lowlevel.reschedule(writer)
@@ -91,8 +93,10 @@ class Writer:
     async def run(self) -> None:
         """Send until nothing can be sent any more."""
         outbox, self._is_started = self._outbox, True
+        # Cancelled only with the link: a send that was cut short leaves half a message.
         while self.can_send:
             if not self._unsent and outbox.is_empty:
+                # The one place where everything is sent: `wait_flushed` waits for it.
                 if self._flushed is not None:
                     self._flushed.set()
                 self._parked = trio.lowlevel.current_task()
@@ -127,6 +131,7 @@ class Writer:
         if self._session.channel.state.is_closing:
             self._timer.reschedule()  # our goodbye is in `data`: from now on the answer to it has a deadline
         self.in_flight = len(data)
+        # Bytes that leave the outbox may be more than the session had announced: parts of large elements, for example.
         if self._parts.budget is not None:
             self._parts.budget.note_bytes(len(data))
         return data
@@ -141,15 +146,18 @@ class Writer:
             except Exception as error:  # boundary: a transport may be a plugin
                 self._fail(error)
                 return False
+        # The copy is of the remainder alone, and only a transport that is full leaves one.
         self._unsent = data[sent:] if sent else data
         self.in_flight = len(self._unsent)
         return not self._unsent
 
     async def _send_unsent(self) -> None:
+        # Taken out first: `flush` must see bytes in flight and not bytes to send, while this task waits.
         data, self._unsent = self._unsent, bytearray()
         if not self.can_send:
             return
         try:
+            # Messages are queued back to back; a framed transport needs their boundaries again.
             for message in self._session.split(data) if self._connection.framed else (data,):
                 await self._sender.send(message)
         except Exception as error:  # boundary: a transport may be a plugin
@@ -157,6 +165,7 @@ class Writer:
         self.in_flight = 0
 
     def _fail(self, error: Exception) -> None:
+        # The order matters: `_on_failure` may wake tasks that try to flush.
         self.can_send, self.has_lost_bytes = False, True
         self.in_flight = 0
         self._on_failure(error)

@@ -37,13 +37,16 @@ class Admission:
             len(self.open) < self._max_open
             and not self._budget.is_full
             and len(self._handshaking) < limits.max_pending_handshakes
+            # A transport may not know a host: memory, pipes, Unix sockets. Those connections are not counted by address.
             and (host is None or self._per_host[host] < limits.max_connections_per_address)
         )
 
     def add(self, connection: Connection) -> trio.CancelScope:
         """Count a connection, and return what ends it. Plain, so that no other connection can be accepted in between."""
+        # A scope per connection, so that a shutdown reaches each one, and each says its own goodbye.
         scope = trio.CancelScope()
         self.open.add(scope)
+        # Bounded apart from the rest: a peer before its hello is unknown, and costs a handshake.
         self._handshaking.add(connection)
         if connection.peer.host is not None:
             self._per_host[connection.peer.host] += 1
@@ -56,6 +59,7 @@ class Admission:
     def remove(self, connection: Connection, scope: trio.CancelScope, host: str | None) -> None:
         """Stop counting a connection; `host` is what its peer was when it was added."""
         self.open.discard(scope)
+        # All waiters look again: `wait_empty` goes on only when none is left.
         self._one_left.unpark_all()
         self._handshaking.discard(connection)
         if host is not None:
@@ -80,6 +84,7 @@ class AcceptRate:
 
     def count(self, now: float) -> float:
         """Count a connection, and return the seconds to wait before the next one is accepted."""
+        # A token bucket in one number: the time at which the next token is due. Time before the last second is not saved up.
         self._due = max(self._due, now - 1) + self._step
         return max(0.0, self._due - now)
 
@@ -88,5 +93,6 @@ def max_open_connections(limits: Limits) -> int:
     """Return the number of connections that may be open: each takes a file, and the rest of the process needs some as well."""
     if sys.platform == "win32":
         return limits.max_connections
+    # The soft limit: a process that runs out of files can neither accept nor open its own log.
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return limits.max_connections if files == resource.RLIM_INFINITY else max(1, min(limits.max_connections, files - SPARE_FILES))

@@ -60,11 +60,13 @@ class MemoryBudget:
         """Ask every connection what it holds, close the largest ones if that is too much, and set `is_tight` and `is_full`."""
         held = {holder: holder.held() for holder in self._holders}
         total = sum(held.values())
+        # Largest first: the fewest connections are closed. Those that are closing already are left to their goodbye.
         for holder in sorted(held.keys() - self._closed, key=held.__getitem__, reverse=True):
             if total < self._limit * OVER:
                 break
             self._closed.add(holder)
             holder.close_for_memory(held[holder], self._limit)
+            # A closed session has dropped its buffers, but bytes in flight remain: so it is asked again.
             total += holder.held() - held[holder]
         self.is_full = total >= self._limit * FULL
         self.is_tight = total >= self._limit * TIGHT
@@ -75,6 +77,7 @@ class MemoryBudget:
         self._slack = max(self._limit / 64, (self._limit * TIGHT - total) / 4)
         if self.is_tight:
             self._tension.set()
+        # Every waiter looks again after each measurement, and waits for the next one if it must.
         relief, self._relief = self._relief, trio.Event()
         relief.set()
 
@@ -82,6 +85,7 @@ class MemoryBudget:
         """Wait while memory is tight and `holder` has more than its share."""
         while self.is_tight and holder.held() > self._share:
             await self._relief.wait()
+        # Also without a wait: the caller relies on a checkpoint.
         await trio.lowlevel.checkpoint()
 
     async def watch(self) -> None:

@@ -64,6 +64,7 @@ def serve(
         raise UsageError(f"serve() was given {service!r} to serve; give a penstock.Service first, then the URLs")
     registry = build_registry() if registry is None else registry
     limits = limits or Limits()
+    # A publisher without its serializer would otherwise fail at the first subscribe, perhaps days later.
     service.check(registry)
     for url in urls:
         check_transport(registry, parse_url(url))
@@ -107,6 +108,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._extensions = extensions
         self._options = options
         self._urls = [_listening_url(url) for url in urls]
+        # Here, in the constructor: a dialect that is not installed is an error of the call of serve().
         self._dialects = [dialects_at(settings.registry, url) for url in self._urls]
         self._listeners: list[Listener] = []
         self._rate = AcceptRate(settings.limits.accept_rate)
@@ -143,6 +145,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                 transport, options = registry.transport(url.transport), self._options.speaking(protocols_of(dialects))
                 self._listeners.append(await transport.listen(url, options=options, nursery=self._nursery))
         except BaseException as error:
+            # The listeners that are open already must be closed; the error leaves the block unwrapped.
             await self._stop(error)
             raise
         self._nursery.start_soon(self._accept_all)
@@ -153,6 +156,7 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     async def _stop(self, error: BaseException | None) -> None:
         limits, on_violation = self._settings.limits, self._settings.on_violation
+        # First: a connection that is accepted during the shutdown would not be told to leave.
         self._accepting.cancel()
         # Shielded: the listeners must be closed although this task may be cancelled.
         with trio.move_on_after(limits.goodbye_timeout, shield=True):
@@ -161,8 +165,10 @@ class Server(AbstractAsyncContextManager["Server"]):
                     await listener.aclose()
                 except Exception as broken:  # boundary: a listener may be a plugin; the others must be closed too
                     report(on_violation, broken)
+        # A copy: a connection that ends removes itself.
         for connection in tuple(self._admission.open):
             connection.cancel()
+        # The last resort: each connection has its own deadlines, and they end earlier.
         self._nursery.cancel_scope.deadline = trio.current_time() + limits.drain
         await exit_nursery(self._nursery_manager, error, on_violation=on_violation)
 
@@ -170,6 +176,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         with self._accepting:
             async with trio.open_nursery() as watching:
                 watching.start_soon(self._budget.watch)
+                # An inner nursery: it ends when no listener can give another connection, and the watch goes on.
                 async with trio.open_nursery() as nursery:
                     for listener, dialects in zip(self._listeners, self._dialects, strict=True):
                         nursery.start_soon(self._accept, listener, dialects)
@@ -181,6 +188,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             try:
                 # In one expression: a local name would keep the connection alive until the next one is accepted.
                 await self._admit(await listener.accept(), str(listener.addresses[0]), dialects)
+            # The listener was closed by `_stop`, or (as with ``pipe:``) can give no other connection.
             except (trio.ClosedResourceError, trio.EndOfChannel):
                 return
             except Exception as error:  # boundary: the system has no file left, or a listener is broken; those at the other URLs go on
@@ -194,6 +202,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         if self._admission.has_room(connection):
             self._nursery.start_soon(self._serve_one, connection, self._admission.add(connection), address, dialects)
         else:
+            # Without a goodbye: before the hello no protocol is spoken, and a flood must cost little.
             await connection.abort()
 
     async def _serve_one(self, connection: Connection, scope: trio.CancelScope, address: str, dialects: Sequence[DialectFactory]) -> None:
@@ -204,6 +213,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         except Exception as error:  # boundary: one connection; the server and the others go on
             report(self._settings.on_violation, error)
         finally:
+            # Before the abort, which may take until its deadline: the place is free at once.
             self._admission.remove(connection, scope, host)
             with trio.move_on_after(self._settings.limits.goodbye_timeout, shield=True):
                 await connection.abort()
@@ -212,6 +222,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         settings, began = self._settings, trio.current_time()
         async with trio.open_nursery() as nursery:
             try:
+                # `began` was taken before this: the time of a TLS handshake counts for the hello too.
                 with trio.fail_after(settings.limits.tls_timeout):
                     await connection.handshake(nursery)
             except (ConnectionLost, trio.TooSlowError):
@@ -232,6 +243,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                 await task.run()
             finally:
                 self._peers.pop(task, None)
+            # Tasks of the transport and `_wait_for_hello` may still wait in this nursery.
             nursery.cancel_scope.cancel()
 
     async def _wait_for_hello(self, connection: Connection, task: ConnectionTask) -> None:

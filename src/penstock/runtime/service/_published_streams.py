@@ -108,9 +108,11 @@ class PublishedStreams:
 
         This is the first half of `open`. A session answers the peer between the halves, and keeps only the name of an idle stream.
         """
+        # Before the look-up: a user's function must not run for a peer that may not open the name.
         if self._may_open is not None and not self._may_open(target, peer):
             raise Forbidden(str(target))
         try:
+            # Request data may be a publisher's name: `answer` looks there first.
             if isinstance(target, Request):
                 found = self._service.answer(target, peer)
                 is_single = target.model is Model.RESPONSE
@@ -132,6 +134,7 @@ class PublishedStreams:
         `target` is a publisher's name, or a request that a handler may answer. `subscriber` gets bytes.
         Raises NoSuchPublisher, Forbidden, NoPlace or FactoryFailed; then nothing was signalled, and no place is taken.
         """
+        # The look-up before the place: a name that does not exist must not cost one.
         found = self.find(target, peer)
         if not self._places.take():
             raise NoPlace(str(target))
@@ -142,9 +145,11 @@ class PublishedStreams:
             data = target.data if isinstance(target, Request) else b""
             end = _StreamEnd(_counted(count, subscriber))
             call = HandlerCall(calls, found, data, peer, end, on_end)
+            # Set before on_subscribe: the subscriber may cancel inside it.
             end.on_end = call.on_stream_end
             end.on_subscribe(call)
             return
+        # The slot frees the place when both have happened: the stream has ended, and the tasks have stopped.
         slot = StreamSlot(self._places, on_end)
         runner = _ScopeRunner(scope)
         # A second scope inside `scope`: it tells when the tasks of this one publisher have stopped.
@@ -154,6 +159,7 @@ class PublishedStreams:
         if count is not None:
             count.element_size = found.publication.element_size
         end = _StreamEnd(_counted(count, subscriber))
+        # Set before the attach, which may signal at once.
         end.on_end = slot.on_stream_end
         found.attach(end, slot.scope)
 
@@ -214,6 +220,7 @@ class _StreamEnd(Subscriber[Any], Subscription):
             self._subscriber.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
+        # Taken out first: a second terminal signal finds no subscriber, and the place is freed once.
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             if self._upstream is None:  # the attach of the source raised; rule 1.9: on_subscribe comes first

@@ -67,11 +67,13 @@ class HandlerCall(Subscription):
         self._has_begun = self._is_running = self._place_kept = False
 
     def request(self, n: int, /) -> None:
+        # Rule 3.4: later requests cost nothing, and the handler is called once.
         if not self._has_begun:
             self._has_begun = self._is_running = True
             self._calls.runner.start_cancellable(self._run, self._on_blocked, name=self._handler.label)
 
     def cancel(self, /) -> None:
+        # First: from now on the value of the handler is dropped (rule 3.12).
         self._subscriber = None
         if self._scope is not None:
             self._scope.cancel()
@@ -117,6 +119,7 @@ class HandlerCall(Subscription):
             label = self._handler.label
             self._fail(UsageError(f"{label} returned None, which is never an element (rule 2.13); return a value, for example b''"))
             return
+        # Taken out first: on_next may cancel, and then on_complete must still be the last signal.
         self._subscriber = None
         subscriber.on_next(value)
         subscriber.on_complete()
@@ -130,6 +133,7 @@ class HandlerCall(Subscription):
             self._calls.scope.report_failure(error)
 
     def _stopped(self) -> None:
+        # Still set: neither a value nor an error was signalled, so a cancellation from outside has ended the handler.
         if self._subscriber is not None:
             label = self._handler.label
             self._fail(PublisherStopped(f"{label} was stopped: the nursery that ran it was cancelled before it returned a value"))

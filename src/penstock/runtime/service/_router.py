@@ -75,6 +75,7 @@ class Pattern:
         """Return the parameters in the segments of a name, or None if these do not fit."""
         if len(segments) != len(self.segments):
             return None
+        # zip is strict: the lengths were compared above.
         values = [given for given, literal in zip(segments, self.segments, strict=True) if literal is None]
         fits = all(literal is None or literal == given for given, literal in zip(segments, self.segments, strict=True))
         # An empty segment fills no parameter: "ticks/" does not match "ticks/{symbol}".
@@ -90,6 +91,7 @@ class Route:
         """Parameters annotated with `peer_type` get the identity of the peer."""
         self.pattern = pattern
         self.function = function
+        # All of `inspect` happens here, when the route is made, and none of it when a peer subscribes.
         self.is_generator: bool = inspect.isasyncgenfunction(function)
         signature = inspect.signature(function)
         hints = hints_of(function)
@@ -120,6 +122,7 @@ class Route:
         Returns the very function that was added if it takes no parameter: `Service` knows these by identity.
         """
         texts = given | query
+        # The usual case, and the one without a partial.
         if not texts and not self._takes_peer and not self._required:
             return self.function
         if not texts.keys() <= self._converters.keys() or not texts.keys() >= self._required:
@@ -164,6 +167,7 @@ class Router:
     def find(self, name: str) -> tuple[Route, dict[str, str], dict[str, str]]:
         """Return the route for `name`, the parameters in its segments, and those behind the '?'. Raises NoMatch."""
         path, _, query = name.partition("?")
+        # Literal names first: "ticks/all" is never taken for a parameter.
         route = self._literal.get(path)
         if route is not None:
             return _with_query(route, {}, query)
@@ -189,6 +193,7 @@ def _with_query(route: Route, given: dict[str, str], query: str) -> tuple[Route,
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations of a function, of the function in a partial, or of the `__call__` of an object."""
+    # A partial has no annotations; the function inside it has.
     while isinstance(function, partial):
         function = function.func
     return get_type_hints(function if inspect.isroutine(function) or isinstance(function, type) else type(function).__call__)
@@ -222,6 +227,7 @@ def _why_never_from_text(kind: Any) -> str:
         return _CONVERT_IN_FUNCTION[kind]
     if not isinstance(kind, type):
         return ""  # str, Any and the like: `_converter` has refused everything else
+    # Asked of the signature, and not tried: to make an object of a user's class may have effects.
     try:
         inspect.signature(kind).bind("")
     except ValueError:

@@ -25,6 +25,7 @@ class Serializing(Subscriber[Any], Subscription):
         try:
             data = self._serializer.dumps(element)
         except Exception as error:  # boundary: the serializer may be a plugin; its failure ends this stream only
+            # Upstream first: the publisher must not signal again while the stream fails.
             self._upstream.cancel()
             self._subscriber.on_error(error)
             return

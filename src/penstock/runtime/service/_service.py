@@ -52,6 +52,7 @@ class Service:
         It is called with the data and, in a parameter annotated `penstock.plugins.PeerIdentity`, the identity of the client; it may be
         async. It refuses by raising `Rejected` or `PublicError`, whose text the client gets, or by returning False.
         """
+        # Checked now: a wrong signature would otherwise refuse every client.
         self._setup = None if setup is None else Handler(setup, "the setup function")
         self._handlers: dict[Model, Handler] = {}
         self._router = Router()
@@ -77,6 +78,7 @@ class Service:
             route = Route(pattern, function, peer_type=PeerIdentity)
             self._router.add(route)
             self._options[route] = serializer, element_size
+            # One source for all subscribers: a generator source holds no state, and calls the function for each.
             if route.is_generator:
                 self._plain[route] = Publication(generate(function), serializer, element_size)
             return function
@@ -85,6 +87,7 @@ class Service:
 
     def publish(self, name: str, source: Streamable[Any], *, serializer: str = "bytes", element_size: int = 0) -> None:
         """Offer `source` itself under `name` to every subscriber: a topic, a pipe, or a publisher of your own."""
+        # Converted once, so that a value that cannot be streamed is refused here.
         blueprint = as_source(source)
 
         def published() -> Source[Any]:
@@ -128,6 +131,7 @@ class Service:
         """Return the names and patterns that are offered, sorted."""
         return self._router.names()
 
+    # The registry is not known when a publisher is added: the service may be built at import time.
     def check(self, registry: Registry) -> None:
         """Raise UsageError for a publisher whose serializer is not installed, before any peer subscribes to it."""
         for route, (serializer, _) in self._options.items():
@@ -143,6 +147,7 @@ class Service:
             call = route.bind(given, query, peer)
         except NoMatch:
             return None
+        # `bind` returns the function itself if nothing was given: then the publication is the one made beforehand.
         known = self._plain.get(route) if call is route.function else None
         if known is not None:
             return known
@@ -151,6 +156,7 @@ class Service:
             return Publication(generate(call), serializer, element_size)  # the function is called when its stream is first pulled
         made = call()
         if inspect.iscoroutine(made):
+            # Without this Python warns that a coroutine was never awaited, somewhere else and later.
             made.close()
             raise UsageError(
                 f"{name!r}: its function is a coroutine function, it returns one value; to stream, `yield` the elements instead"
@@ -168,6 +174,7 @@ class Service:
             return named
         if request.model is Model.RESPONSE:
             return handler
+        # Bound here, so that the stream is a source like any other from now on.
         call = partial(handler, request.data, peer)
         return Publication(generate(call) if handler.is_generator else as_source(call()), "bytes", 0)
 
@@ -185,6 +192,7 @@ class Service:
         return None if self._setup is None else self._setup(data, peer)
 
     def _named(self, request: Request, peer: PeerIdentity) -> Publication | None:
+        # Two cheap looks before the decoding: most data is not a name.
         if len(request.data) > LONGEST_NAME or not self._router.may_find(request.data):
             return None
         try:

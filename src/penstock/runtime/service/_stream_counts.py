@@ -48,6 +48,7 @@ class CountingSubscriber(Subscriber[Any]):
         self._subscriber.on_subscribe(subscription)
 
     def on_next(self, element: Any, /) -> None:
+        # Counted before it is passed on: the subscriber may end the stream with this element.
         self._count.count(element)
         self._subscriber.on_next(element)
 

@@ -43,6 +43,7 @@ class PlaceLimit(Places):
         return True
 
     def free(self) -> None:
+        # A place is freed here or in `free_kept`, never in both: `StreamSlot` sees to that.
         self._taken -= 1
 
     def keep(self) -> None:
@@ -71,6 +72,7 @@ class StreamSlot:
 
     def on_stream_end(self) -> None:
         """Free the place, or keep it while tasks run. Call this once."""
+        # A generator that still runs its cleanup counts, also if its last element was sent long ago.
         if self.scope.running:
             self._was_kept = True
             self._places.keep()
