@@ -1,4 +1,4 @@
-"""An attacker: a socket, what is sent on it, what is heard, and how it ended."""
+"""An attacker: a socket, what was received on it, and how it ended."""
 
 import socket
 import ssl
@@ -9,36 +9,39 @@ from struct import pack
 
 import trio
 
-from tests.hostile._messages import open_framed
-from tests.hostile._own_time import OwnTime
-from tests.hostile._tongue import RSIO, Tongue
-from tests.hostile._wire import Message
+from tests.hostile._attack_clock import AttackClock
+from tests.hostile._attacker_protocol import RSIO, AttackerProtocol
+from tests.hostile._framed_stream import open_framed
+from tests.hostile._rsio_wire import Message
 
 COMPANION = RSIO.companion
+"""The id of the well-behaved stream on the attacked connection."""
 VICTIM = 1
+"""The id of the stream that is attacked."""
 PROBE = 9
+"""The id of a request that shows, after an attack, that the connection still works."""
 
 BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class Attacker:
-    """One hostile connection, from either side. It listens all the while, unless it is told not to."""
+    """One hostile connection, on either side. `listen` decodes what the other side sends."""
 
-    def __init__(self, stream: trio.abc.Stream, clock: OwnTime, tongue: Tongue = RSIO) -> None:
+    def __init__(self, stream: trio.abc.Stream, clock: AttackClock, protocol: AttackerProtocol = RSIO) -> None:
         self.stream = stream
-        self.tongue = tongue
+        self.protocol = protocol
         self.heard: list[Message] = []
         self.ending = ""
-        """"end" in good order, "cut" else; nothing while it lasts."""
+        """How the connection ended: "end" in good order, "cut" otherwise. Empty before that."""
         self.times: list[float] = []
         """When the companion's elements came."""
         self._clock = clock
-        self._understanding = tongue.understanding()
+        self._decoder = protocol.decoder()
         self._news = trio.Event()
         self._sending = trio.Lock()
 
     async def send(self, data: bytes) -> bool:
-        """Send, and return whether that was possible: the other side may have closed meanwhile, as it should."""
+        """Send, and return whether that was possible: the other side may have closed by now, as it should."""
         try:
             async with self._sending:
                 await self.stream.send_all(data)
@@ -47,24 +50,24 @@ class Attacker:
         return True
 
     async def listen(self) -> None:
-        """Take what comes, until nothing more will."""
+        """Receive and decode until the connection ends."""
         try:
             while data := await self.stream.receive_some(65_536):
-                for message in self._understanding.feed(bytes(data)):
-                    self._note(message)
-                self._tell()
+                for message in self._decoder.feed(bytes(data)):
+                    self._record(message)
+                self._announce()
             self.ending = "end"
         except BROKEN:
             self.ending = "cut"
-        self._tell()
+        self._announce()
 
-    def _note(self, message: Message) -> None:
-        if message[:2] == ("onNext", self.tongue.companion):
+    def _record(self, message: Message) -> None:
+        if message[:2] == ("onNext", self.protocol.companion):
             self.times.append(self._clock.now())
         else:
             self.heard.append(message)
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         self._news.set()
         self._news = trio.Event()
 
@@ -77,28 +80,28 @@ class Attacker:
         await self.wait(lambda: message in self.heard)
 
     async def wait_companion(self, more: int = 2) -> None:
-        """Return when so many more elements of the companion have come."""
-        there = len(self.times) + more
-        await self.wait(lambda: len(self.times) >= there)
+        """Return when `more` further elements of the companion have come."""
+        wanted = len(self.times) + more
+        await self.wait(lambda: len(self.times) >= wanted)
 
     async def pause(self, seconds: float) -> None:
-        """Bide one's time, or as much of it as there is."""
-        with trio.move_on_after(seconds):
+        """Wait for `seconds`, stretched as the limits of the other side are, or until the connection ends."""
+        with trio.move_on_after(seconds * self._clock.stretch):
             await self.wait(lambda: False)
 
     @property
     def goodbyes(self) -> list[str]:
         return [message[1] for message in self.heard if message[0] == "goodbye"]
 
-    # --- unfriendly ways to leave
+    # --- ways to leave without a goodbye
 
-    async def finish(self) -> None:
-        """FIN: nothing more is said, though there may be somebody to read."""
+    async def send_fin(self) -> None:
+        """Close this direction (FIN); the other direction stays open."""
         with suppress(*BROKEN):
             await self._transport.send_eof()
 
-    async def reset(self) -> None:
-        """RST."""
+    async def send_rst(self) -> None:
+        """Reset the connection (RST)."""
         transport = self._transport
         assert isinstance(transport, trio.SocketStream)
         with suppress(OSError):
@@ -108,7 +111,7 @@ class Attacker:
 
     @property
     def _transport(self) -> trio.abc.HalfCloseableStream:
-        """What is below TLS, if anything is above it."""
+        """The stream below TLS, or the stream itself."""
         transport = self.stream.transport_stream if isinstance(self.stream, trio.SSLStream) else self.stream
         assert isinstance(transport, trio.abc.HalfCloseableStream)
         return transport
@@ -118,7 +121,7 @@ class Attacker:
             await trio.aclose_forcefully(self.stream)
 
 
-async def open_stream(address: str, authorities: Path, *, plain: bool = False, small: bool = False) -> trio.abc.Stream:
+async def open_stream(address: str, authorities: Path, *, without_tls: bool = False, small_buffer: bool = False) -> trio.abc.Stream:
     """Connect to a server at its URL; `plain` leaves TLS out where it should be, `small` takes a receive buffer that fills soon."""
     scheme, _, place = address.rpartition("+")[2].partition("://")
     if scheme == "unix":
@@ -126,14 +129,14 @@ async def open_stream(address: str, authorities: Path, *, plain: bool = False, s
     if scheme == "memory-framed":
         return await open_framed(address)
     host, _, port = place.rpartition(":")
-    if small:
+    if small_buffer:
         sock = trio.socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         await sock.connect((host, int(port)))
         stream = trio.SocketStream(sock)
     else:
         stream = await trio.open_tcp_stream(host, int(port))
-    if scheme == "tcp" or plain:
+    if scheme == "tcp" or without_tls:
         return stream
     context = ssl.create_default_context(cafile=str(authorities))
     secured = trio.SSLStream(stream, context, server_hostname=host, https_compatible=True)
@@ -141,18 +144,18 @@ async def open_stream(address: str, authorities: Path, *, plain: bool = False, s
     return secured
 
 
-def companion(tongue: Tongue = RSIO) -> bytes:
-    """What a hostile client says to have a well-behaved stream beside its attack."""
-    return tongue.subscribe("ticks", tongue.companion, 1_000_000)
+def companion(protocol: AttackerProtocol = RSIO) -> bytes:
+    """Return a hostile client's request for a well-behaved stream beside its attack."""
+    return protocol.subscribe("ticks", protocol.companion, 1_000_000)
 
 
-def steady(tongue: Tongue) -> bytes:
-    """What a hostile server says on the companion."""
-    return tongue.on_next(tongue.companion, b"tick")
+def steady_element(protocol: AttackerProtocol) -> bytes:
+    """Return the element that a hostile server repeats on the companion stream."""
+    return protocol.on_next(protocol.companion, b"tick")
 
 
 def client_hello_of_tls() -> bytes:
-    """The first bytes of a TLS client."""
+    """Return the first bytes of a TLS client."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     talk = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     with suppress(ssl.SSLWantReadError):

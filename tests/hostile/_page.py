@@ -1,9 +1,9 @@
-"""The tables as the reference prints them: ``python -m tests.hostile`` from the root of the repository says what belongs on the pages."""
+"""Renders the table of answers for the reference. ``python -m tests.hostile`` prints it, from the root of the repository."""
 
 from collections.abc import Mapping, Sequence
 
-from tests.hostile._row import SILENCE, Answer, Row, To
-from tests.hostile._tongue import RSIO
+from tests.hostile._attacker_protocol import RSIO
+from tests.hostile._row import SILENCE, Answer, Row, Target
 
 HEAD = ["| what a peer does | answer | what it is told | by when |", "|---|---|---|---|"]
 
@@ -14,16 +14,16 @@ def render(chapters: Mapping[str, Sequence[Row]]) -> str:
 
 
 def line(row: Row) -> str:
-    """Return a row as the page has it."""
-    return f"| {row.what} | {row.answer.value} | {told(row)} | {deadline(row)} |"
+    """Return a row in Markdown."""
+    return f"| {row.title} | {row.answer.value} | {told(row)} | {deadline(row)} |"
 
 
 def told(row: Row) -> str:
     if row.answer is Answer.TOLERATED:
         return "nothing"
-    if row.answer is Answer.STREAM and row.to is To.CLIENT:
+    if row.answer is Answer.STREAM and row.target is Target.CLIENT:
         return f"{_cancel(row) if row.cancels else 'nothing'}; the program gets the error"
-    error, goodbye = ("onError", "goodbye") if row.tongue is RSIO else ("ERROR", "ERROR on stream 0")
+    error, goodbye = ("onError", "goodbye") if row.protocol is RSIO else ("ERROR", "ERROR on stream 0")
     if row.answer is Answer.STREAM:
         return f'{error} "{row.says}"'
     if row.says == SILENCE:
@@ -36,4 +36,4 @@ def deadline(row: Row) -> str:
 
 
 def _cancel(row: Row) -> str:
-    return "cancel" if row.tongue is RSIO else "CANCEL"
+    return "cancel" if row.protocol is RSIO else "CANCEL"

@@ -1,4 +1,4 @@
-"""A row of the table of answers: what a peer does, and the one answer that it gets."""
+"""A row of the table of answers: one attack, and the one answer that it gets."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,11 +8,12 @@ from typing import Any
 
 from penstock.api import Limits, Model
 from tests.hostile._attacker import Attacker
-from tests.hostile._tongue import RSIO, Tongue
+from tests.hostile._attacker_protocol import RSIO, AttackerProtocol
 
 KIB = 1024
 
-# As small as lets everybody else on the same server go on undisturbed: a bound is reached in a moment, a deadline in a third of a second.
+# Small, so that an attack is over within half a second; but no smaller than other clients of the same server need to go on undisturbed.
+# The seconds are for a quiet machine (see `stretched` in _setup.py).
 SCALED = Limits(
     handshake_timeout=0.4,
     tls_timeout=0.3,
@@ -43,81 +44,81 @@ SCALED = Limits(
     max_connections_per_address=20,
 )
 
-Act = Callable[[Attacker], Awaitable[None]]
+Attack = Callable[[Attacker], Awaitable[None]]
 
 
 class Answer(Enum):
-    """The three answers, and no fourth."""
+    """The three possible answers: to end the connection, to end one stream, to ignore the attack."""
 
     FATAL = "C"
     STREAM = "S"
     TOLERATED = "I"
 
 
-class To(Enum):
-    """Who is attacked."""
+class Target(Enum):
+    """The side that is attacked."""
 
     SERVER = "server"
     CLIENT = "client"
 
 
 SILENCE = "(closed without a word)"
-"""In place of a goodbye, where none can be said, or nobody would hear it."""
+"""In place of a goodbye's reason, if the connection is closed without a goodbye."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One thing that a peer may do, and what comes of it."""
+    """One attack and its answer."""
 
-    what: str
-    act: bytes | Act
+    title: str
+    attack: bytes | Attack
     answer: Answer
     says: str = ""
     """The goodbye's reason (C), the error's text on the stream (S, to a server), the error in the program (S, to a client)."""
     within: tuple[str, ...] = ()
-    """The limits that add up to the deadline; none is at once."""
-    to: To = To.SERVER
-    tongue: Tongue = RSIO
-    over: tuple[str, ...] = ("tcp",)
+    """The limits that add up to the deadline. None of them: the answer comes at once."""
+    target: Target = Target.SERVER
+    protocol: AttackerProtocol = RSIO
+    schemes: tuple[str, ...] = ("tcp",)
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """What differs from the scaled limits."""
-    greets: bool = True
-    """The attacker has said hello, properly, before."""
-    hears: bool = True
-    """The attacker reads what it is sent."""
-    plain: bool = False
-    """The attacker leaves out the transport's own handshake."""
+    """The limits that differ from `SCALED`."""
+    says_hello: bool = True
+    """The attacker says a proper hello first."""
+    reads: bool = True
+    """The attacker reads the answers. False fills the buffers of the other side."""
+    without_tls: bool = False
+    """The attacker omits the TLS handshake."""
     extensions: tuple[int, ...] = ()
     size: int = 0
-    """The elementSize of the victim, where the attacker is the publisher."""
+    """The elementSize of the victim, if the attacker is the publisher."""
     demand: int = 2
-    """What the attacked subscriber asks for on the victim."""
-    begins: bool = True
-    """The victim's onSubscribe comes before what the attacker does."""
-    asks: Model = Model.STREAM
-    """What kind of request the attacked subscriber has made, where there are several."""
+    """The demand of the attacked subscriber on the victim."""
+    accepts_victim: bool = True
+    """The attacker sends the victim's onSubscribe before its attack."""
+    model: Model = Model.STREAM
+    """The kind of request that the attacked subscriber has made (ReactiveSocket)."""
     serializer: str = "bytes"
-    """What the attacked subscriber takes the elements for."""
-    ends: str = "ConnectionLost"
-    """What the streams of an attacked program end with, when the connection does."""
+    """The serializer of the attacked subscriber."""
+    stream_error: str = "ConnectionLost"
+    """The exception that the streams of an attacked program end with when the connection ends."""
     cancels: bool = True
-    """The attacked subscriber has something to cancel."""
+    """The attacked subscriber cancels the victim. False if the victim's publisher has ended it before."""
 
     @property
     def limits(self) -> Limits:
         return replace(SCALED, **self.changes)
 
     @property
-    def least(self) -> float:
-        """No answer before this, where there is a deadline: the limit gives it, and nothing else."""
+    def earliest(self) -> float:
+        """Seconds before which the answer must not come, on a quiet machine: the sum of the limits in `within`."""
         return sum(getattr(self.limits, name) for name in self.within)
 
     @property
     def id(self) -> str:
-        return ("" if self.tongue is RSIO else "rs-") + re.sub(r"[^a-z0-9]+", "-", self.what.lower()).strip("-")[:70]
+        return ("" if self.protocol is RSIO else "rs-") + re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")[:70]
 
     def __str__(self) -> str:
         return self.id
 
 
-C, S, I = Answer.FATAL, Answer.STREAM, Answer.TOLERATED  # noqa: E741 (the names of the answers, in the table too)
+C, S, I = Answer.FATAL, Answer.STREAM, Answer.TOLERATED  # noqa: E741 (the table names the answers by these letters)

@@ -1,16 +1,16 @@
-"""What is legal once, and is done without end; and peers that do not read, or are not there any more."""
+"""Floods of messages that are legal once; and peers that do not read, or have gone."""
 
 from tests.hostile._attacker import COMPANION, VICTIM, Attacker
 from tests.hostile._row import SILENCE, C, Row
-from tests.hostile._rows_before import EVERYWHERE, nothing
-from tests.hostile._wire import UNBOUNDED, cancel, goodbye, ping, request, subscribe, varint
+from tests.hostile._rows_before_hello import EVERYWHERE, say_nothing
+from tests.hostile._rsio_wire import UNBOUNDED, cancel, goodbye, ping, request, subscribe, varint
 
 ROOM = {"max_subscriptions": 100}
-"""Streams whose publisher has not stopped yet count: with the scaled limits their number would be reached first."""
+"""A cancelled stream counts until its publisher has stopped, so the scaled `max_subscriptions` would be reached before the churn limit."""
 
 
 async def flood(attacker: Attacker, data: bytes) -> None:
-    """Send it again and again until nobody takes it any more, or a goodbye is in."""
+    """Send `data` repeatedly until a goodbye arrives or sending fails, but no more than 64 MB."""
     chunk = data * (65_536 // len(data) + 1)
     for _ in range(1000):
         if attacker.goodbyes or not await attacker.send(chunk):
@@ -50,8 +50,8 @@ async def take_everything(attacker: Attacker) -> None:
     await attacker.send(subscribe("endless", COMPANION, UNBOUNDED) + subscribe("large", VICTIM, UNBOUNDED))
 
 
-async def ask_and_never_read(attacker: Attacker) -> None:
-    """Answers of which each is as long as its question, until neither side can send."""
+async def ping_and_never_read(attacker: Attacker) -> None:
+    """Send pings and read no pong. A pong is as long as its ping, so both directions fill up until neither side can send."""
     for _ in range(200):
         if not await attacker.send((b"\x40" + varint(125) + bytes(125)) * 500):
             return
@@ -65,73 +65,73 @@ async def say_goodbye_and_stay(attacker: Attacker) -> None:
 async def leave_with_fin(attacker: Attacker) -> None:
     await attacker.send(subscribe("endless", VICTIM, UNBOUNDED))
     await attacker.pause(0.02)
-    await attacker.finish()
+    await attacker.send_fin()
 
 
 async def leave_with_rst(attacker: Attacker) -> None:
     await attacker.send(subscribe("endless", VICTIM, UNBOUNDED))
     await attacker.pause(0.02)
-    await attacker.reset()
+    await attacker.send_rst()
 
 
 async def leave_within_a_message(attacker: Attacker) -> None:
     await attacker.send(subscribe("endless", VICTIM, UNBOUNDED)[:-3])
-    await attacker.finish()
+    await attacker.send_fin()
 
 
 FLOODS = [
-    Row(what="requests for one element, without end", act=requests, answer=C, says="limit:requests", over=EVERYWHERE),
-    Row(what="requests for nothing that is there, without end", act=requests_for_nothing, answer=C, says="limit:glitches"),
-    Row(what="cancels for nothing without end", act=cancels, answer=C, says="limit:glitches", over=EVERYWHERE),
+    Row(title="requests for one element, without end", attack=requests, answer=C, says="limit:requests", schemes=EVERYWHERE),
+    Row(title="requests for nothing that is there, without end", attack=requests_for_nothing, answer=C, says="limit:glitches"),
+    Row(title="cancels for nothing without end", attack=cancels, answer=C, says="limit:glitches", schemes=EVERYWHERE),
     Row(
-        what="subscribe and cancel in turn, without end",
-        act=subscribes_and_cancels,
+        title="subscribe and cancel in turn, without end",
+        attack=subscribes_and_cancels,
         answer=C,
         says="limit:churn",
-        over=EVERYWHERE,
+        schemes=EVERYWHERE,
         changes=ROOM,
     ),
-    Row(what="subscribes that are refused, without end", act=refusals, answer=C, says="limit:churn"),
-    Row(what="pings without end", act=pings, answer=C, says="limit:pings", extensions=(1,), over=EVERYWHERE),
-    Row(what="pongs without end", act=pongs, answer=C, says="limit:control", extensions=(1,)),
-    Row(what="a ping of 126 bytes", act=ping(bytes(126)), answer=C, says="protocol:ping", extensions=(1,)),
+    Row(title="subscribes that are refused, without end", attack=refusals, answer=C, says="limit:churn"),
+    Row(title="pings without end", attack=pings, answer=C, says="limit:pings", extensions=(1,), schemes=EVERYWHERE),
+    Row(title="pongs without end", attack=pongs, answer=C, says="limit:control", extensions=(1,)),
+    Row(title="a ping of 126 bytes", attack=ping(bytes(126)), answer=C, says="protocol:ping", extensions=(1,)),
     Row(
-        what="demand without bound, and nothing read",
-        act=take_everything,
+        title="demand without bound, and nothing read",
+        attack=take_everything,
         answer=C,
         says=SILENCE,
         within=("write_stall",),
-        hears=False,
-        over=EVERYWHERE,
+        reads=False,
+        schemes=EVERYWHERE,
     ),
     Row(
-        what="pings within all rates, and no pong read",
-        act=ask_and_never_read,
+        title="pings within all rates, and no pong read",
+        attack=ping_and_never_read,
         answer=C,
         says=SILENCE,
         within=("goodbye_timeout",),
-        hears=False,
+        reads=False,
         extensions=(1,),
         changes={"control_burst": 10**6, "glitch_burst": 10**6, "keepalive_strikes": 10**6},
     ),
-    Row(what="goodbye, and the connection kept open and busy", act=say_goodbye_and_stay, answer=C, says=""),
+    Row(title="goodbye, and the connection kept open and busy", attack=say_goodbye_and_stay, answer=C, says=""),
     Row(
-        what="no sign of life, with keepalive",
-        act=nothing,
+        title="no sign of life, with keepalive",
+        attack=say_nothing,
         answer=C,
         says="keepalive",
         within=("keepalive", "keepalive_timeout"),
         extensions=(1,),
     ),
     Row(
-        what="nothing more after the hello, and no stream",
-        act=nothing,
+        title="nothing more after the hello, and no stream",
+        attack=say_nothing,
         answer=C,
         says="idle",
         within=("idle_connection",),
         changes={"idle_connection": 0.4},
     ),
-    Row(what="the end (FIN) with streams open", act=leave_with_fin, answer=C, says=SILENCE, over=EVERYWHERE),
-    Row(what="a reset (RST) with streams open", act=leave_with_rst, answer=C, says=SILENCE, over=("tcp", "tls")),
-    Row(what="the end (FIN) within a message", act=leave_within_a_message, answer=C, says=SILENCE, over=("tcp", "unix")),
+    Row(title="the end (FIN) with streams open", attack=leave_with_fin, answer=C, says=SILENCE, schemes=EVERYWHERE),
+    Row(title="a reset (RST) with streams open", attack=leave_with_rst, answer=C, says=SILENCE, schemes=("tcp", "tls")),
+    Row(title="the end (FIN) within a message", attack=leave_within_a_message, answer=C, says=SILENCE, schemes=("tcp", "unix")),
 ]

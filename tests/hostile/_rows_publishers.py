@@ -1,11 +1,11 @@
-"""What a publisher may do wrong: a hostile server, whose elements our program reads."""
+"""Attacks by a publisher: a hostile server, whose elements a program with penstock reads."""
 
 from typing import Any
 
 from tests.hostile._attacker import VICTIM, Attacker
-from tests.hostile._row import SCALED, SILENCE, C, I, Row, S, To
-from tests.hostile._rows_before import nothing
-from tests.hostile._wire import (
+from tests.hostile._row import SCALED, SILENCE, C, I, Row, S, Target
+from tests.hostile._rows_before_hello import say_nothing
+from tests.hostile._rsio_wire import (
     goodbye,
     hello,
     last_part,
@@ -27,18 +27,18 @@ NOT_ASKED = "an element arrived that was not asked for"
 
 
 def client(**row: Any) -> Row:
-    return Row(to=To.CLIENT, **row)
+    return Row(target=Target.CLIENT, **row)
 
 
-def fatal(what: str, act: Any, says: str, **more: Any) -> Row:
-    return client(what=what, act=act, answer=C, says=says, **more)
+def fatal(title: str, attack: Any, says: str, **more: Any) -> Row:
+    return client(title=title, attack=attack, answer=C, says=says, **more)
 
 
-def stream(what: str, act: Any, says: str, **more: Any) -> Row:
-    return client(what=what, act=act, answer=S, says=says, **more)
+def stream(title: str, attack: Any, says: str, **more: Any) -> Row:
+    return client(title=title, attack=attack, answer=S, says=says, **more)
 
 
-async def forever(attacker: Attacker, data: bytes) -> None:
+async def send_forever(attacker: Attacker, data: bytes) -> None:
     chunk = data * (65_536 // len(data) + 1)
     for _ in range(1000):
         if attacker.goodbyes or not await attacker.send(chunk):
@@ -46,17 +46,17 @@ async def forever(attacker: Attacker, data: bytes) -> None:
 
 
 async def tiny_parts(attacker: Attacker) -> None:
-    await forever(attacker, b"".join(part(VICTIM, element, b"x") + last_part(VICTIM, element, b"x") for element in range(3)))
+    await send_forever(attacker, b"".join(part(VICTIM, element, b"x") + last_part(VICTIM, element, b"x") for element in range(3)))
 
 
 async def empty_parts(attacker: Attacker) -> None:
-    await forever(attacker, part(VICTIM, 0, b""))
+    await send_forever(attacker, part(VICTIM, 0, b""))
 
 
 async def elements_after_the_cancel(attacker: Attacker) -> None:
     await attacker.send(on_next(VICTIM, b"x") * 3)
     await attacker.wait_heard("cancel", VICTIM)
-    await forever(attacker, b"".join(on_next(VICTIM, b"x" * size) for size in range(200)))
+    await send_forever(attacker, b"".join(on_next(VICTIM, b"x" * size) for size in range(200)))
 
 
 async def a_few_after_the_cancel(attacker: Attacker) -> None:
@@ -67,33 +67,34 @@ async def a_few_after_the_cancel(attacker: Attacker) -> None:
 
 async def leave_within_an_element(attacker: Attacker) -> None:
     await attacker.send(on_next(VICTIM, b"x" * 100)[:50])
-    await attacker.finish()
+    await attacker.send_fin()
 
 
 async def reset_within_an_element(attacker: Attacker) -> None:
     await attacker.send(on_next(VICTIM, b"x" * 100)[:50])
-    await attacker.reset()
+    await attacker.send_rst()
 
 
-FIRST = {"greets": False, "begins": False}
+FIRST = {"says_hello": False, "accepts_victim": False}
+NO_TLS: dict[str, Any] = {"schemes": ("tls",), "without_tls": True}
 
 PUBLISHERS = [
-    fatal("nothing at all", nothing, "limit:handshake", within=("handshake_timeout",), **FIRST),
+    fatal("nothing at all", say_nothing, "limit:handshake", within=("handshake_timeout",), **FIRST),
     fatal("HTTP", HTTP, "protocol:hello", **FIRST),
     fatal("the client's hello, from a server", hello(), "protocol:hello", **FIRST),
     fatal("onSubscribe before the hello", on_subscribe(VICTIM), "protocol:hello", **FIRST),
-    fatal("a hello of another version", server_hello(version=1), "version 0", ends="Rejected", **FIRST),
+    fatal("a hello of another version", server_hello(version=1), "version 0", stream_error="Rejected", **FIRST),
     fatal("65 extensions in a hello", server_hello(*range(65)), "limit:extensions 65 > 64", **FIRST),
-    fatal("no TLS, to a client that wants it", HTTP, SILENCE, over=("tls",), plain=True, **FIRST),
-    fatal("nothing, to a client that wants TLS", nothing, SILENCE, over=("tls",), plain=True, within=("tls_timeout",), **FIRST),
+    fatal("no TLS, to a client that wants it", HTTP, SILENCE, **NO_TLS, **FIRST),
+    fatal("nothing, to a client that wants TLS", say_nothing, SILENCE, **NO_TLS, within=("tls_timeout",), **FIRST),
     fatal("a second hello", server_hello(), "protocol:hello"),
-    fatal("bytes that mean nothing", b"\xff\xfe\xfd" * 500, "protocol:type 0xff", over=("tcp", "tls")),
-    fatal("onNext before onSubscribe", on_next(VICTIM, b"early"), f"protocol:stream {VICTIM}", begins=False),
+    fatal("bytes that mean nothing", b"\xff\xfe\xfd" * 500, "protocol:type 0xff", schemes=("tcp", "tls")),
+    fatal("onNext before onSubscribe", on_next(VICTIM, b"early"), f"protocol:stream {VICTIM}", accepts_victim=False),
     fatal("a second onSubscribe", on_subscribe(VICTIM), f"protocol:stream {VICTIM}"),
     fatal("onComplete twice", on_complete(VICTIM) * 2, f"protocol:stream {VICTIM}"),
     fatal("onNext after onComplete", on_complete(VICTIM) + on_next(VICTIM, b"late"), f"protocol:stream {VICTIM}"),
-    fatal("an elementSize of 2^62", on_subscribe(VICTIM, HUGE), f"limit:frame {HUGE} > {FRAME}", begins=False),
-    fatal("onNextPacked without a fixed size", on_next_packed(VICTIM, 1, b"x"), "protocol:packed", over=("tcp", "tls")),
+    fatal("an elementSize of 2^62", on_subscribe(VICTIM, HUGE), f"limit:frame {HUGE} > {FRAME}", accepts_victim=False),
+    fatal("onNextPacked without a fixed size", on_next_packed(VICTIM, 1, b"x"), "protocol:packed", schemes=("tcp", "tls")),
     fatal("onNextPacked with none", on_next_packed(VICTIM, 0), "protocol:packed", size=4),
     fatal("onNextPacked with 2^62", on_next_packed(VICTIM, HUGE), f"limit:frame {4 * HUGE} > {FRAME}", size=4),
     fatal("an element of 2^62 bytes announced", b"\x21\x01" + varint(HUGE), f"limit:frame {HUGE} > {FRAME}"),
@@ -103,9 +104,9 @@ PUBLISHERS = [
     fatal("empty parts without end", empty_parts, "limit:glitches", demand=10**6),
     fatal("elements without end after our cancel", elements_after_the_cancel, "limit:glitches"),
     fatal("a thousand goodbyes", goodbye("bye") * 1000, ""),
-    fatal("the end (FIN) within an element", leave_within_an_element, SILENCE, over=("tcp", "tls")),
-    fatal("a reset (RST) within an element", reset_within_an_element, SILENCE, over=("tcp", "tls")),
-    stream("an element beyond demand", on_next(VICTIM, b"x") * 3, NOT_ASKED, over=("tcp", "tls")),
+    fatal("the end (FIN) within an element", leave_within_an_element, SILENCE, schemes=("tcp", "tls")),
+    fatal("a reset (RST) within an element", reset_within_an_element, SILENCE, schemes=("tcp", "tls")),
+    stream("an element beyond demand", on_next(VICTIM, b"x") * 3, NOT_ASKED, schemes=("tcp", "tls")),
     stream("a thousand elements beyond demand", on_next(VICTIM, b"x") * 1002, NOT_ASKED),
     stream("packed elements beyond demand", on_next_packed(VICTIM, 3, bytes(12)), NOT_ASKED, size=4),
     stream("a part beyond demand", on_next(VICTIM, b"x") * 2 + part(VICTIM, 0, bytes(64)), NOT_ASKED),
@@ -116,7 +117,7 @@ PUBLISHERS = [
     stream(
         "more unfinished elements than `max_partials`",
         b"".join(part(VICTIM, element, bytes(64)) for element in range(5)),
-        "5 elements of one stream are under way in parts",
+        "5 elements of one stream are unfinished",
         demand=10,
     ),
     stream(
@@ -128,6 +129,6 @@ PUBLISHERS = [
     stream("an element that is not finished in time", part(VICTIM, 0, bytes(64)), "was left unfinished", within=("partial_age",)),
     stream("onComplete within an element", part(VICTIM, 0, bytes(64)) + on_complete(VICTIM), "completed within an element", cancels=False),
     stream("an element that the serializer cannot take", on_next(VICTIM, b"[" * 60_000), "", serializer="json"),
-    client(what="elements and an end, right after our cancel", act=a_few_after_the_cancel, answer=I, says=NOT_ASKED),
-    client(what="request for a stream that we do not serve", act=request(7, 5), answer=I),
+    client(title="elements and an end, right after our cancel", attack=a_few_after_the_cancel, answer=I, says=NOT_ASKED),
+    client(title="request for a stream that we do not serve", attack=request(7, 5), answer=I),
 ]

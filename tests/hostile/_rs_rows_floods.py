@@ -1,10 +1,11 @@
-"""ReactiveSocket: what is legal once, and is done without end; and peers that do not read, or are not there any more."""
+"""ReactiveSocket: floods of frames that are legal once; and peers that do not read, or have gone."""
 
 from tests.hostile._attacker import VICTIM, Attacker
+from tests.hostile._attacker_protocol import REACTIVESOCKET
 from tests.hostile._row import SILENCE
-from tests.hostile._rows_before import EVERYWHERE, nothing
+from tests.hostile._rows_before_hello import EVERYWHERE, say_nothing
 from tests.hostile._rows_floods import ROOM, flood
-from tests.hostile._rs_rows_connection import UNKNOWN, fatal, tolerated
+from tests.hostile._rs_rows_frames import UNKNOWN, fatal, tolerated
 from tests.hostile._rs_wire import (
     IGNORE,
     cancel,
@@ -18,18 +19,17 @@ from tests.hostile._rs_wire import (
     response,
     setup,
 )
-from tests.hostile._tongue import REACTIVESOCKET
-from tests.hostile._wire import UNBOUNDED
+from tests.hostile._rsio_wire import UNBOUNDED
 
 COMPANION = REACTIVESOCKET.companion
 
 
-async def grants(attacker: Attacker) -> None:
+async def repeat_request_n(attacker: Attacker) -> None:
     await attacker.send(request_stream("ticks", VICTIM, 1))
     await flood(attacker, request_n(VICTIM, 1))
 
 
-async def grants_for_nothing(attacker: Attacker) -> None:
+async def repeat_request_n_for_nothing(attacker: Attacker) -> None:
     await flood(attacker, request_n(VICTIM, 1))
 
 
@@ -49,18 +49,18 @@ async def refusals(attacker: Attacker) -> None:
     await flood(attacker, request_response("nowhere", VICTIM))
 
 
-async def many_at_a_time(attacker: Attacker) -> None:
-    """Far more than there is room for; each refusal is a stream that ended as soon as it began."""
+async def thousand_requests(attacker: Attacker) -> None:
+    """Send 1,000 requests; `max_subscriptions` is 16. A refused stream counts as a short one, so the churn limit ends the connection."""
     await attacker.send(b"".join(request_stream("ticks", stream, 1) for stream in range(100, 1100)))
 
 
-async def live_ids(attacker: Attacker) -> None:
+async def requests_with_live_id(attacker: Attacker) -> None:
     await attacker.send(request_stream("ticks", VICTIM, 1))
     await flood(attacker, request_stream("ticks", VICTIM, 1))
 
 
 async def short_streams(attacker: Attacker) -> None:
-    """Each in its time, none too many at once, no id twice: nothing is wrong but how many there are."""
+    """Run 480 streams, 10 at a time, each with a new id and to its end. Streams that end well do not count as churn."""
     for start in range(20, 500, 10):
         await attacker.send(b"".join(request_stream("one", stream, 2) for stream in range(start, start + 10)))
         await attacker.wait(lambda: attacker.goodbyes or ("onComplete", start + 9) in attacker.heard)  # noqa: B023 (waited for at once)
@@ -68,14 +68,14 @@ async def short_streams(attacker: Attacker) -> None:
             return
 
 
-async def values(attacker: Attacker) -> None:
-    """A thousand, eight at a time."""
+async def answered_requests(attacker: Attacker) -> None:
+    """Send 1,000 requests for one value, 8 at a time."""
     for start in range(20, 1020, 8):
         await attacker.send(b"".join(request_response("one", stream) for stream in range(start, start + 8)))
         await attacker.wait(lambda: attacker.goodbyes or ("onComplete", start + 7) in attacker.heard)  # noqa: B023 (waited for at once)
 
 
-async def shots(attacker: Attacker) -> None:
+async def repeat_fire_and_forget(attacker: Attacker) -> None:
     await flood(attacker, fire_and_forget("shot", VICTIM))
 
 
@@ -87,11 +87,11 @@ async def extensions(attacker: Attacker) -> None:
     await flood(attacker, ext(9))
 
 
-async def unknowns(attacker: Attacker) -> None:
+async def unknown_frames(attacker: Attacker) -> None:
     await flood(attacker, frame(UNKNOWN, 0, flags=IGNORE))
 
 
-async def answers_to_nothing(attacker: Attacker) -> None:
+async def unsolicited_responses(attacker: Attacker) -> None:
     await flood(attacker, response(VICTIM, b"x") + error(VICTIM))
 
 
@@ -108,47 +108,47 @@ async def ask_for_values_and_never_read(attacker: Attacker) -> None:
 async def leave_with_fin(attacker: Attacker) -> None:
     await attacker.send(request_stream("endless", VICTIM, UNBOUNDED))
     await attacker.pause(0.02)
-    await attacker.finish()
+    await attacker.send_fin()
 
 
 async def leave_with_rst(attacker: Attacker) -> None:
     await attacker.send(request_stream("endless", VICTIM, UNBOUNDED))
     await attacker.pause(0.02)
-    await attacker.reset()
+    await attacker.send_rst()
 
 
 async def leave_within_a_frame(attacker: Attacker) -> None:
     await attacker.send(request_stream("endless", VICTIM, UNBOUNDED)[:-3])
-    await attacker.finish()
+    await attacker.send_fin()
 
 
 async def leave_while_examined(attacker: Attacker) -> None:
     await attacker.send(setup(b"keep me waiting") + request_stream("endless", VICTIM, UNBOUNDED))
     await attacker.pause(0.02)
-    await attacker.reset()
+    await attacker.send_rst()
 
 
 FLOODS = [
-    fatal("REQUEST_N for one element, without end", grants, "limit:requests", over=EVERYWHERE),
-    fatal("REQUEST_N for nothing that is there, without end", grants_for_nothing, "limit:glitches"),
-    fatal("CANCEL for nothing, without end", cancels, "limit:glitches", over=EVERYWHERE),
-    fatal("REQUEST_STREAM and CANCEL in turn, without end", requests_and_cancels, "limit:churn", over=EVERYWHERE, changes=ROOM),
+    fatal("REQUEST_N for one element, without end", repeat_request_n, "limit:requests", schemes=EVERYWHERE),
+    fatal("REQUEST_N for nothing that is there, without end", repeat_request_n_for_nothing, "limit:glitches"),
+    fatal("CANCEL for nothing, without end", cancels, "limit:glitches", schemes=EVERYWHERE),
+    fatal("REQUEST_STREAM and CANCEL in turn, without end", requests_and_cancels, "limit:churn", schemes=EVERYWHERE, changes=ROOM),
     fatal("REQUEST_RESPONSE and CANCEL in turn, without end", values_and_cancels, "limit:churn", changes=ROOM),
     fatal("requests that are refused, without end", refusals, "limit:churn"),
-    fatal("a thousand requests at a time", many_at_a_time, "limit:churn"),
-    fatal("requests with the id of a live stream, without end", live_ids, "limit:glitches"),
+    fatal("a thousand requests at a time", thousand_requests, "limit:churn"),
+    fatal("requests with the id of a live stream, without end", requests_with_live_id, "limit:glitches"),
     tolerated("five hundred REQUEST_STREAM, each to its end", short_streams, changes=ROOM),
-    fatal("REQUEST_FNF without end", shots, "limit:control", over=EVERYWHERE),
+    fatal("REQUEST_FNF without end", repeat_fire_and_forget, "limit:control", schemes=EVERYWHERE),
     fatal("SETUP without end", setups, "limit:glitches"),
-    fatal("EXT that may be ignored, without end", extensions, "limit:control", over=EVERYWHERE),
-    fatal("unknown types that may be ignored, without end", unknowns, "limit:glitches"),
-    fatal("RESPONSE and ERROR to nothing, without end", answers_to_nothing, "limit:glitches"),
-    tolerated("a thousand REQUEST_RESPONSE, each answered", values),
-    fatal("demand without bound, and nothing read", take_everything, SILENCE, within=("write_stall",), hears=False, over=EVERYWHERE),
-    fatal("REQUEST_RESPONSE without end, and no answer read", ask_for_values_and_never_read, SILENCE, hears=False, changes=ROOM),
-    fatal("nothing more after SETUP, and no stream", nothing, "idle", within=("idle_connection",), changes={"idle_connection": 0.4}),
-    fatal("the end (FIN) with streams open", leave_with_fin, SILENCE, over=EVERYWHERE),
-    fatal("a reset (RST) with streams open", leave_with_rst, SILENCE, over=("tcp", "tls")),
-    fatal("the end (FIN) within a frame", leave_within_a_frame, SILENCE, over=("tcp", "unix")),
-    fatal("a reset (RST) while its SETUP is examined", leave_while_examined, SILENCE, greets=False, over=("tcp", "tls")),
+    fatal("EXT that may be ignored, without end", extensions, "limit:control", schemes=EVERYWHERE),
+    fatal("unknown types that may be ignored, without end", unknown_frames, "limit:glitches"),
+    fatal("RESPONSE and ERROR to nothing, without end", unsolicited_responses, "limit:glitches"),
+    tolerated("a thousand REQUEST_RESPONSE, each answered", answered_requests),
+    fatal("demand without bound, and nothing read", take_everything, SILENCE, within=("write_stall",), reads=False, schemes=EVERYWHERE),
+    fatal("REQUEST_RESPONSE without end, and no answer read", ask_for_values_and_never_read, SILENCE, reads=False, changes=ROOM),
+    fatal("nothing more after SETUP, and no stream", say_nothing, "idle", within=("idle_connection",), changes={"idle_connection": 0.4}),
+    fatal("the end (FIN) with streams open", leave_with_fin, SILENCE, schemes=EVERYWHERE),
+    fatal("a reset (RST) with streams open", leave_with_rst, SILENCE, schemes=("tcp", "tls")),
+    fatal("the end (FIN) within a frame", leave_within_a_frame, SILENCE, schemes=("tcp", "unix")),
+    fatal("a reset (RST) while its SETUP is examined", leave_while_examined, SILENCE, says_hello=False, schemes=("tcp", "tls")),
 ]

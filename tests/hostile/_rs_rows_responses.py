@@ -1,12 +1,13 @@
-"""ReactiveSocket: what a responder may do wrong: a hostile server, whose answers our program reads."""
+"""ReactiveSocket: attacks by a responder: a hostile server, whose answers a program with penstock reads."""
 
 from typing import Any
 
 from penstock.api import Model
 from tests.hostile._attacker import VICTIM, Attacker
-from tests.hostile._row import SCALED, SILENCE, C, I, Row, S, To
-from tests.hostile._rows_before import nothing
-from tests.hostile._rows_publishers import FIRST, HTTP, NOT_ASKED, forever
+from tests.hostile._attacker_protocol import REACTIVESOCKET
+from tests.hostile._row import SCALED, SILENCE, C, I, Row, S, Target
+from tests.hostile._rows_before_hello import say_nothing
+from tests.hostile._rows_publishers import FIRST, HTTP, NO_TLS, NOT_ASKED, send_forever
 from tests.hostile._rs_wire import (
     BEGIN,
     CANCEL,
@@ -22,7 +23,6 @@ from tests.hostile._rs_wire import (
     response,
     setup,
 )
-from tests.hostile._tongue import REACTIVESOCKET
 
 FRAME = SCALED.max_frame
 HUGE = 2**31 - 1
@@ -31,20 +31,20 @@ WITHIN = "a fragment begins within another"
 PIECE = bytes(64)
 
 
-def client(what: str, act: Any, answer: Any, says: str = "", **more: Any) -> Row:
-    return Row(to=To.CLIENT, tongue=REACTIVESOCKET, what=what, act=act, answer=answer, says=says, **more)
+def client(title: str, attack: Any, answer: Any, says: str = "", **more: Any) -> Row:
+    return Row(target=Target.CLIENT, protocol=REACTIVESOCKET, title=title, attack=attack, answer=answer, says=says, **more)
 
 
-def fatal(what: str, act: Any, says: str, **more: Any) -> Row:
-    return client(what, act, C, says, **more)
+def fatal(title: str, attack: Any, says: str, **more: Any) -> Row:
+    return client(title, attack, C, says, **more)
 
 
-def stream(what: str, act: Any, says: str, **more: Any) -> Row:
-    return client(what, act, S, says, **more)
+def stream(title: str, attack: Any, says: str, **more: Any) -> Row:
+    return client(title, attack, S, says, **more)
 
 
-def tolerated(what: str, act: Any, **more: Any) -> Row:
-    return client(what, act, I, **more)
+def tolerated(title: str, attack: Any, **more: Any) -> Row:
+    return client(title, attack, I, **more)
 
 
 def element(data: bytes = b"x") -> bytes:
@@ -67,18 +67,18 @@ DONE = response(VICTIM, b"", COMPLETE)
 
 
 async def tiny_parts(attacker: Attacker) -> None:
-    await forever(attacker, (begin(b"x") + end(b"x")) * 3)
+    await send_forever(attacker, (begin(b"x") + end(b"x")) * 3)
 
 
 async def empty_parts(attacker: Attacker) -> None:
     await attacker.send(begin(b""))
-    await forever(attacker, more(b""))
+    await send_forever(attacker, more(b""))
 
 
 async def elements_after_the_cancel(attacker: Attacker) -> None:
     await attacker.send(element() * 3)
     await attacker.wait_heard("cancel", VICTIM)
-    await forever(attacker, b"".join(element(b"x" * size) for size in range(200)))
+    await send_forever(attacker, b"".join(element(b"x" * size) for size in range(200)))
 
 
 async def a_few_after_the_cancel(attacker: Attacker) -> None:
@@ -88,36 +88,36 @@ async def a_few_after_the_cancel(attacker: Attacker) -> None:
 
 
 async def ends_without_end(attacker: Attacker) -> None:
-    await forever(attacker, DONE)
+    await send_forever(attacker, DONE)
 
 
 async def leave_within_an_element(attacker: Attacker) -> None:
     await attacker.send(element(b"x" * 100)[:50])
-    await attacker.finish()
+    await attacker.send_fin()
 
 
 async def leave_between_parts(attacker: Attacker) -> None:
     await attacker.send(begin() + more())
-    await attacker.finish()
+    await attacker.send_fin()
 
 
 async def reset_within_an_element(attacker: Attacker) -> None:
     await attacker.send(element(b"x" * 100)[:50])
-    await attacker.reset()
+    await attacker.send_rst()
 
 
-ONE = {"asks": Model.RESPONSE}
-SUBSCRIPTION = {"asks": Model.SUBSCRIPTION}
+ONE = {"model": Model.RESPONSE}
+SUBSCRIPTION = {"model": Model.SUBSCRIPTION}
 BOTH = ("tcp", "tls")
 
 RESPONSES = [
     fatal("HTTP", HTTP, f"limit:frame {int.from_bytes(b'HTTP') - 16} > {FRAME}", **FIRST),
     fatal("another version, first of all", setup(version=1), "version 0", **FIRST),
-    fatal("ERROR on stream 0, first of all", error(0, "not you"), SILENCE, ends="Rejected", over=BOTH, **FIRST),
-    fatal("nothing, to a client that wants TLS", nothing, SILENCE, over=("tls",), plain=True, within=("tls_timeout",), **FIRST),
-    fatal("ERROR on stream 0, later", error(0, "drain"), SILENCE, over=BOTH),
+    fatal("ERROR on stream 0, first of all", error(0, "not you"), SILENCE, stream_error="Rejected", schemes=BOTH, **FIRST),
+    fatal("nothing, to a client that wants TLS", say_nothing, SILENCE, **NO_TLS, within=("tls_timeout",), **FIRST),
+    fatal("ERROR on stream 0, later", error(0, "drain"), SILENCE, schemes=BOTH),
     fatal("a thousand ERRORs on stream 0", error(0, "bye") * 1000, SILENCE),
-    fatal("the top bit of the length set", frame(RESPONSE, VICTIM, length=2**31 + 16), "protocol:reserved", over=BOTH),
+    fatal("the top bit of the length set", frame(RESPONSE, VICTIM, length=2**31 + 16), "protocol:reserved", schemes=BOTH),
     fatal("a length of 15", frame(RESPONSE, VICTIM, length=15), "protocol:length 15"),
     fatal("a RESPONSE of 2^31-1 bytes announced", frame(RESPONSE, VICTIM, length=HUGE), f"limit:frame {HUGE - 16} > {FRAME}"),
     fatal("another version", frame(RESPONSE, VICTIM, b"x", version=1), "version 0"),
@@ -128,23 +128,23 @@ RESPONSES = [
     fatal("elements without end after our CANCEL", elements_after_the_cancel, "limit:glitches"),
     fatal("COMPLETE without end", ends_without_end, "limit:glitches"),
     fatal("COMPLETE without end, for one value", ends_without_end, "limit:glitches", **ONE),
-    fatal("the end (FIN) within a frame", leave_within_an_element, SILENCE, over=BOTH),
+    fatal("the end (FIN) within a frame", leave_within_an_element, SILENCE, schemes=BOTH),
     fatal("the end (FIN) between the parts of an element", leave_between_parts, SILENCE),
-    fatal("a reset (RST) within a frame", reset_within_an_element, SILENCE, over=BOTH),
-    stream("RESPONSE beyond demand", element() * 3, NOT_ASKED, over=BOTH),
+    fatal("a reset (RST) within a frame", reset_within_an_element, SILENCE, schemes=BOTH),
+    stream("RESPONSE beyond demand", element() * 3, NOT_ASKED, schemes=BOTH),
     stream("RESPONSE beyond demand, without flags", response(VICTIM, b"x", 0) * 3, NOT_ASKED),
     stream("RESPONSE beyond demand, that completes", element() * 2 + response(VICTIM, b"x", WHOLE | COMPLETE), NOT_ASKED),
     stream("a thousand RESPONSEs beyond demand", element() * 1002, NOT_ASKED),
     stream("RESPONSE without any demand", element(), NOT_ASKED, demand=0),
     stream("a part beyond demand", element() * 2 + begin(), NOT_ASKED),
     stream("RESPONSE beyond demand, of a subscription", element() * 3, NOT_ASKED, **SUBSCRIPTION),
-    stream("an end without a begin", end(), NEVER_BEGAN, over=BOTH),
+    stream("an end without a begin", end(), NEVER_BEGAN, schemes=BOTH),
     stream("a second end", begin() + end() + end(), NEVER_BEGAN),
-    stream("a begin within a begin", begin() + begin(), WITHIN, over=BOTH),
+    stream("a begin within a begin", begin() + begin(), WITHIN, schemes=BOTH),
     stream("a whole element within a begin", begin() + element(), WITHIN),
     stream("more parts than `max_parts`, without an end", begin() + more() * 64, "an element in 65 parts"),
     stream("parts beyond `max_element`", begin(bytes(60_000)) + more(bytes(60_000)) * 2, "has 180000 bytes so far"),
-    stream("an element that is not finished in time", begin() + more(), "was left unfinished", within=("partial_age",), over=BOTH),
+    stream("an element that is not finished in time", begin() + more(), "was left unfinished", within=("partial_age",), schemes=BOTH),
     stream("an end without a begin, for one value", end(), NEVER_BEGAN, **ONE),
     stream("one value that is not finished in time", begin(), "was left unfinished", within=("partial_age",), **ONE),
     stream("an element that the serializer cannot take", element(b"[" * 60_000), "", serializer="json"),

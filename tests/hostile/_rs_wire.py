@@ -1,6 +1,6 @@
-"""ReactiveSocket in bytes, by hand: what attackers say, and how they understand the answers. No code of penstock's is used."""
+"""ReactiveSocket for attackers: an encoder and a decoder that use no code of penstock."""
 
-from tests.hostile._wire import Message
+from tests.hostile._rsio_wire import Message
 
 IGNORE, BEGIN, END, COMPLETE = 0x80, 0x40, 0x20, 0x10
 WHOLE = BEGIN | END
@@ -17,7 +17,7 @@ SETUP, RESPONSE_TO_ONE, FNF, STREAM, SUB, REQUEST_N, CANCEL, RESPONSE, ERROR, EX
     0xFFFF,
 )
 GREETING = 11
-"""The id of the request whose answer shows an attacker that it was let in: nothing else does."""
+"""The id of a request that an attacker sends with its SETUP. Its answer is the only sign that the SETUP was accepted."""
 
 
 def frame(kind: int, stream: int, body: bytes = b"", *, flags: int = 0, version: int = 0, length: int | None = None) -> bytes:
@@ -30,7 +30,7 @@ def setup(data: bytes = b"", *, version: int = 0, stream: int = 0) -> bytes:
 
 
 def hello(*_: int) -> bytes:
-    """A SETUP, and something whose answer shows that it was accepted."""
+    """Return a SETUP and a request whose answer shows that the SETUP was accepted."""
     return setup() + request_response("one", GREETING)
 
 
@@ -74,8 +74,8 @@ def ext(number: int, body: bytes = b"", *, flags: int = IGNORE) -> bytes:
     return frame(EXT, 0, number.to_bytes(4) + body, flags=flags)
 
 
-class RsUnderstanding:
-    """Bytes to messages, in the words that the other protocol has for them. Raises ValueError for what no conforming peer says."""
+class RsDecoder:
+    """Decodes to messages with the names of RS.io. Raises ValueError for bytes that no conforming peer sends."""
 
     def __init__(self) -> None:
         self._data = b""

@@ -1,31 +1,29 @@
-"""Many connections at a time: none too many is kept, and who was there before, or comes after, is served."""
+"""Many connections at a time: no more are kept than the limits allow, and honest clients are served before, meanwhile and after."""
 
 import pytest
 import trio
 
 from penstock.runtime import Server, connect
-from tests.hostile._arena import GAP, REGISTRY, Certificates, Peace, beside_a_canary, wait_alone, wait_until
+from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker import Attacker, open_stream
-from tests.hostile._own_time import OwnTime
+from tests.hostile._beside_a_canary import beside_a_canary, wait_alone, wait_until
+from tests.hostile._control_canary import ControlCanary
 from tests.hostile._row import SCALED, Row
 from tests.hostile._rows_connections import CONNECTIONS, FROM_ONE_ADDRESS, GOODBYES, IN_ALL, PENDING, RESETS
-from tests.hostile._wire import goodbye, hello
+from tests.hostile._rsio_wire import goodbye, hello
+from tests.hostile._setup import REGISTRY, Certificates, Setup
 
 SCHEMES = ("tcp", "tls")
 
 
-def _check(peace: Peace) -> None:
-    assert peace.gap <= GAP
-    assert peace.left == {}
-    assert peace.told == []
-
-
-async def _invade(server: Server, files: Certificates, clock: OwnTime, count: int, said: bytes = b"", *, plain: bool = True) -> list[str]:
-    """Open so many connections, say the same on each, and return what became of them, each being read to its end."""
+async def _open_many(
+    server: Server, files: Certificates, clock: AttackClock, count: int, said: bytes = b"", *, without_tls: bool = True
+) -> list[str]:
+    """Open `count` connections, send the same on each, read each to its end, and return how they ended."""
     endings: list[str] = []
 
-    async def one() -> None:
-        attacker = Attacker(await open_stream(server.addresses[0], files.authority, plain=plain), clock)
+    async def open_one() -> None:
+        attacker = Attacker(await open_stream(server.addresses[0], files.authority, without_tls=without_tls), clock)
         if said:
             await attacker.send(said)
         await attacker.listen()
@@ -34,86 +32,101 @@ async def _invade(server: Server, files: Certificates, clock: OwnTime, count: in
 
     async with trio.open_nursery() as nursery:
         for _ in range(count):
-            nursery.start_soon(one)
+            nursery.start_soon(open_one)
     return endings
 
 
-async def _is_welcome(server: Server, files: Certificates) -> None:
-    """An honest client is served."""
-    async with connect(server.addresses[0], registry=REGISTRY, options=files.calling) as friend:
-        await friend.wait_accepted()
+async def _assert_served(server: Server, files: Certificates) -> None:
+    """Assert that an honest client is accepted."""
+    async with connect(server.addresses[0], registry=REGISTRY, options=files.client_options) as honest:
+        await honest.wait_accepted()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-async def test_silent_connections_take_no_more_than_their_places(scheme: str, files: Certificates) -> None:
-    """Those beyond are hung up on at once; the others when their time is over; then there is room again."""
+async def test_silent_connections_take_no_more_than_their_places(scheme: str, files: Certificates, control: ControlCanary) -> None:
+    """Of 30 silent connections, `max_pending_handshakes` are kept until their time is over; the others are closed at once."""
 
-    async def act(server: Server, clock: OwnTime) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch, server, nursery.cancel_scope)
-            endings.extend(await _invade(server, files, clock, 30))
-            nursery.cancel_scope.cancel()
-        await wait_alone(server)
-        await _is_welcome(server, files)
+    async def attempt(stretch: float) -> None:
+        most: list[int] = []
+        endings: list[str] = []
 
-    async def watch(server: Server, _: trio.CancelScope) -> None:
-        await wait_until(lambda: most.append(len(server._admission._handshaking)))
+        async def watch(server: Server) -> None:
+            await wait_until(lambda: most.append(len(server._admission._handshaking)))
 
-    most: list[int] = []
-    endings: list[str] = []
-    _check(await beside_a_canary(PENDING.limits, scheme, files, act))
-    assert len(endings) == 30
-    assert max(most) == SCALED.max_pending_handshakes
-    assert endings.count("limit:handshake") == (SCALED.max_pending_handshakes if scheme == "tcp" else 0)
+        async def attack(server: Server, clock: AttackClock) -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(watch, server)
+                endings.extend(await _open_many(server, files, clock, 30))
+                nursery.cancel_scope.cancel()
+            await wait_alone(server)
+            await _assert_served(server, files)
+
+        setup = Setup(files=files, scheme=scheme, unstretched=PENDING.limits, stretch=stretch)
+        (await beside_a_canary(setup, attack)).check()
+        assert len(endings) == 30
+        assert max(most) == SCALED.max_pending_handshakes
+        assert endings.count("limit:handshake") == (SCALED.max_pending_handshakes if scheme == "tcp" else 0)
+
+    await control.judge(attempt)
 
 
 @pytest.mark.parametrize(("row", "most"), [(FROM_ONE_ADDRESS, SCALED.max_connections_per_address), (IN_ALL, 5)], ids=str)
-async def test_one_address_and_all_together_have_so_many_connections_and_no_more(row: Row, most: int, files: Certificates) -> None:
-    """One more is closed without a word; when one of them has left, there is room for one."""
+async def test_connections_beyond_a_limit_are_closed_at_once(row: Row, most: int, files: Certificates, control: ControlCanary) -> None:
+    """When one of the accepted connections has left, there is room for one again."""
     assert row in CONNECTIONS
 
-    async def act(server: Server, clock: OwnTime) -> None:
-        guests = []
-        for _ in range(most - 1):  # the canary is one, too
-            guest = Attacker(await open_stream(server.addresses[0], files.authority), clock)
-            await guest.send(hello())
-            assert await guest.stream.receive_some(100)
-            guests.append(guest)
-        assert set(await _invade(server, files, clock, 20, hello())) <= {"end", "cut"}
-        assert len(server._admission.open) == most
-        await guests.pop().close()
-        await wait_until(lambda: len(server._admission.open) < most)
-        await _is_welcome(server, files)
-        for guest in guests:
-            await guest.close()
+    async def attempt(stretch: float) -> None:
+        async def attack(server: Server, clock: AttackClock) -> None:
+            guests = []
+            for _ in range(most - 1):  # the canary takes one place
+                guest = Attacker(await open_stream(server.addresses[0], files.authority), clock)
+                await guest.send(hello())
+                assert await guest.stream.receive_some(100)
+                guests.append(guest)
+            assert set(await _open_many(server, files, clock, 20, hello())) <= {"end", "cut"}
+            assert len(server._admission.open) == most
+            await guests.pop().close()
+            await wait_until(lambda: len(server._admission.open) < most)
+            await _assert_served(server, files)
+            for guest in guests:
+                await guest.close()
 
-    _check(await beside_a_canary(row.limits, "tcp", files, act))
+        (await beside_a_canary(Setup(files=files, unstretched=row.limits, stretch=stretch), attack)).check()
 
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-async def test_a_storm_of_goodbyes_is_answered_one_by_one(scheme: str, files: Certificates) -> None:
-    """Each gets its goodbye back, and is forgotten."""
-    endings: list[str] = []
-
-    async def act(server: Server, clock: OwnTime) -> None:
-        for _ in range(15):
-            endings.extend(await _invade(server, files, clock, 6, hello() + goodbye("bye") * 3, plain=False))
-
-    _check(await beside_a_canary(GOODBYES.limits, scheme, files, act))
-    assert set(endings) <= {"end", "cut"}  # a goodbye without a reason shows as the end behind it
-    assert len(endings) == 90
+    await control.judge(attempt)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-async def test_connections_that_are_reset_at_once_are_forgotten_at_once(scheme: str, files: Certificates) -> None:
-    """Before the hello, in the middle of it, and behind it."""
+async def test_each_of_90_goodbyes_is_answered(scheme: str, files: Certificates, control: ControlCanary) -> None:
+    """Each connection gets its goodbye back, and is forgotten."""
 
-    async def act(server: Server, clock: OwnTime) -> None:
-        for number in range(150):
-            attacker = Attacker(await open_stream(server.addresses[0], files.authority, plain=True), clock)
-            await attacker.send((b"", hello()[:2], hello(), b"\x16\x03\x01")[number % 4])
-            await attacker.reset()
-        await wait_alone(server)
-        await _is_welcome(server, files)
+    async def attempt(stretch: float) -> None:
+        endings: list[str] = []
 
-    _check(await beside_a_canary(RESETS.limits, scheme, files, act))
+        async def attack(server: Server, clock: AttackClock) -> None:
+            for _ in range(15):
+                endings.extend(await _open_many(server, files, clock, 6, hello() + goodbye("bye") * 3, without_tls=False))
+
+        (await beside_a_canary(Setup(files=files, scheme=scheme, unstretched=GOODBYES.limits, stretch=stretch), attack)).check()
+        assert set(endings) <= {"end", "cut"}  # a goodbye without a reason shows as the end that follows it
+        assert len(endings) == 90
+
+    await control.judge(attempt)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+async def test_connections_that_are_reset_are_forgotten(scheme: str, files: Certificates, control: ControlCanary) -> None:
+    """150 resets: before the hello, in the middle of it, after it, and within a TLS record."""
+
+    async def attempt(stretch: float) -> None:
+        async def attack(server: Server, clock: AttackClock) -> None:
+            for number in range(150):
+                attacker = Attacker(await open_stream(server.addresses[0], files.authority, without_tls=True), clock)
+                await attacker.send((b"", hello()[:2], hello(), b"\x16\x03\x01")[number % 4])
+                await attacker.send_rst()
+            await wait_alone(server)
+            await _assert_served(server, files)
+
+        (await beside_a_canary(Setup(files=files, scheme=scheme, unstretched=RESETS.limits, stretch=stretch), attack)).check()
+
+    await control.judge(attempt)

@@ -1,4 +1,4 @@
-"""Messages that end in the middle, and bytes that are no messages: to a server, beside a canary."""
+"""Messages that end in the middle, and random bytes: sent to a server, beside a canary."""
 
 import random
 import re
@@ -9,12 +9,13 @@ import trio
 
 from penstock.runtime import Server
 from tests.hostile import _rs_wire as rs
-from tests.hostile._arena import GAP, Certificates, beside_a_canary, wait_alone
+from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker import Attacker, open_stream
-from tests.hostile._own_time import OwnTime
-from tests.hostile._row import SCALED
-from tests.hostile._tongue import REACTIVESOCKET, RSIO, Tongue
-from tests.hostile._wire import cancel, goodbye, hello, ping, request, subscribe
+from tests.hostile._attacker_protocol import REACTIVESOCKET, RSIO, AttackerProtocol
+from tests.hostile._beside_a_canary import beside_a_canary, wait_alone
+from tests.hostile._control_canary import ControlCanary
+from tests.hostile._rsio_wire import cancel, goodbye, hello, ping, request, subscribe
+from tests.hostile._setup import Certificates, Setup
 
 GREETING = hello(1)
 SETUP = rs.setup(b"cap")
@@ -47,97 +48,107 @@ OPENING = [
     rs.cancel(5),
     rs.request_response("one", 9),
 ]
-"""What a client says first, in one go: each kind of frame that it has for its own streams."""
+"""The first frames of a client, sent in one piece: each kind that it may send for its own streams."""
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
 PAGES = {RSIO: "rsio.md", REACTIVESOCKET: "reactivesocket.md"}
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-@pytest.mark.parametrize("ends", ["fin", "rst"])
-async def test_a_message_cut_at_every_byte_does_nothing(name: str, ends: str, files: Certificates) -> None:
-    """Nothing is said about it, nothing of it is done, nothing is left."""
-    tongue, before, message = MESSAGES[name]
-    heard = []
+@pytest.mark.parametrize("end", ["fin", "rst"])
+async def test_a_message_cut_at_every_byte_does_nothing(name: str, end: str, files: Certificates, control: ControlCanary) -> None:
+    """The server does not answer the part of a message, does nothing of it, and keeps nothing."""
+    protocol, before, message = MESSAGES[name]
 
-    async def act(server: Server, clock: OwnTime) -> None:
-        for cut in range(len(message)):
-            attacker = Attacker(await open_stream(server.addresses[0], files.authority), clock, tongue)
-            await attacker.send(before + message[:cut])
-            if ends == "fin":
-                await attacker.finish()
-                await attacker.listen()
-            else:
-                await attacker.reset()
-            heard.extend(attacker.heard)
-            await attacker.close()
+    async def attempt(stretch: float) -> None:
+        heard = []
+
+        async def attack(server: Server, clock: AttackClock) -> None:
+            for cut in range(len(message)):
+                attacker = Attacker(await open_stream(server.addresses[0], files.authority), clock, protocol)
+                await attacker.send(before + message[:cut])
+                if end == "fin":
+                    await attacker.send_fin()
+                    await attacker.listen()
+                else:
+                    await attacker.send_rst()
+                heard.extend(attacker.heard)
+                await attacker.close()
+                await wait_alone(server)
+
+        aftermath = await beside_a_canary(Setup(files=files, protocol=protocol, stretch=stretch), attack)
+        assert [each for each in heard if each[0] != "serverHello"] == []
+        aftermath.check()
+
+    await control.judge(attempt)
+
+
+async def test_an_opening_of_reactivesocket_cut_at_every_byte_is_answered_as_far_as_it_goes(
+    files: Certificates, control: ControlCanary
+) -> None:
+    """Requests that arrived whole may be served until the server sees the end. Nothing else is answered, and nothing is left."""
+    said = b"".join(OPENING)
+
+    async def attempt(stretch: float) -> None:
+        heard = {}
+
+        async def attack(server: Server, clock: AttackClock) -> None:
+            for cut in range(len(said) + 1):
+                attacker = Attacker(await open_stream(server.addresses[0], files.authority), clock, REACTIVESOCKET)
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(attacker.listen)
+                    await attacker.send(said[:cut])
+                    if cut == len(said):
+                        await attacker.wait_heard("onComplete", 9)
+                    await attacker.send_fin()
+                heard[cut] = attacker.heard
+                await attacker.close()
             await wait_alone(server)
 
-    peace = await beside_a_canary(SCALED, "tcp", files, act, tongue)
-    assert [message for message in heard if message[0] != "serverHello"] == []
-    assert peace.gap <= GAP
-    assert peace.left == {}
-    assert peace.told == []
+        aftermath = await beside_a_canary(Setup(files=files, protocol=REACTIVESOCKET, stretch=stretch), attack)
+        for cut, messages in heard.items():
+            whole = {int.from_bytes(frame[8:16]) for at, frame in enumerate(OPENING) if len(b"".join(OPENING[: at + 1])) <= cut}
+            assert {message[0] for message in messages} <= {"onNext", "onComplete"}
+            assert {message[1] for message in messages} <= whole
+        assert ("onNext", 9, b"one") in heard[len(said)]
+        aftermath.check()
+
+    await control.judge(attempt)
 
 
-async def test_an_opening_of_reactivesocket_cut_at_every_byte_is_answered_as_far_as_it_goes(files: Certificates) -> None:
-    """What came whole may be served until the end is noticed; nothing else is, nothing is said about it, and nothing is left."""
-    said, heard = b"".join(OPENING), {}
+async def test_a_frame_that_is_too_short_on_a_framed_transport_is_refused(files: Certificates, control: ControlCanary) -> None:
+    """A framed transport carries whole messages: the server refuses the length, or takes a shorter frame, and waits for no more bytes."""
+    names = [name for name, (protocol, _, _) in MESSAGES.items() if protocol is REACTIVESOCKET]
+    fixed_fields = {"REQUEST_STREAM": 8, "REQUEST_SUB": 8, "REQUEST_N": 8, "EXT": 4}
 
-    async def act(server: Server, clock: OwnTime) -> None:
-        for cut in range(len(said) + 1):
-            attacker = Attacker(await open_stream(server.addresses[0], files.authority), clock, REACTIVESOCKET)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(attacker.listen)
-                await attacker.send(said[:cut])
-                if cut == len(said):
-                    await attacker.wait_heard("onComplete", 9)
-                await attacker.finish()
-            heard[cut] = attacker.heard
-            await attacker.close()
-        await wait_alone(server)
+    async def attempt(stretch: float) -> None:
+        goodbyes: dict[tuple[str, int], list[str]] = {}
 
-    peace = await beside_a_canary(SCALED, "tcp", files, act, REACTIVESOCKET)
-    for cut, messages in heard.items():
-        whole = {int.from_bytes(frame[8:16]) for at, frame in enumerate(OPENING) if len(b"".join(OPENING[: at + 1])) <= cut}
-        assert {message[0] for message in messages} <= {"onNext", "onComplete"}
-        assert {message[1] for message in messages} <= whole
-    assert ("onNext", 9, b"one") in heard[len(said)]
-    assert peace.gap <= GAP
-    assert peace.left == {}
-    assert peace.told == []
+        async def attack(server: Server, clock: AttackClock) -> None:
+            for name in names:
+                _, before, message = MESSAGES[name]
+                for cut in range(5, len(message)):
+                    attacker = Attacker(await open_stream(server.addresses[0], files.authority), clock, REACTIVESOCKET)
+                    await attacker.send(before)
+                    await attacker.send(message[:cut])
+                    await attacker.send_fin()
+                    await attacker.listen()
+                    goodbyes[name, cut] = attacker.goodbyes
+                    await attacker.close()
+            await wait_alone(server)
 
+        setup = Setup(files=files, scheme="memory-framed", protocol=REACTIVESOCKET, stretch=stretch)
+        aftermath = await beside_a_canary(setup, attack)
+        for (name, cut), reasons in goodbyes.items():
+            assert reasons == ([f"protocol:length {cut - 4}"] if cut < 16 + fixed_fields.get(name, 0) else []), (name, cut)
+        aftermath.check()
 
-async def test_a_message_that_ends_too_soon_where_messages_arrive_whole_is_refused_for_its_length(files: Certificates) -> None:
-    """Or is a shorter one, and taken as such: nobody waits for the rest of it."""
-    goodbyes: dict[tuple[str, int], list[str]] = {}
-    names = [name for name, (tongue, _, _) in MESSAGES.items() if tongue is REACTIVESOCKET]
-
-    async def act(server: Server, clock: OwnTime) -> None:
-        for name in names:
-            _, before, message = MESSAGES[name]
-            for cut in range(5, len(message)):
-                attacker = Attacker(await open_stream(server.addresses[0], files.authority), clock, REACTIVESOCKET)
-                await attacker.send(before)
-                await attacker.send(message[:cut])
-                await attacker.finish()
-                await attacker.listen()
-                goodbyes[name, cut] = attacker.goodbyes
-                await attacker.close()
-        await wait_alone(server)
-
-    peace = await beside_a_canary(SCALED, "memory-framed", files, act, REACTIVESOCKET)
-    numbers = {"REQUEST_STREAM": 8, "REQUEST_SUB": 8, "REQUEST_N": 8, "EXT": 4}
-    for (name, cut), reasons in goodbyes.items():
-        assert reasons == ([f"protocol:length {cut - 4}"] if cut < 16 + numbers.get(name, 0) else []), (name, cut)
-    assert peace.gap <= GAP
-    assert peace.left == {}
-    assert peace.told == []
+    await control.judge(attempt)
 
 
-def noise(chance: random.Random, tongue: Tongue, *, likely: bool) -> bytes:
-    """Bytes by chance; likely ones look like messages for a while."""
-    if tongue is RSIO or not likely:
+def noise(chance: random.Random, protocol: AttackerProtocol, *, likely: bool) -> bytes:
+    """Return random bytes. `likely` ones begin with bytes that may be messages."""
+    if protocol is RSIO or not likely:
         return bytes(chance.choices(range(0x30) if likely else range(0x100), k=chance.randrange(1, 3000)))
     said = b""
     while len(said) < 1000 and chance.random() < 0.98:
@@ -149,35 +160,37 @@ def noise(chance: random.Random, tongue: Tongue, *, likely: bool) -> bytes:
     return said[: chance.randrange(len(said) + 1)] + chance.randbytes(chance.choice([0, 1, 20]))
 
 
-@pytest.mark.parametrize("greets", [True, False], ids=["after-the-hello", "instead-of-it"])
+@pytest.mark.parametrize("says_hello", [True, False], ids=["after-the-hello", "instead-of-it"])
 @pytest.mark.parametrize(
-    ("scheme", "tongue", "kinds"),
+    ("scheme", "protocol", "kinds"),
     [("tcp", RSIO, 5), ("tls", RSIO, 5), ("tcp", REACTIVESOCKET, 5), ("memory-framed", REACTIVESOCKET, 4)],
     ids=["tcp", "tls", "rs-tcp", "rs-memory-framed"],
 )
-async def test_garbage_ends_with_a_reason_that_is_documented_or_with_its_own_end(
-    greets: bool, scheme: str, tongue: Tongue, kinds: int, files: Certificates
+async def test_noise_ends_a_connection_with_a_documented_reason_or_without_one(
+    says_hello: bool, scheme: str, protocol: AttackerProtocol, kinds: int, files: Certificates, control: ControlCanary
 ) -> None:
-    """A hundred pieces of noise, the same in each run; where noise happens to be messages, these are answered."""
-    page = (REFERENCE / PAGES[tongue]).read_text(encoding="utf-8")
+    """100 pieces of noise, the same in each run. `kinds` is how many different reasons they provoke at least."""
+    page = (REFERENCE / PAGES[protocol]).read_text(encoding="utf-8")
     explained = set(re.findall(r"`([a-z-]+(?::[a-z]+)?)[^`]*`", page)) | {""}
-    reasons: list[str] = []
 
-    async def act(server: Server, clock: OwnTime) -> None:
-        for seed in range(100):
-            said = noise(random.Random(seed), tongue, likely=bool(seed % 2))
-            stream = await open_stream(server.addresses[0], files.authority, plain=scheme == "tls" and seed % 5 == 0)
-            attacker = Attacker(stream, clock, tongue)
-            await attacker.send(({RSIO: GREETING, REACTIVESOCKET: SETUP}[tongue] if greets else b"") + said)
-            await attacker.finish()
-            await attacker.listen()
-            reasons.extend(reason.split(" ")[0] for reason in attacker.goodbyes)
-            await attacker.close()
-        await wait_alone(server)
+    async def attempt(stretch: float) -> None:
+        reasons: list[str] = []
 
-    peace = await beside_a_canary(SCALED, scheme, files, act, tongue)
-    assert set(reasons) - explained == set()
-    assert len(set(reasons)) >= (kinds if greets else 1)
-    assert peace.gap <= GAP
-    assert peace.left == {}
-    assert peace.told == []
+        async def attack(server: Server, clock: AttackClock) -> None:
+            for seed in range(100):
+                said = noise(random.Random(seed), protocol, likely=bool(seed % 2))
+                stream = await open_stream(server.addresses[0], files.authority, without_tls=scheme == "tls" and seed % 5 == 0)
+                attacker = Attacker(stream, clock, protocol)
+                await attacker.send(({RSIO: GREETING, REACTIVESOCKET: SETUP}[protocol] if says_hello else b"") + said)
+                await attacker.send_fin()
+                await attacker.listen()
+                reasons.extend(reason.split(" ")[0] for reason in attacker.goodbyes)
+                await attacker.close()
+            await wait_alone(server)
+
+        aftermath = await beside_a_canary(Setup(files=files, scheme=scheme, protocol=protocol, stretch=stretch), attack)
+        assert set(reasons) - explained == set()
+        assert len(set(reasons)) >= (kinds if says_hello else 1)
+        aftermath.check()
+
+    await control.judge(attempt)

@@ -1,10 +1,10 @@
-"""RS.io in bytes, by hand: what attackers say, and how they understand the answers. No code of penstock's is used."""
+"""RS.io for attackers: an encoder and a decoder that use no code of penstock."""
 
 from typing import Any, ClassVar
 
 UNBOUNDED = 2**63 - 1
 Message = tuple[Any, ...]
-"""The message's name, then its fields."""
+"""The name of the message, then its fields."""
 
 
 def varint(n: int) -> bytes:
@@ -80,8 +80,8 @@ def ping(body: bytes = b"") -> bytes:
     return b"\x40" + sized(body)
 
 
-class Understanding:
-    """Bytes to messages, slowly. Raises ValueError for what no conforming peer says."""
+class Decoder:
+    """Decodes messages. Raises ValueError for bytes that no conforming peer sends."""
 
     NAMES: ClassVar = {
         0x01: ("clientHello", "u8", "list"),

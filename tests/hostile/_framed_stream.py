@@ -1,4 +1,4 @@
-"""A hostile connection where messages arrive whole: what an attacker says is cut into frames, each a message without its length."""
+"""An attacker's stream over a transport that carries whole messages: each frame becomes one message, without its length field."""
 
 import trio
 
@@ -10,7 +10,7 @@ HEADER = 16
 
 
 class FramedStream(trio.abc.HalfCloseableStream):
-    """Looks like a stream of ReactiveSocket frames with lengths; below, each is a message. What is no whole frame is a message as it is."""
+    """A byte stream of ReactiveSocket frames with lengths, over a framed connection. Any other bytes become one message."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -36,7 +36,7 @@ class FramedStream(trio.abc.HalfCloseableStream):
 
 
 async def open_framed(address: str) -> FramedStream:
-    """Connect where messages arrive whole. Such a transport here needs no task."""
+    """Connect over a framed transport. The memory transport needs no task, so the nursery may close at once."""
     url = parse_url(address)
     async with trio.open_nursery() as nursery:
         return FramedStream(await _REGISTRY.transport(url.transport).connect(url, options=TransportOptions(), nursery=nursery))

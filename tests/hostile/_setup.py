@@ -1,0 +1,124 @@
+"""The server of an attack: certificates, transport, protocol, limits, and the service that it offers."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import trio
+import trustme
+
+from penstock.api import Limits, Rejected
+from penstock.plugins import Tls, TransportOptions, build_registry
+from penstock.runtime import Service
+from tests.hostile._attacker_protocol import RSIO, AttackerProtocol
+from tests.hostile._control_canary import TICK
+from tests.hostile._row import SCALED
+
+REGISTRY = build_registry()
+DEADLINES = (
+    "handshake_timeout",
+    "tls_timeout",
+    "partial_age",
+    "idle_connection",
+    "write_stall",
+    "goodbye_timeout",
+    "linger",
+    "drain",
+    "keepalive",
+    "keepalive_timeout",
+)
+"""The limits that give a peer a number of seconds."""
+
+
+class Certificates:
+    """A certificate, its authority, and a folder for sockets. Made once in a test run: making keys takes time."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = trustme.CA()
+        self.authority = folder / "ca.pem"
+        self.server = folder / "server.pem"
+        authority.cert_pem.write_to_path(self.authority)
+        authority.issue_cert("localhost", "127.0.0.1").private_key_and_cert_chain_pem.write_to_path(self.server)
+        self.folder = folder
+
+    @property
+    def server_options(self) -> TransportOptions:
+        return TransportOptions(tls=Tls(certificate=self.server))
+
+    @property
+    def client_options(self) -> TransportOptions:
+        return TransportOptions(tls=Tls(authorities=self.authority))
+
+
+def stretched(limits: Limits, stretch: float) -> Limits:
+    """Return the limits with each deadline `stretch` times as long."""
+    return replace(limits, **{name: getattr(limits, name) * stretch for name in DEADLINES})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """One server to attack."""
+
+    files: Certificates
+    stretch: float
+    """The factor for every deadline, from the control canary."""
+    scheme: str = "tcp"
+    protocol: AttackerProtocol = RSIO
+    unstretched: Limits = SCALED
+
+    @property
+    def limits(self) -> Limits:
+        return stretched(self.unstretched, self.stretch)
+
+    @property
+    def url(self) -> str:
+        places = {"unix": f"{self.files.folder}/s.sock", "memory-framed": "attacked"}
+        return f"{self.protocol.url_prefix or 'rsio+'}{self.scheme}://{places.get(self.scheme, '127.0.0.1:0')}"
+
+
+def service() -> Service:
+    """Return the service that canaries read from and attackers attack."""
+    made = Service(setup=examine_setup)
+
+    @made.publisher("ticks")
+    async def ticks() -> AsyncIterator[bytes]:
+        while True:
+            yield b"tick"
+            await trio.sleep(TICK)
+
+    @made.publisher("endless")
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 1000
+
+    @made.publisher("large")
+    async def large() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 100_000
+
+    @made.publisher("up-to/{count}")
+    async def up_to(count: int) -> AsyncIterator[bytes]:
+        yield b"x" * count
+
+    @made.publisher("one")
+    async def one() -> AsyncIterator[bytes]:
+        yield b"one"
+
+    @made.publisher("none")
+    async def none() -> AsyncIterator[bytes]:
+        for element in ():
+            yield element
+
+    @made.fire_and_forget
+    async def swallow(data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+
+    return made
+
+
+async def examine_setup(data: bytes) -> None:
+    """Accept each client, except those whose data ask to be refused or to be kept waiting."""
+    if data == b"keep me waiting":
+        await trio.sleep_forever()
+    if data == b"send me away":
+        raise Rejected("not you")
