@@ -16,16 +16,16 @@ extensions = [
     "sphinx.ext.autodoc",  # the reference is the docstrings
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
-    "operator_table",  # ours, in _ext: the operators side by side, out of their docstrings
-    "tables_from_code",  # ours, in _ext: states, reasons and limits, out of the code
-    "complete_reference",  # ours, in _ext: a public name without an entry is a warning
+    "operator_table",  # in _ext: the operators side by side, from their docstrings
+    "tables_from_code",  # in _ext: the tables of states, reasons and limits, from the code
+    "complete_reference",  # in _ext: a public name without an entry is a warning
 ]
 complete_reference_of = ["penstock", "penstock_tck"]
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
 
-exclude_patterns = ["_build", "explanation/_*.md"]  # the latter are parts that pages include
-# Docstrings are written in plain text with `names` in single backticks: show those as code.
+exclude_patterns = ["_build", "explanation/_*.md"]  # explanation/_*.md are parts that pages include
+# Docstrings put `names` into single backticks: show them as code.
 default_role = "code"
 
 autodoc_member_order = "bysource"

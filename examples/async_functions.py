@@ -1,4 +1,4 @@
-"""Async functions in operators: where a function is taken, an `async def` one is, too. It is awaited in order, one at a time."""
+"""Async functions in operators: an operator that takes a function also takes an `async def`, and awaits it for one element at a time."""
 
 import trio
 
@@ -9,19 +9,19 @@ NAMES = {1: "Ada", 2: "Grace", 3: "Barbara", 4: "Radia"}
 
 
 async def look_up(number: int) -> str:
-    """Ask a database that needs a moment, and a whole second for number 1."""
+    """Ask a database: it takes a second for number 1, and 0.05 s times the number for the others."""
     await trio.sleep(1.0 if number == 1 else number / 20)
     return NAMES[number]
 
 
 async def is_long(name: str) -> bool:
-    """Ask somebody else; names of three letters are short."""
+    """Ask another service, which takes 0.1 s; a name of three letters is short."""
     await trio.sleep(0.1)
     return len(name) > 3
 
 
 async def look_up_all(number: int) -> list[str]:
-    """What `flat_map` wants: a stream for each element. A list will do."""
+    """Return a source for one element, as `flat_map` expects it; a list is a source."""
     return [await look_up(number)]
 
 
@@ -32,7 +32,7 @@ async def main() -> None:
         async for name in stream:
             print(f"after {trio.current_time() - start:.2f} s: {name}")
 
-    print("at most three at a time, whoever is first:")
+    print("three at a time, in the order in which they finish:")
     start = trio.current_time()
     async with penstock.subscribe(penstock.pipe(NAMES, ops.flat_map(look_up_all, concurrency=3))) as stream:
         async for name in stream:

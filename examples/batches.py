@@ -1,4 +1,4 @@
-"""Batches: everything that is there now, as a list. The fastest way to read, and the natural one where work is done in bulk."""
+"""Batches: all elements that are buffered now, as a list. This is the fastest way to read, and it suits work that is done in bulk."""
 
 from collections.abc import AsyncIterator
 
@@ -18,12 +18,12 @@ async def readings() -> AsyncIterator[int]:
 
 
 async def main() -> None:
-    """Take what is there, as often as there is something."""
+    """Take each batch as soon as it holds an element."""
     async with penstock.subscribe(readings) as stream:
         async for batch in stream.batches():
             print(f"{len(batch)} at once: {batch}")
 
-    print("and no more than was asked for, however fast the source:")
+    print("at demand=4 a batch holds at most 4 elements:")
     async with penstock.subscribe(range(10), demand=4) as stream:
         async for batch in stream.batches():
             print(f"{len(batch)} at once: {batch}")

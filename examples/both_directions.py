@@ -1,4 +1,4 @@
-"""Both directions on one connection: the client has opened it, and the server reads what the client publishes over it."""
+"""Both directions on one connection: the client opens it, and the server reads a publisher of the client over it."""
 
 from collections.abc import AsyncIterator
 
@@ -12,18 +12,18 @@ trader = penstock.Service()
 
 @exchange.publisher("prices", serializer="json")
 async def prices() -> AsyncIterator[int]:
-    """What the server publishes."""
+    """Publish four prices, one second apart: the publisher of the server."""
     for price in (101, 99, 97, 103):
         yield price
         await trio.sleep(1)
 
 
 orders = penstock.Topic[str]()
-trader.publish("orders", orders, serializer="text")  # what the client publishes
+trader.publish("orders", orders, serializer="text")  # the publisher of the client
 
 
 async def trade(peer: penstock.Peer) -> None:
-    """The client: watch the prices, and buy what is cheap."""
+    """The client: read the prices, and order at each price below 100."""
     await orders.wait_subscribers()
     async with peer.subscribe("prices", serializer="json", demand=1) as stream:
         async for price in stream:
@@ -34,7 +34,7 @@ async def trade(peer: penstock.Peer) -> None:
 
 
 async def take_orders(server: penstock.Server) -> None:
-    """The server: subscribe to each client's orders; here there is one."""
+    """The server: subscribe to the orders of its client."""
     (client,) = server.peers
     async with client.subscribe("orders", serializer="text") as stream:
         async for order in stream:

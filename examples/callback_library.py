@@ -1,4 +1,4 @@
-"""A library that calls you back, as a stream: register in a generator function, and give the waiting room a bound."""
+"""A library that calls back, as a stream: register the listener in a generator function, and put a channel with a bound behind it."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -8,7 +8,7 @@ import penstock
 
 
 class Sensor:
-    """Somebody else's library: it calls each listener whenever it likes, and knows nothing of demand."""
+    """A library without demand: it calls each listener at its own pace."""
 
     def __init__(self) -> None:
         self.listeners: list[Callable[[float], None]] = []
@@ -22,14 +22,14 @@ class Sensor:
 
 
 async def readings(sensor: Sensor, missed: list[float]) -> AsyncIterator[float]:
-    """The sensor as a stream; of what is not asked for, three wait, and what comes beyond them is noted and lost."""
+    """The sensor as a stream. Three values may wait for demand; a value that finds three waiting is noted in `missed` and lost."""
     send, receive = trio.open_memory_channel[float](3)
 
     def listener(value: float) -> None:
         try:
             send.send_nowait(value)
         except trio.WouldBlock:
-            missed.append(value)  # nobody can make the sensor wait: here you say what gives way
+            missed.append(value)  # the sensor cannot be made to wait, so the newest value gives way
 
     sensor.listeners.append(listener)
     try:
@@ -40,7 +40,7 @@ async def readings(sensor: Sensor, missed: list[float]) -> AsyncIterator[float]:
 
 
 async def main() -> None:
-    """Read five, slowly, while the sensor goes on; then look whether it still calls us."""
+    """Read five values slowly while the sensor goes on; then count the listeners that are left."""
     sensor, missed = Sensor(), list[float]()
     async with trio.open_nursery() as nursery:
         source = penstock.generate(readings, sensor, missed)  # a function with arguments

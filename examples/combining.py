@@ -1,4 +1,4 @@
-"""Several sources in one pipe: `merge` takes what comes, `zip` pairs it, `combine_latest` keeps the newest of each, `concat` goes on."""
+"""Several sources in one pipe: `merge` mixes, `zip` pairs, `combine_latest` pairs the newest, `concat` reads one after the other."""
 
 from collections.abc import AsyncIterator
 
@@ -9,14 +9,14 @@ from penstock import ops
 
 
 async def letters() -> AsyncIterator[str]:
-    """Every tenth of a second."""
+    """Four letters, 0.1 s apart."""
     for letter in "abcd":
         await trio.sleep(0.1)
         yield letter
 
 
 async def numbers() -> AsyncIterator[int]:
-    """Every quarter of a second."""
+    """Three numbers, 0.25 s apart."""
     for number in range(1, 4):
         await trio.sleep(0.25)
         yield number

@@ -1,7 +1,7 @@
-"""The demo: what penstock does inside one process and over a network, shown live in less than half a minute.
+"""The demo: penstock inside one process and over a network, shown live in less than 30 seconds.
 
-Run it in a terminal to watch; without one it writes plain lines. It ends with a table of what was shown and what was seen,
-and exits with 1 when something was not.
+Run it in a terminal to watch; without one it writes plain lines. It ends with a table of each claim and its measurement,
+and exits with 1 if a claim was not shown.
 """
 
 import sys
@@ -20,7 +20,7 @@ SCENES = (fast_and_slow, multicast, recovery, leaving, speed, network)
 
 
 async def main() -> bool:
-    """Play the scenes in order, then write the table; return whether everything was shown."""
+    """Play the scenes in order, then write the table. Return True if every claim was shown."""
     screen = Screen()
     findings: dict[str, list[Finding]] = {}
     for number, scene in enumerate(SCENES, 1):

@@ -1,4 +1,4 @@
-"""The early draft: its subscribers on our publishers, and its publishers in an `async for`."""
+"""The early draft: its subscribers on penstock's publishers, and its publishers in an `async for`."""
 
 from collections.abc import AsyncIterator
 
@@ -8,7 +8,7 @@ import penstock
 
 
 async def letters() -> AsyncIterator[str]:
-    """A generator: that it is over is seen only by the pull after its last element."""
+    """Three letters. The end of a generator shows only at the pull after its last element."""
     for letter in "abc":
         yield letter
 
@@ -41,7 +41,7 @@ async def main() -> None:
         listener.subscription.request_more(3)  # D4.5: exact demand, and the end comes with the last element
 
     try:
-        listener.subscription.cancel()  # D3.1: today this would do nothing
+        listener.subscription.cancel()  # D3.1: in today's standard a second cancel does nothing
     except penstock.InvalidStateError as error:
         print("refused:", str(error).split(";", maxsplit=1)[0])
 

@@ -1,4 +1,4 @@
-"""A child process as a publisher: `exec:` starts it and speaks with it over its pipes; `pipe:` is the other end of them."""
+"""A child process as a publisher: `exec:` starts it and connects over its standard input and output; in the child, `pipe:` serves them."""
 
 import shlex
 import sys
@@ -13,7 +13,7 @@ service = penstock.Service()
 
 @service.publisher("primes", serializer="json")
 async def primes() -> AsyncIterator[int]:
-    """Computed in the child, on its own processor, and no faster than the parent takes them."""
+    """Primes, computed in the child no faster than the parent requests them."""
     number = 2
     while True:
         if all(number % divisor for divisor in range(2, int(number**0.5) + 1)):
@@ -22,8 +22,8 @@ async def primes() -> AsyncIterator[int]:
 
 
 async def child() -> None:
-    """Serve standard input and output until the parent has hung up."""
-    async with penstock.serve(service, "pipe:") as server:  # from here on a print() goes to standard error: standard output is taken
+    """Serve standard input and output until the parent has closed the connection."""
+    async with penstock.serve(service, "pipe:") as server:  # print() now goes to standard error: standard output is the connection
         await server.wait_over()
 
 

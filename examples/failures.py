@@ -1,4 +1,4 @@
-"""Failures: raised from the `async for` that reads; or tried again; or replaced by something else."""
+"""Failures: raised from the `async for` that reads, or tried again by `retry`, or replaced by `on_error_resume`."""
 
 from collections.abc import AsyncIterator
 
@@ -11,8 +11,8 @@ attempts = 0
 
 
 async def feed() -> AsyncIterator[str]:
-    """A feed that breaks at its third line, the first two times."""
-    global attempts  # noqa: PLW0603 (an unreliable world, counted)
+    """A feed that breaks at its third line, except on every third attempt."""
+    global attempts  # noqa: PLW0603 (counts the attempts, which share nothing else)
     attempts += 1
     for number in (1, 2, 3, 4):
         if number == 3 and attempts % 3:
@@ -21,8 +21,8 @@ async def feed() -> AsyncIterator[str]:
 
 
 async def main() -> None:
-    """The same feed, three answers."""
-    print("-- raised where it is read, after what came before it")
+    """Read the same feed in three ways."""
+    print("-- raised by the async for, after the lines before it")
     try:
         async with penstock.subscribe(feed) as stream:
             async for line in stream:
@@ -30,7 +30,7 @@ async def main() -> None:
     except ConnectionError as error:
         print("caught:", error)
 
-    print("-- tried again, from the start, after half a second, then one")
+    print("-- tried again from the start: after 0.5 s, then after 1 s")
     again: penstock.Source[str] = penstock.pipe(feed, ops.retry(3, backoff=0.5, jitter=None, when=ConnectionError))
     start = trio.current_time()
     async with penstock.subscribe(again) as stream:

@@ -1,4 +1,4 @@
-"""A first stream: an async generator function, and a block that reads what it yields."""
+"""A first stream: an async generator function, and a block that reads the numbers it yields."""
 
 from collections.abc import AsyncIterator
 
@@ -15,7 +15,7 @@ async def countdown() -> AsyncIterator[int]:
 
 
 async def main() -> None:
-    """Read the same function as a stream in three ways, then something that is no generator."""
+    """Read the same function as a stream in three ways, then a range."""
     async with penstock.subscribe(countdown) as stream:
         async for number in stream:
             print(number)
@@ -25,7 +25,7 @@ async def main() -> None:
     print("collected:", await penstock.collect(countdown))
     print("the first:", await penstock.first(countdown))
 
-    # Whatever can be iterated over can be subscribed to.
+    # Each iterable is a source.
     print("a range:", await penstock.collect(range(5)))
 
 

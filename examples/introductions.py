@@ -1,4 +1,4 @@
-"""Introductions: a ReactiveSocket client says who it is, is let in or refused, and is asked by the server in turn."""
+"""Introductions: a ReactiveSocket client sends its ticket, is accepted or refused, and answers a request of the server."""
 
 from collections.abc import AsyncIterator
 
@@ -8,8 +8,8 @@ import penstock
 
 
 async def welcome(data: bytes) -> None:
-    """Called with what each client introduces itself with, before anything it asks for is looked at."""
-    await trio.sleep(0.1)  # a look into a database, say
+    """Examine the introduction of each client. Its requests wait until this function has decided."""
+    await trio.sleep(0.1)  # a query to a database, for example
     if data != b"ticket 7":
         raise penstock.PublicError("a ticket is needed")
 
@@ -20,20 +20,20 @@ guest = penstock.Service()
 
 @theatre.publisher("acts", serializer="text")
 async def acts() -> AsyncIterator[str]:
-    """What the server publishes."""
+    """A publisher of the server."""
     yield "the first act"
     yield "the last act"
 
 
 @guest.request_response
 async def asked(data: bytes) -> bytes:
-    """What the client answers: requests go in both directions."""
+    """The answer of the client: requests go in both directions."""
     return b"very much" if data == b"did you like it?" else b"pardon?"
 
 
 async def visit(address: str, ticket: bytes) -> None:
     async with penstock.connect(address, setup=ticket, service=guest) as peer:
-        async with peer.request_stream("acts", serializer="text") as stream:  # need not wait to be let in
+        async with peer.request_stream("acts", serializer="text") as stream:  # the request need not wait for the decision
             async for act in stream:
                 print("the guest sees", act)
         await trio.sleep(1)

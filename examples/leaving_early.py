@@ -13,7 +13,7 @@ def tasks() -> int:
 
 
 async def rows() -> AsyncIterator[int]:
-    """A cursor that must be closed, with a goodbye that takes a moment."""
+    """A cursor that must be closed, which takes 0.1 s."""
     print("  cursor opened")
     try:
         for row in range(1_000_000):
@@ -25,8 +25,8 @@ async def rows() -> AsyncIterator[int]:
 
 
 def refuse(row: int) -> None:
-    """Raise, as any code in the body of a block may."""
-    raise LookupError(f"row {row} is not what I wanted")
+    """Raise from the body of the block."""
+    raise LookupError(f"row {row} is the wrong one")
 
 
 async def main() -> None:
@@ -45,7 +45,7 @@ async def main() -> None:
             async for row in stream:
                 refuse(row)
     except LookupError as error:
-        print("the body's own exception, bare:", repr(error))
+        print("the exception of the body, not wrapped:", repr(error))
     print("tasks more than before:", tasks() - before)
 
 

@@ -1,6 +1,6 @@
 """A service to try the command line with: `penstock serve examples.live_service:service tcp://127.0.0.1:7000`.
 
-Run by itself, it reads its own service, in memory.
+Run as a program, this file reads its own service over memory.
 """
 
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ service = penstock.Service()
 
 @service.publisher("ticks/{symbol}", serializer="json")
 async def ticks(symbol: str, every: float = 0.5) -> AsyncIterator[dict[str, object]]:
-    """Prices of a symbol, for ever; `?every=0.1` says how many seconds lie between two."""
+    """Prices of a symbol, without end, one every `every` seconds: `?every=0.1` sets it."""
     price = 100 + sum(symbol.encode()) % 50
     number = 0
     while True:
@@ -26,7 +26,7 @@ async def ticks(symbol: str, every: float = 0.5) -> AsyncIterator[dict[str, obje
 
 @service.publisher("blocks/{count}")
 async def blocks(count: int, size: int = 64) -> AsyncIterator[bytes]:
-    """So many elements of `size` bytes, as fast as they are asked for: how fast is this machine?"""
+    """`count` elements of `size` bytes, as fast as they are requested: this measures the machine."""
     block = bytes(size)
     for _ in range(count):
         yield block

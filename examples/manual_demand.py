@@ -1,4 +1,4 @@
-"""Manual demand: with `demand=0` nothing is made until you ask, and `statistics()` says when nobody did."""
+"""Manual demand: with `demand=0` no element is made before `request(n)`, and `statistics().starved` is True until then."""
 
 from collections.abc import AsyncIterator
 
@@ -8,24 +8,24 @@ import penstock
 
 
 async def pages() -> AsyncIterator[str]:
-    """Say each time that work is done."""
+    """Pages; print a line each time that one is fetched."""
     for number in range(1, 100):
         print(f"    (fetching page {number})")
         yield f"page {number}"
 
 
 async def ask_later(stream: penstock.Stream[str]) -> None:
-    """Permit one more element, a second from now."""
+    """Request one more element after one second."""
     await trio.sleep(1)
-    print("starved, before asking:", stream.statistics().starved)
+    print("starved before the request:", stream.statistics().starved)
     stream.request(1)
 
 
 async def main() -> None:
-    """Ask for two pages, read them, then wait until another task asks for a third."""
+    """Request two pages, read them, then wait until another task requests a third."""
     async with penstock.subscribe(pages, demand=0) as stream, trio.open_nursery() as nursery:
         await trio.sleep(0.5)
-        print("half a second later, nobody has asked:", stream)
+        print("after 0.5 s without a request:", stream)
 
         stream.request(2)
         print("read", await anext(stream))
@@ -33,7 +33,7 @@ async def main() -> None:
         print(stream)
 
         nursery.start_soon(ask_later, stream)
-        print("read", await anext(stream))  # waits here: only a request() can bring it
+        print("read", await anext(stream))  # waits here until ask_later() calls request()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""TLS where both sides show a certificate. They are made here with trustme (from pip); in earnest they are files."""
+"""TLS with a certificate on both sides. trustme (from pip) makes them here; a real program reads them from files."""
 
 import tempfile
 from collections.abc import AsyncIterator
@@ -15,18 +15,18 @@ service = penstock.Service()
 
 @service.publisher("greetings", serializer="text")
 async def greetings(peer: PeerIdentity) -> AsyncIterator[str]:
-    """Whoever gets here has shown a certificate of our authority's: `peer.certificate` says whose."""
+    """Greet the peer by the names in its certificate. A client without one never gets this far."""
     if peer.certificate is not None:
         yield f"hello, {', '.join(peer.certificate.names)}"
 
 
 def options(certificate: Path | None, authority: Path) -> TransportOptions:
-    """A listener with authorities lets nobody in who shows no certificate of theirs; a client trusts these, and not the system's."""
+    """With `authorities` a listener demands one of their certificates from each client; a client trusts them and not the system."""
     return TransportOptions(tls=Tls(certificate=certificate, authorities=authority))
 
 
 def make_certificates(folder: Path) -> tuple[Path, Path, Path]:
-    """An authority, and certificates of it, each with its key, for a server at 127.0.0.1 and for Alice."""
+    """Write an authority, and its certificates with their keys for a server at 127.0.0.1 and for Alice."""
     authority, server, alice = (folder / name for name in ("authority.pem", "server.pem", "alice.pem"))
     ca = trustme.CA()
     ca.cert_pem.write_to_path(authority)
@@ -37,16 +37,16 @@ def make_certificates(folder: Path) -> tuple[Path, Path, Path]:
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        authority, ours, alices = make_certificates(Path(folder))
-        async with penstock.serve(service, "tls://127.0.0.1:0", options=options(ours, authority)) as running:
-            for who, certificate in (("alice", alices), ("nobody", None)):
+        authority, server, alice = make_certificates(Path(folder))
+        async with penstock.serve(service, "tls://127.0.0.1:0", options=options(server, authority)) as running:
+            for client, certificate in (("alice", alice), ("no certificate", None)):
                 try:
                     url = f"{running.addresses[0]}/greetings"
                     async with penstock.subscribe(url, serializer="text", options=options(certificate, authority)) as stream:
                         async for greeting in stream:
-                            print(f"{who}: {greeting}")
+                            print(f"{client}: {greeting}")
                 except penstock.ConnectionLost:
-                    print(f"{who}: not let in")
+                    print(f"{client}: refused")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A service and its client, over a network. Here the network is memory; make it tcp://127.0.0.1:7000, and it is TCP."""
+"""A service and its client. The transport here is memory; with the URL tcp://127.0.0.1:7000 it is TCP."""
 
 from collections.abc import AsyncIterator
 
@@ -11,7 +11,7 @@ exchange = penstock.Service()
 
 @exchange.publisher("ticks/{symbol}", serializer="json")
 async def ticks(symbol: str, step: int = 1) -> AsyncIterator[dict[str, object]]:
-    """Prices of a symbol, for ever; a subscriber may say `?step=5`."""
+    """Prices of a symbol, without end; a subscriber may ask for `?step=5`."""
     made = 0
     try:
         while True:
@@ -25,14 +25,14 @@ async def main() -> None:
     async with penstock.serve(exchange, "memory://exchange") as server:
         (url,) = server.addresses
 
-        # One stream, and nothing else: the connection comes and goes with it. Demand crosses the network: a tick at a time.
+        # One stream: its connection opens and closes with it. With demand=1 the server makes one tick at a time.
         async with penstock.subscribe(f"{url}/ticks/EURUSD?step=5", serializer="json", demand=1) as stream:
             async for tick in stream:
                 print("trader:", tick)
                 if tick["price"] == 120:
                     break
 
-        # As many streams as you like, over one connection.
+        # Several streams over one connection.
         async with penstock.connect(url) as peer:
             async with peer.subscribe("ticks/GBPUSD", serializer="json", demand=1) as stream:
                 print("trader:", await anext(stream))

@@ -1,4 +1,4 @@
-"""A plugin that counts connections and streams. Installed, it needs nothing from the program; here the program hands it in itself."""
+"""A plugin that counts connections and streams. An installed one is found by itself; here the program passes it in."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ from penstock.plugins import ConnectionClosed, ConnectionOpened, StreamEnded, St
 
 
 class Meter:
-    """What is open now, and what became of the rest."""
+    """Counts what is open now, and how each stream ended."""
 
     def __init__(self) -> None:
         self.now: Counter[str] = Counter()
@@ -22,7 +22,7 @@ class Meter:
 
     @hookimpl
     def penstock_connection_closed(self, event: ConnectionClosed) -> None:
-        """Nothing of it runs any more."""
+        """The connection has ended, and so have its tasks."""
         self.now["connections"] -= 1
         print(f"meter: a connection ended ({event.reason})")
 
@@ -33,7 +33,7 @@ class Meter:
 
     @hookimpl
     def penstock_stream_ended(self, event: StreamEnded) -> None:
-        """It is over, in one of four ways."""
+        """The stream has ended, in one of four ways."""
         self.now["streams"] -= 1
         self.ended[event.outcome.value] += 1
         print(f"meter: a stream {event.outcome.value} after {event.elements} elements")
@@ -51,7 +51,7 @@ async def main() -> None:
             print([number async for number in stream])
         async with peer.subscribe("numbers", serializer="json", demand=1) as stream:
             print(await anext(stream), "and no more")
-        await trio.sleep(1)  # until the other side has heard of it
+        await trio.sleep(1)  # until the server has received the cancel
         print("open:", dict(meter.now))
     print("open:", dict(meter.now), "ended:", dict(meter.ended))
 

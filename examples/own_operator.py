@@ -1,4 +1,4 @@
-"""An operator of one's own: a blueprint, and a stage that stands between two neighbours for the length of one stream."""
+"""An operator written by hand: a blueprint, and a stage between two neighbours for the length of one stream."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class Pairwise(penstock.ops.Operator[Any, tuple[Any, Any]]):
 
 
 class _PairwiseStage(penstock.Subscriber[Any], penstock.Subscription):
-    """A subscriber to what is above, a subscription to what is below; what it is not about, it passes on."""
+    """The subscriber of its upstream and the subscription of its downstream. It passes on each signal that it does not change."""
 
     def __init__(self, below: penstock.Subscriber[tuple[Any, Any]]) -> None:
         self.below = below
@@ -33,7 +33,7 @@ class _PairwiseStage(penstock.Subscriber[Any], penstock.Subscription):
     def on_next(self, element: Any, /) -> None:
         before, self.before = self.before, element
         if before is None:
-            self.above.request(1)  # it was asked for, and is not passed on: so ask for another one
+            self.above.request(1)  # the first element was requested and is not passed on, so request another
         else:
             self.below.on_next((before, element))
 

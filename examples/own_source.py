@@ -1,4 +1,4 @@
-"""A source of one's own, without a task: what it has it gives inside the `request` that permits it."""
+"""A source written by hand, without a task: it signals its elements inside the `request` that permits them."""
 
 import trio
 
@@ -14,26 +14,26 @@ class Countdown(penstock.Source[int]):
         self.start = start
 
     def attach(self, subscriber: penstock.Subscriber[int], scope: Scope) -> None:
-        """Begin a stream: `on_subscribe` first. What had to run in a task would be spawned in `scope`."""
+        """Begin a stream, with `on_subscribe` first. A task would be spawned in `scope`; this source needs none."""
         descent = Descent(self.start, subscriber)
         subscriber.on_subscribe(descent)
         descent.go_on()
 
 
 class Descent(penstock.Subscription):
-    """One subscriber's way down. Demand that is no demand, or a subscriber that raises, never gets as far as here."""
+    """The stream of one subscriber. The guards of penstock stop an invalid demand, and a subscriber that raises, before this class."""
 
     def __init__(self, left: int, subscriber: penstock.Subscriber[int]) -> None:
         self.subscriber: penstock.Subscriber[int] | None = subscriber
         self.left, self.demand, self.busy = left, 0, False
 
     def request(self, n: int, /) -> None:
-        """Permit `n` more."""
+        """Permit `n` more elements."""
         self.demand = add_demand(self.demand, n)
         self.go_on()
 
     def go_on(self) -> None:
-        """Give what is permitted, and complete with the last."""
+        """Signal what is permitted, and complete with the last element."""
         if self.busy:
             return  # rule 3.3: a request from inside on_next is served by the loop further up this stack
         self.busy = True
@@ -46,12 +46,12 @@ class Descent(penstock.Subscription):
             subscriber.on_complete()
 
     def cancel(self, /) -> None:
-        """Stop, and let go of the subscriber (rule 3.13)."""
+        """Stop, and forget the subscriber (rule 3.13)."""
         self.subscriber = None
 
 
 async def main() -> None:
-    """It is a source like any other, as often as you like."""
+    """Collect it, and pipe it, like any other source."""
     print(await penstock.collect(Countdown(5)))
     print(await penstock.collect(penstock.pipe(Countdown(5), penstock.ops.filter(lambda number: number % 2))))
 

@@ -1,4 +1,4 @@
-"""Names with parameters: `{symbol}` in the name, defaults behind a '?', each converted by its annotation; and who asks, as a `Peer`."""
+"""Names with parameters: `{symbol}` in the name, defaults behind a '?', converted by annotation; `PeerIdentity` is the client."""
 
 from collections.abc import AsyncIterator
 from enum import Enum
@@ -12,7 +12,7 @@ service = penstock.Service()
 
 
 class Side(Enum):
-    """What a segment may be: one of these values."""
+    """A segment that is one of these values."""
 
     BUY = "buy"
     SELL = "sell"
@@ -20,7 +20,7 @@ class Side(Enum):
 
 @service.publisher("trades/{symbol}/{side}", serializer="json")
 async def trades(symbol: str, side: Side, peer: PeerIdentity, since: int = 0, limit: int = 2) -> AsyncIterator[dict[str, object]]:
-    """`peer` is nothing that a subscriber can give: it says who has connected."""
+    """Yield trades. penstock passes `peer`, the identity of the client; a subscriber cannot set it."""
     for number in range(since, since + limit):
         yield {"symbol": symbol, "side": side.name, "trade": number, "for": peer.address}
 
@@ -29,10 +29,10 @@ NAMES = (
     "trades/EURUSD/buy",
     "trades/EURUSD/sell?since=40&limit=1",
     "trades/EUR%2FUSD/buy?limit=1",  # a '/' inside a segment
-    "trades/EURUSD/hold",  # no Side
-    "trades/EURUSD/buy?since=yesterday",  # no int
-    "trades/EURUSD/buy?colour=red",  # no parameter
-    "trades/EURUSD",  # no such name
+    "trades/EURUSD/hold",  # not a Side
+    "trades/EURUSD/buy?since=yesterday",  # not an int
+    "trades/EURUSD/buy?colour=red",  # not a parameter
+    "trades/EURUSD",  # not a name
 )
 
 

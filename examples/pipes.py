@@ -1,4 +1,4 @@
-"""Pipes: a source seen through operators is a source again, and runs nothing until somebody subscribes."""
+"""Pipes: a source seen through operators is a source again, and runs nothing before a subscription."""
 
 from collections.abc import AsyncIterator
 
@@ -11,24 +11,24 @@ LINES = ["21.5 C", "garbage", "19.0 C", "23.5 C", "", "24.0 C", "18.5 C", "22.0 
 
 
 async def log() -> AsyncIterator[str]:
-    """Lines, a tenth of a second apart."""
+    """Lines, 0.1 s apart."""
     for line in LINES:
         await trio.sleep(0.1)
         yield line
 
 
 def is_reading(line: str) -> bool:
-    """Tell readings from the rest."""
+    """Return True for a reading."""
     return line.endswith(" C")
 
 
 def degrees(line: str) -> float:
-    """Parse one."""
+    """Return the number in a reading."""
     return float(line.removesuffix(" C"))
 
 
 async def main() -> None:
-    """Build three sources out of one, and read each."""
+    """Build sources out of one, and read each."""
     readings = penstock.pipe(log, ops.filter(is_reading), ops.map(degrees))
     print("readings:", await penstock.collect(readings))
 
@@ -41,7 +41,7 @@ async def main() -> None:
     highest = penstock.pipe(readings, ops.scan(max, 0.0), ops.distinct_until_changed())
     print("the record so far:", await penstock.collect(highest))
 
-    # `take` cancels what is above it as soon as it has seen enough.
+    # `take(1)` cancels its upstream after one element.
     print("the first above 22:", await penstock.collect(penstock.pipe(readings, ops.filter(lambda t: t > 22), ops.take(1))))
     print("the blueprint:", readings)
 

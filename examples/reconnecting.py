@@ -1,4 +1,4 @@
-"""A server that goes away and comes back, and a subscriber with a policy for that. Without one, a lost connection is an error at once."""
+"""A server that stops and starts again, and a subscriber with a `Reconnect` policy. Without a policy a lost connection raises at once."""
 
 from collections.abc import AsyncIterator
 
@@ -8,20 +8,20 @@ import penstock
 
 URL = "memory://weather/readings"
 service = penstock.Service()
-# How often in a row, and how long to wait: up to 1 s, 2 s, 4 s, each a random part of it. Here "random" is always the half.
+# At most four attempts in a row, with waits of up to 1 s, 2 s and 4 s between them. `chance` picks the part of each wait: here, half.
 POLICY = penstock.Reconnect(attempts=4, first=1.0, most=8.0, chance=lambda: 0.5)
 
 
 @service.publisher("readings", serializer="json")
 async def readings() -> AsyncIterator[int]:
-    """A new subscription begins at the beginning: only you know whether that is right for your stream."""
+    """Readings from 0. A new subscription begins at 0 again: only you know whether that is right for your stream."""
     for number in range(100):
         yield number
         await trio.sleep(1)
 
 
 async def serve_now_and_then() -> None:
-    """Come late, serve for two and a half seconds, be gone for two, come back once, and be gone for good."""
+    """Start after 0.2 s, serve for 2.5 s, stop for 2.2 s, serve for 2.5 s again, and stop for good."""
     for away in (0.2, 2.2):
         await trio.sleep(away)
         async with penstock.serve(service, "memory://weather"):

@@ -1,4 +1,4 @@
-"""Relaxing demand: a source that cannot wait, a reader that is slow, and three named ways to live with both."""
+"""Relaxing demand: a source that cannot wait, a slow reader, and three operators that decide which elements give way."""
 
 from collections.abc import AsyncIterator
 
@@ -9,14 +9,14 @@ from penstock import ops
 
 
 async def temperature() -> AsyncIterator[int]:
-    """One every 10 ms, if it is asked for; a pause in asking makes it late."""
+    """A reading every 10 ms while there is demand; without demand the next one is late."""
     for number in range(1, 11):
         await trio.sleep(0.01)
         yield number
 
 
 async def read_slowly(name: str, source: penstock.Source[int]) -> None:
-    """Take one, ask for the next 34 ms later."""
+    """Take one element, and request the next one 34 ms later."""
     seen: list[int] = []
     start = trio.current_time()
     async with penstock.subscribe(source, demand=0) as stream:
@@ -29,7 +29,7 @@ async def read_slowly(name: str, source: penstock.Source[int]) -> None:
 
 
 async def main() -> None:
-    """Strict first: the source is slowed down. Then each way to let it run."""
+    """Read with strict demand first, which slows the source down; then with each of the three operators."""
     await read_slowly("as it is", penstock.as_source(temperature))
     await read_slowly("buffer(4)", penstock.pipe(temperature, ops.buffer(4)))
 

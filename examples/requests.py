@@ -1,4 +1,4 @@
-"""Requests: one service on one port, read by name through RS.io, and asked in all four ways through ReactiveSocket."""
+"""Requests: one service on one port, read by name through RS.io, and through ReactiveSocket by name and by data."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -13,14 +13,14 @@ shelf = {"sand": "The Book of Sand", "garden": "The Garden of Forking Paths"}
 
 @library.publisher("titles/{most}", serializer="text")
 async def titles(most: int) -> AsyncIterator[str]:
-    """A publisher: its name leads here through every protocol."""
+    """A publisher: its name is the same in every protocol."""
     for title in list(shelf.values())[:most]:
         yield title
 
 
 @library.request_response
 async def title(data: bytes) -> bytes:
-    """One value for one request: data that is no publisher's name."""
+    """One value for one request, whose data is not the name of a publisher."""
     if data.decode() not in shelf:
         raise penstock.PublicError("no such book")
     return shelf[data.decode()].encode()
@@ -28,7 +28,7 @@ async def title(data: bytes) -> bytes:
 
 @library.fire_and_forget
 async def returned(data: bytes) -> None:
-    print("the library heard:      ", data.decode())
+    print("without an answer:      ", data.decode())
 
 
 @library.request_stream
@@ -38,7 +38,7 @@ async def words(data: bytes) -> AsyncIterator[bytes]:
 
 
 async def main() -> None:
-    async with penstock.serve(library, "tcp://127.0.0.1:0", on_violation=partial(print, "the library saw:        ")) as server:
+    async with penstock.serve(library, "tcp://127.0.0.1:0", on_violation=partial(print, "on_violation:           ")) as server:
         (address,) = server.addresses
         async with penstock.subscribe(f"{address}/titles/1", serializer="text") as stream:
             print("RS.io, by name:         ", [each async for each in stream])

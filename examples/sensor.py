@@ -1,4 +1,4 @@
-"""A stream: an endless sensor, two operators, and a reader who stops when it has seen enough."""
+"""A stream: an endless sensor, two operators, and a reader that stops at 24 °C."""
 
 from collections.abc import AsyncIterator
 
@@ -9,7 +9,7 @@ from penstock import ops
 
 
 async def sensor() -> AsyncIterator[int]:
-    """Degrees, for ever: any async generator is a publisher."""
+    """Degrees, without end: any async generator is a publisher."""
     readings = 0
     try:
         while True:
@@ -22,7 +22,7 @@ async def sensor() -> AsyncIterator[int]:
 async def main() -> None:
     warm = penstock.pipe(sensor, ops.filter(lambda degrees: degrees > 20), ops.map("{} °C".format))
 
-    async with penstock.subscribe(warm, demand=1) as stream:  # one at a time; by default 256 may be under way
+    async with penstock.subscribe(warm, demand=1) as stream:  # one at a time; the default is 256
         async for reading in stream:
             print(reading)
             if reading == "24 °C":

@@ -1,4 +1,4 @@
-"""What goes over the wire is bytes: a serializer makes them of elements, and elements of them. What does not fit ends its stream alone."""
+"""A connection carries bytes: a serializer turns elements into bytes and back. An element that it cannot take ends only its own stream."""
 
 from collections.abc import AsyncIterator
 
@@ -9,7 +9,7 @@ import penstock
 service = penstock.Service()
 
 
-@service.publisher("raw")  # bytes, unless something else is said
+@service.publisher("raw")  # bytes is the default serializer
 async def raw() -> AsyncIterator[bytes]:
     yield b"\x00\xff"
 
@@ -28,13 +28,13 @@ async def records() -> AsyncIterator[object]:
 @service.publisher("mistaken", serializer="json")
 async def mistaken() -> AsyncIterator[object]:
     yield "good"
-    yield {1, 2, 3}  # a set has no JSON
+    yield {1, 2, 3}  # JSON has no sets
 
 
 async def main() -> None:
-    told: list[BaseException] = []  # what a publisher did wrong is told where it runs, not to the peer
+    reported: list[BaseException] = []  # a fault of a publisher is reported on its own side, not to the peer
     async with (
-        penstock.serve(service, "memory://here", on_violation=told.append),
+        penstock.serve(service, "memory://here", on_violation=reported.append),
         penstock.connect("memory://here") as peer,
     ):
         for name, serializer in (("raw", "bytes"), ("words", "text"), ("words", "bytes"), ("records", "json"), ("mistaken", "json")):
@@ -45,7 +45,7 @@ async def main() -> None:
                         print(f"   {element!r}")
             except penstock.PublisherFailed as failure:
                 print(f"   {failure}")
-                print(f"   at home: {told.pop()}")
+                print(f"   on_violation: {reported.pop()}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A stream that does not move: ask it why. There are three answers, and each names who has to act."""
+"""A stream that does not move: `statistics()` tells which of the three sides must act."""
 
 from collections.abc import AsyncIterator
 
@@ -15,19 +15,19 @@ async def slow_numbers() -> AsyncIterator[int]:
 
 
 def diagnose(stream: penstock.Stream[int]) -> str:
-    """Say who has to act for the stream to move on."""
+    """Return which side must act for the stream to move on."""
     now = stream.statistics()
     if now.state is not penstock.StreamState.OPEN:
-        return f"nobody: it is {now.state.value}"
+        return f"no side: the stream is {now.state.value}"
     if now.starved:
-        return "you: nothing was asked for; call request()"
+        return "your program: nothing was requested; call request()"
     if now.buffered:
-        return f"the reader: {now.buffered} elements wait to be taken"
-    return f"the source: it owes {now.outstanding} elements"
+        return f"the reader: {now.buffered} elements are buffered"
+    return f"the source: {now.outstanding} elements were requested and have not come"
 
 
 async def main() -> None:
-    """Look at three streams that do not move, and at one that is over."""
+    """Diagnose three streams that do not move, and one that has ended."""
     async with penstock.subscribe(range(100), demand=0) as stream:
         await trio.sleep(0.01)
         print(f"{stream}\n  -> {diagnose(stream)}")

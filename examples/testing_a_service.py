@@ -1,4 +1,4 @@
-"""Testing your own code: a publisher that you move by hand, a subscriber that asks when you say so, and a clock that jumps."""
+"""Tests of your own code: a publisher and a subscriber that you drive by hand, and a clock that jumps."""
 
 import trio
 
@@ -8,12 +8,12 @@ from penstock.testing import LeakCensus, ManualPublisher, ManualSubscriber, run_
 
 
 def alarms(sensor: penstock.Streamable[int]) -> penstock.Source[str]:
-    """What is to be tested: every reading above 30, and a failure when the sensor is silent for an hour."""
+    """The code under test: readings above 30, and a failure if the sensor is silent for an hour."""
     return penstock.pipe(sensor, ops.timeout(3600), ops.filter(lambda degrees: degrees > 30), ops.map("{} °C".format))
 
 
-async def test_it_asks_for_one_reading_more_for_each_that_is_no_alarm() -> None:
-    """Demand goes up as it should, and a cancel does, too."""
+async def test_a_reading_that_is_not_an_alarm_requests_one_more() -> None:
+    """Demand and cancel reach the sensor."""
     sensor, reader = ManualPublisher(), ManualSubscriber()
     async with trio.open_nursery() as nursery:
         alarms(sensor).publisher(nursery).subscribe(reader)
@@ -28,7 +28,7 @@ async def test_it_asks_for_one_reading_more_for_each_that_is_no_alarm() -> None:
 
 
 async def test_an_hour_of_silence_is_a_failure() -> None:
-    """An hour of virtual time passes at once; `within` is how long an expectation waits, by that clock."""
+    """An hour of virtual time passes at once; `within` is how many virtual seconds an expectation waits."""
     reader = ManualSubscriber(within=3601)
     async with trio.open_nursery() as nursery:
         alarms(ManualPublisher()).publisher(nursery).subscribe(reader)
@@ -36,8 +36,8 @@ async def test_an_hour_of_silence_is_a_failure() -> None:
         await reader.expect_error(penstock.StreamTimeout)
 
 
-async def test_nothing_is_left_when_the_block_has_been_left() -> None:
-    """No task runs any more, and nobody holds the sensor."""
+async def test_nothing_is_left_after_the_block() -> None:
+    """No task is left, and no object refers to the sensor."""
     census, sensor = LeakCensus(), ManualPublisher()
     census.watch(sensor, "the sensor")
     async with penstock.subscribe(alarms(sensor)) as stream:
@@ -48,7 +48,7 @@ async def test_nothing_is_left_when_the_block_has_been_left() -> None:
 
 
 async def main() -> None:
-    """Run them one after the other."""
+    """Run the tests one after the other."""
     for number, test in enumerate((value for name, value in globals().items() if name.startswith("test_")), 1):
         await test()
         print(f"{number}. {test.__name__.removeprefix('test_').replace('_', ' ')}")

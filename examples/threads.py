@@ -1,4 +1,4 @@
-"""Threads: one run loop; other threads come in through `trio.from_thread`, and are made to wait like everybody else."""
+"""Threads: other threads enter the run loop through `trio.from_thread`, and wait for demand like a task."""
 
 import trio
 
@@ -8,8 +8,8 @@ published = taken = 0
 
 
 def blocking_driver(topic: penstock.Topic[str], ahead: list[int]) -> None:
-    """Code that blocks, in a thread of its own: each call returns when every subscriber has had room for the element."""
-    global published  # noqa: PLW0603 (counted here, looked at there)
+    """Publish from a thread. Each call blocks the thread until every subscriber has room for the element."""
+    global published  # noqa: PLW0603 (counted in this thread, read in the run loop)
     for number in range(1, 4):
         trio.from_thread.run(topic.publish, f"line {number}")
         published += 1
@@ -18,19 +18,19 @@ def blocking_driver(topic: penstock.Topic[str], ahead: list[int]) -> None:
 
 
 async def main() -> None:
-    """Publish from a thread, read in the run loop, slowly: the thread waits."""
+    """Publish from a thread, and read slowly in the run loop: the thread waits."""
     global taken  # noqa: PLW0603 (the same)
     topic = penstock.Topic[str]()  # SlowPolicy.WAIT: `publish` waits for the slowest subscriber
     ahead: list[int] = []
     async with trio.open_nursery() as nursery, penstock.subscribe(topic, demand=1) as stream:
-        # The nursery owns the thread, too: it cannot be left while the thread works.
+        # The nursery owns the thread too: its block ends after the thread has ended.
         nursery.start_soon(trio.to_thread.run_sync, blocking_driver, topic, ahead)
         async for line in stream:
             taken += 1
             print("the run loop took", line)
             await trio.sleep(0.05)
     print("published by the thread:", published)
-    print("never more than one ahead of the reader:", max(ahead) <= 1)
+    print("at most one element ahead of the reader:", max(ahead) <= 1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Timing: operators that look at the clock. None of them makes a slow subscriber wait any less: demand comes first."""
+"""Timing: operators that look at the clock. None of them sends more than was requested."""
 
 from collections.abc import AsyncIterator
 
@@ -9,7 +9,7 @@ from penstock import ops
 
 
 async def keystrokes() -> AsyncIterator[str]:
-    """Somebody types, thinks, types, and falls asleep for a while."""
+    """Six states of a text field, with pauses of 0.1 s to 1.5 s."""
     for pause, text in [(0.0, "p"), (0.1, "pe"), (0.1, "pen"), (0.7, "pens"), (0.1, "penst"), (1.5, "penstock")]:
         await trio.sleep(pause)
         yield text
@@ -23,11 +23,11 @@ async def show(title: str, source: penstock.Source[object]) -> None:
             async for element in stream:
                 print(f"{title:14} {trio.current_time() - start:5.2f} s  {element!r}")
     except penstock.StreamTimeout as error:
-        print(f"{title:14} {trio.current_time() - start:5.2f} s  StreamTimeout: {error.args[0].split(':')[0]}")
+        print(f"{title:14} {trio.current_time() - start:5.2f} s  StreamTimeout: {error.args[0].split('. ')[0]}")
 
 
 async def main() -> None:
-    """The same keystrokes, seen in three ways; then a clock of our own."""
+    """Show the same keystrokes through three operators; then `interval`, which is a source."""
     await show("as it is", penstock.as_source(keystrokes))
     await show("debounce(0.5)", penstock.pipe(keystrokes, ops.debounce(0.5)))
     await show("throttle(0.15)", penstock.pipe(keystrokes, ops.throttle(0.15)))

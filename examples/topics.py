@@ -1,4 +1,4 @@
-"""Topics: one publisher, many subscribers, and a declared answer to the one that is too slow."""
+"""Topics: one publisher, many subscribers, and a declared policy for a slow subscriber."""
 
 import trio
 
@@ -7,7 +7,7 @@ from penstock import SlowPolicy, Topic
 
 
 async def listen(topic: Topic[int], seen: list[int | str], pause: float) -> None:
-    """Take one element at a time, then think about it for `pause` seconds."""
+    """Take one element at a time, and sleep `pause` seconds after each."""
     try:
         async with penstock.subscribe(topic, demand=1) as stream:
             async for number in stream:
@@ -18,7 +18,7 @@ async def listen(topic: Topic[int], seen: list[int | str], pause: float) -> None
 
 
 async def try_out(slow: SlowPolicy) -> None:
-    """Publish 1 to 8, one each 10 ms, to a subscriber that keeps up and to one that needs 34 ms for each."""
+    """Publish 1 to 8, one every 10 ms, to a subscriber that takes 1 ms for each and to one that takes 34 ms."""
     topic = Topic[int](slow=slow, buffer=None if slow in (SlowPolicy.WAIT, SlowPolicy.LATEST) else 2)
     quick: list[int | str] = []
     sluggish: list[int | str] = []
@@ -31,7 +31,7 @@ async def try_out(slow: SlowPolicy) -> None:
             await topic.publish(number)
             await trio.sleep(0.01)
         took = trio.current_time() - start
-        topic.complete()  # each gets what still waits for it, then the end
+        topic.complete()  # each subscriber gets its buffered elements, then the end
     dropped = topic.statistics().dropped
     print(f"{slow.name:12} {_text(quick):16} {_text(sluggish):26} {dropped:7}  {took * 1000:4.0f} ms")
 
@@ -41,8 +41,8 @@ def _text(seen: list[int | str]) -> str:
 
 
 async def main() -> None:
-    """The same story under each policy."""
-    print(f"{'Slow.':12} {'the quick one':16} {'the slow one (buffer 2)':26} dropped  publishing")
+    """Run the same publisher and subscribers under each policy."""
+    print(f"{'SlowPolicy':12} {'the quick one':16} {'the slow one (buffer 2)':26} dropped  publishing")
     for slow in SlowPolicy:
         await try_out(slow)
 

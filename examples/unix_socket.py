@@ -1,4 +1,4 @@
-"""A Unix socket: its file is for one user alone (mode 0600), and the kernel tells who has connected."""
+"""A Unix socket: only its user may open its file (mode 0600), and the kernel tells which process has connected."""
 
 import os
 import tempfile
@@ -15,22 +15,22 @@ service = penstock.Service()
 
 @service.publisher("secrets", serializer="text")
 async def secrets(peer: PeerIdentity) -> AsyncIterator[str]:
-    """A publisher with a parameter of the type Peer is told who asks."""
-    who = peer.credentials
-    if who is None or who.uid != os.getuid():
-        raise penstock.PublicError("this is for my own user")  # the peer gets this text; that of another exception stays here
-    yield f"your process is {'mine' if who.pid == os.getpid() else 'another one'}, your user is mine"
+    """Check the user of the client: penstock passes its identity as the parameter of the type PeerIdentity."""
+    client = peer.credentials
+    if client is None or client.uid != os.getuid():
+        raise penstock.PublicError("this is for my own user")  # only the text of a PublicError is sent to the peer
+    yield f"your process is {'mine' if client.pid == os.getpid() else 'another one'}, your user is mine"
 
 
-def tell(error: BaseException) -> None:
-    """Where the service runs, each failure of a publisher is told in full; without this it is logged."""
+def report(error: BaseException) -> None:
+    """Print each failure of a publisher in full, on the side of the service; the default logs it."""
     print(f"server: {error!r}")
 
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "secrets.sock"
-        async with penstock.serve(service, f"unix://{path}", "memory://secrets", on_violation=tell):
+        async with penstock.serve(service, f"unix://{path}", "memory://secrets", on_violation=report):
             print(f"mode {path.stat().st_mode & 0o777:o}")
             for url in (f"unix://{path}#secrets", "memory://secrets/secrets"):
                 try:

@@ -1,4 +1,4 @@
-"""All of it together: a sensor, cleaned, published to whoever listens, and read by three, each at a pace of its own."""
+"""All of it together: a sensor, cleaned by operators, published on a topic, and read by three subscribers at three paces."""
 
 from collections.abc import AsyncIterator
 
@@ -11,21 +11,21 @@ READINGS = [18.0, 18.0, 18.5, 99.9, 19.0, 19.5, 19.5, 21.0, 23.5, 26.0, 28.5, 31
 
 
 async def sensor() -> AsyncIterator[float]:
-    """A reading every tenth of a second; one of them is nonsense."""
+    """A reading every 0.1 s; one of them is wrong (99.9)."""
     for degrees in READINGS:
         await trio.sleep(0.1)
         yield degrees
 
 
 async def station(topic: Topic[float]) -> None:
-    """Clean what the sensor says, and publish it."""
+    """Clean the readings, and publish them."""
     cleaned = penstock.pipe(sensor, ops.filter(lambda degrees: degrees < 60), ops.distinct_until_changed())
     await penstock.for_each(cleaned, topic.publish)
     topic.complete()
 
 
 async def archive(topic: Topic[float]) -> None:
-    """Every reading, four in a row, or what there is after 0.45 s."""
+    """Print every reading, in batches of 4, or of those that have come within 0.45 s."""
     batches: penstock.Source[list[float]] = penstock.pipe(topic, ops.batch(4, seconds=0.45))
     async with penstock.subscribe(batches) as stream:
         async for batch in stream:
@@ -33,7 +33,7 @@ async def archive(topic: Topic[float]) -> None:
 
 
 async def display(topic: Topic[float]) -> None:
-    """Slow: it needs 0.33 s to redraw, so it shows the latest and lets go of the rest."""
+    """Print the latest reading: this display takes 0.33 s to redraw, and skips the readings in between."""
     newest: penstock.Source[float] = penstock.pipe(topic, ops.latest())
     async with penstock.subscribe(newest, demand=1) as stream:
         async for degrees in stream:
@@ -42,14 +42,14 @@ async def display(topic: Topic[float]) -> None:
 
 
 async def alarm(topic: Topic[float]) -> None:
-    """One reading is enough."""
+    """Print the first reading above 30."""
     hot = await penstock.first(penstock.pipe(topic, ops.filter(lambda degrees: degrees > 30)))
     print("                          alarm at", hot)
 
 
 async def main() -> None:
-    """Start the listeners, then the station; all of it ends when the sensor has."""
-    topic = Topic[float](retain=1)  # a newcomer gets the last reading first
+    """Start the listeners, then the station; all of them end after the sensor."""
+    topic = Topic[float](retain=1)  # a new subscriber gets the last reading first
     async with trio.open_nursery() as nursery:
         for listener in (archive, display, alarm, station):
             nursery.start_soon(listener, topic)

@@ -1,10 +1,10 @@
-"""A Sphinx extension that makes the reference whole: each public name of each public package gets an entry, and only one.
+"""A Sphinx extension that completes the reference: each public name of each public package has exactly one entry.
 
 Rules of this file:
 
-* An object is shown in full where its layer offers it. `.. everyday-names::` lists what a root package passes on, with links there.
-* Sphinx finds the docstring of a constant only in the file that makes it; our packages pass constants on from private files.
-  So these docstrings are read from there, and shown where the constant is offered.
+* The page of a layer shows its objects in full. `.. everyday-names::` lists the names that a root package passes on, with links there.
+* Sphinx finds the docstring of a constant only in the file that assigns it. Packages of penstock pass constants on from private files.
+  So this extension reads these docstrings from the private files, and adds them to the package.
 * After a build, a public name without an entry is a warning, and warnings are errors (`nox -s docs`).
 """
 
@@ -28,12 +28,18 @@ logger = logging.getLogger(__name__)
 
 
 def _packages(root: str) -> Iterator[ModuleType]:
-    """The public packages at and below `root`, in the order of their names."""
+    """Yield `root` and the public packages below it, in the order of their names."""
     module = importlib.import_module(root)
     yield module
     for found in pkgutil.walk_packages(module.__path__, f"{root}."):
-        if found.ispkg and not any(part.startswith("_") for part in found.name.split(".")):
+        if found.ispkg and _is_public(root, found.name):
             yield importlib.import_module(found.name)
+
+
+def _is_public(root: str, name: str) -> bool:
+    """Return True for a layer, and for a package inside a layer if the layer's `__all__` names it: others are parts of the layer."""
+    parent, _, short = name.rpartition(".")
+    return not short.startswith("_") and (parent == root or short in getattr(importlib.import_module(parent), "__all__", ()))
 
 
 def _offers(module: ModuleType) -> dict[str, Any]:
@@ -45,7 +51,7 @@ def _is_constant(value: object) -> bool:
 
 
 def _documented_assignments(folder: Path) -> Iterator[tuple[str, str]]:
-    """Each name that a file in or below `folder` assigns, with the string that stands below the assignment."""
+    """Yield each name that a file in or below `folder` assigns, with the string below the assignment."""
     for path in sorted(folder.rglob("*.py")):
         for node, after in pairwise(ast.parse(path.read_text(encoding="utf-8")).body):
             if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
@@ -55,19 +61,19 @@ def _documented_assignments(folder: Path) -> Iterator[tuple[str, str]]:
                         yield target.id, after.value.value
 
 
-def _tell_of_constants(app: Sphinx) -> None:
-    """Hand Sphinx the docstrings of constants, as if they stood in the package that offers them."""
+def _add_docstrings_of_constants(app: Sphinx) -> None:
+    """Give Sphinx the docstrings of constants, as if they were in the package that offers them."""
     for module in (module for root in app.config.complete_reference_of for module in _packages(root)):
-        says = dict(_documented_assignments(Path(module.__file__ or "").parent))
+        docstrings = dict(_documented_assignments(Path(module.__file__ or "").parent))
         analyzer = ModuleAnalyzer.for_module(module.__name__)
         analyzer.analyze()
         for name, value in _offers(module).items():
-            if _is_constant(value) and name in says:
-                analyzer.attr_docs["", name] = [*inspect.cleandoc(says[name]).splitlines(), ""]
+            if _is_constant(value) and name in docstrings:
+                analyzer.attr_docs["", name] = [*inspect.cleandoc(docstrings[name]).splitlines(), ""]
 
 
 class EverydayNames(SphinxDirective):
-    """``.. everyday-names:: penstock`` lists what the package passes on, layer by layer, each with the first sentence it says."""
+    """``.. everyday-names:: penstock`` lists the names that the package passes on, by layer, with the first line of each docstring."""
 
     required_arguments = 1
 
@@ -84,7 +90,7 @@ class EverydayNames(SphinxDirective):
 
 
 def _passed_on(root: ModuleType, layer: ModuleType) -> list[str]:
-    """The names that `root` offers and `layer` owns. Two layers may use one word: the object decides."""
+    """Return the names that `root` offers and `layer` owns. Two layers may use the same name, so the objects are compared."""
     own = _offers(layer)
     return [name for name, value in _offers(root).items() if name in own and own[name] is value]
 
@@ -92,10 +98,10 @@ def _passed_on(root: ModuleType, layer: ModuleType) -> list[str]:
 def _first_line(layer: ModuleType, name: str) -> str:
     value = getattr(layer, name)
     if _is_constant(value):
-        value_says = dict(_documented_assignments(Path(layer.__file__ or "").parent)).get(name, "")
+        docstring = dict(_documented_assignments(Path(layer.__file__ or "").parent)).get(name, "")
     else:
-        value_says = inspect.getdoc(value) or ""
-    paragraph = " ".join(inspect.cleandoc(value_says).split("\n\n")[0].split())
+        docstring = inspect.getdoc(value) or ""
+    paragraph = " ".join(inspect.cleandoc(docstring).split("\n\n")[0].split())
     return paragraph.removesuffix("::").strip()
 
 
@@ -117,6 +123,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.add_config_value("complete_reference_of", [], "env")
     app.add_directive("everyday-names", EverydayNames)
-    app.connect("builder-inited", _tell_of_constants)
+    app.connect("builder-inited", _add_docstrings_of_constants)
     app.connect("build-finished", _check)
     return {"parallel_read_safe": True}

@@ -1,11 +1,11 @@
-"""A Sphinx extension that makes the table of operators out of their docstrings, so that it cannot drift from them.
+"""A Sphinx extension that makes the table of operators from their docstrings, so that both always agree.
 
-``.. operator-table:: demand`` shows what each asks of upstream and what it may hold, ``.. operator-table:: ends`` what it does at an end.
+``.. operator-table:: demand`` shows upstream demand and buffer of each operator, ``.. operator-table:: ends`` its behaviour at an end.
 
 Rules of this file:
 
-* An operator's docstring says ``Upstream demand: … Buffer: …``, then what happens on an error, on completion and on a cancel.
-* An operator that leaves out one of these is a warning, and warnings are errors (`nox -s docs`).
+* The docstring of an operator says ``Upstream demand: … Buffer: …``, then what happens on an error, on completion and on a cancel.
+* If a docstring lacks one of these, that is a warning, and warnings are errors (`nox -s docs`).
 """
 
 import inspect
@@ -23,7 +23,7 @@ import penstock.operators
 logger = logging.getLogger(__name__)
 
 NO_OPERATORS = {"pipe"}
-"""Public functions that compose operators and are none."""
+"""Public functions that return no operator."""
 
 ABOUT = {
     "on an error": re.compile(r"\berrors?\b|\braises?\b|\bfails?\b", re.IGNORECASE),
@@ -31,29 +31,29 @@ ABOUT = {
     "on a cancel": re.compile(r"\bcancel", re.IGNORECASE),
 }
 ALIKE = re.compile(r"^([^;:.]*?) pass(?:es)? straight through\.$")
-"""One sentence for several ends: "Completion, errors and cancellation pass straight through."."""
+"""Matches a sentence about several ends: "Completion, errors and cancellation pass straight through."."""
 
 
 OF_THE_FUNCTION = re.compile(r"^If (?:a|the) function raises\b")
 
 
 class Promise(NamedTuple):
-    """What one operator's docstring says."""
+    """The parts of one operator's docstring."""
 
     name: str
     demand: str
     buffer: str
     ends: dict[str, str]
 
-    def lacks(self) -> list[str]:
-        """What it does not say."""
-        said = {"the upstream demand": self.demand, "the buffer": self.buffer, **self.ends}
-        return [what for what, text in said.items() if not text]
+    def missing(self) -> list[str]:
+        """Return the parts that the docstring lacks."""
+        parts = {"the upstream demand": self.demand, "the buffer": self.buffer, **self.ends}
+        return [part for part, text in parts.items() if not text]
 
 
 def promises() -> list[Promise]:
-    """What each operator promises, in the order of the files and of the lines in them."""
-    return [_promise(name, function) for name, function in sorted(_operators(), key=lambda found: _place(found[1]))]
+    """Return the promise of each operator, in the order of the files and of their lines."""
+    return [_promise(name, function) for name, function in sorted(_operators(), key=lambda found: _position(found[1]))]
 
 
 def _operators() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -63,16 +63,16 @@ def _operators() -> Iterator[tuple[str, Callable[..., Any]]]:
             yield name, value
 
 
-def _place(function: Callable[..., Any]) -> tuple[str, int]:
+def _position(function: Callable[..., Any]) -> tuple[str, int]:
     return function.__module__, inspect.getsourcelines(function)[1]
 
 
 def _promise(name: str, function: Callable[..., Any]) -> Promise:
-    says = " ".join((inspect.getdoc(function) or "").split())
-    before, _, after = says.partition("Upstream demand:")
+    docstring = " ".join((inspect.getdoc(function) or "").split())
+    before, _, after = docstring.partition("Upstream demand:")
     demand, _, rest = after.partition("Buffer:")
     first, *following = _sentences(rest) or [""]
-    # The buffer may take several sentences; they go on until one speaks of an end.
+    # The text about the buffer may have several sentences. It ends before the first sentence about an end.
     held = [first]
     while following and not any(about.search(following[0]) for about in ABOUT.values()):
         held.append(following.pop(0))
@@ -81,15 +81,15 @@ def _promise(name: str, function: Callable[..., Any]) -> Promise:
 
 
 def _about(end: str, sentences: list[str], before: list[str]) -> str:
-    """The sentences about one end, shortened where a sentence says the same of several.
+    """Return the sentences about one end; a sentence about several ends is shortened.
 
-    Where they tell only what the user's function does, the summary above them tells the rest: of `retry`, say.
+    If they are only about exceptions of the user's function, the sentence of the summary about this end comes first, as in `retry`.
     """
     found = []
     for sentence in sentences:
         alike = ALIKE.match(sentence)
         if alike and ABOUT[end].search(alike[1]):
-            found.append("One from above passes straight through." if found else "Passes straight through.")
+            found.append("One from upstream passes straight through." if found else "Passes straight through.")
         elif not alike and ABOUT[end].search(sentence):
             found.append(sentence)
     if all(OF_THE_FUNCTION.match(sentence) for sentence in found):
@@ -115,8 +115,8 @@ class OperatorTable(SphinxDirective):
         """Called by Sphinx."""
         rows = promises()
         for row in rows:
-            for what in row.lacks():
-                logger.warning("the docstring of penstock.operators.%s does not say %s", row.name, what, location=self.get_location())
+            for part in row.missing():
+                logger.warning("the docstring of penstock.operators.%s lacks %s", row.name, part, location=self.get_location())
         if self.arguments[0] == "demand":
             head, cells = ["upstream demand", "buffer"], [[row.demand, row.buffer] for row in rows]
         else:

@@ -1,1 +1,1 @@
-"""The scenes of the demo, and the screen that shows them. Start them with `python examples/demo.py`."""
+"""The scenes of the demo, and its screen. `python examples/demo.py` runs them."""

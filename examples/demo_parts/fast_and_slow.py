@@ -1,4 +1,4 @@
-"""Scene: a generator that never pauses, behind a reader that does."""
+"""Scene: a generator that never pauses, behind a reader that pauses."""
 
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
@@ -10,15 +10,15 @@ from demo_parts.screen import Finding, Gauge, Screen
 
 TITLE = "A fast generator, a slow reader"
 STORY = """\
-The generator never pauses. The reader takes its time, then hurries, then stops for a while.
-Each element weighs 64 KiB."""
+The generator never pauses. The reader is slow, then fast, then stops for 0.7 s, then is slow again.
+Each element has 64 KiB."""
 ELEMENT_BYTES = 64 * 1024
 DEMAND = 64
-PACES = {"takes its time": 0.002, "hurries": 0.0, "takes its time again": 0.002}
+PACES = {"slow": 0.002, "fast": 0.0, "slow again": 0.002}
 PAUSE_SECONDS = 0.7
 
 
-class _Play:
+class _Meter:
     def __init__(self) -> None:
         self.made = 0
         self.taken = 0
@@ -29,13 +29,13 @@ class _Play:
         self._before = (trio.current_time(), 0)
 
     async def blocks(self) -> AsyncIterator[bytes]:
-        """Made as fast as demand allows."""
+        """Blocks of 64 KiB, as fast as demand allows."""
         while True:
             self.made += 1
             yield bytes(ELEMENT_BYTES)
 
     def look(self, stream: "penstock.Stream[bytes]") -> Iterator[Gauge]:
-        """The gauges of this moment."""
+        """Yield the gauges for the state now."""
         now, memory = stream.statistics(), tracemalloc.get_traced_memory()[0]
         at, taken = self._before
         if trio.current_time() - at > 0.2:
@@ -49,58 +49,58 @@ class _Play:
         yield Gauge("memory", f"{memory / 1e6:.1f} MB", memory / 20e6)
 
     def note(self) -> None:
-        """Keep the extremes, at every element."""
+        """Count an element, and keep the highest values."""
         self.taken += 1
         self.most_ahead = max(self.most_ahead, self.made - self.taken + 1)
         self.most_memory = max(self.most_memory, tracemalloc.get_traced_memory()[0])
 
 
 async def play(screen: Screen) -> list[Finding]:
-    """Read at three paces, with a pause, and watch what the generator does meanwhile."""
-    me = _Play()
+    """Read at three paces, with a pause, and watch how far the generator gets."""
+    meter = _Meter()
     tracemalloc.start()
     try:
-        async with penstock.subscribe(me.blocks, demand=DEMAND) as stream, trio.open_nursery() as nursery:
-            nursery.start_soon(screen.watch, lambda: me.look(stream))
-            paused = await _read(me, stream)
+        async with penstock.subscribe(meter.blocks, demand=DEMAND) as stream, trio.open_nursery() as nursery:
+            nursery.start_soon(screen.watch, lambda: meter.look(stream))
+            paused = await _read(meter, stream)
             nursery.cancel_scope.cancel()
         without = await _without_bound()
     finally:
         tracemalloc.stop()
-    megabytes = f"{me.most_memory / 1e6:.1f} MB; a channel without a bound held {without / 1e6:,.0f} MB after a tenth of a second"
+    megabytes = f"{meter.most_memory / 1e6:.1f} MB; a channel without a bound held {without / 1e6:,.0f} MB after 0.1 s"
     return [
         Finding(
-            "never more under way than was asked for",
-            f"at most {me.most_ahead} of {DEMAND}, in {me.taken:,} elements",
-            shown=me.most_ahead <= DEMAND,
+            "the generator is never further ahead than the demand",
+            f"at most {meter.most_ahead} of {DEMAND}, in {meter.taken:,} elements",
+            shown=meter.most_ahead <= DEMAND,
         ),
         Finding(
-            f"a reader that pauses stops the generator, at most {DEMAND} elements later",
+            f"a reader that pauses stops the generator after at most {DEMAND} elements",
             f"{paused} made in {PAUSE_SECONDS} s of pause",
             shown=paused <= DEMAND,
         ),
-        Finding("memory stays flat", f"at most {megabytes}", shown=me.most_memory < 3 * DEMAND * ELEMENT_BYTES),
+        Finding("memory stays flat", f"at most {megabytes}", shown=meter.most_memory < 3 * DEMAND * ELEMENT_BYTES),
     ]
 
 
-async def _read(me: _Play, stream: "penstock.Stream[bytes]") -> int:
-    """Read at each pace for a while; return how many elements were made in the pause between them."""
+async def _read(meter: _Meter, stream: "penstock.Stream[bytes]") -> int:
+    """Read 0.9 s at each pace; return how many elements were made during the pause."""
     made_in_pause = 0
     for pace, seconds in PACES.items():
-        me.pace = pace
+        meter.pace = pace
         with trio.move_on_after(0.9):
             async for _ in stream:
-                me.note()
+                meter.note()
                 await trio.sleep(seconds)
-        if pace == "hurries":
-            me.pace, before = "stops for a while", me.made
+        if pace == "fast":
+            meter.pace, before = "stopped", meter.made
             await trio.sleep(PAUSE_SECONDS)
-            made_in_pause = me.made - before
+            made_in_pause = meter.made - before
     return made_in_pause
 
 
 async def _without_bound() -> int:
-    """Fill a memory channel that has no bound, for a tenth of a second, or up to 2,000 elements; return the bytes it held."""
+    """Fill a memory channel for 0.1 s, or with 2,000 elements; return the bytes it held."""
     send, receive = trio.open_memory_channel[bytes](2_000)
     async with send, receive:
         with trio.move_on_after(0.1):

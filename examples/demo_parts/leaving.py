@@ -1,4 +1,4 @@
-"""Scene: a thousand streams are opened, used, and left; then everything is counted."""
+"""Scene: open, use and leave 1,000 streams; then count the tasks, generators and streams that are left."""
 
 import gc
 import weakref
@@ -14,13 +14,13 @@ from penstock import ops
 
 TITLE = "Leaving a block"
 STORY = """\
-A thousand streams, each with a generator that holds something open and a task that pulls it.
-Then the block is left, and everything is counted again."""
+A thousand streams, each with a generator that holds a connection open and a task that pulls it.
+Then the block is left, and tasks, generators and streams are counted again."""
 STREAMS = 1_000
 
 
 class _Census:
-    """What lives behind the streams."""
+    """Counts the tasks, generators and streams that are alive."""
 
     def __init__(self) -> None:
         self.tasks_before = trio.lowlevel.current_statistics().tasks_living
@@ -31,26 +31,26 @@ class _Census:
         self.most: dict[str, int] = {}
 
     async def connection(self) -> AsyncIterator[int]:
-        """Something to hold open while it is read."""
+        """Numbers, with a connection that is open while they are read."""
         self.open_generators += 1
         try:
             for number in range(1_000_000):
                 yield number
         finally:
-            await trio.lowlevel.cancel_shielded_checkpoint()  # a goodbye
+            await trio.lowlevel.cancel_shielded_checkpoint()  # the cleanup of a connection awaits
             self.open_generators -= 1
 
     @property
     def tasks(self) -> int:
-        """Tasks that were not there before, the one that draws left out."""
+        """How many tasks are alive beyond those at the start and the one that draws."""
         return trio.lowlevel.current_statistics().tasks_living - self.tasks_before - self.watchers
 
     def counts(self) -> str:
-        """Everything that is left, in words."""
+        """Return the counts as text."""
         return f"{self.tasks} tasks, {self.open_generators} generators, {len(self.streams)} streams"
 
     def look(self) -> Iterator[Gauge]:
-        """The gauges of this moment."""
+        """Yield the gauges for the state now."""
         yield Gauge("now", self.doing)
         for label, count in (("tasks", self.tasks), ("open generators", self.open_generators), ("streams", len(self.streams))):
             self.most[label] = max(self.most.get(label, 0), count)
@@ -58,14 +58,14 @@ class _Census:
 
 
 async def play(screen: Screen) -> list[Finding]:
-    """Open all, take ten elements of each, leave by the end of the block and once more by an exception."""
+    """Open all streams, take ten elements of each, and leave: once at the end of the block, once by an exception."""
     census = _Census()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(screen.watch, census.look)
         census.watchers = 1
         during, took = await _open_and_leave(census)
         gc.collect()
-        await trio.sleep(0.5)  # so that a person sees the zeros
+        await trio.sleep(0.5)  # so that the zeros can be read
         nursery.cancel_scope.cancel()
     census.watchers = 0
     after = census.counts()
@@ -78,22 +78,22 @@ async def play(screen: Screen) -> list[Finding]:
     left = census.counts()
     return [
         Finding(
-            "after the block nothing is left of it",
+            "nothing is left after the block",
             f"inside: {during}; {took * 1000:,.0f} ms later: {after}",
             shown=_is_nothing(after),
         ),
-        Finding("an exception comes out bare, and nothing is left, either", f"{raised}; {left}", shown=_is_nothing(left)),
+        Finding("an exception leaves the block unwrapped, and nothing is left", f"{raised}; {left}", shown=_is_nothing(left)),
     ]
 
 
 async def _open_and_leave(census: _Census, *, fail: bool = False) -> tuple[str, float]:
-    """Return what was there inside the block, and how long it took to leave it."""
+    """Return the counts inside the block, and how long it took to leave it."""
     async with AsyncExitStack() as stack:
         for _ in range(STREAMS):
             source = penstock.pipe(census.connection, ops.map(lambda number: number + 1))
             await _take_ten(await stack.enter_async_context(penstock.subscribe(source, demand=16)), census)
         during, census.doing = census.counts(), "left"
-        await trio.sleep(FRAME_SECONDS * 2)  # so that a person sees them all
+        await trio.sleep(FRAME_SECONDS * 2)  # so that the screen draws all of them once
         began = perf_counter()
         if fail:
             raise LookupError("from the body")
@@ -101,7 +101,7 @@ async def _open_and_leave(census: _Census, *, fail: bool = False) -> tuple[str, 
 
 
 async def _take_ten(stream: "penstock.Stream[int]", census: _Census) -> None:
-    """Note a stream, without holding it, and read ten elements."""
+    """Read ten elements; keep only a weak reference to the stream."""
     census.streams.add(stream)
     for _ in range(10):
         await anext(stream)

@@ -1,4 +1,4 @@
-"""Scene: one topic, three subscribers, each with a pace and a policy of its own."""
+"""Scene: one topic and three subscribers, each with its own pace and policy."""
 
 from collections.abc import Iterator
 
@@ -12,51 +12,51 @@ from penstock import Topic, ops
 TITLE = "One topic, three subscribers"
 STORY = """\
 A thermometer publishes 400 readings a second; its topic waits for the slowest subscriber.
-One subscriber takes every reading; two are far too slow for that, and say how they let go."""
+One subscriber takes every reading. Two are too slow for that: latest() and drop() skip readings for them."""
 SECONDS, PER_SECOND = 3.0, 400
 
 
 class _Subscriber:
-    """A reader with a pace, and what it saw."""
+    """A reader with a pace, and the readings that it saw."""
 
     def __init__(self, name: str, source: "penstock.Source[int]", pause: float) -> None:
         self.name = name
         self.source = source
         self.pause = pause
         self.seen: list[int] = []
-        self.let_go = 0
+        self.skipped = 0
 
     async def run(self) -> None:
-        """Read to the end, with a pause after each."""
+        """Read to the end, with a pause after each element."""
         async with penstock.subscribe(self.source, demand=1) as stream:
             async for reading in stream:
                 self.seen.append(reading)
                 await trio.sleep(self.pause)
 
-    def note_let_go(self, _: int) -> None:
-        """Count an element that was not asked for in time."""
-        self.let_go += 1
+    def note_skipped(self, _: int) -> None:
+        """Count an element that arrived without demand."""
+        self.skipped += 1
 
     def look(self, published: int) -> Gauge:
-        """Its gauge: how old what it sees is."""
+        """Return the gauge of this subscriber, with its lag behind the topic."""
         newest = self.seen[-1] if self.seen else 0
-        text = f"saw {len(self.seen):,}, let go of {self.let_go:,}; now at {newest:,}, {published - newest} behind"
+        text = f"saw {len(self.seen):,}, skipped {self.skipped:,}; now at {newest:,}, {published - newest} behind"
         return Gauge(self.name, text, len(self.seen) / max(1, published))
 
     @property
     def in_order(self) -> bool:
-        """Whether what it saw only ever went up."""
+        """Whether each reading it saw is newer than the one before."""
         return all(one < other for one, other in zip(self.seen, self.seen[1:], strict=False))
 
 
 async def play(screen: Screen) -> list[Finding]:
-    """Publish for some seconds, and look at what each saw."""
+    """Publish for `SECONDS`, and judge the readings that each subscriber saw."""
     topic = Topic[int]()
     every = _Subscriber("every one", topic, 0.0005)
     newest = _Subscriber("latest()", topic, 0.05)
-    newest.source = penstock.pipe(topic, ops.latest(on_drop=newest.note_let_go))
+    newest.source = penstock.pipe(topic, ops.latest(on_drop=newest.note_skipped))
     gaps = _Subscriber("drop()", topic, 0.02)
-    gaps.source = penstock.pipe(topic, ops.drop(on_drop=gaps.note_let_go))
+    gaps.source = penstock.pipe(topic, ops.drop(on_drop=gaps.note_skipped))
     all_three = (every, newest, gaps)
 
     def look() -> Iterator[Gauge]:
@@ -76,7 +76,7 @@ async def play(screen: Screen) -> list[Finding]:
 
 
 async def _publish(topic: "Topic[int]") -> float:
-    """Publish at a steady pace, as a thermometer does; return how long it took."""
+    """Publish `PER_SECOND` readings a second; return how long it took."""
     began = trio.current_time()
     for reading in range(1, int(SECONDS * PER_SECOND) + 1):
         await trio.sleep_until(began + reading / PER_SECOND)
@@ -87,22 +87,22 @@ async def _publish(topic: "Topic[int]") -> float:
 
 def _judge(topic: "Topic[int]", took: float, every: _Subscriber, newest: _Subscriber, gaps: _Subscriber) -> list[Finding]:
     published = topic.statistics().published
-    accounted = all(len(each.seen) + each.let_go == published for each in (every, newest, gaps))
+    accounted = all(len(each.seen) + each.skipped == published for each in (every, newest, gaps))
     return [
         Finding(
-            "the one that keeps up misses nothing",
+            "the quick subscriber misses nothing",
             f"{len(every.seen):,} of {published:,}, in order",
             shown=every.seen == list(range(1, published + 1)),
         ),
         Finding(
-            "the slow ones hold up nobody",
+            "the slow subscribers do not delay the topic",
             f"publishing took {took:.2f} s, as planned; at the pace of the slowest it would have taken {published * newest.pause:.0f} s",
             shown=took < SECONDS * 2,
         ),
         Finding(
-            "what they let go of is known to the last element",
-            f"latest() saw {len(newest.seen)} and let go of {newest.let_go:,}; drop() saw {len(gaps.seen)} and let go of {gaps.let_go:,}",
+            "each skipped reading is counted",
+            f"latest() saw {len(newest.seen)} and skipped {newest.skipped:,}; drop() saw {len(gaps.seen)} and skipped {gaps.skipped:,}",
             shown=accounted and newest.in_order and gaps.in_order,
         ),
-        Finding("latest() ends with the newest there is", f"{newest.seen[-1]:,} of {published:,}", shown=newest.seen[-1] == published),
+        Finding("latest() ends with the newest reading", f"{newest.seen[-1]:,} of {published:,}", shown=newest.seen[-1] == published),
     ]

@@ -1,4 +1,4 @@
-"""The command `penstock` as programs of their own, for the scene over a network: a server, and the subscribers that read from it."""
+"""Run the command `penstock` as separate programs, for the scene over a network: one server, and its subscribers."""
 
 import os
 import subprocess
@@ -10,42 +10,42 @@ from pathlib import Path
 import trio
 
 EXAMPLES = Path(__file__).resolve().parents[1]
-SERVICE = "live_service:service"  # it is found from the folder of the examples, where the programs run
+SERVICE = "live_service:service"  # the programs run in the folder of the examples, so that they find it
 START_SECONDS = 15.0
 READ = 64 << 10
 
 
 def penstock(*arguments: str) -> list[str]:
-    """The command, as this Python has it."""
+    """Return the command line that runs `penstock` with this Python."""
     return [sys.executable, "-m", "penstock", *arguments]
 
 
 class DidNotStart(Exception):
-    """`penstock serve` ended, or said nothing; its words say why."""
+    """`penstock serve` ended, or printed nothing; the message is its output."""
 
 
 class Server:
-    """`penstock serve`, ready: where it listens, and how it ended."""
+    """A running `penstock serve`, with the addresses where it listens."""
 
     def __init__(self, program: trio.Process) -> None:
         self.program = program
         self.addresses: list[str] = []
 
     async def wait_ready(self, count: int) -> None:
-        """Return when it has said where it listens. Raises DidNotStart where it does not."""
-        said, output = b"", _there(self.program.stderr)
+        """Return when it has printed `count` addresses. Raises DidNotStart if it ends, or prints fewer in `START_SECONDS`."""
+        printed, output = b"", _pipe_of(self.program.stderr)
         with trio.move_on_after(START_SECONDS):
-            while said.count(b"serving ") < count or not said.endswith(b"\n"):
+            while printed.count(b"serving ") < count or not printed.endswith(b"\n"):
                 more = await output.receive_some(READ)
                 if not more:
                     break
-                said += more
-        if said.count(b"serving ") < count:
-            raise DidNotStart(said.decode(errors="replace").strip() or "it said nothing")
-        self.addresses = [line.split()[-1] for line in said.decode().splitlines()]
+                printed += more
+        if printed.count(b"serving ") < count:
+            raise DidNotStart(printed.decode(errors="replace").strip() or "penstock serve printed nothing")
+        self.addresses = [line.split()[-1] for line in printed.decode().splitlines()]
 
     async def shut_down(self) -> tuple[int, float]:
-        """Send SIGTERM; return the status that it ended with, and after how many seconds."""
+        """Send SIGTERM; return the exit status, and how many seconds the program took to end."""
         began = trio.current_time()
         self.program.terminate()
         with trio.move_on_after(START_SECONDS):
@@ -55,37 +55,37 @@ class Server:
 
 @asynccontextmanager
 async def serving(*arguments: str) -> AsyncIterator[Server]:
-    """`penstock serve` for the length of a block."""
+    """Run `penstock serve` for the length of a block."""
     program = await _start(penstock("serve", SERVICE, *arguments), subprocess.DEVNULL, subprocess.DEVNULL)
     server = Server(program)
     try:
         await server.wait_ready(sum("://" in argument for argument in arguments))
         yield server
     finally:
-        program.kill()  # no harm where it has ended
+        program.kill()  # does nothing if the program has ended
         with trio.CancelScope(shield=True):
             await program.wait()  # a killed program ends
 
 
 async def cat(*arguments: str, take: Callable[[bytes], None]) -> str:
-    """Run `penstock cat`, hand on what it writes, and return what went wrong in its own words, or nothing."""
+    """Run `penstock cat`, pass its output to `take`, and return its error text, or an empty one."""
     program = await _start(penstock("cat", "--quiet", *arguments), subprocess.DEVNULL, subprocess.PIPE)
-    return await _read(program, _there(program.stdout), take)
+    return await _read(program, _pipe_of(program.stdout), take)
 
 
 async def cat_through_pipes(*arguments: str, take: Callable[[bytes], None]) -> str:
-    """The same where standard input and output are the connection, with a server at the other end: the elements are on standard error."""
-    (there, to_there), (here, to_here) = os.pipe(), os.pipe()
+    """Run `penstock cat` and `penstock serve`, connected by two pipes; `cat` then writes elements to standard error."""
+    (server_reads, cat_writes), (cat_reads, server_writes) = os.pipe(), os.pipe()
     try:
-        server = await _start(penstock("serve", SERVICE, "pipe:"), there, to_here)
-        program = await _start(penstock("cat", "--quiet", *arguments), here, to_there)
+        server = await _start(penstock("serve", SERVICE, "pipe:"), server_reads, server_writes)
+        program = await _start(penstock("cat", "--quiet", *arguments), cat_reads, cat_writes)
     finally:
-        for end in (there, to_there, here, to_here):
+        for end in (server_reads, cat_writes, cat_reads, server_writes):
             os.close(end)
     try:
-        return await _read(program, _there(program.stderr), take)
+        return await _read(program, _pipe_of(program.stderr), take)
     finally:
-        server.kill()  # it ends by itself, for its only connection has; but nobody waits for that here
+        server.kill()  # it would end by itself after its only connection; killing it saves the wait
         with trio.CancelScope(shield=True):
             await server.wait()  # a killed program ends
 
@@ -94,21 +94,21 @@ async def _start(command: list[str], stdin: int, stdout: int) -> trio.Process:
     return await trio.lowlevel.open_process(command, cwd=EXAMPLES, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
 
 
-def _there(stream: trio.abc.ReceiveStream | None) -> trio.abc.ReceiveStream:
-    """A program has the streams that it was started with."""
+def _pipe_of(stream: trio.abc.ReceiveStream | None) -> trio.abc.ReceiveStream:
+    """Return `stream`, which is None only for a program that was started without this pipe."""
     if stream is None:
-        raise RuntimeError("this program was started without a pipe there")
+        raise RuntimeError("this program was started without this pipe")
     return stream
 
 
 async def _read(program: trio.Process, output: trio.abc.ReceiveStream, take: Callable[[bytes], None]) -> str:
-    said = ""
+    errors = ""
     try:
         while data := await output.receive_some(READ):
             take(bytes(data))
         if program.stderr is not None and program.stderr is not output:
-            said = bytes(await program.stderr.receive_some(READ)).decode(errors="replace").strip()
+            errors = bytes(await program.stderr.receive_some(READ)).decode(errors="replace").strip()
         status = await program.wait()
     finally:
         program.kill()
-    return "" if status == 0 else said or f"penstock cat ended with status {status}"
+    return "" if status == 0 else errors or f"penstock cat ended with status {status}"

@@ -10,21 +10,21 @@ from penstock import ops
 
 TITLE = "A pipe over a feed that breaks"
 STORY = """\
-pipe(feed, retry(...), map(decode), batch(40, seconds=0.15)): the feed breaks after every 150 records, and is begun anew where
-it stopped. `decode` is an async function. Now and then the feed is quiet, and what is there goes on as a shorter batch."""
+pipe(feed, retry(...), map(decode), batch(40, seconds=0.15)): the feed breaks after every 150 records, and retry starts it again
+where it stopped. `decode` is an async function. When the feed is quiet for 0.15 s, batch sends a shorter batch."""
 RECORDS = 1_000
 BREAKS_AFTER = 150
 
 
 class _Feed:
-    """Records from where the last attempt stopped."""
+    """Yields records from where the last attempt stopped."""
 
     def __init__(self) -> None:
         self.attempts = 0
         self.position = 0
 
     async def records(self) -> AsyncIterator[bytes]:
-        """Break after some; be quiet for a moment now and then."""
+        """Yield records; fail after `BREAKS_AFTER`, and pause 0.25 s once in 250 records."""
         self.attempts += 1
         for _ in range(BREAKS_AFTER):
             if self.position == RECORDS:
@@ -43,7 +43,7 @@ async def _decode(record: bytes) -> int:
 
 
 async def play(screen: Screen) -> list[Finding]:
-    """Read all records through the pipe, however often the feed breaks."""
+    """Read all records through the pipe, although the feed breaks."""
     feed = _Feed()
     batches: list[list[int]] = []
     again: ops.Operator[bytes, bytes] = ops.retry(None, backoff=0.1, jitter=None, when=ConnectionError, consecutive=True)
@@ -70,12 +70,12 @@ def _judge(feed: _Feed, batches: list[list[int]]) -> list[Finding]:
     expected = (RECORDS - 1) // BREAKS_AFTER + 1
     return [
         Finding(
-            "a broken feed is begun anew, and nothing is lost or doubled",
+            "a broken feed is started again, and no record is lost or doubled",
             f"{feed.attempts} attempts, {len(records):,} of {RECORDS:,} records, in order",
             shown=records == list(range(1, RECORDS + 1)) and feed.attempts == expected,
         ),
         Finding(
-            "batches go on when they are full, or when their time has come",
+            "batch sends full batches, and shorter ones after 0.15 s",
             f"{full} full ones of 40, {len(batches) - full} shorter ones",
             shown=full > 0 and len(batches) > full,
         ),

@@ -1,6 +1,6 @@
-"""Where the demo shows what happens: a panel that is redrawn in place on a terminal, a plain line a second anywhere else.
+"""The display of the demo: a panel that is redrawn in place on a terminal, and one plain line a second elsewhere.
 
-The running display goes to standard error, the table at the end to standard output: either can be sent elsewhere.
+The display goes to standard error, and the table at the end to standard output, so that each can be redirected.
 """
 
 import os
@@ -19,7 +19,7 @@ BAR_WIDTH = 30
 
 
 class Gauge(NamedTuple):
-    """One thing to watch: what it is, how it stands in words, and how full it is, where it can be full."""
+    """One line of the panel: a label, a text, and the part of its bar that is full (0 to 1), or None without a bar."""
 
     label: str
     text: str
@@ -27,7 +27,7 @@ class Gauge(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One thing that a scene wanted to show, what was seen, and whether that is it."""
+    """One claim of a scene, the measurement, and whether the measurement shows the claim."""
 
     claim: str
     seen: str
@@ -35,17 +35,17 @@ class Finding(NamedTuple):
 
 
 class Screen:
-    """The running display. `watch` draws what a function tells; `say` writes a line that stays."""
+    """The running display. `watch` draws gauges; `say` writes lines that stay."""
 
     def __init__(self, stream: TextIO = sys.stderr) -> None:
         self._stream = stream
         self.live = is_terminal(stream)
         self._ink = Ink(stream)
-        self._drawn = 0  # lines of the panel that stand on the terminal now
+        self._drawn = 0  # lines of the panel that are on the terminal now
         self._started = perf_counter()
 
     def title(self, number: int, title: str, story: str) -> None:
-        """Announce a scene."""
+        """Write the title and the story of a scene."""
         width = min(shutil.get_terminal_size().columns, 120) - 4
         told = textwrap.wrap(" ".join(story.split()), width)
         self.say("", self._ink.bold(f"{number}  {title}"), *(f"   {self._ink.dim(line)}" for line in told))
@@ -56,7 +56,7 @@ class Screen:
         self._stream.flush()
 
     async def watch(self, gauges: Callable[[], Iterable[Gauge]]) -> None:
-        """Show the gauges again and again, until cancelled; the last state stays."""
+        """Draw the gauges every `FRAME_SECONDS` until cancelled; the last state stays."""
         try:
             while True:
                 self._draw(list(gauges()))
@@ -69,7 +69,7 @@ class Screen:
         if self.live:
             width = shutil.get_terminal_size().columns - 1
             lines = [self._line(gauge, width) for gauge in gauges]
-            self._stream.write(self._erasure() + "".join(f"{line}\n" for line in lines))  # in one go, so that nothing flickers
+            self._stream.write(self._erasure() + "".join(f"{line}\n" for line in lines))  # in one write, so that the panel does not flicker
             self._drawn = len(lines)
         else:
             facts = "; ".join(f"{gauge.label} {gauge.text}" for gauge in gauges)
@@ -83,13 +83,13 @@ class Screen:
         return f"   {gauge.label[:16]:<16} {bar}  {text}"
 
     def _erasure(self) -> str:
-        """What takes the panel off the terminal: to its first line, and clear from there."""
+        """Return the control sequence that erases the panel: move to its first line, clear from there."""
         drawn, self._drawn = self._drawn, 0
         return f"\x1b[{drawn}F\x1b[J" if drawn else ""
 
 
 class Ink:
-    """Colour and bars, as far as a stream can show them."""
+    """Colours and bars, in the characters that the stream can encode."""
 
     def __init__(self, stream: TextIO) -> None:
         self._coloured = is_terminal(stream) and "NO_COLOR" not in os.environ
@@ -97,20 +97,20 @@ class Ink:
         self.yes, self.no = ("✓", "✗") if self._full == "█" else ("yes", "NO")
 
     def bar(self, filled: float, width: int) -> str:
-        """A bar of `width` characters, `filled` (0 to 1) of it full."""
+        """Return a bar of `width` characters, `filled` (0 to 1) of it full."""
         full = max(0, min(width, round(filled * width)))
         return self._in("36", self._full * full) + self._in("2", self._hollow * (width - full))
 
     def bold(self, text: str) -> str:
-        """Text that stands out."""
+        """Return the text in bold."""
         return self._in("1", text)
 
     def dim(self, text: str) -> str:
-        """Text that stands back."""
+        """Return the text dimmed."""
         return self._in("2", text)
 
     def verdict(self, *, shown: bool) -> str:
-        """The mark for a finding."""
+        """Return the mark of a finding: yes or no."""
         return self._in("32", self.yes) if shown else self._in("31;1", self.no)
 
     def _in(self, code: str, text: str) -> str:
@@ -118,7 +118,7 @@ class Ink:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether somebody looks at this stream on a terminal that can redraw."""
+    """Return True if this stream is a terminal that can redraw."""
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 

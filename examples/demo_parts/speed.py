@@ -1,4 +1,4 @@
-"""Scene: what an element costs, beside the bare loop and beside a memory channel."""
+"""Scene: the cost of an element, compared with a bare loop and with a memory channel."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from statistics import median
@@ -10,7 +10,7 @@ import penstock
 from demo_parts.screen import Finding, Gauge, Screen
 
 TITLE = "The price of an element"
-STORY = "The same generator, read in four ways, in turn. `nox -s bench` measures the same with more care."
+STORY = "The same generator, read in four ways, in turn. `nox -s bench` measures the same in more rounds."
 ROUNDS = 7
 MANY, FEW = 40_000, 2_000
 
@@ -61,7 +61,7 @@ WAYS: dict[str, tuple[Callable[[int], Awaitable[None]], int]] = {
 
 
 async def play(screen: Screen) -> list[Finding]:
-    """Measure each way in each round, so that all share the noise of the machine; what counts is the median."""
+    """Measure each way once a round, so that all of them share the noise of the machine; judge the medians."""
     costs: dict[str, list[float]] = {way: [] for way in WAYS}
     async with trio.open_nursery() as nursery:
         nursery.start_soon(screen.watch, lambda: _look(costs))
@@ -74,11 +74,11 @@ async def play(screen: Screen) -> list[Finding]:
         nursery.cancel_scope.cancel()
     bare, batches, element, channel = (median(costs[way]) for way in WAYS)
     return [
-        _beside_the_bare_loop("batches() stays near the bare loop", batches, bare),
-        _beside_the_bare_loop("`async for` over a stream does, too", element, bare),
+        _beside_the_bare_loop("batches() costs at most 16 bare loops", batches, bare),
+        _beside_the_bare_loop("`async for` over a stream does too", element, bare),
         Finding(
             "both cost far less than a memory channel",
-            f"a channel takes {channel:,.0f} ns an element: {channel / element:.0f} times as much",
+            f"a channel takes {channel:,.0f} ns an element: {channel / element:.0f} times the cost",
             shown=channel > 4 * element,
         ),
     ]

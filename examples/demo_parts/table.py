@@ -1,4 +1,4 @@
-"""The end of the demo: what was shown, what was seen, and whether the one is the other."""
+"""The table at the end of the demo: each claim, its measurement, and whether the claim was shown."""
 
 import shutil
 import sys
@@ -11,13 +11,13 @@ WIDEST = 118
 
 
 def write_table(scenes: dict[str, list[Finding]], stream: TextIO = sys.stdout) -> bool:
-    """Write the findings of each scene; return whether everything was shown."""
+    """Write the findings of each scene. Return True if every claim was shown."""
     ink = Ink(stream)
     width = min(WIDEST, max(72, shutil.get_terminal_size((WIDEST, 24)).columns))
     left = (width - 8) * 45 // 100
     right = width - 8 - left
     rule = "─" * width if ink.yes == "✓" else "-" * width
-    lines = ["", ink.bold(f"    {'what was to be shown':<{left}}  what was seen"), rule]
+    lines = ["", ink.bold(f"    {'claim':<{left}}  measured"), rule]
     for title, findings in scenes.items():
         lines.append(ink.bold(title))
         for finding in findings:

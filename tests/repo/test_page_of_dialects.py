@@ -5,7 +5,7 @@ import inspect
 import re
 from pathlib import Path
 
-from penstock.session import Dialect, DialectFactory, Session
+from penstock.session import Channel, Dialect, DialectFactory, Session, StreamTables
 from tests.repo._tree import ROOT, python_files, refuse, text_of, tree_of
 
 PAGE = text_of(Path("docs/explanation/dialects.md"))
@@ -19,13 +19,19 @@ def _members(cls: type) -> set[str]:
 
 
 DIALECT, FACTORY = _members(Dialect), _members(DialectFactory)
-SESSION = {name for name, value in vars(Session).items() if inspect.isfunction(value) and not name.startswith("_")}
+# A dialect gets the session, and through it the channel and the tables of streams.
+SESSION = {
+    name
+    for cls in (Session, Channel, StreamTables)
+    for name, value in vars(cls).items()
+    if inspect.isfunction(value) and not name.startswith("_")
+}
 
 
 def _calls_of_the_session() -> set[str]:
-    """The methods of the session that the dialects of penstock call."""
+    """The methods of the session, of its channel and of its streams that the dialects of penstock call."""
     nodes = [node for path in python_files("src/penstock/protocols") for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)]
-    return {node.attr for node in nodes if ast.unparse(node.value).endswith("session")} & SESSION
+    return {node.attr for node in nodes if ast.unparse(node.value).endswith(("session", "channel", ".streams"))} & SESSION
 
 
 def test_each_member_of_a_dialect_has_a_row() -> None:

@@ -34,13 +34,19 @@ class Reason:
 
 # Texts and tokens that the code refers to have names; the others appear where they are raised, and here.
 NO_SUCH: Final = "no such publisher"
+"""Refuses a stream: the name leads nowhere, or the peer may not have the publisher."""
 DRAINING: Final = "draining"
+"""Refuses a stream: the server is shutting down."""
 REFUSED: Final = "refused"
+"""Refuses a stream: the connection has `Limits.max_subscriptions` streams."""
 PRIVATE: Final = "the publisher failed"
+"""Ends a stream whose publisher raised an exception that is not a `PublicError`."""
 ILLEGAL_DEMAND: Final = "illegal demand"
+"""Ends a stream whose subscriber requested no element, or more than 2^63-1 (rule 3.9)."""
 IDLE: Final = "idle"
 NOT_SERVED: Final = "protocol:not-served"
 VERSION: Final = "version"
+"""Ends a connection whose two sides have no version of the protocol in common."""
 
 STREAM_REASONS: Final = (
     # A name that leads nowhere and one that is forbidden read the same, so that a peer cannot probe for names.

@@ -1,0 +1,33 @@
+"""The pages for contributors name every place that a change touches, and show code that has been run."""
+
+import re
+from pathlib import Path
+
+from tests.repo._tree import ROOT, refuse, text_of
+
+PAGES = [
+    Path("docs/how-to") / name
+    for name in ("operator.md", "holding-operator.md", "write-a-plugin.md", "write-a-transport.md", "add-a-limit.md", "add-an-answer.md")
+]
+# A place is the first cell of a row. `_rows_*.py` and `<family>` stand for several files, so they are left out.
+PLACE = re.compile(r"^\| `((?:src|tests|tck|docs|plugins|examples)/[\w./-]*|\w+\.(?:md|toml|py))`", re.MULTILINE)
+
+
+def test_each_place_that_a_page_names_exists() -> None:
+    """The first column of a table of places names files and folders of the repository."""
+    places = [(page, place) for page in PAGES for place in PLACE.findall(text_of(page))]
+    assert len(places) > 30  # the places are found
+    refuse((f"{page}: {place}" for page, place in places if not (ROOT / place).exists()), "these places do not exist:")
+
+
+def test_each_page_shows_code_that_has_been_run() -> None:
+    """A page includes its code from an example, a plugin or the source."""
+    refuse((page for page in PAGES if "{literalinclude} ../../" not in text_of(page)), "these pages include no file:")
+
+
+def test_contributors_find_each_page() -> None:
+    """CONTRIBUTING.md, or the page on contributing, links each page."""
+    entrance = text_of(Path("CONTRIBUTING.md")) + text_of(Path("docs/how-to/contributing.md"))
+    refuse(
+        (page for page in PAGES if f"{page.name}" not in entrance), "link these pages in CONTRIBUTING.md or docs/how-to/contributing.md:"
+    )
