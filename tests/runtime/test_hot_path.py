@@ -62,9 +62,9 @@ async def _subscribe(peer: Peer) -> None:
 @pytest.mark.parametrize(
     ("protocol", "act", "client", "server"),
     [
-        ("reactivesocket", _request, 24, 28),
-        ("reactivesocket", _subscribe, 25, 32),
-        ("rsio", _subscribe, 26, 33),
+        ("reactivesocket", _request, 18, 22),
+        ("reactivesocket", _subscribe, 22, 30),
+        ("rsio", _subscribe, 24, 32),
     ],
     ids=["request", "stream of one", "stream of one, RS.io"],
 )

@@ -90,7 +90,7 @@ def test_who_ends_within_an_element_makes_room_for_others() -> None:
     turns.remove(first)
     assert turns
     turns.write(into, 100)
-    assert (into, bool(turns)) == (b"aac", False)
+    assert (into, bool(turns.queue)) == (b"aac", False)
 
 
 def test_the_end_of_the_connection_forgets_all() -> None:
@@ -100,7 +100,7 @@ def test_the_end_of_the_connection_forgets_all() -> None:
     turns.add(Holder("b", 90))
     turns.write(bytearray(), 2)
     turns.clear()
-    assert not turns
+    assert not turns.queue
     turns.add(last := Holder("c", 20))
     into = bytearray()
     turns.write(into, 100)

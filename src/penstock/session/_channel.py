@@ -12,7 +12,7 @@ from penstock.session._dialect import Dialect
 from penstock.session._outbox import Outbox
 from penstock.session._reassembly import PartialElements
 from penstock.session._request_ratio import RequestRatio
-from penstock.session._states import CONNECTION_MOVES, ConnectionEvent, ConnectionState, move
+from penstock.session._states import CONNECTION_MOVES, ConnectionEvent, ConnectionState
 from penstock.session._stream_churn import StreamChurn
 from penstock.session._token_bucket import TokenBucket
 
@@ -60,6 +60,7 @@ class Channel:
         "dialect",
         "incoming",
         "is_receiving",
+        "last_input_at",
         "limits",
         "now",
         "on_buffered",
@@ -86,6 +87,8 @@ class Channel:
         self.state: ConnectionState = ConnectionState.FRESH
         self.now: float = 0.0
         """The time of the last received chunk or tick. Nothing in this layer reads a clock."""
+        self.last_input_at: float = float("-inf")
+        """When the peer last sent something: it tells a silent peer from one that abandons an element."""
         self.outbox: Outbox = Outbox(limits, wake)
         self.budgets: PeerBudgets = PeerBudgets(limits)
         # A dict as an ordered set: streams are weighed in the order in which they began to hold bytes.
@@ -103,7 +106,7 @@ class Channel:
 
     def move(self, event: ConnectionEvent) -> None:
         """Move the connection's state."""
-        self.state = move(CONNECTION_MOVES, self.state, event)
+        self.state = CONNECTION_MOVES[self.state, event]
 
     def send(self, message: bytes) -> None:
         """Queue a message, unless the connection is closing. An empty message, for which a dialect has no bytes, is not sent."""
@@ -113,7 +116,7 @@ class Channel:
         outbox = self.outbox
         outbox.put(message)
         # Without this bound a peer that reads nothing could make this side hold its answers for ever.
-        if outbox.is_overfull:
+        if len(outbox.buffer) > outbox.max_waiting:
             self._fail_slow_reader()
 
     def answer(self, message: bytes) -> None:

@@ -16,6 +16,7 @@ from penstock.session._demand_ledger import DemandLedger
 from penstock.session._element_run import ElementRun
 from penstock.session._fixed_size import FixedSizeElements
 from penstock.session._large_elements import LargeElements
+from penstock.session._states import SendingState
 
 UNKNOWN_SIZE: Final = -1
 """The expected size of an element before the first one came. Until then one is requested at a time."""
@@ -48,12 +49,14 @@ class ElementSender(DemandLedger, ABC):
         "element_size",
         "id",
         "run",
+        "state",
     )
 
     def __init__(self, channel: Channel, stream_id: int, demand: int) -> None:
         self.available: int = demand
         self.reserved: int = 0
         self.id: int = stream_id
+        self.state: SendingState = SendingState.REQUESTED
         self.element_size: int = 0
         self.run: ElementRun | None = None
         """Elements of one length that go out together. A pump appends to it while `run.length` fits."""
@@ -67,11 +70,6 @@ class ElementSender(DemandLedger, ABC):
         self._fixed: FixedSizeElements | None = None
 
     # --- what the life of the stream decides
-
-    @property
-    @abstractmethod
-    def is_ended(self) -> bool:
-        """Nothing more may be sent."""
 
     @abstractmethod
     def on_drained(self) -> None:
@@ -170,7 +168,7 @@ class ElementSender(DemandLedger, ABC):
             run.elements.insert(0, b"")  # join() puts the header between elements, and there must be one before the first
             return self._head.join(run.elements)
         messages = bytearray()
-        if self._fixed is not None and self._fixed.gathered and not self.is_ended:
+        if self._fixed is not None and self._fixed.gathered and self.state is not SendingState.ENDED:
             self._channel.dialect.write_packed(messages, self.id, self.element_size, self._fixed.take())
         return messages
 
@@ -211,7 +209,7 @@ class ElementSender(DemandLedger, ABC):
         if type(element) is bytes and len(element) == self._run_length and self.run is None:
             self._begin_run(element)
             return
-        if self.is_ended:
+        if self.state is SendingState.ENDED:
             return
         if not isinstance(element, bytes | bytearray | memoryview):
             self.on_bad_element(

@@ -33,34 +33,31 @@ class LargeElementSender(Protocol):
 class RoundRobin:
     """The streams of one connection that hold large elements."""
 
-    __slots__ = ("_limits", "_queue", "_unfinished", "_unfinished_bytes", "_waiting")
+    __slots__ = ("_limits", "_unfinished", "_unfinished_bytes", "_waiting", "queue")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         # Each of the three is bounded by the number of streams.
-        self._queue: deque[LargeElementSender] = deque()
+        self.queue: deque[LargeElementSender] = deque()
+        """The senders whose turn comes. Empty if and only if nothing is to be written, which the outbox asks for with every message."""
         self._waiting: dict[LargeElementSender, None] = {}
         self._unfinished: dict[LargeElementSender, int] = {}
         self._unfinished_bytes = 0
 
-    def __bool__(self) -> bool:
-        """Return whether anything is to be written."""
-        return bool(self._queue)
-
     def add(self, sender: LargeElementSender) -> None:
         """Let `sender` write parts from now on."""
         # At the end of the queue: an element behind another one of its stream waits its turn like any other.
-        self._queue.append(sender)
+        self.queue.append(sender)
 
     def write(self, into: bytearray, high: int) -> None:
         """Write parts in turn until `into` has `high` bytes or nothing is left."""
         # One part per turn, up to the high-water mark in all: the writer then sends, and small messages get in between.
         part = self._limits.split_outbound_at
         while len(into) < high and (sender := self._next()) is not None:
-            is_alone = not (self._queue or self._waiting)
+            is_alone = not (self.queue or self._waiting)
             most = max(part, min(PARTS_WHEN_ALONE * part, high - len(into))) if is_alone else part
             if sender.write_part(into, most):
-                self._queue.append(sender)
+                self.queue.append(sender)
             # A sender between two elements holds no place: a hundred streams with large elements once broke each other's bounds.
             if not sender.is_mid_element:
                 self._finish(sender)
@@ -68,24 +65,24 @@ class RoundRobin:
     def remove(self, sender: LargeElementSender) -> None:
         """Forget a stream that has ended."""
         # Most streams that end never held a large element; for them this is one check.
-        if not (self._queue or self._waiting or self._unfinished):
+        if not (self.queue or self._waiting or self._unfinished):
             return
-        if sender in self._queue:
-            self._queue.remove(sender)
+        if sender in self.queue:
+            self.queue.remove(sender)
         self._waiting.pop(sender, None)
         self._finish(sender)
 
     def clear(self) -> None:
         """Forget all streams."""
-        self._queue.clear()
+        self.queue.clear()
         self._waiting.clear()
         self._unfinished.clear()
         self._unfinished_bytes = 0
 
     def _next(self) -> LargeElementSender | None:
         """Return the sender whose turn it is. One whose next element may not begin yet moves to `_waiting`."""
-        while self._queue:
-            sender = self._queue.popleft()
+        while self.queue:
+            sender = self.queue.popleft()
             # A sender that waited has begun already, without a part written.
             size = 0 if sender in self._unfinished else sender.next_large_size
             if size and (self._waiting or not self._may_begin(size)):
@@ -117,4 +114,4 @@ class RoundRobin:
                 return
             del self._waiting[following]
             self._begin(following, following.next_large_size)
-            self._queue.append(following)
+            self.queue.append(following)

@@ -9,31 +9,30 @@ from penstock.api import Limits, ProtocolError
 class MessageAge:
     """Watch the incomplete message at the end of the received bytes."""
 
-    __slots__ = ("_began_at", "_limits", "_undecoded", "last_input_at")
+    __slots__ = ("_limits", "_undecoded", "began_at")
 
     def __init__(self, limits: Limits) -> None:
         # A peer that announced a megabyte and sent a byte now and then was once never closed: every byte counted as a sign of life.
         self._limits = limits
-        self._began_at: float | None = None
+        self.began_at: float | None = None
+        """When the incomplete message began, or None if there is none. The session asks for it with every chunk."""
         self._undecoded = 0
-        self.last_input_at: float = float("-inf")
 
     def note(self, received: int, undecoded: int, now: float) -> None:
         """Note that after `received` more bytes `undecoded` bytes wait for the rest of their message."""
-        self.last_input_at = now
         if not undecoded:
-            self._began_at = None
+            self.began_at = None
         # Compared with the sum: bytes that completed a message lower it by that message.
-        elif undecoded < self._undecoded + received or self._began_at is None:
+        elif undecoded < self._undecoded + received or self.began_at is None:
             # Something was decoded, so what waits now is the beginning of another message.
-            self._began_at = now
+            self.began_at = now
         self._undecoded = undecoded
 
     def tick(self, now: float) -> tuple[float | None, ProtocolError | None]:
         """Return when to look again, and an error if the message is too old."""
-        if self._began_at is None:
+        if self.began_at is None:
             return None, None
-        due = self._began_at + self._limits.partial_age
+        due = self.began_at + self._limits.partial_age
         if now < due:
             return due, None
         age = f"{self._limits.partial_age:g} s (Limits.partial_age)"

@@ -37,12 +37,15 @@ class Outbox:
         "buffer",
         "gathered",
         "large",
+        "max_waiting",
         "wake",
     )
 
     def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
         self.buffer: bytearray = bytearray()
         self._limits = limits
+        self.max_waiting: int = limits.outbound_high + limits.max_element + limits.outbound_control
+        """More bytes than these cannot come from the high-water mark, one element and all answers together: the peer does not read."""
         self.wake: Callable[[], None] = wake
         self._large = RoundRobin(limits)
         # An ordered set: a stream stands here once, however often it is asked. Both are bounded by the number of streams.
@@ -65,7 +68,7 @@ class Outbox:
     @property
     def is_empty(self) -> bool:
         """Nothing waits."""
-        return not (self.buffer or self._large or self._gathering)
+        return not (self.buffer or self._large.queue or self._gathering)
 
     def put(self, data: bytes) -> None:
         """Queue a message behind the elements that were gathered before it."""
@@ -76,12 +79,6 @@ class Outbox:
         if not self.buffer:
             self.wake()
         self.buffer += data
-
-    @property
-    def is_overfull(self) -> bool:
-        """More waits than the high-water mark, one element and all answers together can explain: the peer does not read."""
-        limits = self._limits
-        return len(self.buffer) > limits.outbound_high + limits.max_element + limits.outbound_control
 
     def count_answer(self, size: int) -> bool:
         """Count an answer of `size` bytes. Return whether the answers that wait are within `Limits.outbound_control`."""
@@ -134,7 +131,7 @@ class Outbox:
             self._flush()
         data, self.buffer = self.buffer, bytearray()
         self.answers = self._answer_bytes = 0
-        if self._large:
+        if self._large.queue:
             self._large.write(data, self._limits.outbound_high)
         self._unblock()
         return data

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Subscriber, Subscription
 from penstock.session._channel import Channel
 from penstock.session._reassembly import BrokenElementError, Reassembly, part_cost
-from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState, move
+from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState
 
 
 class ReceivingStream(Subscription):
@@ -51,7 +51,7 @@ class ReceivingStream(Subscription):
 
     def on_subscribed(self) -> None:
         """Note that the subscribe is sent."""
-        self.state = move(RECEIVING_MOVES, self.state, ReceivingEvent.SUBSCRIBED)
+        self.state = RECEIVING_MOVES[self.state, ReceivingEvent.SUBSCRIBED]
 
     def on_connection_end(self, error: Exception) -> None:
         """End with a copy of the connection's error.
@@ -82,7 +82,7 @@ class ReceivingStream(Subscription):
         # The decoder delimits elements by this size. A second acceptance could change the meaning of bytes that are on their way.
         if self.element_size >= 0:
             raise ProtocolError(f"stream {self.id} was accepted twice", reason=f"protocol:stream {self.id}")
-        self.state = move(RECEIVING_MOVES, self.state, ReceivingEvent.ACCEPTED)
+        self.state = RECEIVING_MOVES[self.state, ReceivingEvent.ACCEPTED]
         self.element_size = element_size
         on_element_size = getattr(self._subscriber, "on_element_size", None) if element_size else None
         if on_element_size is not None:
@@ -249,7 +249,7 @@ class ReceivingStream(Subscription):
         """Forget the subscriber and return it; None if the stream has ended before."""
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
-            self.state = move(RECEIVING_MOVES, self.state, event)
+            self.state = RECEIVING_MOVES[self.state, event]
         if self._parts is not None:
             self._parts.clear()
             self._channel.budgets.partials.streams.pop(self, None)

@@ -12,7 +12,7 @@ from penstock.session._channel import Channel
 from penstock.session._dialect import Fault
 from penstock.session._element_sender import NO_RUN_LENGTH, ElementSender
 from penstock.session._reasons import PRIVATE
-from penstock.session._states import SENDING_MOVES, SendingEvent, SendingState, move
+from penstock.session._states import SENDING_MOVES, SendingEvent, SendingState
 
 TEXT_BYTES_PER_CHARACTER: Final = 4
 """UTF-8 takes at most four bytes a character, and `Limits.max_error_text` counts bytes."""
@@ -21,12 +21,11 @@ TEXT_BYTES_PER_CHARACTER: Final = 4
 class SendingStream(ElementSender, Subscriber[bytes]):
     """A stream that the peer has opened."""
 
-    __slots__ = ("began_at", "idle_since", "state", "target", "when_over")
+    __slots__ = ("began_at", "idle_since", "target", "when_over")
 
     def __init__(self, channel: Channel, stream_id: int, target: Any, demand: int) -> None:
         super().__init__(channel, stream_id, demand)
         self.target: Any = target
-        self.state: SendingState = SendingState.REQUESTED
         self.began_at: float = channel.now
         self.idle_since: float | None = None
         """When the stream was first seen without demand and without anything to send. A request ends that."""
@@ -42,7 +41,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
 
     def accept(self, *, element_size: int = 0, idle_until_demand: bool = False) -> None:
         """Accept. The publisher is attached at once, or with the first demand if it is idle until then: an idle stream holds nothing."""
-        self._move(SendingEvent.ACCEPTED)
+        self.state = SENDING_MOVES[self.state, SendingEvent.ACCEPTED]
         self.element_size = element_size
         self._channel.send(self._channel.dialect.begin(self.id, element_size))
         if self.state is SendingState.AWAITING_DEMAND and (self.available or not idle_until_demand):
@@ -50,8 +49,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
 
     def accept_at_once(self) -> None:
         """Accept a stream of elements of any size whose publisher the caller attaches itself, right behind this call."""
-        self._move(SendingEvent.ACCEPTED)
-        self._move(SendingEvent.ATTACHED)
+        self.state = SENDING_MOVES[SENDING_MOVES[self.state, SendingEvent.ACCEPTED], SendingEvent.ATTACHED]
         self._channel.send(self._channel.dialect.begin(self.id, 0))
 
     def refuse(self, text: str) -> None:
@@ -104,7 +102,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     def on_complete(self, /) -> None:
         if self.state is not SendingState.LIVE:
             return  # the stream has ended, or has completed before
-        self._move(SendingEvent.COMPLETED)
+        self.state = SENDING_MOVES[self.state, SendingEvent.COMPLETED]
         if not self._large and (self._fixed is None or self._fixed.unsent is None):
             self._finish()
 
@@ -126,11 +124,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
 
     # --- inside
 
-    def _move(self, event: SendingEvent) -> None:
-        self.state = move(SENDING_MOVES, self.state, event)
-
     def _attach(self) -> None:
-        self._move(SendingEvent.ATTACHED)
+        self.state = SENDING_MOVES[self.state, SendingEvent.ATTACHED]
         self._channel.owner.attach_publisher(self)
 
     def _finish(self) -> None:
@@ -151,7 +146,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         if self.run is not None or (self._fixed is not None and self._fixed.gathered):
             # The publisher signalled these elements before the end, so they go out before it (rule 1.7 speaks of later ones).
             channel.outbox.buffer += self.flush()
-        self._move(event)
+        self.state = SENDING_MOVES[self.state, event]
         self._run_length = NO_RUN_LENGTH  # a late element takes the slow path, which drops it
         channel.budgets.requests.requested -= self.reserved
         channel.buffering_streams.pop(self, None)

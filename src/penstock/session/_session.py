@@ -16,6 +16,7 @@ from penstock.session._channel import Channel
 from penstock.session._dialect import Dialect
 from penstock.session._dialect_host import DialectHost
 from penstock.session._handshake_guard import ChooseDialect, HandshakeGuard
+from penstock.session._message_age import MessageAge
 from penstock.session._outbox import Outbox
 from penstock.session._reasons import IDLE, explain_connection_end
 from penstock.session._receiving_stream import ReceivingStream
@@ -61,7 +62,8 @@ class Session:
         # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
         self._handshake: HandshakeGuard[DialectHost] = HandshakeGuard(limits, choose)
-        self._watchers = Watchers(self.channel, self.streams)
+        self._message_age = MessageAge(limits)
+        self._watchers = Watchers(self.channel, self.streams, self._message_age)
         self.channel.dialect = make_dialect(self)
 
     # --- facts
@@ -117,12 +119,13 @@ class Session:
             return False
         finally:
             channel.is_receiving = False
-        # Judged after the chunk, by a clock that has just been read: see StreamChurn.count.
-        too_short_lives = channel.budgets.churn.verdict(now)
-        if too_short_lives is not None:
-            self.close_protocol_error(too_short_lives)
+        # Two conditions instead of two calls: most chunks end no short stream and leave nothing incomplete.
+        if channel.budgets.churn.began_at and self._has_churned(now):
             return False
-        self._watchers.note_input(size, now)
+        undecoded = channel.dialect.held()
+        if undecoded or self._message_age.began_at is not None:
+            self._message_age.note(size, undecoded, now)
+        channel.last_input_at = now
         return more if was_open else not self._fail_long_handshake() and more
 
     def end_of_input(self, error: Exception | None = None) -> None:
@@ -224,6 +227,13 @@ class Session:
         self._end(ConnectionEvent.GOODBYE_RECEIVED, error, answer=answer)
 
     # --- inside
+
+    def _has_churned(self, now: float) -> bool:
+        """End the connection if too many short streams have ended. Judged after the chunk: see StreamChurn.count."""
+        error = self.channel.budgets.churn.verdict(now)
+        if error is not None:
+            self.close_protocol_error(error)
+        return error is not None
 
     def _receive_early(self, data: bytes) -> bytes:
         """Count what arrives before the session is open, and let it choose the dialect. Return what is for the dialect."""

@@ -12,12 +12,12 @@ SHORT_SECONDS: Final = 1.0
 class StreamChurn:
     """Count the short streams of one connection."""
 
-    __slots__ = ("_began_at", "_bucket")
+    __slots__ = ("_bucket", "began_at")
 
     def __init__(self, limits: Limits) -> None:
         self._bucket = TokenBucket(limits.churn_burst, limits.churn_rate)
-        # When the streams began that ended since the last verdict. Bounded by Limits.max_subscriptions per received chunk.
-        self._began_at: list[float] = []
+        self.began_at: list[float] = []
+        """When the streams began that ended since the last verdict. Bounded by Limits.max_subscriptions for each received chunk."""
 
     def count(self, began_at: float) -> None:
         """Count a stream that has ended.
@@ -25,13 +25,13 @@ class StreamChurn:
         Its length is judged later: the session's clock stands still between two chunks. With that clock a thousand streams that lived for
         hours and ended together would all look short.
         """
-        self._began_at.append(began_at)
+        self.began_at.append(began_at)
 
     def verdict(self, now: float) -> ProtocolError | None:
         """Return an error if too many short streams have ended. `now` must have been read after they ended."""
-        if not self._began_at:
+        if not self.began_at:
             return None
-        began_at, self._began_at = self._began_at, []
+        began_at, self.began_at = self.began_at, []
         for began in began_at:
             # HTTP/2's rapid reset: opening and cancelling costs the peer two short messages, and this side a publisher.
             if now - began < SHORT_SECONDS and not self._bucket.spend(1, now):

@@ -32,16 +32,11 @@ class Watchers:
 
     __slots__ = ("_channel", "_idle", "_message_age", "_streams")
 
-    def __init__(self, channel: Channel, streams: StreamTables) -> None:
+    def __init__(self, channel: Channel, streams: StreamTables, message_age: MessageAge) -> None:
         self._channel = channel
         self._streams = streams
         self._idle = IdleTimeouts(channel.limits)
-        self._message_age = MessageAge(channel.limits)
-
-    def note_input(self, received: int, now: float) -> None:
-        """Note that `received` bytes were fed to the dialect."""
-        # held() after the dialect has decoded: it is what waits for the rest of a message.
-        self._message_age.note(received, self._channel.dialect.held(), now)
+        self._message_age = message_age
 
     def look(self, now: float) -> Findings:
         """End the streams whose time is over, and return what the session must do, and when to look again."""
@@ -60,7 +55,7 @@ class Watchers:
         return Findings(min((due for due in dues if due is not None), default=None), warning=warning)
 
     def _end_overdue_parts(self, now: float) -> float | None:
-        due, overdue = self._channel.budgets.partials.overdue(now, self._message_age.last_input_at)
+        due, overdue = self._channel.budgets.partials.overdue(now, self._channel.last_input_at)
         for stream, is_silent in overdue:
             stream.on_partial_timeout(is_silent=is_silent)
         return due

@@ -170,7 +170,7 @@ class ReactiveSocketDialect:
     def feed(self, data: bytes, most: int) -> bool:
         """Decode and act on what arrived. The SETUP is fed alone: until the service has examined it nothing else is acted on."""
         state = self._channel.state
-        if data:
+        if data and self._extensions.active:
             self._extensions.heard()
         if state is ConnectionState.EXAMINING:
             self._decoder.feed(data, max_messages=0)

@@ -166,7 +166,8 @@ class RsioDialect:
             if not self._has_begun:
                 self._has_begun = True
                 self._check_first_byte(data)
-            self._extensions.heard()
+            if self._extensions.active:
+                self._extensions.heard()
         return self._decoder.feed(data, max_messages=most)
 
     def held(self) -> int:

@@ -107,7 +107,7 @@ class Peer:
     def _request(self, model: Model, data: bytes | str) -> Request:
         session = self._connection.session
         # Here, and not in the dialect: a request that cannot be sent must not use up a stream id.
-        if model not in session.dialect.models:
+        if model not in session.channel.dialect.models:
             raise UsageError(
                 f"this connection speaks {session.dialect.name}, which has no {model.value}: use subscribe(), "
                 "or connect with reactivesocket+…://"
