@@ -37,6 +37,7 @@ class Fault(NamedTuple):
 API = "api imports the standard library only"
 CIRCLES = "No circles of imports"
 IN_PROCESS = "In-process streams know nothing of the wire"
+KIT = "penstock does not depend on the test kit"
 LAYERS = "Layers point one way"
 OUTSIDER = "Dialects are offered with what an outsider has"
 PLUGIN_AUTHORS = "What plugin authors import rests on api, attrs, pluggy and trio"
@@ -96,6 +97,7 @@ FAULTS = [
     Fault("penstock/session", "import pluggy", PURE),
     Fault("penstock/testing", "from penstock.cli import main", LAYERS),
     Fault("penstock/testing", "import pytest", TESTING),
+    Fault("penstock/testing", "from penstock_tck import run_checks", KIT),
     Fault("penstock/wire", "from penstock.session import Session", LAYERS),
     Fault("penstock/wire", "from penstock.protocols.rsio import RsioDialect", LAYERS),
     Fault("penstock_tck", "from penstock.session import Session", TCK),
