@@ -1,7 +1,7 @@
 """The judgement of attacks can fail: a canary that is kept waiting has a gap, and objects that are left behind are found."""
 
-import os
-from time import monotonic
+from pathlib import Path
+from time import monotonic, sleep, thread_time
 
 import pytest
 import trio
@@ -57,19 +57,27 @@ def test_each_fault_of_an_aftermath_fails_the_check(aftermath: Aftermath) -> Non
     Aftermath(gap=1.9 * GAP, left={}, told=[], stretch=2).check()
 
 
-def test_time_in_the_queue_for_a_processor_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock subtracts the system's count of it. Without that count it is the wall clock."""
-    clock = AttackClock()
-    try:
-        monkeypatch.setattr(clock, "_file", 0)
-        monkeypatch.setattr(os, "pread", lambda *_: b"1000000 500000000 3\n")
-        before = monotonic()
-        now = clock.now()
-        assert before - 0.5 <= now <= monotonic() - 0.5
-        monkeypatch.setattr(clock, "_file", None)
-        before = monotonic()
-        now = clock.now()
-        assert before <= now <= monotonic()
-    finally:
-        monkeypatch.undo()
-        clock.close()
+async def test_time_in_the_queue_for_a_processor_does_not_count(tmp_path: Path) -> None:
+    """The clock subtracts the system's count of it: here half a second."""
+    (tmp_path / "schedstat").write_text("1000000 500000000 3\n", encoding="utf-8")
+    clock = AttackClock(schedstat=tmp_path / "schedstat")
+    before = monotonic()
+    now = clock.now()
+    assert before - 0.5 <= now <= monotonic() - 0.5
+    clock.close()
+
+
+async def test_without_the_count_of_the_system_work_and_sleep_count(tmp_path: Path) -> None:
+    """The clock then adds the processor time of the thread and the time that trio slept. Other time does not count."""
+    clock = AttackClock(schedstat=tmp_path / "missing")
+    began, began_work = clock.now(), thread_time()
+    while thread_time() - began_work < 0.02:
+        pass
+    assert clock.now() - began >= 0.02
+    before_sleep = clock.now()
+    await trio.sleep(0.02)
+    assert clock.now() - before_sleep >= 0.019
+    blocked, blocked_on_the_wall = clock.now(), monotonic()
+    sleep(0.1)  # noqa: ASYNC251 (stands for any time in which this thread does not run)
+    assert clock.now() - blocked < (monotonic() - blocked_on_the_wall) / 2
+    clock.close()

@@ -43,6 +43,7 @@ OUTSIDER = "Dialects are offered with what an outsider has"
 PLUGIN_AUTHORS = "What plugin authors import rests on api, attrs, pluggy and trio"
 PURE = "Codecs and session do no I/O, read no clock, roll no dice"
 ROOT_PACKAGE = "Layers do not import the root package"
+RUNTIME = "runtime's packages point one way"
 SERVICE = "service knows no session"
 SESSION = "session knows no protocol"
 SHIPPED = "What we ship uses the plugin surface only"
@@ -83,6 +84,9 @@ FAULTS = [
     Fault("penstock/protocols/rsio", "import random", PURE),
     Fault("penstock/runtime", "from penstock.builtin import Keepalive", LAYERS),
     Fault("penstock/runtime", "import penstock.cli", LAYERS),
+    Fault("penstock/runtime/client", "from penstock.runtime.server import serve", RUNTIME),
+    Fault("penstock/runtime/connection", "from penstock.runtime.client import connect", RUNTIME),
+    Fault("penstock/runtime/service", "from penstock.runtime.connection import Peer", RUNTIME),
     Fault("penstock/runtime/service", "from penstock.session import Session", SERVICE),
     Fault("penstock/runtime/service", "from penstock.protocols import rsio", SERVICE),
     Fault("penstock/runtime/service", "from penstock.runtime.connection._peer import Peer", SERVICE),
