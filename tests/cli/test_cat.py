@@ -93,4 +93,4 @@ def test_setup_over_rs_io_is_a_usage_error() -> None:
     with penstock("cat", "tcp://127.0.0.1:1/name", "--setup", "x") as program:
         out, err = program.communicate(timeout=20)
     assert (program.returncode, out) == (1, b"")
-    assert b"RS.io has no introductions" in err
+    assert b"RS.io has no setup data" in err
