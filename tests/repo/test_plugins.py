@@ -5,11 +5,16 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.repo._tree import ROOT, imports_of, python_files, refuse, text_of
 
 FOLDERS = sorted(path.parent.relative_to(ROOT) for path in ROOT.glob("plugins/*/pyproject.toml"))
 MAY_IMPORT = {"penstock.plugins", "penstock.api"}
-GUIDE = Path("docs/how-to/write-a-plugin.md")
+GUIDES = [
+    ("plugins/template-serializer", "docs/how-to/write-a-plugin.md"),
+    ("plugins/template-transport", "docs/how-to/write-a-transport.md"),
+]
 
 
 def _project(folder: Path) -> dict[str, Any]:
@@ -57,20 +62,8 @@ def test_a_plugin_imports_the_plugin_surface_only() -> None:
     refuse(deep, f"a plugin may import {sorted(MAY_IMPORT)} of penstock:")
 
 
-def _files_in_the_guide(template: str) -> set[str]:
-    return set(re.findall(rf"\{{literalinclude\}} \.\./\.\./({template}/\S+)", text_of(GUIDE)))
-
-
-def _files_of(template: str) -> set[str]:
-    return {str(path.relative_to(ROOT)) for path in (ROOT / template).rglob("*") if path.suffix in {".py", ".toml"}}
-
-
-def test_the_guide_shows_every_file_of_the_serializer() -> None:
+@pytest.mark.parametrize(("template", "guide"), GUIDES)
+def test_a_guide_shows_every_file_of_its_template(template: str, guide: str) -> None:
     """The guide includes each Python and TOML file of the template, so it describes the files that the tests install."""
-    assert _files_in_the_guide("plugins/template-serializer") == _files_of("plugins/template-serializer")
-
-
-def test_the_guide_shows_the_transport_and_its_tests() -> None:
-    """The other files of this template differ from those of the serializer in names only."""
-    files = {file for file in _files_of("plugins/template-transport") if file.endswith(("_transport.py", "test_serve.py"))}
-    assert _files_in_the_guide("plugins/template-transport") == files
+    shown = set(re.findall(rf"\{{literalinclude\}} \.\./\.\./({template}/\S+)", text_of(Path(guide))))
+    assert shown == {str(path.relative_to(ROOT)) for path in (ROOT / template).rglob("*") if path.suffix in {".py", ".toml"}}
