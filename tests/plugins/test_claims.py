@@ -8,7 +8,7 @@ def _claim(plugin: str, name: str | int = "x", *, offer: object = None, kind: st
 
 
 def test_a_name_that_one_plugin_claims_is_granted() -> None:
-    """The same name for two kinds of offers is no conflict."""
+    """Two kinds of offers may have the same name."""
     result = settle([_claim("a"), _claim("b", kind="serializer")])
     assert result == Settlement(granted={("transport", "x"): "a's x", ("serializer", "x"): "b's x"})
 
