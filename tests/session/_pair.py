@@ -13,15 +13,15 @@ from penstock.testing import MessageList
 LIMITS = Limits()
 
 
-class Owner:
+class RecordingDelegate:
     """Drives one session: serves `publishers` by name, and notes what it is told."""
 
     def __init__(self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
-        self.publishers: dict[str, Script] = {}
+        self.publishers: dict[str, ScriptedPublisher] = {}
         self.served: list[SendingStream] = []
         self.failures: list[BaseException] = []
         self.introductions: list[bytes] = []
-        self.shots: list[Any] = []
+        self.fired_targets: list[Any] = []
         self.is_open = False
         self.ended: list[Exception] = []
         self.warnings: list[PenstockError] = []
@@ -43,7 +43,7 @@ class Owner:
         if script is None:
             stream.refuse("no such publisher")
         else:
-            stream.accept(element_size=script.element_size, idle_until_demand=script.is_lazy)
+            stream.accept(element_size=script.element_size, idle_until_demand=script.idle_until_demand)
 
     def attach(self, stream: SendingStream, /) -> None:
         self.publishers[stream.target].attach(stream)
@@ -52,7 +52,7 @@ class Owner:
         self.introductions.append(data)
 
     def fired(self, target: Any, /) -> None:
-        self.shots.append(target)
+        self.fired_targets.append(target)
 
     def publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         self.failures.append(error)
@@ -64,12 +64,12 @@ class Owner:
         self.ended.append(error)
 
 
-class Script(Subscription):
+class ScriptedPublisher(Subscription):
     """A publisher that signals on command, and notes what was asked of it."""
 
-    def __init__(self, *, element_size: int = 0, is_lazy: bool = False) -> None:
+    def __init__(self, *, element_size: int = 0, idle_until_demand: bool = False) -> None:
         self.element_size = element_size
-        self.is_lazy = is_lazy
+        self.idle_until_demand = idle_until_demand
         self.requests: list[int] = []
         self.cancels = 0
         self.subscriber: Subscriber[Any] | None = None
@@ -102,7 +102,7 @@ class Script(Subscription):
         self.subscriber.on_error(error)
 
 
-class Reader(Subscriber[Any]):
+class RecordingSubscriber(Subscriber[Any]):
     """A subscriber that asks on command, and notes what it gets."""
 
     def __init__(self, demand: int = 0) -> None:
@@ -137,9 +137,11 @@ class Reader(Subscriber[Any]):
 class Pair:
     """A client and a server, and the wire between them."""
 
-    def __init__(self, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), theirs: Sequence[Extension] | None = None) -> None:
-        self.client = Owner(Role.CLIENT, limits, extensions)
-        self.server = Owner(Role.SERVER, limits, extensions if theirs is None else theirs)
+    def __init__(
+        self, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), server_extensions: Sequence[Extension] | None = None
+    ) -> None:
+        self.client = RecordingDelegate(Role.CLIENT, limits, extensions)
+        self.server = RecordingDelegate(Role.SERVER, limits, extensions if server_extensions is None else server_extensions)
         self.now = 0.0
 
     def settle(self, *, cut: int = 1 << 30) -> int:
@@ -154,60 +156,60 @@ class Pair:
                 for start in range(0, len(data), cut):
                     other.session.receive(data[start : start + cut], self.now)
 
-    def subscribe(self, name: str, demand: int = 0) -> Reader:
-        reader = Reader(demand)
-        self.client.session.subscribe(name, reader)
-        return reader
+    def subscribe(self, name: str, demand: int = 0) -> RecordingSubscriber:
+        subscriber = RecordingSubscriber(demand)
+        self.client.session.subscribe(name, subscriber)
+        return subscriber
 
 
 class RawPeer:
     """One real session, and a peer that is only bytes."""
 
     def __init__(self, role: Role = Role.SERVER, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
-        self.owner = Owner(role, limits, extensions)
-        self.session = self.owner.session
-        self.heard = MessageList()
-        self._decoder = rsio.RsioDecoder(self.heard, self.heard.streams)
+        self.delegate = RecordingDelegate(role, limits, extensions)
+        self.session = self.delegate.session
+        self.received = MessageList()
+        self._decoder = rsio.RsioDecoder(self.received, self.received.streams)
         self.now = 0.0
 
-    def greet(self) -> "RawPeer":
+    def handshake(self) -> "RawPeer":
         kind = rsio.ClientHello if self.session.channel.role is Role.SERVER else rsio.ServerHello
-        self.say(kind())
-        self.hear()
+        self.send(kind())
+        self.receive()
         return self
 
-    def say(self, *said: rsio.Message | bytes) -> None:
+    def send(self, *said: rsio.Message | bytes) -> None:
         for each in said:
             self.session.receive(each if isinstance(each, bytes) else rsio.encode(each), self.now)
 
-    def hear(self) -> list[rsio.Message]:
+    def receive(self) -> list[rsio.Message]:
         """Return what the session has said since the last time."""
-        self.heard.messages.clear()
+        self.received.messages.clear()
         while data := bytes(self.session.take()):
             self._decoder.feed(data)
-        return list(self.heard.messages)
+        return list(self.received.messages)
 
-    def reason(self) -> str:
+    def goodbye_reason(self) -> str:
         """Return the reason of the goodbye that the session says now."""
-        last = self.hear()[-1]
+        last = self.receive()[-1]
         assert isinstance(last, rsio.Goodbye), last
         return last.reason
 
 
-def limited(**changes: Any) -> Limits:
+def limits_with(**changes: Any) -> Limits:
     return replace(LIMITS, **changes)
 
 
-def streaming(pair: Pair, demand: int = 5, **script: Any) -> tuple[Script, Reader]:
-    source = pair.server.publishers["s"] = Script(**script)
-    reader = pair.subscribe("s", demand)
+def open_stream(pair: Pair, demand: int = 5, **script: Any) -> tuple[ScriptedPublisher, RecordingSubscriber]:
+    source = pair.server.publishers["s"] = ScriptedPublisher(**script)
+    subscriber = pair.subscribe("s", demand)
     pair.settle()
-    return source, reader
+    return source, subscriber
 
 
-def reading(raw: RawPeer, demand: int, element_size: int = 0) -> Reader:
-    reader = Reader(demand)
-    raw.session.subscribe("s", reader)
-    raw.say(rsio.OnSubscribe(subscriber=0, element_size=element_size))
-    raw.hear()
-    return reader
+def subscribe_to(raw: RawPeer, demand: int, element_size: int = 0) -> RecordingSubscriber:
+    subscriber = RecordingSubscriber(demand)
+    raw.session.subscribe("s", subscriber)
+    raw.send(rsio.OnSubscribe(subscriber=0, element_size=element_size))
+    raw.receive()
+    return subscriber

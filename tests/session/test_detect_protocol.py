@@ -10,7 +10,7 @@ from penstock.protocols import reactivesocket, rsio
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import ConnectionState, DialectSettings, Session, protocol_detector
-from tests.session._pair import Owner
+from tests.session._pair import RecordingDelegate
 
 RSIO, REACTIVESOCKET = (RsioDialect, DialectSettings()), (ReactiveSocketDialect, DialectSettings())
 BOTH = [RSIO, REACTIVESOCKET]
@@ -20,7 +20,7 @@ def server(offers: list[tuple[type, DialectSettings]] = BOTH, *, framed: bool = 
     offers = [(kind, replace(settings, framed=framed)) for kind, settings in offers]
     kind, settings = offers[0]
     session = Session(
-        Owner(Role.SERVER),
+        RecordingDelegate(Role.SERVER),
         lambda session: kind(session, settings),
         role=Role.SERVER,
         limits=Limits(),

@@ -14,7 +14,7 @@ from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import Dialect, Fault, Session
 from penstock.session import _dialect as module
-from tests.session._pair import Owner, Reader, Script
+from tests.session._pair import RecordingDelegate, RecordingSubscriber, ScriptedPublisher
 
 FOLDER = Path(module.__file__).parent
 CORE = sorted(
@@ -73,45 +73,45 @@ class Noting(RsioDialect):
         return super().next_id(target)
 
 
-def noting(role: Role = Role.SERVER) -> tuple[Owner, Noting]:
-    owner = Owner(role)
-    session = owner.session = Session(owner, Noting, role=role, limits=Limits(split_outbound_at=4), random=lambda: 0.5)
+def noting(role: Role = Role.SERVER) -> tuple[RecordingDelegate, Noting]:
+    delegate = RecordingDelegate(role)
+    session = delegate.session = Session(delegate, Noting, role=role, limits=Limits(split_outbound_at=4), random=lambda: 0.5)
     session.start(0.0)
     session.receive(rsio.encode(rsio.ClientHello() if role is Role.SERVER else rsio.ServerHello()), 0.0)
     assert isinstance(session.dialect, Noting)
-    return owner, session.dialect
+    return delegate, session.dialect
 
 
-def ask(owner: Owner, stream_id: int) -> Script:
-    source = owner.publishers["s"] = Script()
-    owner.session.receive(rsio.encode(rsio.Subscribe(publisher="s", subscriber=stream_id, demand=3)), 0.0)
+def ask(delegate: RecordingDelegate, stream_id: int) -> ScriptedPublisher:
+    source = delegate.publishers["s"] = ScriptedPublisher()
+    delegate.session.receive(rsio.encode(rsio.Subscribe(publisher="s", subscriber=stream_id, demand=3)), 0.0)
     return source
 
 
 def test_a_dialect_is_told_why_a_stream_ends_with_an_error() -> None:
     """It never began, its publisher failed, or the peer broke its contract: a text alone could be anybody's."""
-    owner, dialect = noting()
-    owner.session.receive(rsio.encode(rsio.Subscribe(publisher="nobody", subscriber=0)), 0.0)
-    ask(owner, 1).fail(PublicError("refused"))
-    ask(owner, 2)
-    owner.session.receive(rsio.encode(rsio.Request(subscriber=2, demand=0)), 0.0)
+    delegate, dialect = noting()
+    delegate.session.receive(rsio.encode(rsio.Subscribe(publisher="nobody", subscriber=0)), 0.0)
+    ask(delegate, 1).fail(PublicError("refused"))
+    ask(delegate, 2)
+    delegate.session.receive(rsio.encode(rsio.Request(subscriber=2, demand=0)), 0.0)
     assert dialect.faults == [("no such publisher", Fault.REFUSED), ("refused", Fault.FAILED), ("illegal demand", Fault.INVALID)]
 
 
 def test_a_dialect_says_up_to_what_length_an_element_goes_as_a_whole() -> None:
     """One byte more, and it goes in parts; here in one that is the last one, too."""
-    owner, _ = noting()
-    source = ask(owner, 0)
-    owner.session.take()
+    delegate, _ = noting()
+    source = ask(delegate, 0)
+    delegate.session.take()
     source.emit(bytes(10), bytes(11))
-    said = bytes(owner.session.take())
+    said = bytes(delegate.session.take())
     assert said.startswith(rsio.next_header(0, 10) + bytes(10) + b"\x24")
 
 
 def test_a_dialect_knows_what_it_is_asked_an_id_for() -> None:
     """An answer to a stream of the peer's may have the id of that."""
-    owner, dialect = noting(Role.CLIENT)
-    owner.session.subscribe("s", Reader(1))
+    delegate, dialect = noting(Role.CLIENT)
+    delegate.session.subscribe("s", RecordingSubscriber(1))
     assert dialect.targets == ["s"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from penstock.api import Role
 from penstock.session import DialectHost, Session
 from tests.protocols import _toy_protocol
-from tests.session._pair import Owner
+from tests.session._pair import RecordingDelegate
 
 ROOT = Path(__file__).parents[2]
 DIALECTS = [
@@ -20,7 +20,7 @@ DIALECTS = [
 
 def test_a_session_has_all_that_the_protocol_names() -> None:
     """The type checker sees the same; this is for dialects that are not type-checked."""
-    session: DialectHost = Owner(Role.CLIENT).session
+    session: DialectHost = RecordingDelegate(Role.CLIENT).session
     names = {name for name in [*vars(DialectHost), *DialectHost.__annotations__] if not name.startswith("_")}
     assert [name for name in sorted(names) if not hasattr(session, name)] == []
     assert isinstance(session, Session)

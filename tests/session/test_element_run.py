@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from penstock.core import Scope, generate
 from penstock.testing import run_virtual
-from tests.session._pair import Pair, Script, limited, streaming
+from tests.session._pair import Pair, ScriptedPublisher, limits_with, open_stream
 
 
-class Pumping(Script):
+class Pumping(ScriptedPublisher):
     """Attaches a generator through the pump that all generators have."""
 
     def __init__(self, generator: Any, scope: Scope) -> None:
@@ -35,7 +35,7 @@ def run_of(pair: Pair) -> Any:
 def test_what_was_put_there_is_counted_by_whoever_looks() -> None:
     """Not when it comes: yet a request that the peer makes is weighed against all that came."""
     pair = Pair()
-    source, _ = streaming(pair, 10)
+    source, _ = open_stream(pair, 10)
     source.emit(b"a", b"b")
     stream, run = pair.server.served[0], run_of(pair)
     assert (source.demand, stream.outstanding, stream.reserved) == (10, 8, 9)
@@ -49,13 +49,13 @@ def test_what_was_put_there_is_counted_by_whoever_looks() -> None:
 def test_all_that_was_reserved_is_followed_by_a_request() -> None:
     """As the last element of it would be."""
     pair = Pair()
-    source, reader = streaming(pair, 4)
+    source, subscriber = open_stream(pair, 4)
     source.emit(b"a", b"b")
     run_of(pair).elements += [b"c", b"d"]
-    reader.request(3)
+    subscriber.request(3)
     pair.server.served[0].on_reservation_used()
     pair.settle()
-    assert reader.elements == [b"a", b"b", b"c", b"d"]
+    assert subscriber.elements == [b"a", b"b", b"c", b"d"]
     assert (source.demand, pair.server.served[0].outstanding) == (7, 3)
 
 
@@ -63,21 +63,21 @@ def test_all_that_was_reserved_is_followed_by_a_request() -> None:
 @pytest.mark.parametrize("is_written", [False, True])
 def test_the_last_one_that_was_asked_for_is_followed_by_a_request(high: int, *, is_written: bool) -> None:
     """Also where it begins a run: there is demand still, and nobody else would ask."""
-    pair = Pair(limits=limited(outbound_high=high))
-    source, reader = streaming(pair, 20)
+    pair = Pair(limits=limits_with(outbound_high=high))
+    source, subscriber = open_stream(pair, 20)
     for number in range(20):
         assert source.demand > number
         source.emit(b"x")
         if is_written or source.demand == number + 1:
             pair.settle()
-    assert (len(reader.elements), source.demand) == (20, 20)
+    assert (len(subscriber.elements), source.demand) == (20, 20)
 
 
 @pytest.mark.parametrize("how", ["written", "another message", "another length", "the end", "cancelled", "what elements mean"])
 def test_a_run_is_closed_when_it_is_over(how: str) -> None:
     """A pump that still has it in its hands sees that by its length, which no element has."""
     pair = Pair()
-    source, reader = streaming(pair, 10)
+    source, subscriber = open_stream(pair, 10)
     source.emit(b"a", b"b")
     run = run_of(pair)
     assert run.length == 1
@@ -95,21 +95,21 @@ def test_a_run_is_closed_when_it_is_over(how: str) -> None:
         pair.server.session.streams.change_outgoing(bytes.upper)
         source.emit(b"c")
         pair.settle()
-        assert reader.elements == [b"a", b"b", b"C"]
+        assert subscriber.elements == [b"a", b"b", b"C"]
     assert run.length == -1
 
 
 def test_a_run_is_closed_behind_an_element_that_is_held() -> None:
     """Small ones that follow wait behind it."""
-    pair = Pair(limits=limited(split_outbound_at=100))
-    source, reader = streaming(pair, 10)
+    pair = Pair(limits=limits_with(split_outbound_at=100))
+    source, subscriber = open_stream(pair, 10)
     source.emit(b"a", b"b")
     run = run_of(pair)
     source.emit(bytes(101))
     assert run.length == -1
     source.emit(b"c")
     pair.settle()
-    assert reader.elements == [b"a", b"b", bytes(101), b"c"]
+    assert subscriber.elements == [b"a", b"b", bytes(101), b"c"]
 
 
 async def test_what_a_generator_changes_behind_its_yield_was_sent_as_it_was() -> None:
@@ -125,12 +125,12 @@ async def test_what_a_generator_changes_behind_its_yield_was_sent_as_it_was() ->
     pair = Pair()
     async with trio.open_nursery() as nursery:
         pair.server.publishers["s"] = Pumping(counting, Scope(nursery))
-        reader = pair.subscribe("s", 100)
+        subscriber = pair.subscribe("s", 100)
         for _ in range(100):
             pair.settle()
             await trio.lowlevel.checkpoint()
-        assert reader.ends == ["complete"]
-    assert [int(element) for element in reader.elements] == [0, 0, 1, 1, 2, 2, 3, 3]
+        assert subscriber.ends == ["complete"]
+    assert [int(element) for element in subscriber.elements] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 async def test_elements_reach_the_peer_while_the_generator_waits_for_the_next() -> None:
@@ -146,19 +146,19 @@ async def test_elements_reach_the_peer_while_the_generator_waits_for_the_next() 
     pair = Pair()
     async with trio.open_nursery() as nursery:
         pair.server.publishers["s"] = Pumping(waiting, Scope(nursery))
-        reader = pair.subscribe("s", 100)
+        subscriber = pair.subscribe("s", 100)
         pair.settle()
         for count, step in enumerate(steps, start=1):
             woken = pair.server.wakes
             for _ in range(5):
                 await trio.testing.wait_all_tasks_blocked()
                 pair.settle()
-            assert len(reader.elements) == 2 * count
+            assert len(subscriber.elements) == 2 * count
             assert pair.server.wakes > woken
             step.set()
         await trio.testing.wait_all_tasks_blocked()
         pair.settle()
-    assert reader.ends == ["complete"]
+    assert subscriber.ends == ["complete"]
 
 
 async def test_a_stream_ends_with_what_came_before_an_element_of_a_wrong_type() -> None:
@@ -173,14 +173,14 @@ async def test_a_stream_ends_with_what_came_before_an_element_of_a_wrong_type() 
     pair = Pair()
     async with trio.open_nursery() as nursery:
         pair.server.publishers["s"] = Pumping(wrong, Scope(nursery))
-        reader = pair.subscribe("s", 100)
+        subscriber = pair.subscribe("s", 100)
         pair.settle()
         await trio.testing.wait_all_tasks_blocked()
         pair.settle()
         await trio.testing.wait_all_tasks_blocked()
         pair.settle()
-    assert reader.elements == [b"x"] * 5
-    assert len(reader.ends) == 1
+    assert subscriber.elements == [b"x"] * 5
+    assert len(subscriber.ends) == 1
     assert "a str was published" in str(pair.server.failures[0])
 
 
@@ -198,7 +198,7 @@ def test_whatever_way_elements_take_they_arrive_in_order_and_as_asked_for(steps:
     """Alike or not, large or small, with and without a wait: nothing is lost, doubled or sent unasked, and every count comes out."""
 
     async def main() -> None:
-        pair = Pair(limits=limited(split_outbound_at=100))
+        pair = Pair(limits=limits_with(split_outbound_at=100))
 
         async def stepping() -> Any:
             for step in steps:
@@ -210,18 +210,18 @@ def test_whatever_way_elements_take_they_arrive_in_order_and_as_asked_for(steps:
         expected = [bytes(step) for step in steps if not isinstance(step, str)]
         async with trio.open_nursery() as nursery:
             pair.server.publishers["s"] = Pumping(stepping, Scope(nursery))
-            reader, asked = pair.subscribe("s", demands[0]), demands[0]
+            subscriber, asked = pair.subscribe("s", demands[0]), demands[0]
             for turn in range(1, 1000):
-                if reader.ends:
+                if subscriber.ends:
                     break
                 pair.settle()
                 await trio.sleep(0.3)
-                assert len(reader.elements) <= asked
+                assert len(subscriber.elements) <= asked
                 if turn % 3 == 0:
                     more = demands[turn % len(demands)]
                     asked += more
-                    reader.request(more)
-        assert (reader.elements, reader.ends) == (expected, ["complete"])
+                    subscriber.request(more)
+        assert (subscriber.elements, subscriber.ends) == (expected, ["complete"])
         session, stream = pair.server.session, pair.server.served[0]
         assert (session.channel.budgets.requests.requested, session.outbox.gathered, stream.weight) == (len(expected), 0, 0)
 

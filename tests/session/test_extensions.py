@@ -38,7 +38,7 @@ class Echo:
 
 def talking(**theirs: Any) -> tuple[Pair, Echo, Echo]:
     here, there = Echo(), Echo(**theirs)
-    pair = Pair(extensions=[here], theirs=[there])
+    pair = Pair(extensions=[here], server_extensions=[there])
     pair.settle()
     return pair, here, there
 
@@ -74,8 +74,8 @@ def test_an_extension_that_raises_ends_its_connection_and_nothing_else() -> None
 def test_an_extension_that_ends_the_connection_says_which_and_why() -> None:
     """The peer gets the token, and whoever reads here gets words for it, if there are any."""
     pair, here, _ = talking()
-    reader = pair.subscribe("s")
+    subscriber = pair.subscribe("s")
     here.links[0].break_off("keepalive")
     pair.settle()
-    assert str(reader.ends[0]).startswith("the extension 'echo' ended the connection: the peer gave no sign of life")
+    assert str(subscriber.ends[0]).startswith("the extension 'echo' ended the connection: the peer gave no sign of life")
     assert "'keepalive'" in str(pair.server.ended[0])

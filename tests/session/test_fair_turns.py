@@ -4,7 +4,7 @@ Who is alone writes all that is left in one part: so the last letters here are f
 """
 
 from penstock.session._fair_turns import RoundRobin
-from tests.session._pair import limited
+from tests.session._pair import limits_with
 
 PART = 10
 
@@ -37,7 +37,7 @@ class Holder:
 
 def written(*holders: Holder, most: int = 1000, **limits: int) -> str:
     """Return who writes, in which order."""
-    turns = RoundRobin(limited(split_outbound_at=PART, **limits))
+    turns = RoundRobin(limits_with(split_outbound_at=PART, **limits))
     for holder in holders:
         turns.add(holder)
     into = bytearray()
@@ -80,7 +80,7 @@ def test_an_element_behind_another_of_its_stream_begins_in_its_turn() -> None:
 
 def test_who_ends_within_an_element_makes_room_for_others() -> None:
     """And who ends while it waits is waited for by nobody."""
-    turns = RoundRobin(limited(split_outbound_at=PART, max_partials_in_all=1))
+    turns = RoundRobin(limits_with(split_outbound_at=PART, max_partials_in_all=1))
     first, second, third = Holder("a", 90), Holder("b", 20), Holder("c", 20)
     for holder in (first, second, third):
         turns.add(holder)
@@ -95,7 +95,7 @@ def test_who_ends_within_an_element_makes_room_for_others() -> None:
 
 def test_the_end_of_the_connection_forgets_all() -> None:
     """Who begins after it has all the room; there is nobody, but nothing is left behind."""
-    turns = RoundRobin(limited(split_outbound_at=PART, max_partials_in_all=1))
+    turns = RoundRobin(limits_with(split_outbound_at=PART, max_partials_in_all=1))
     turns.add(Holder("a", 90))
     turns.add(Holder("b", 90))
     turns.write(bytearray(), 2)

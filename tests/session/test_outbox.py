@@ -1,7 +1,7 @@
 """The outbox: what waits for the writer, in which order, and who may go on."""
 
 from penstock.session._outbox import Outbox
-from tests.session._pair import limited
+from tests.session._pair import limits_with
 
 
 class Fake:
@@ -34,7 +34,7 @@ class Fake:
 
 def box(**limits: int) -> tuple[Outbox, list[str]]:
     woken: list[str] = []
-    return Outbox(limited(**limits), lambda: woken.append("wake")), woken
+    return Outbox(limits_with(**limits), lambda: woken.append("wake")), woken
 
 
 def test_messages_wait_in_order_and_wake_the_writer_once() -> None:

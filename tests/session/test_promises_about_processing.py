@@ -6,7 +6,7 @@ from penstock.api import ConnectionLost, Model, PublicError, PublisherFailed, Re
 from penstock.protocols import reactivesocket, rsio
 from penstock.session import CONNECTION_REASONS, STREAM_REASONS
 from tests.protocols.reactivesocket._pair import RawSocket, RsPair
-from tests.session._pair import Pair, RawPeer, Reader, streaming
+from tests.session._pair import Pair, RawPeer, RecordingSubscriber, open_stream
 
 TOKENS = sorted({reason.token for reason in (*CONNECTION_REASONS, *STREAM_REASONS)} - {""})
 BUSINESS_TEXTS = ["refused", "draining", "no such publisher", "shutdown", "version 0", "out of stock"]
@@ -15,11 +15,11 @@ BUSINESS_TEXTS = ["refused", "draining", "no such publisher", "shutdown", "versi
 @pytest.mark.parametrize("reason", [*TOKENS, "protocol:type 0x07", "another server's own words"])
 def test_a_reactivesocket_client_never_hears_that_nothing_was_done(reason: str) -> None:
     """The server may have accepted the SETUP in silence and acted on the fire-and-forget before it ended the connection."""
-    raw, reader = RawSocket(Role.CLIENT), Reader(1)
+    raw, subscriber = RawSocket(Role.CLIENT), RecordingSubscriber(1)
     raw.session.streams.fire(Request(Model.FIRE_AND_FORGET, b"pay"))
-    raw.session.subscribe(Request(Model.STREAM, b"s"), reader)
-    raw.say(reactivesocket.Error(stream_id=0, data=reason.encode()))
-    (end,) = reader.ends
+    raw.session.subscribe(Request(Model.STREAM, b"s"), subscriber)
+    raw.send(reactivesocket.Error(stream_id=0, data=reason.encode()))
+    (end,) = subscriber.ends
     assert isinstance(end, Rejected | ConnectionLost)
     assert getattr(end, "processed", True) is True
 
@@ -29,11 +29,11 @@ def test_a_reactivesocket_client_never_hears_that_nothing_was_done(reason: str) 
 def test_a_business_text_over_reactivesocket_is_a_failure(text: str, delivered: int) -> None:
     """A handler that ran and raised PublicError has acted, whatever its words are."""
     pair = RsPair()
-    source, reader = pair.ask(Model.STREAM)
+    source, subscriber = pair.ask(Model.STREAM)
     source.emit(*[b"x"] * delivered)
     source.fail(PublicError(text))
     pair.settle()
-    (end,) = reader.ends
+    (end,) = subscriber.ends
     assert type(end) is PublisherFailed
     assert str(end).startswith(text)
 
@@ -42,10 +42,10 @@ def test_a_business_text_over_reactivesocket_is_a_failure(text: str, delivered: 
 def test_a_business_text_over_rsio_is_a_failure(text: str) -> None:
     """After onSubscribe an error is a failure, and before it a refusal: the place decides, not the text."""
     pair = Pair()
-    source, reader = streaming(pair, 5)
+    source, subscriber = open_stream(pair, 5)
     source.fail(PublicError(text))
     pair.settle()
-    (end,) = reader.ends
+    (end,) = subscriber.ends
     assert type(end) is PublisherFailed
     assert str(end).startswith(text)
 
@@ -53,27 +53,27 @@ def test_a_business_text_over_rsio_is_a_failure(text: str) -> None:
 @pytest.mark.parametrize("text", BUSINESS_TEXTS)
 def test_a_refusal_over_rsio_may_have_been_processed(text: str) -> None:
     """The function that makes the publisher may have acted before it refused."""
-    raw, reader = RawPeer(Role.CLIENT).greet(), Reader(1)
-    raw.session.subscribe("s", reader)
-    raw.say(rsio.OnError(subscriber=0, error=text))
-    (end,) = reader.ends
+    raw, subscriber = RawPeer(Role.CLIENT).handshake(), RecordingSubscriber(1)
+    raw.session.subscribe("s", subscriber)
+    raw.send(rsio.OnError(subscriber=0, error=text))
+    (end,) = subscriber.ends
     assert type(end) is Rejected
     assert end.processed is True
 
 
 def test_a_version_mismatch_is_the_one_safe_refusal() -> None:
     """A server without a version in common discards what it got, and says so in the place of its hello."""
-    raw, reader = RawPeer(Role.CLIENT), Reader(1)
-    raw.session.subscribe("s", reader)
-    raw.say(rsio.Goodbye(reason="version 7"))
-    (end,) = reader.ends
+    raw, subscriber = RawPeer(Role.CLIENT), RecordingSubscriber(1)
+    raw.session.subscribe("s", subscriber)
+    raw.send(rsio.Goodbye(reason="version 7"))
+    (end,) = subscriber.ends
     assert isinstance(end, Rejected)
     assert end.processed is False
 
 
 def test_the_same_goodbye_after_the_hello_is_not_safe() -> None:
     """By then the server may have acted."""
-    raw, reader = RawPeer(Role.CLIENT).greet(), Reader(1)
-    raw.session.subscribe("s", reader)
-    raw.say(rsio.Goodbye(reason="version 7"))
-    assert [type(end) for end in reader.ends] == [ConnectionLost]
+    raw, subscriber = RawPeer(Role.CLIENT).handshake(), RecordingSubscriber(1)
+    raw.session.subscribe("s", subscriber)
+    raw.send(rsio.Goodbye(reason="version 7"))
+    assert [type(end) for end in subscriber.ends] == [ConnectionLost]

@@ -7,7 +7,7 @@ import pytest
 from penstock.api import ConnectionLost, Rejected, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import Pair, RawPeer, Reader, Script, limited, reading, streaming
+from tests.session._pair import Pair, RawPeer, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream, subscribe_to
 
 
 def test_both_sides_are_open_after_the_hellos() -> None:
@@ -22,30 +22,30 @@ def test_both_sides_are_open_after_the_hellos() -> None:
 def test_elements_arrive_in_order_however_the_wire_cuts_them(cut: int) -> None:
     """The same stream in pieces of every small size."""
     pair = Pair()
-    source, reader = streaming(pair, 100)
+    source, subscriber = open_stream(pair, 100)
     sent = [bytes([number]) * number for number in range(40)]
     source.emit(*sent)
     source.complete()
     pair.settle(cut=cut)
-    assert reader.elements == sent
-    assert reader.ends == ["complete"]
+    assert subscriber.elements == sent
+    assert subscriber.ends == ["complete"]
 
 
 def test_an_unknown_publisher_is_a_rejection() -> None:
     """An error before the stream began was never a failure of the publisher."""
     pair = Pair()
-    reader = pair.subscribe("nobody", 1)
+    subscriber = pair.subscribe("nobody", 1)
     pair.settle()
-    assert isinstance(reader.ends[0], Rejected)
+    assert isinstance(subscriber.ends[0], Rejected)
 
 
 def test_goodbye_ends_everything_on_both_sides() -> None:
     """Publishers are cancelled, subscribers get ConnectionLost, and both sessions are over."""
     pair = Pair()
-    source, reader = streaming(pair)
+    source, subscriber = open_stream(pair)
     pair.client.session.close("shutdown")
     pair.settle()
-    assert isinstance(reader.ends[0], ConnectionLost)
+    assert isinstance(subscriber.ends[0], ConnectionLost)
     assert source.cancels == 1
     assert pair.client.session.state.is_over
     assert pair.server.session.state.is_over
@@ -67,12 +67,12 @@ def test_crossing_goodbyes_answer_each_other() -> None:
 def test_what_follows_a_goodbye_is_discarded_whatever_it_is(cut: int) -> None:
     """A second goodbye, a hello, streams and junk, in one piece with the goodbye or after it: one goodbye is answered once."""
     for said in (b"\x03\x00", b"\x01\x00\x00", b"\x10\x01s\x00\x01", b"\x20\x00\x00", b"\x11\x00\x00", b"\xff"):
-        raw = RawPeer().greet()
+        raw = RawPeer().handshake()
         data = b"\x03\x00" + said
         for start in range(0, len(data), cut):
-            raw.say(data[start : start + cut])
-        assert raw.hear() == [rsio.Goodbye()]
-        assert len(raw.owner.ended) == 1
+            raw.send(data[start : start + cut])
+        assert raw.receive() == [rsio.Goodbye()]
+        assert len(raw.delegate.ended) == 1
 
 
 def test_a_goodbye_that_nobody_answers_ends_by_its_deadline() -> None:
@@ -107,22 +107,22 @@ FATAL: list[tuple[str, list[rsio.Message | bytes], str]] = [
 @pytest.mark.parametrize(("said", "reason"), [case[1:] for case in FATAL], ids=[case[0] for case in FATAL])
 def test_what_cannot_be_trusted_ends_the_connection_with_its_reason(said: list[Any], reason: str) -> None:
     """Goodbye with a fixed reason; publishers are cancelled; nothing the peer says afterwards counts."""
-    raw = RawPeer().greet()
-    source = raw.owner.publishers["s"] = Script()
-    raw.say(rsio.Subscribe(publisher="s", subscriber=100, demand=1))
-    raw.hear()
-    raw.say(*said)
-    assert raw.reason() == reason
+    raw = RawPeer().handshake()
+    source = raw.delegate.publishers["s"] = ScriptedPublisher()
+    raw.send(rsio.Subscribe(publisher="s", subscriber=100, demand=1))
+    raw.receive()
+    raw.send(*said)
+    assert raw.goodbye_reason() == reason
     assert source.cancels >= 1
-    raw.say(rsio.Subscribe(publisher="s", subscriber=101, demand=1))
-    assert raw.hear() == []
+    raw.send(rsio.Subscribe(publisher="s", subscriber=101, demand=1))
+    assert raw.receive() == []
 
 
 def test_too_much_before_the_hello_ends_the_connection() -> None:
     """A hello that never ends cannot be waited for."""
-    raw = RawPeer(limits=limited(preauth_bytes=8))
-    raw.say(b"\x01\x00\x40" + b"\x01" * 7)
-    assert raw.reason() == "limit:hello"
+    raw = RawPeer(limits=limits_with(preauth_bytes=8))
+    raw.send(b"\x01\x00\x40" + b"\x01" * 7)
+    assert raw.goodbye_reason() == "limit:hello"
 
 
 def test_silence_before_the_hello_ends_by_its_deadline() -> None:
@@ -130,51 +130,51 @@ def test_silence_before_the_hello_ends_by_its_deadline() -> None:
     raw = RawPeer()
     assert raw.session.tick(0.0) == 10.0
     raw.session.tick(10.0)
-    assert raw.reason() == "limit:handshake"
+    assert raw.goodbye_reason() == "limit:handshake"
 
 
 def test_races_are_tolerated_until_the_budget_is_spent() -> None:
     """A request for a stream that has just ended is nobody's fault; a thousand of them are."""
-    raw = RawPeer(limits=limited(glitch_burst=3, glitch_rate=1)).greet()
+    raw = RawPeer(limits=limits_with(glitch_burst=3, glitch_rate=1)).handshake()
     for _ in range(3):
-        raw.say(rsio.Cancel(subscriber=9))
-    assert raw.hear() == []
-    raw.say(rsio.Cancel(subscriber=9))
-    assert raw.reason() == "limit:glitches"
+        raw.send(rsio.Cancel(subscriber=9))
+    assert raw.receive() == []
+    raw.send(rsio.Cancel(subscriber=9))
+    assert raw.goodbye_reason() == "limit:glitches"
 
 
 def test_the_budget_fills_again_with_time() -> None:
     """One oddity a second may go on for ever."""
-    raw = RawPeer(limits=limited(glitch_burst=2, glitch_rate=1)).greet()
+    raw = RawPeer(limits=limits_with(glitch_burst=2, glitch_rate=1)).handshake()
     for second in range(20):
         raw.now = float(second)
-        raw.say(rsio.Cancel(subscriber=9))
-    assert raw.hear() == []
+        raw.send(rsio.Cancel(subscriber=9))
+    assert raw.receive() == []
 
 
 @pytest.mark.parametrize("demand", [0])
 def test_an_illegal_demand_ends_that_stream_only(demand: int) -> None:
     """Rule 3.9, over the wire."""
-    raw = RawPeer().greet()
-    source = raw.owner.publishers["s"] = Script()
-    raw.say(rsio.Subscribe(publisher="s", subscriber=1, demand=1), rsio.Request(subscriber=1, demand=demand))
-    assert raw.hear()[-1] == rsio.OnError(subscriber=1, error="illegal demand")
+    raw = RawPeer().handshake()
+    source = raw.delegate.publishers["s"] = ScriptedPublisher()
+    raw.send(rsio.Subscribe(publisher="s", subscriber=1, demand=1), rsio.Request(subscriber=1, demand=demand))
+    assert raw.receive()[-1] == rsio.OnError(subscriber=1, error="illegal demand")
     assert source.cancels == 1
     assert raw.session.state is ConnectionState.OPEN
 
 
 def test_streams_are_bounded_in_number_and_the_dying_count() -> None:
     """A cancelled publisher that still runs keeps its place."""
-    raw = RawPeer(limits=limited(max_subscriptions=2)).greet()
-    raw.owner.publishers["s"] = Script()
-    raw.say(*[rsio.Subscribe(publisher="s", subscriber=each) for each in (1, 2, 3)])
-    assert raw.hear()[-1] == rsio.OnError(subscriber=3, error="refused")
+    raw = RawPeer(limits=limits_with(max_subscriptions=2)).handshake()
+    raw.delegate.publishers["s"] = ScriptedPublisher()
+    raw.send(*[rsio.Subscribe(publisher="s", subscriber=each) for each in (1, 2, 3)])
+    assert raw.receive()[-1] == rsio.OnError(subscriber=3, error="refused")
     raw.session.streams.stopping_publishers += 1
-    raw.say(rsio.Cancel(subscriber=1), rsio.Subscribe(publisher="s", subscriber=4))
-    assert raw.hear()[-1] == rsio.OnError(subscriber=4, error="refused")
+    raw.send(rsio.Cancel(subscriber=1), rsio.Subscribe(publisher="s", subscriber=4))
+    assert raw.receive()[-1] == rsio.OnError(subscriber=4, error="refused")
     raw.session.streams.stopping_publishers -= 1
-    raw.say(rsio.Subscribe(publisher="s", subscriber=5))
-    assert raw.hear()[-1] == rsio.OnSubscribe(subscriber=5)
+    raw.send(rsio.Subscribe(publisher="s", subscriber=5))
+    assert raw.receive()[-1] == rsio.OnSubscribe(subscriber=5)
 
 
 def test_an_idle_connection_ends() -> None:
@@ -190,134 +190,134 @@ def test_an_idle_connection_ends() -> None:
 def test_a_draining_side_refuses_new_streams() -> None:
     """What runs goes on."""
     pair = Pair()
-    source, reader = streaming(pair)
+    source, subscriber = open_stream(pair)
     pair.server.session.streams.is_draining = True
     late = pair.subscribe("s", 1)
     source.emit(b"x")
     pair.settle()
     assert "draining" in str(late.ends[0])
-    assert reader.elements == [b"x"]
+    assert subscriber.elements == [b"x"]
 
 
 def test_the_end_of_the_transport_is_a_lost_connection() -> None:
     """Nobody said goodbye."""
     pair = Pair()
-    source, reader = streaming(pair)
+    source, subscriber = open_stream(pair)
     pair.client.session.end_of_input()
     pair.server.session.end_of_input()
-    assert isinstance(reader.ends[0], ConnectionLost)
+    assert isinstance(subscriber.ends[0], ConnectionLost)
     assert source.cancels == 1
 
 
 @pytest.mark.parametrize("said", [rsio.Request(subscriber=1, demand=1), rsio.Cancel(subscriber=1)], ids=["requests", "cancels"])
 def test_control_messages_have_a_rate(said: rsio.Message) -> None:
     """Those for nothing, beyond the few that may have crossed an end, come out of one budget; where it is empty the connection ends."""
-    raw = RawPeer(limits=limited(control_burst=3, control_rate=1)).greet()
-    raw.owner.publishers["s"] = Script()
-    raw.say(rsio.Subscribe(publisher="s", subscriber=1), rsio.Cancel(subscriber=1))
-    raw.say(*[said] * 5)
+    raw = RawPeer(limits=limits_with(control_burst=3, control_rate=1)).handshake()
+    raw.delegate.publishers["s"] = ScriptedPublisher()
+    raw.send(rsio.Subscribe(publisher="s", subscriber=1), rsio.Cancel(subscriber=1))
+    raw.send(*[said] * 5)
     assert raw.session.state is ConnectionState.OPEN
-    raw.say(said)
-    assert raw.reason() == "limit:control"
+    raw.send(said)
+    assert raw.goodbye_reason() == "limit:control"
 
 
 def test_streams_that_end_as_soon_as_they_begin_have_a_rate() -> None:
     """A flood of subscribes and cancels ends the connection."""
-    raw = RawPeer(limits=limited(churn_burst=2, churn_rate=1)).greet()
-    raw.owner.publishers["s"] = Script()
+    raw = RawPeer(limits=limits_with(churn_burst=2, churn_rate=1)).handshake()
+    raw.delegate.publishers["s"] = ScriptedPublisher()
     for each in range(3):
-        raw.say(rsio.Subscribe(publisher="s", subscriber=each), rsio.Cancel(subscriber=each))
-    assert raw.reason() == "limit:churn"
+        raw.send(rsio.Subscribe(publisher="s", subscriber=each), rsio.Cancel(subscriber=each))
+    assert raw.goodbye_reason() == "limit:churn"
 
 
 def test_answers_that_pile_up_end_the_connection() -> None:
     """A peer that asks and never reads cannot make this side hold its errors without bound."""
-    raw = RawPeer(limits=limited(outbound_high=10, max_element=10, outbound_control=100)).greet()
+    raw = RawPeer(limits=limits_with(outbound_high=10, max_element=10, outbound_control=100)).handshake()
     for each in range(20):
-        raw.say(rsio.Subscribe(publisher="nobody", subscriber=each))
-    assert raw.reason() == "slow-reader"
+        raw.send(rsio.Subscribe(publisher="nobody", subscriber=each))
+    assert raw.goodbye_reason() == "slow-reader"
 
 
 def test_cancelled_ids_without_an_end_are_bounded() -> None:
     """They cannot be forgotten, so a peer that never ends them loses the connection."""
-    raw = RawPeer(Role.CLIENT, limits=limited(retired_ids=2)).greet()
+    raw = RawPeer(Role.CLIENT, limits=limits_with(retired_ids=2)).handshake()
     for _ in range(3):
-        reader = Reader()
-        raw.session.subscribe("s", reader)
-        reader.cancel()
-    assert raw.reason() == "limit:ids"
+        subscriber = RecordingSubscriber()
+        raw.session.subscribe("s", subscriber)
+        subscriber.cancel()
+    assert raw.goodbye_reason() == "limit:ids"
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True], ids=["live", "cancelled"])
 def test_a_stream_begins_once(is_cancelled: bool) -> None:
     """A second onSubscribe would change where messages end."""
-    raw = RawPeer(Role.CLIENT).greet()
-    reader = reading(raw, 1)
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = subscribe_to(raw, 1)
     if is_cancelled:
-        reader.cancel()
-        raw.hear()
-    raw.say(rsio.OnSubscribe(subscriber=0, element_size=4))
-    assert raw.reason() == "protocol:stream 0"
+        subscriber.cancel()
+        raw.receive()
+    raw.send(rsio.OnSubscribe(subscriber=0, element_size=4))
+    assert raw.goodbye_reason() == "protocol:stream 0"
 
 
 def test_a_stream_on_a_connection_that_closes_fails_at_once() -> None:
     """The peer hears nothing of it."""
-    raw = RawPeer(Role.CLIENT).greet()
+    raw = RawPeer(Role.CLIENT).handshake()
     raw.session.close("enough")
-    raw.hear()
-    reader = Reader(1)
-    raw.session.subscribe("s", reader)
-    assert isinstance(reader.ends[0], ConnectionLost)
-    assert raw.hear() == []
+    raw.receive()
+    subscriber = RecordingSubscriber(1)
+    raw.session.subscribe("s", subscriber)
+    assert isinstance(subscriber.ends[0], ConnectionLost)
+    assert raw.receive() == []
 
 
 @pytest.mark.parametrize("limits", [{"outbound_control_count": 5}, {"outbound_control": 100}], ids=["count", "bytes"])
 def test_answers_that_nobody_reads_are_bounded(limits: dict[str, int]) -> None:
     """In number and in bytes; five refusals of 20 bytes may wait, and the sixth ends the connection."""
-    raw = RawPeer(limits=limited(**limits)).greet()
+    raw = RawPeer(limits=limits_with(**limits)).handshake()
     for each in range(5):
-        raw.say(rsio.Subscribe(publisher="nobody", subscriber=each))
+        raw.send(rsio.Subscribe(publisher="nobody", subscriber=each))
     assert raw.session.state is ConnectionState.OPEN
-    raw.say(rsio.Subscribe(publisher="nobody", subscriber=6))
-    assert raw.reason() == "slow-reader"
+    raw.send(rsio.Subscribe(publisher="nobody", subscriber=6))
+    assert raw.goodbye_reason() == "slow-reader"
 
 
 def test_answers_that_are_read_are_not_counted_together() -> None:
     """What the writer has taken is gone."""
-    raw = RawPeer(limits=limited(outbound_control_count=1)).greet()
+    raw = RawPeer(limits=limits_with(outbound_control_count=1)).handshake()
     for each in range(50):
-        raw.say(rsio.Subscribe(publisher="nobody", subscriber=each))
-        assert len(raw.hear()) == 1
+        raw.send(rsio.Subscribe(publisher="nobody", subscriber=each))
+        assert len(raw.receive()) == 1
 
 
 def test_what_this_side_says_unasked_is_no_answer() -> None:
     """A publisher that fails for a thousand streams at once is not the peer's fault."""
-    raw = RawPeer(limits=limited(outbound_control_count=1)).greet()
+    raw = RawPeer(limits=limits_with(outbound_control_count=1)).handshake()
     for each in range(50):
-        raw.owner.publishers[f"s{each}"] = Script()
-        raw.say(rsio.Subscribe(publisher=f"s{each}", subscriber=each))
-    for script in raw.owner.publishers.values():
+        raw.delegate.publishers[f"s{each}"] = ScriptedPublisher()
+        raw.send(rsio.Subscribe(publisher=f"s{each}", subscriber=each))
+    for script in raw.delegate.publishers.values():
         script.fail(ValueError())
-    assert sum(isinstance(message, rsio.OnError) for message in raw.hear()) == 50
+    assert sum(isinstance(message, rsio.OnError) for message in raw.receive()) == 50
 
 
 def test_all_that_waits_has_a_hard_bound() -> None:
     """The high-water mark, one element and the answers: what this side would say beyond it ends the connection."""
-    raw = RawPeer(Role.CLIENT, limits=limited(outbound_high=10, max_element=10, outbound_control=10)).greet()
-    reader = Reader()
-    raw.session.subscribe("s", reader)
-    raw.hear()
+    raw = RawPeer(Role.CLIENT, limits=limits_with(outbound_high=10, max_element=10, outbound_control=10)).handshake()
+    subscriber = RecordingSubscriber()
+    raw.session.subscribe("s", subscriber)
+    raw.receive()
     for _ in range(10):
-        reader.request(1)
+        subscriber.request(1)
     assert raw.session.state is ConnectionState.OPEN
-    reader.request(1)
-    assert raw.reason() == "slow-reader"
+    subscriber.request(1)
+    assert raw.goodbye_reason() == "slow-reader"
 
 
 def test_a_session_knows_what_it_holds() -> None:
     """What waits to be sent, parts that wait for their last, and the beginning of a message; each goes when its stream does."""
-    pair = Pair(limits=limited(split_outbound_at=100))
-    source, reader = streaming(pair, 9)
+    pair = Pair(limits=limits_with(split_outbound_at=100))
+    source, subscriber = open_stream(pair, 9)
     server, client = pair.server.session, pair.client.session
     assert (server.held(), client.held()) == (0, 0)
     source.emit(bytes(250))
@@ -329,18 +329,18 @@ def test_a_session_knows_what_it_holds() -> None:
     assert client.held() >= 140
     client.close("enough")
     assert client.channel.budgets.partials.bytes == 0
-    del reader
+    del subscriber
 
 
 def test_a_surplus_that_waits_for_demand_is_held() -> None:
     """Elements of fixed size: what was gathered, and what is too much."""
     pair = Pair()
-    source, reader = streaming(pair, 1, element_size=4)
+    source, subscriber = open_stream(pair, 1, element_size=4)
     source.emit(b"aaaabbbbcccc")
     assert pair.server.session.held() == 12
     pair.server.session.take()
     assert pair.server.session.held() == 8
-    reader.cancel()
+    subscriber.cancel()
     pair.settle()
     assert pair.server.session.held() == 0
     assert pair.server.session.channel.buffering_streams == {}

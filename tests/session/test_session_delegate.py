@@ -3,7 +3,7 @@
 import inspect
 
 from penstock.session import SessionDelegate
-from tests.session._pair import Owner
+from tests.session._pair import RecordingDelegate
 
 
 def test_an_owner_is_told_by_the_calls_that_are_listed_and_no_others() -> None:
@@ -12,4 +12,4 @@ def test_an_owner_is_told_by_the_calls_that_are_listed_and_no_others() -> None:
     assert calls
     for name in calls:
         asked = list(inspect.signature(getattr(SessionDelegate, name)).parameters)
-        assert list(inspect.signature(getattr(Owner, name)).parameters) == asked, name
+        assert list(inspect.signature(getattr(RecordingDelegate, name)).parameters) == asked, name

@@ -87,15 +87,15 @@ def in_state(state: ConnectionState) -> RawPeer:
     """Return a peer whose session is in `state`: a client's if that must have sent its hello first, a server's else."""
     raw = RawPeer(Role.CLIENT if state is ConnectionState.GREETING else Role.SERVER)
     if state not in {ConnectionState.FRESH, ConnectionState.GREETING}:
-        raw.greet()
+        raw.handshake()
     if state in {ConnectionState.CLOSING, ConnectionState.CLOSED}:
         raw.session.close("enough")
     if state in {ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER}:
-        raw.say(rsio.Goodbye(reason="bye"))
+        raw.send(rsio.Goodbye(reason="bye"))
     if state is ConnectionState.LOST:
         raw.session.end_of_input()
     assert raw.session.state is state
-    raw.hear()
+    raw.receive()
     return raw
 
 
@@ -104,11 +104,11 @@ def perform(raw: RawPeer, event: ConnectionEvent) -> None:
     hello = rsio.ServerHello() if raw.session.channel.role is Role.CLIENT else rsio.ClientHello()
     match event:
         case ConnectionEvent.HELLO_SENT | ConnectionEvent.HELLO_RECEIVED | ConnectionEvent.INTRODUCED:
-            raw.say(hello)  # a server sends its hello when it gets the client's
+            raw.send(hello)  # a server sends its hello when it gets the client's
         case ConnectionEvent.GOODBYE_SENT | ConnectionEvent.UNANSWERED_GOODBYE_SENT:
             raw.session.close("enough")
         case ConnectionEvent.GOODBYE_RECEIVED:
-            raw.say(rsio.Goodbye(reason="bye"))
+            raw.send(rsio.Goodbye(reason="bye"))
         case ConnectionEvent.TRANSPORT_ENDED:
             raw.session.end_of_input()
 
@@ -132,6 +132,6 @@ def test_a_session_takes_each_event_in_each_state(state: ConnectionState, event:
 def test_a_goodbye_is_answered_once_in_every_state_before_closing(state: ConnectionState) -> None:
     """A server that has received no hello answers as well: the peer need not wait for its deadline."""
     raw = in_state(state)
-    raw.say(rsio.Goodbye(reason="bye"), rsio.Goodbye(reason="bye"))
-    assert raw.hear() == [rsio.Goodbye(reason="")]
-    assert len(raw.owner.ended) == 1
+    raw.send(rsio.Goodbye(reason="bye"), rsio.Goodbye(reason="bye"))
+    assert raw.receive() == [rsio.Goodbye(reason="")]
+    assert len(raw.delegate.ended) == 1
