@@ -1,4 +1,4 @@
-"""Two sessions over a fake wire, a publisher and a subscriber that do as they are told, and a raw peer that says what it is told."""
+"""Two sessions over a fake wire, a publisher and a subscriber for tests to drive, and a peer that sends raw messages."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ LIMITS = Limits()
 
 
 class RecordingDelegate:
-    """Drives one session: serves `publishers` by name, and notes what it is told."""
+    """Drives one session: serves `publishers` by name, and records the session's calls."""
 
     def __init__(self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
         self.publishers: dict[str, ScriptedPublisher] = {}
@@ -65,7 +65,7 @@ class RecordingDelegate:
 
 
 class ScriptedPublisher(Subscription):
-    """A publisher that signals on command, and notes what was asked of it."""
+    """A publisher that signals when the test says so, and records its requests and cancels."""
 
     def __init__(self, *, element_size: int = 0, idle_until_demand: bool = False) -> None:
         self.element_size = element_size
@@ -103,7 +103,7 @@ class ScriptedPublisher(Subscription):
 
 
 class RecordingSubscriber(Subscriber[Any]):
-    """A subscriber that asks on command, and notes what it gets."""
+    """A subscriber that requests when the test says so, and records its elements and its end."""
 
     def __init__(self, demand: int = 0) -> None:
         self.demand = demand
@@ -135,7 +135,7 @@ class RecordingSubscriber(Subscriber[Any]):
 
 
 class Pair:
-    """A client and a server, and the wire between them."""
+    """A client and a server, and the bytes between them."""
 
     def __init__(
         self, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), server_extensions: Sequence[Extension] | None = None
@@ -145,14 +145,14 @@ class Pair:
         self.now = 0.0
 
     def settle(self, *, cut: int = 1 << 30) -> int:
-        """Carry bytes both ways, in pieces of at most `cut`, until nobody has anything to say; return how many."""
+        """Carry bytes both ways, in chunks of at most `cut`, until neither side has any. Return how many."""
         carried = 0
         while True:
-            said = [bytes(side.session.take()) for side in (self.client, self.server)]
-            if not any(said):
+            sent = [bytes(side.session.take()) for side in (self.client, self.server)]
+            if not any(sent):
                 return carried
-            carried += sum(map(len, said))
-            for data, other in ((said[0], self.server), (said[1], self.client)):
+            carried += sum(map(len, sent))
+            for data, other in ((sent[0], self.server), (sent[1], self.client)):
                 for start in range(0, len(data), cut):
                     other.session.receive(data[start : start + cut], self.now)
 
@@ -163,7 +163,7 @@ class Pair:
 
 
 class RawPeer:
-    """One real session, and a peer that is only bytes."""
+    """One real session, and a peer that sends raw messages."""
 
     def __init__(self, role: Role = Role.SERVER, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
         self.delegate = RecordingDelegate(role, limits, extensions)
@@ -178,19 +178,19 @@ class RawPeer:
         self.receive()
         return self
 
-    def send(self, *said: rsio.Message | bytes) -> None:
-        for each in said:
+    def send(self, *messages: rsio.Message | bytes) -> None:
+        for each in messages:
             self.session.receive(each if isinstance(each, bytes) else rsio.encode(each), self.now)
 
     def receive(self) -> list[rsio.Message]:
-        """Return what the session has said since the last time."""
+        """Return the messages that the session has sent since the last call."""
         self.received.messages.clear()
         while data := bytes(self.session.take()):
             self._decoder.feed(data)
         return list(self.received.messages)
 
     def goodbye_reason(self) -> str:
-        """Return the reason of the goodbye that the session says now."""
+        """Return the reason of the goodbye that the session has sent last."""
         last = self.receive()[-1]
         assert isinstance(last, rsio.Goodbye), last
         return last.reason

@@ -1,11 +1,11 @@
-"""Elements are pulled as demand and room permit, and those of one length go out together."""
+"""Elements are requested from the publisher as demand and room permit. Elements of one length go out together."""
 
 from penstock.api import UNBOUNDED
 from tests.session._pair import Pair, limits_with, open_stream
 
 
-def test_one_element_is_asked_for_until_its_size_is_known() -> None:
-    """A thousand of four MiB would have come otherwise, for room of 128 KiB."""
+def test_one_element_is_requested_until_its_size_is_known() -> None:
+    """Without this a publisher of 4 MiB elements would get a request for 1,000 of them, for room of 128 KiB."""
     pair = Pair()
     source, _ = open_stream(pair, 1000)
     assert source.requests == [1]
@@ -13,8 +13,8 @@ def test_one_element_is_asked_for_until_its_size_is_known() -> None:
     assert source.requests == [1, 129]
 
 
-def test_demand_reaches_the_publisher_and_no_more() -> None:
-    """The sum of what the publisher was asked for is what the subscriber asked for."""
+def test_the_publisher_gets_exactly_the_demand_of_the_subscriber() -> None:
+    """The sum of the requests to the publisher is the sum that the subscriber requested."""
     pair = Pair()
     source, subscriber = open_stream(pair, 3)
     assert source.demand <= 3
@@ -28,7 +28,7 @@ def test_demand_reaches_the_publisher_and_no_more() -> None:
 
 
 def test_elements_of_one_length_go_out_together_and_in_order() -> None:
-    """They are gathered until the writer comes; what differs in length, and the end, comes behind them; and they count as what waits."""
+    """They are gathered until the writer comes, and count as waiting bytes. An element of another length, and the end, come after them."""
     pair = Pair()
     source, subscriber = open_stream(pair, UNBOUNDED)
     source.emit(b"1")
@@ -41,8 +41,8 @@ def test_elements_of_one_length_go_out_together_and_in_order() -> None:
     assert pair.server.session.outbox.gathered == 0
 
 
-def test_a_run_of_elements_uses_up_the_room_of_others() -> None:
-    """What is gathered will be sent as surely as what was written: another publisher is not asked for more than still fits."""
+def test_a_run_takes_room_of_the_outbox() -> None:
+    """Gathered elements will be sent, so publishers are asked only for elements that still fit."""
     pair = Pair(limits=limits_with(outbound_high=200))
     source, _ = open_stream(pair, UNBOUNDED)
     source.emit(bytes(10))
@@ -57,7 +57,7 @@ def test_a_run_of_elements_uses_up_the_room_of_others() -> None:
 
 
 def test_a_peer_that_never_reads_costs_a_fixed_number_of_bytes() -> None:
-    """Demand without bound permits sending, not buffering."""
+    """Unbounded demand permits sending, not buffering."""
     pair = Pair(limits=limits_with(outbound_high=10_000))
     source, _ = open_stream(pair, UNBOUNDED)
     emitted = 0

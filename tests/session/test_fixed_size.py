@@ -7,7 +7,7 @@ from tests.session._pair import Pair, limits_with, open_stream
 
 
 def test_elements_of_fixed_size_go_packed() -> None:
-    """Three elements, one header; and a piece of several counts as several."""
+    """Three elements have one header. A block of two elements counts as two."""
     pair = Pair()
     source, subscriber = open_stream(pair, 6, element_size=4)
     source.emit(b"aaaabbbb", b"cccc")
@@ -17,8 +17,8 @@ def test_elements_of_fixed_size_go_packed() -> None:
     assert subscriber.elements == [b"aaaa", b"bbbb", b"cccc"]
 
 
-def test_a_piece_of_several_behind_single_elements_takes_what_those_had_reserved() -> None:
-    """The peer asked once, for all of it: nothing may wait for a request that will never come."""
+def test_a_block_after_single_elements_uses_their_reservations() -> None:
+    """The peer requested all of these elements at once. None may wait for a request that will never come."""
     pair = Pair()
     source, subscriber = open_stream(pair, 9, element_size=2)
     source.emit(b"aa")
@@ -30,8 +30,8 @@ def test_a_piece_of_several_behind_single_elements_takes_what_those_had_reserved
     assert subscriber.ends == ["complete"]
 
 
-def test_pieces_behind_single_elements_keep_to_demand() -> None:
-    """What was pulled before waits for demand, in order, and nothing is pulled meanwhile."""
+def test_blocks_after_single_elements_keep_to_demand() -> None:
+    """A block that was pulled before waits for demand, in order, and nothing is pulled meanwhile."""
     pair = Pair()
     source, subscriber = open_stream(pair, 4, element_size=2)
     source.emit(b"aa")
@@ -49,8 +49,8 @@ def test_pieces_behind_single_elements_keep_to_demand() -> None:
     assert source.demand == 5
 
 
-def test_a_piece_of_more_than_was_asked_for_waits_for_demand() -> None:
-    """The surplus is kept, nothing is pulled meanwhile, and completion comes after it."""
+def test_a_block_larger_than_the_demand_waits_for_demand() -> None:
+    """The rest is kept, nothing is pulled meanwhile, and the completion comes after it."""
     pair = Pair()
     source, subscriber = open_stream(pair, 1, element_size=2)
     source.emit(b"aabbcc")
@@ -69,8 +69,8 @@ def test_a_piece_of_more_than_was_asked_for_waits_for_demand() -> None:
     assert source.demand == asked
 
 
-def test_pieces_beyond_the_high_water_mark_wait_for_the_writer() -> None:
-    """Demand permits sending, not gathering: a piece of any size goes a full outbox at a time, and nothing is pulled meanwhile."""
+def test_blocks_beyond_the_high_water_mark_wait_for_the_writer() -> None:
+    """Demand permits sending, not gathering: a large block goes one full outbox at a time, and nothing is pulled meanwhile."""
     pair = Pair(limits=limits_with(outbound_high=100))
     source, subscriber = open_stream(pair, UNBOUNDED, element_size=4)
     source.emit(bytes(1000))
@@ -87,8 +87,8 @@ def test_pieces_beyond_the_high_water_mark_wait_for_the_writer() -> None:
     assert source.demand == asked
 
 
-def test_no_packed_message_is_longer_than_a_peer_takes() -> None:
-    """What was gathered beyond that goes as several messages, none of which ends the connection over there."""
+def test_no_packed_message_is_longer_than_max_frame() -> None:
+    """Gathered elements beyond that go as several messages. One message above Limits.max_frame would end the connection."""
     pair = Pair(limits=limits_with(outbound_high=1000, max_frame=100))
     source, subscriber = open_stream(pair, 300, element_size=4)
     source.emit(bytes(800))
@@ -97,9 +97,9 @@ def test_no_packed_message_is_longer_than_a_peer_takes() -> None:
     assert pair.client.ended == []
 
 
-@pytest.mark.parametrize("element", [b"", b"abc"], ids=["empty", "a part too much"])
-def test_an_element_that_does_not_have_the_fixed_size_fails_its_stream(element: bytes) -> None:
-    """The boundary of everything behind it would be lost."""
+@pytest.mark.parametrize("element", [b"", b"abc"], ids=["empty", "one byte too long"])
+def test_an_element_of_another_size_fails_its_stream(element: bytes) -> None:
+    """The peer could not delimit the elements after it."""
     pair = Pair()
     source, subscriber = open_stream(pair, 5, element_size=2)
     source.emit(element)

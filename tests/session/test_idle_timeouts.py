@@ -1,4 +1,4 @@
-"""Idleness: streams and connections that hold a place and use it for nothing."""
+"""Idle streams and idle connections end, because each holds a place that another peer could use."""
 
 from penstock.api import LimitExceeded, Limits
 from penstock.protocols import rsio
@@ -14,20 +14,20 @@ def _open(raw: RawPeer, *ids: int, demand: int = 0) -> ScriptedPublisher:
 
 
 def _run(raw: RawPeer, until: float) -> float:
-    """Tick whenever it is due, until `until`; return when the first message was said."""
-    spoke = float("inf")
+    """Tick whenever it is due, until `until`. Return when the first message was queued."""
+    first_message_at = float("inf")
     due: float | None = raw.now
     while due is not None and due <= until:
         raw.now = due
         due = raw.session.tick(due)
         if raw.session.outbox.waiting:
-            spoke = min(spoke, raw.now)
+            first_message_at = min(first_message_at, raw.now)
     raw.now = until
-    return spoke
+    return first_message_at
 
 
-def test_a_stream_without_demand_and_traffic_ends_after_its_time() -> None:
-    """With an error that says why; its publisher is cancelled; the connection goes on."""
+def test_an_idle_stream_ends_after_idle_subscription_age() -> None:
+    """The peer gets the error `idle`, the publisher is cancelled, and the connection stays open."""
     raw = RawPeer(limits=limits_with(idle_subscription_age=40.0)).handshake()
     source = _open(raw, 1)
     assert 40.0 <= _run(raw, 100.0) <= 60.0
@@ -37,15 +37,15 @@ def test_a_stream_without_demand_and_traffic_ends_after_its_time() -> None:
     assert raw.session.streams.serving == {}
 
 
-def test_demand_that_waits_for_its_publisher_is_not_idle() -> None:
-    """A stream that asked is the publisher's turn, for however long."""
+def test_a_stream_with_demand_is_not_idle() -> None:
+    """It waits for its publisher, for however long."""
     raw = RawPeer(limits=limits_with(idle_subscription_age=40.0)).handshake()
     _open(raw, 1, demand=1)
     assert _run(raw, 1000.0) == float("inf")
 
 
-def test_any_demand_begins_the_time_anew() -> None:
-    """Also where it was served at once, between two looks."""
+def test_a_request_starts_the_age_again() -> None:
+    """Also if its elements are sent between two looks."""
     raw = RawPeer(limits=limits_with(idle_subscription_age=40.0)).handshake()
     source = _open(raw, 1)
     for second in range(0, 1000, 35):
@@ -57,8 +57,8 @@ def test_any_demand_begins_the_time_anew() -> None:
     assert list(raw.session.streams.serving) == [1]
 
 
-def test_without_a_bound_there_is_one_warning() -> None:
-    """After an hour, for all such streams together, and none ends."""
+def test_without_an_age_there_is_one_warning() -> None:
+    """It comes after an hour, for all idle streams together, and no stream ends."""
     raw = RawPeer().handshake()
     _open(raw, 1, 2, 3)
     assert _run(raw, 10 * 3600.0) == float("inf")
@@ -69,13 +69,13 @@ def test_without_a_bound_there_is_one_warning() -> None:
     assert "Limits.untrusted()" in str(warning)
 
 
-def test_strangers_are_given_an_hour() -> None:
-    """The record for them differs in nothing else."""
+def test_untrusted_limits_end_idle_streams_after_an_hour() -> None:
+    """Limits.untrusted() differs from the defaults in nothing else."""
     assert Limits.untrusted() == limits_with(idle_subscription_age=3600.0)
 
 
-def test_nothing_is_looked_at_while_there_are_no_streams() -> None:
-    """No timer runs for nothing, and one that begins later has its whole time."""
+def test_no_stream_timer_runs_without_streams() -> None:
+    """A stream that begins later has the whole age."""
     raw = RawPeer(limits=limits_with(idle_subscription_age=40.0, idle_connection=1e9)).handshake()
     assert raw.session.tick(0.0) == 1e9
     raw.now = 39.0
@@ -83,8 +83,8 @@ def test_nothing_is_looked_at_while_there_are_no_streams() -> None:
     assert raw.session.tick(39.0) == 49.0
 
 
-def test_a_connection_without_streams_ends_after_its_time() -> None:
-    """A stream begins the time anew."""
+def test_a_connection_without_streams_ends_after_idle_connection() -> None:
+    """A stream starts the time again."""
     raw = RawPeer(limits=limits_with(idle_connection=30.0)).handshake()
     raw.session.tick(0.0)
     _open(raw, 1)

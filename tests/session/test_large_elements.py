@@ -7,8 +7,8 @@ from penstock.testing import MessageList
 from tests.session._pair import Pair, ScriptedPublisher, limits_with, open_stream
 
 
-def test_large_elements_are_split_and_others_get_their_turn() -> None:
-    """A small element of another stream overtakes the rest of a large one."""
+def test_large_elements_are_split_and_take_turns() -> None:
+    """A smaller element of another stream is whole before the large one."""
     pair = Pair(limits=limits_with(split_outbound_at=100))
     large, subscriber = open_stream(pair, 5)
     small = pair.server.publishers["t"] = ScriptedPublisher()
@@ -18,11 +18,11 @@ def test_large_elements_are_split_and_others_get_their_turn() -> None:
     small.emit(bytes(101))
     small.complete()
     first = bytes(pair.server.session.take())
-    heard = MessageList()
+    messages = MessageList()
     for stream in (0, 1):
-        heard.receive_on_subscribe(stream, 0)
-    rsio.RsioDecoder(heard, heard.streams).feed(first)
-    order = [message.subscriber for message in heard.messages[2:] if isinstance(message, rsio.OnNextPart | rsio.OnNextLastPart)]
+        messages.receive_on_subscribe(stream, 0)
+    rsio.RsioDecoder(messages, messages.streams).feed(first)
+    order = [message.subscriber for message in messages.messages[2:] if isinstance(message, rsio.OnNextPart | rsio.OnNextLastPart)]
     assert order[:4] == [0, 1, 0, 1]
     pair.client.session.receive(first, 0.0)
     pair.settle()
@@ -32,7 +32,7 @@ def test_large_elements_are_split_and_others_get_their_turn() -> None:
 
 
 def test_small_elements_wait_behind_a_large_one_of_their_stream() -> None:
-    """Order is kept; completion comes last."""
+    """The order within a stream is kept, and the completion comes last."""
     pair = Pair(limits=limits_with(split_outbound_at=100))
     source, subscriber = open_stream(pair, 5)
     source.emit(bytes(250), b"a", bytes(101))
@@ -43,7 +43,7 @@ def test_small_elements_wait_behind_a_large_one_of_their_stream() -> None:
 
 
 def test_large_elements_of_all_streams_together_have_a_hard_bound() -> None:
-    """The high-water mark and one element: beyond it no publisher is asked, and each goes on when there is room again."""
+    """The bound is the high-water mark plus one element. Above it no publisher is asked, and each goes on when there is room again."""
     pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=500, max_element=1000))
     scripts = [ScriptedPublisher() for _ in range(5)]
     subscribers = []
@@ -66,7 +66,7 @@ def test_large_elements_of_all_streams_together_have_a_hard_bound() -> None:
 
 
 def test_large_elements_of_a_stream_that_ends_hold_nothing() -> None:
-    """In the middle of one, with another behind it."""
+    """The stream is cancelled within an element, with another element behind it."""
     pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=250))
     source, subscriber = open_stream(pair, 5)
     source.emit(bytes(1000), b"small", bytes(500))
@@ -79,8 +79,8 @@ def test_large_elements_of_a_stream_that_ends_hold_nothing() -> None:
 
 
 @pytest.mark.parametrize("bound", [{"max_partials_in_all": 2}, {"partial_bytes": 2000}])
-def test_no_more_is_begun_than_a_peer_with_the_same_limits_takes(bound: dict[str, int]) -> None:
-    """Ten streams with large elements at once: all arrive, and no stream is ended for what others have under way."""
+def test_no_more_elements_begin_than_a_peer_with_the_same_limits_takes(bound: dict[str, int]) -> None:
+    """Ten streams have large elements at once. All arrive, and no stream ends because of the others' unfinished elements."""
     pair = Pair(limits=limits_with(split_outbound_at=100, **bound))
     for number in range(10):
         pair.server.publishers[f"s{number}"] = ScriptedPublisher()

@@ -1,4 +1,4 @@
-"""Elements that are under way in parts, and how long they have been."""
+"""Unfinished elements: their parts, their bounds, and their age."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from penstock.session import ConnectionState
 from tests.session._pair import RawPeer, limits_with, subscribe_to
 
 
-def test_an_element_that_is_left_unfinished_ends_its_stream_when_its_time_is_over() -> None:
-    """The timer is told when to look again; what was finished in time is forgotten."""
+def test_an_unfinished_element_ends_its_stream_after_partial_age() -> None:
+    """overdue() returns when to look again. An element that was finished in time is forgotten."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(partial_age=5, idle_connection=1000)).handshake()
     subscriber = subscribe_to(raw, 4)
     raw.send(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64))
@@ -28,8 +28,8 @@ def test_an_element_that_is_left_unfinished_ends_its_stream_when_its_time_is_ove
 PART = rsio.OnNextPart(subscriber=0, element=0, data=bytes(64))
 
 
-def test_who_speaks_on_when_the_time_is_over_has_left_it() -> None:
-    """Whatever it says: its next byte ends the stream, which is the peer's fault."""
+def test_a_peer_that_sends_other_data_has_abandoned_the_element() -> None:
+    """After the age, the peer's next byte ends the stream with a ProtocolError."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(partial_age=8)).handshake()
     subscriber = subscribe_to(raw, 4)
     raw.send(PART)
@@ -46,8 +46,8 @@ def test_who_speaks_on_when_the_time_is_over_has_left_it() -> None:
 
 
 @pytest.mark.parametrize(("last", "due"), [(0.0, 8.0), (6.0, 8.0), (7.5, 9.5)])
-def test_who_falls_silent_in_the_middle_is_lost(last: float, due: float) -> None:
-    """A quarter of the time without a byte says so; only that stream ends, for it is keepalive that knows of the connection."""
+def test_a_peer_that_falls_silent_within_an_element_is_lost(last: float, due: float) -> None:
+    """The stream ends with ConnectionLost after a quarter of the age without a byte. The connection stays open: keepalive judges that."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(partial_age=8)).handshake()
     subscriber = subscribe_to(raw, 4)
     for now in (0.0, last):

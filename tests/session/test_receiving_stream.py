@@ -1,4 +1,4 @@
-"""An inbound stream: demand checked on receiving, parts joined within their bounds, and nothing after the end."""
+"""A receiving stream: demand is checked, parts are joined within their bounds, and nothing is delivered after the end."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from penstock.session import ConnectionState
 from tests.session._pair import Pair, RawPeer, RecordingSubscriber, limits_with, open_stream, subscribe_to
 
 
-def test_a_cancel_stops_the_publisher_and_what_was_under_way_is_dropped() -> None:
-    """What crossed the cancel is delimited, dropped, and costs a glitch."""
+def test_a_cancel_stops_the_publisher_and_late_elements_are_dropped() -> None:
+    """An element that crossed the cancel is delimited and dropped, and the connection stays open."""
     pair = Pair()
     source, subscriber = open_stream(pair)
     source.emit(b"x")
@@ -30,12 +30,12 @@ OVERRUNS: list[tuple[str, int, list[rsio.Message]]] = [
 ]
 
 
-@pytest.mark.parametrize(("size", "said"), [case[1:] for case in OVERRUNS], ids=[case[0] for case in OVERRUNS])
-def test_a_publisher_that_breaks_its_contract_loses_the_stream(size: int, said: list[rsio.Message]) -> None:
-    """Cancel to the peer, ProtocolError to the subscriber, and the connection goes on."""
+@pytest.mark.parametrize(("size", "messages"), [case[1:] for case in OVERRUNS], ids=[case[0] for case in OVERRUNS])
+def test_a_peer_that_breaks_the_contract_of_a_stream_loses_it(size: int, messages: list[rsio.Message]) -> None:
+    """The peer gets a cancel, the subscriber a ProtocolError, and the connection stays open."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(max_partials=2, max_element=1000)).handshake()
     subscriber = subscribe_to(raw, 2, size)
-    raw.send(*said)
+    raw.send(*messages)
     assert isinstance(subscriber.ends[0], ProtocolError)
     assert raw.receive() == [rsio.Cancel(subscriber=0)]
     assert raw.session.state is ConnectionState.OPEN
@@ -43,7 +43,7 @@ def test_a_publisher_that_breaks_its_contract_loses_the_stream(size: int, said: 
 
 
 def test_an_element_in_a_single_part_is_never_unfinished() -> None:
-    """It needs none of the places for those."""
+    """It takes none of the places of unfinished elements."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(max_partials=1)).handshake()
     subscriber = subscribe_to(raw, 2)
     begun, alone = (kind(subscriber=0, element=at, data=b"x" * 64) for at, kind in enumerate((rsio.OnNextPart, rsio.OnNextLastPart)))
@@ -61,8 +61,8 @@ def test_completion_within_an_element_is_an_error() -> None:
     assert isinstance(subscriber.ends[0], ProtocolError)
 
 
-def test_an_unfinished_element_ages() -> None:
-    """A part that is never followed by its last one holds memory for a while only."""
+def test_an_unfinished_element_frees_its_bytes_after_partial_age() -> None:
+    """The stream ends, because the last part has not come."""
     raw = RawPeer(Role.CLIENT).handshake()
     subscriber = subscribe_to(raw, 2)
     raw.send(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64))
@@ -73,7 +73,7 @@ def test_an_unfinished_element_ages() -> None:
 
 
 def test_elements_of_a_cancelled_stream_of_fixed_size_are_still_delimited() -> None:
-    """The size outlives the stream until its end is heard, even where onSubscribe comes after the cancel."""
+    """The element size is kept until the peer ends the stream, also if onSubscribe comes after the cancel."""
     raw = RawPeer(Role.CLIENT).handshake()
     subscriber = RecordingSubscriber(5)
     raw.session.subscribe("s", subscriber)
@@ -86,8 +86,8 @@ def test_elements_of_a_cancelled_stream_of_fixed_size_are_still_delimited() -> N
     assert raw.goodbye_reason() == "protocol:stream 0"
 
 
-def test_after_the_end_nothing_is_asked_for_or_delivered() -> None:
-    """Rules 3.6 and 1.7: a request and a second cancel say nothing to the peer."""
+def test_after_a_cancel_nothing_is_requested_or_delivered() -> None:
+    """Rules 3.6 and 1.7: a request and a second cancel send nothing to the peer."""
     raw = RawPeer(Role.CLIENT).handshake()
     subscriber = subscribe_to(raw, 1)
     subscriber.cancel()
@@ -99,8 +99,8 @@ def test_after_the_end_nothing_is_asked_for_or_delivered() -> None:
     assert (subscriber.elements, subscriber.ends) == ([], [])
 
 
-def test_demand_without_bound_stays_so() -> None:
-    """Rule 3.17: elements take nothing from it, whole, packed or in parts; and the peer is asked once."""
+def test_unbounded_demand_stays_unbounded() -> None:
+    """Rule 3.17: elements take nothing from it, whether whole, packed or in parts, and the peer gets one request."""
     raw = RawPeer(Role.CLIENT).handshake()
     subscriber = subscribe_to(raw, UNBOUNDED, 2)
     subscriber.request(1)
@@ -115,7 +115,7 @@ def test_demand_without_bound_stays_so() -> None:
 
 
 def test_unfinished_elements_are_bounded_in_bytes_over_the_connection() -> None:
-    """However many streams they are spread over."""
+    """The bound counts all streams together."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(partial_bytes=100)).handshake()
     subscriber = subscribe_to(raw, 2)
     raw.send(rsio.OnNextPart(subscriber=0, element=0, data=bytes(101)))
@@ -123,8 +123,8 @@ def test_unfinished_elements_are_bounded_in_bytes_over_the_connection() -> None:
     assert raw.session.channel.budgets.partials.bytes == 0
 
 
-def test_tiny_parts_cost_a_glitch_each() -> None:
-    """Legal, and the cheapest of floods."""
+def test_each_tiny_part_costs_a_token() -> None:
+    """A tiny part is legal, and the cheapest flood."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(glitch_burst=2, glitch_rate=0.001)).handshake()
     subscribe_to(raw, 2)
     raw.send(*[rsio.OnNextPart(subscriber=0, element=0, data=b"x")] * 3)
@@ -140,19 +140,19 @@ PARTS: list[tuple[str, list[rsio.Message], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "weight"), [case[1:] for case in PARTS], ids=[case[0] for case in PARTS])
-def test_what_parts_cost_depends_on_what_they_are_good_for(said: list[rsio.Message], weight: int) -> None:
-    """Nothing for honest ones, one token for a tiny one, ten for one that neither adds nor ends anything."""
+@pytest.mark.parametrize(("messages", "weight"), [case[1:] for case in PARTS], ids=[case[0] for case in PARTS])
+def test_the_cost_of_a_part_depends_on_its_use(messages: list[rsio.Message], weight: int) -> None:
+    """An honest part costs nothing, a tiny one costs one token, and one that neither adds nor ends anything costs ten."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(glitch_burst=10, glitch_rate=1e-9)).handshake()
     subscribe_to(raw, 2)
-    raw.send(*said)
+    raw.send(*messages)
     assert raw.session.state is ConnectionState.OPEN
     left = sum(raw.session.channel.budgets.oddities.spend(1, raw.now) for _ in range(20))
     assert left == 10 - weight
 
 
 def test_parts_of_one_element_are_bounded_in_number() -> None:
-    """Whatever their size."""
+    """Their size does not matter."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(max_parts=3)).handshake()
     subscriber = subscribe_to(raw, 2)
     raw.send(*[rsio.OnNextPart(subscriber=0, element=0, data=bytes(64))] * 3)
@@ -162,7 +162,7 @@ def test_parts_of_one_element_are_bounded_in_number() -> None:
 
 
 def test_unfinished_elements_are_bounded_in_number_over_the_connection() -> None:
-    """One in each of two streams is allowed here, and a third is not."""
+    """The bound is two here: one in each of two streams is taken, and the third ends its stream."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(max_partials_in_all=2)).handshake()
     subscribers = [RecordingSubscriber(2) for _ in range(3)]
     for each, subscriber in enumerate(subscribers):
@@ -172,8 +172,8 @@ def test_unfinished_elements_are_bounded_in_number_over_the_connection() -> None
     assert raw.session.channel.budgets.partials.count == 2
 
 
-def test_an_element_that_comes_whole_is_bounded_as_one_in_parts_is() -> None:
-    """On the length alone, before its bytes have come."""
+def test_an_unsplit_element_is_bounded_by_max_element() -> None:
+    """It is refused on its length, before its bytes have come."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(max_element=100)).handshake()
     subscribe_to(raw, 2)
     raw.send(b"\x21\x00" + rsio.encode_varint(101))
@@ -181,7 +181,7 @@ def test_an_element_that_comes_whole_is_bounded_as_one_in_parts_is() -> None:
 
 
 def test_each_stream_of_a_lost_connection_gets_an_exception_of_its_own() -> None:
-    """One that is raised in a thousand tasks would collect a thousand tracebacks; what it says, and its cause, are the same."""
+    """One exception raised in a thousand tasks would collect a thousand tracebacks. The copies keep the text and the cause."""
     raw = RawPeer(Role.CLIENT).handshake()
     subscribers = [RecordingSubscriber(1) for _ in range(3)]
     for subscriber in subscribers:
@@ -195,7 +195,7 @@ def test_each_stream_of_a_lost_connection_gets_an_exception_of_its_own() -> None
 
 
 def test_an_exception_that_cannot_be_copied_is_shared() -> None:
-    """A plugin may raise what it likes; the streams end all the same."""
+    """A plugin may raise such an exception, and the streams must end."""
 
     class Odd(ConnectionLost):
         def __init__(self, first: int, second: int) -> None:

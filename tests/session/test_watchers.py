@@ -1,4 +1,4 @@
-"""The timers of an open connection: each finding, and that one look does not act twice."""
+"""The timers of an open connection: each finding, and that a look does not act twice."""
 
 from penstock.api import ConnectionLost, ProtocolError, Role
 from penstock.protocols import rsio
@@ -11,15 +11,15 @@ def watchers(raw: RawPeer) -> Watchers:
     return raw.session._watchers
 
 
-def test_an_idle_connection_is_found_after_its_time() -> None:
-    """Before that the look says when to come again."""
+def test_an_idle_connection_is_found_after_idle_connection() -> None:
+    """Before that the look returns when to look again."""
     raw = RawPeer(limits=limits_with(idle_connection=10)).handshake()
     assert watchers(raw).look(0.0).due == 10.0
     assert watchers(raw).look(10.0).is_idle
 
 
-def test_an_unfinished_message_is_an_error_after_its_time() -> None:
-    """The finding has the reason, and the stream's timers are not looked at any more."""
+def test_an_unfinished_message_is_an_error_after_partial_age() -> None:
+    """The finding has the reason. The timers of streams are not looked at any more."""
     raw = RawPeer(limits=limits_with(partial_age=5)).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     raw.send(rsio.encode(rsio.Subscribe(publisher="s", subscriber=0))[:-1])
@@ -30,7 +30,7 @@ def test_an_unfinished_message_is_an_error_after_its_time() -> None:
 
 
 def test_an_unfinished_element_of_a_silent_peer_is_a_lost_connection() -> None:
-    """The stream ends, and the connection goes on."""
+    """The stream ends with ConnectionLost, and the connection goes on."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(partial_age=4)).handshake()
     subscriber = subscribe_to(raw, 2)
     raw.send(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64))
@@ -40,7 +40,7 @@ def test_an_unfinished_element_of_a_silent_peer_is_a_lost_connection() -> None:
 
 
 def test_idle_streams_are_ended_or_reported() -> None:
-    """With an age they end; without one there is a warning, once."""
+    """With an age they end. Without one there is a single warning."""
     raw = RawPeer(limits=limits_with(idle_subscription_age=8)).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher(idle_until_demand=True)
     raw.send(rsio.Subscribe(publisher="s", subscriber=0))

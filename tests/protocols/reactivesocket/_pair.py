@@ -42,10 +42,10 @@ class RsPair:
 
     def settle(self, *, cut: int = 1 << 30) -> None:
         while True:
-            said = [bytes(side.session.take()) for side in (self.client, self.server)]
-            if not any(said):
+            sent = [bytes(side.session.take()) for side in (self.client, self.server)]
+            if not any(sent):
                 return
-            for data, other in ((said[0], self.server), (said[1], self.client)):
+            for data, other in ((sent[0], self.server), (sent[1], self.client)):
                 for start in range(0, len(data), cut):
                     other.session.receive(data[start : start + cut], 0.0)
 
@@ -73,8 +73,8 @@ class RawSocket:
         self.receive()
         return self
 
-    def send(self, *said: wire.Frame | bytes) -> None:
-        for each in said:
+    def send(self, *frames: wire.Frame | bytes) -> None:
+        for each in frames:
             self.session.receive(each if isinstance(each, bytes) else wire.encode(each), 0.0)
 
     def receive(self) -> list[wire.Frame]:
