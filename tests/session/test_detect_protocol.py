@@ -118,7 +118,7 @@ FOREIGN_CLIENTS = {
 @pytest.mark.parametrize("size", [1, 100])
 @pytest.mark.parametrize(("first", "answer"), FOREIGN_CLIENTS.values(), ids=FOREIGN_CLIENTS)
 def test_a_client_of_another_protocol_is_refused_in_that_protocol(first: bytes, answer: bytes, size: int) -> None:
-    """However its first bytes are cut, the client gets one whole message of its own protocol."""
+    """However its first bytes are cut, the client gets one whole message of the protocol that it speaks."""
     session = server()
     for start in range(0, len(first), size):
         session.receive(first[start : start + size], 0.0)

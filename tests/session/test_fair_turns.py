@@ -64,7 +64,7 @@ def test_begun_elements_never_exceed_partial_bytes() -> None:
 
 
 def test_a_smaller_element_that_came_later_does_not_overtake() -> None:
-    """Otherwise a large element might wait for ever."""
+    """Otherwise a large element might never begin."""
     assert written(Holder("a", 30), Holder("b", 40), Holder("c", 20, 20), partial_bytes=60) == "aaabcbcbcbc"
 
 

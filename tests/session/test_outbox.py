@@ -103,7 +103,7 @@ def test_blocked_streams_go_on_when_there_is_room() -> None:
 
 
 def test_a_stream_that_blocks_again_stays_in_the_queue_once() -> None:
-    """A peer that requests again and again while there is no room makes no queue longer."""
+    """A peer that repeats its requests while the outbox is full does not make the queue longer."""
     out, _ = box(outbound_high=10)
     blocked = FakeStream(b"a")
     for _ in range(1000):

@@ -148,7 +148,7 @@ def test_races_are_tolerated_until_the_budget_is_spent() -> None:
 
 
 def test_the_budget_fills_again_with_time() -> None:
-    """One oddity a second is tolerated for ever."""
+    """One oddity a second is always tolerated."""
     raw = RawPeer(limits=limits_with(glitch_burst=2, glitch_rate=1)).handshake()
     for second in range(20):
         raw.now = float(second)
