@@ -113,7 +113,7 @@ def test_answered_requests_for_one_value_do_not_count_as_churn() -> None:
 def test_fire_and_forget_opens_no_stream() -> None:
     """On neither side."""
     pair = RsPair()
-    pair.client.session.fire(Request(Model.FIRE_AND_FORGET, b"shot"))
+    pair.client.session.streams.fire(Request(Model.FIRE_AND_FORGET, b"shot"))
     pair.settle()
     assert pair.server.fired_targets == [Request(Model.FIRE_AND_FORGET, b"shot")]
     assert not pair.server.session.streams.serving
@@ -125,7 +125,7 @@ def test_fire_and_forget_after_the_end_raises() -> None:
     pair = RsPair()
     pair.client.session.close("done")
     with pytest.raises(ConnectionLost):
-        pair.client.session.fire(Request(Model.FIRE_AND_FORGET, b"shot"))
+        pair.client.session.streams.fire(Request(Model.FIRE_AND_FORGET, b"shot"))
 
 
 def test_each_element_of_fixed_size_has_its_own_frame() -> None:

@@ -70,10 +70,10 @@ class ReactiveSocketDialect:
         """Send a client's SETUP. A server waits for it."""
         if self._channel.role is Role.CLIENT:
             self._session.hello_sent()
-            self._channel.outbox.put(wire.encode(wire.Setup(data=self._setup)))
+            self._channel.send(wire.encode(wire.Setup(data=self._setup)))
             # Without waiting: a server without the extension ignores the frame, because its flag permits that.
             for extension_id in self._extensions.known:
-                self._channel.outbox.put(announcement(extension_id))
+                self._channel.send(announcement(extension_id))
 
     def overdue(self) -> None:
         """End the handshake. A server that has not refused by now has accepted; a client that has sent no SETUP never will."""

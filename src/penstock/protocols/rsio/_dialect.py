@@ -253,7 +253,7 @@ class RsioDialect:
     def _send_hello(self) -> None:
         kind = rsio.ClientHello if self._channel.role is Role.CLIENT else rsio.ServerHello
         self._session.hello_sent()
-        self._channel.outbox.put(rsio.encode(kind(version=rsio.VERSION, extensions=tuple(self._extensions.known))))
+        self._channel.send(rsio.encode(kind(version=rsio.VERSION, extensions=tuple(self._extensions.known))))
 
     def _receive_hello(self, hello: rsio.ClientHello | rsio.ServerHello) -> None:
         if hello.version != rsio.VERSION:
