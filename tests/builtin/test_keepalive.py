@@ -7,13 +7,13 @@ from penstock.builtin import Keepalive
 from penstock.builtin._keepalive import PING, PONG
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import RawPeer, limited
+from tests.session._pair import RawPeer, limits_with
 
 
 def _with_keepalive(**limits: Any) -> RawPeer:
-    raw = RawPeer(Role.SERVER, limits=limited(**limits), extensions=[Keepalive()])
-    raw.say(rsio.ClientHello(extensions=(1, 1, 99)))
-    assert raw.hear() == [rsio.ServerHello(extensions=(1,))]
+    raw = RawPeer(Role.SERVER, limits=limits_with(**limits), extensions=[Keepalive()])
+    raw.send(rsio.ClientHello(extensions=(1, 1, 99)))
+    assert raw.receive() == [rsio.ServerHello(extensions=(1,))]
     return raw
 
 
@@ -22,9 +22,9 @@ def test_a_silent_peer_gets_a_ping_and_then_the_connection_ends() -> None:
     raw = _with_keepalive(keepalive=20, keepalive_timeout=10)
     assert raw.session.tick(0.0) == 20.0
     assert raw.session.tick(20.0) == 30.0
-    assert raw.hear() == [rsio.ExtensionMessage(type=PING, body=bytes(7) + b"\x01")]
+    assert raw.receive() == [rsio.ExtensionMessage(type=PING, body=bytes(7) + b"\x01")]
     raw.session.tick(30.0)
-    assert raw.reason() == "keepalive"
+    assert raw.goodbye_reason() == "keepalive"
     assert raw.session.state is ConnectionState.CLOSING
 
 
@@ -33,21 +33,21 @@ def test_any_message_restarts_the_interval() -> None:
     raw = _with_keepalive(keepalive=20, keepalive_timeout=10)
     raw.session.tick(20.0)
     raw.now = 25.0
-    raw.say(rsio.Cancel(subscriber=1))
+    raw.send(rsio.Cancel(subscriber=1))
     assert raw.session.tick(26.0) == 45.0
 
 
 def test_a_pong_repeats_the_body_of_its_ping() -> None:
     """Any body is allowed."""
     raw = _with_keepalive()
-    raw.say(rsio.ExtensionMessage(type=PING, body=b"hello"))
-    assert raw.hear() == [rsio.ExtensionMessage(type=PONG, body=b"hello")]
+    raw.send(rsio.ExtensionMessage(type=PING, body=b"hello"))
+    assert raw.receive() == [rsio.ExtensionMessage(type=PONG, body=b"hello")]
 
 
 def _ping_at(raw: RawPeer, *times: float) -> None:
     for each in times:
         raw.now = each
-        raw.say(rsio.ExtensionMessage(type=PING, body=b""))
+        raw.send(rsio.ExtensionMessage(type=PING, body=b""))
 
 
 def test_more_than_keepalive_strikes_early_pings_end_the_connection() -> None:
@@ -55,9 +55,9 @@ def test_more_than_keepalive_strikes_early_pings_end_the_connection() -> None:
     raw = _with_keepalive(keepalive_least=5.0, keepalive_strikes=2)
     _ping_at(raw, 0.0, 4.0, 8.0)
     assert raw.session.state is ConnectionState.OPEN
-    raw.hear()
+    raw.receive()
     _ping_at(raw, 12.0)
-    assert raw.reason() == "limit:pings"
+    assert raw.goodbye_reason() == "limit:pings"
 
 
 def test_a_ping_in_time_resets_the_count_of_early_pings() -> None:
@@ -71,9 +71,9 @@ def test_an_early_ping_spends_the_budget_for_oddities() -> None:
     """So a peer cannot send early pings without end, even if timely pings reset the count."""
     raw = _with_keepalive(glitch_burst=1, glitch_rate=0.001, keepalive_strikes=100)
     _ping_at(raw, 0.0, 1.0)
-    raw.hear()
+    raw.receive()
     _ping_at(raw, 2.0)
-    assert raw.reason() == "limit:glitches"
+    assert raw.goodbye_reason() == "limit:glitches"
 
 
 def test_the_interval_varies_by_15_percent() -> None:
@@ -81,19 +81,19 @@ def test_the_interval_varies_by_15_percent() -> None:
     raw = _with_keepalive(keepalive=20)
     raw.session.channel.random = lambda: 0.0
     assert raw.session.tick(0.0) == 20.0
-    link = RawPeer(Role.SERVER, limits=limited(keepalive=20), extensions=[Keepalive()])
+    link = RawPeer(Role.SERVER, limits=limits_with(keepalive=20), extensions=[Keepalive()])
     link.session.channel.random = lambda: 1.0
-    link.say(rsio.ClientHello(extensions=(1,)))
+    link.send(rsio.ClientHello(extensions=(1,)))
     assert link.session.tick(0.0) == 23.0
 
 
 def test_a_ping_that_is_too_long_ends_the_connection() -> None:
     """A body has at most 125 bytes."""
     raw = _with_keepalive()
-    raw.say(rsio.ExtensionMessage(type=PING, body=bytes(126)))
-    assert raw.reason() == "protocol:ping"
+    raw.send(rsio.ExtensionMessage(type=PING, body=bytes(126)))
+    assert raw.goodbye_reason() == "protocol:ping"
     raw.session.end_of_input()
-    assert isinstance(raw.owner.ended[0], ConnectionLost)
+    assert isinstance(raw.delegate.ended[0], ConnectionLost)
 
 
 def test_the_peer_has_keepalive_timeout_seconds_to_answer() -> None:

@@ -5,12 +5,12 @@ from typing import Any
 from penstock.api import Limits, Role
 from penstock.session import DialectSettings, Session
 from tests.protocols._toy_protocol import HELLO, LENGTH, VERSION, ToyDialect, frame
-from tests.session._pair import LIMITS, Owner, Reader, Script
+from tests.session._pair import LIMITS, RecordingDelegate, RecordingSubscriber, ScriptedPublisher
 
 Frame = tuple[str, int, bytes]
 
 
-class ToyOwner(Owner):
+class ToyDelegate(RecordingDelegate):
     def __init__(self, role: Role, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
         super().__init__(role, limits)
         self.session = Session(self, lambda session: kind(session, DialectSettings()), role=role, limits=limits, random=lambda: 0.5)
@@ -21,13 +21,13 @@ class ToyOwner(Owner):
         assert isinstance(self.session.dialect, ToyDialect)
         return self.session.dialect
 
-    def read(self, name: str, demand: int) -> Reader:
-        reader = Reader(demand)
+    def read(self, name: str, demand: int) -> RecordingSubscriber:
+        reader = RecordingSubscriber(demand)
         self.session.subscribe(name, reader)
         return reader
 
-    def publish(self, name: str, **script: Any) -> Script:
-        source = self.publishers[name] = Script(**script)
+    def publish(self, name: str, **script: Any) -> ScriptedPublisher:
+        source = self.publishers[name] = ScriptedPublisher(**script)
         return source
 
 
@@ -35,8 +35,8 @@ class ToyPair:
     """A client and a server, and the wire between them. `sent` has all bytes that each has sent."""
 
     def __init__(self, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
-        self.client = ToyOwner(Role.CLIENT, limits, kind)
-        self.server = ToyOwner(Role.SERVER, limits, kind)
+        self.client = ToyDelegate(Role.CLIENT, limits, kind)
+        self.server = ToyDelegate(Role.SERVER, limits, kind)
         self.sent = {Role.CLIENT: b"", Role.SERVER: b""}
         self.now = 0.0
 
@@ -63,19 +63,19 @@ class RawToy:
     """One real session, and a peer that sends raw frames."""
 
     def __init__(self, role: Role = Role.SERVER, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
-        self.owner = ToyOwner(role, limits, kind)
-        self.session = self.owner.session
+        self.delegate = ToyDelegate(role, limits, kind)
+        self.session = self.delegate.session
 
-    def greet(self) -> "RawToy":
-        self.say(frame(HELLO, 0, VERSION))
-        self.hear()
+    def handshake(self) -> "RawToy":
+        self.send(frame(HELLO, 0, VERSION))
+        self.receive()
         return self
 
-    def say(self, *frames_sent: bytes) -> None:
+    def send(self, *frames_sent: bytes) -> None:
         for each in frames_sent:
             self.session.receive(each, self.session.channel.now)
 
-    def hear(self) -> list[Frame]:
+    def receive(self) -> list[Frame]:
         """Return the frames that the session has sent since the last call."""
         return frames(bytes(self.session.take()))
 

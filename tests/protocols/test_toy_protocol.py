@@ -27,7 +27,7 @@ from tests.protocols._toy_protocol import (
     frame,
 )
 from tests.protocols._toy_session_pair import RawToy, ToyPair, frames
-from tests.session._pair import Owner, limited
+from tests.session._pair import RecordingDelegate, limits_with
 
 HELLO_FRAME = frame(HELLO, 0, VERSION)
 
@@ -192,15 +192,15 @@ def test_later_demand_is_added_to_the_owed_demand() -> None:
 
 def test_an_element_beyond_the_grant_ends_the_stream_even_if_demand_is_owed() -> None:
     """The peer knows only its grants. The connection stays open."""
-    raw = RawToy(Role.CLIENT, kind=SmallGrants).greet()
-    reader = raw.owner.read("s", 100)
-    grants = raw.owner.dialect._grants[1]
-    raw.say(frame(NEXT, 1, b"x"))
+    raw = RawToy(Role.CLIENT, kind=SmallGrants).handshake()
+    reader = raw.delegate.read("s", 100)
+    grants = raw.delegate.dialect._grants[1]
+    raw.send(frame(NEXT, 1, b"x"))
     grants.open = 0
-    raw.say(frame(NEXT, 1, b"y"))
+    raw.send(frame(NEXT, 1, b"y"))
     assert reader.elements == [b"x"]
     assert isinstance(reader.ends[0], ProtocolError)
-    assert raw.hear()[-1] == ("X", 1, b"")
+    assert raw.receive()[-1] == ("X", 1, b"")
     assert raw.session.state is ConnectionState.OPEN
 
 
@@ -311,12 +311,12 @@ def test_a_second_subscribe_opens_a_channel_in_the_other_direction() -> None:
 
 def test_second_halves_that_are_not_taken_are_bounded() -> None:
     """By `max_subscriptions`. Further channels are refused."""
-    raw = RawToy(limits=limited(max_subscriptions=2)).greet()
-    raw.owner.publish("channel/a")
+    raw = RawToy(limits=limits_with(max_subscriptions=2)).handshake()
+    raw.delegate.publish("channel/a")
     for stream_id in (1, 3, 5):
-        raw.say(frame(CHANNEL, stream_id, b"\0\0\0\1channel/a"), frame(CANCEL, stream_id))
-    assert list(raw.owner.dialect.halves) == [1, 3]
-    assert ("F", 5, b"\0\0\2\2refused") in raw.hear()
+        raw.send(frame(CHANNEL, stream_id, b"\0\0\0\1channel/a"), frame(CANCEL, stream_id))
+    assert list(raw.delegate.dialect.halves) == [1, 3]
+    assert ("F", 5, b"\0\0\2\2refused") in raw.receive()
 
 
 # --- errors
@@ -324,12 +324,12 @@ def test_second_halves_that_are_not_taken_are_bounded() -> None:
 
 def test_an_error_has_the_code_of_its_cause() -> None:
     """Refused, failed, or a fault of the peer. The text of a failure does not change its code."""
-    raw = RawToy().greet()
-    source = raw.owner.publish("s")
-    raw.say(frame(STREAM, 1, b"\0\0\0\1none"), frame(STREAM, 3, b"\0\0\0\1s"))
+    raw = RawToy().handshake()
+    source = raw.delegate.publish("s")
+    raw.send(frame(STREAM, 1, b"\0\0\0\1none"), frame(STREAM, 3, b"\0\0\0\1s"))
     source.fail(PublicError("no such publisher"))
-    raw.say(frame(STREAM, 5, b"\0\0\0\1s"), frame(REQUEST, 5, bytes(4)))
-    assert raw.hear() == [
+    raw.send(frame(STREAM, 5, b"\0\0\0\1s"), frame(REQUEST, 5, bytes(4)))
+    assert raw.receive() == [
         ("F", 1, b"\0\0\2\2no such publisher"),
         ("F", 3, b"\0\0\2\1no such publisher"),
         ("F", 5, b"\0\0\2\4illegal demand"),
@@ -339,9 +339,9 @@ def test_an_error_has_the_code_of_its_cause() -> None:
 @pytest.mark.parametrize(("code", "kind"), [(0x202, Rejected), (0x201, PublisherFailed), (0x777, PublisherFailed)])
 def test_a_code_decides_the_exception(code: int, kind: type[Exception]) -> None:
     """An unknown code is a failure."""
-    raw = RawToy(Role.CLIENT).greet()
-    reader = raw.owner.read("s", 1)
-    raw.say(frame(FAILED, 1, code.to_bytes(4) + b"\x1b[31mred"))
+    raw = RawToy(Role.CLIENT).handshake()
+    reader = raw.delegate.read("s", 1)
+    raw.send(frame(FAILED, 1, code.to_bytes(4) + b"\x1b[31mred"))
     assert isinstance(reader.ends[0], kind)
     assert "\x1b" not in str(reader.ends[0])
 
@@ -356,10 +356,10 @@ ILLEGAL = [
 @pytest.mark.parametrize(("said", "answer"), ILLEGAL, ids=["grant", "first grant", "long name"])
 def test_a_fault_of_one_stream_ends_that_stream(said: bytes, answer: tuple[str, int, bytes]) -> None:
     """For example a demand with its 32nd bit. The connection stays open."""
-    raw = RawToy().greet()
-    raw.owner.publish("s")
-    raw.say(frame(STREAM, 1, b"\0\0\0\1s"), said)
-    assert raw.hear() == [answer]
+    raw = RawToy().handshake()
+    raw.delegate.publish("s")
+    raw.send(frame(STREAM, 1, b"\0\0\0\1s"), said)
+    assert raw.receive() == [answer]
     assert raw.session.state is ConnectionState.OPEN
 
 
@@ -388,12 +388,12 @@ def test_wrong_bytes_end_the_connection_with_the_reason(wrong: str) -> None:
     """The goodbye has the code of a protocol error. Later frames are ignored."""
     said, reason = WRONG[wrong]
     raw = RawToy()
-    raw.owner.publish("s")
-    raw.say(*said)
-    assert raw.hear()[-1] == ("F", 0, b"\0\0\1\2" + reason.encode())
+    raw.delegate.publish("s")
+    raw.send(*said)
+    assert raw.receive()[-1] == ("F", 0, b"\0\0\1\2" + reason.encode())
     assert raw.session.state is ConnectionState.CLOSING
-    raw.say(frame(STREAM, 9, b"\0\0\0\1s"))
-    assert raw.hear() == []
+    raw.send(frame(STREAM, 9, b"\0\0\0\1s"))
+    assert raw.receive() == []
     raw.session.end_of_input()
     assert raw.session.state.is_over
 
@@ -448,13 +448,13 @@ def every_kind_of_frame() -> ToyPair:
 def replayed(pieces: list[bytes]) -> tuple[RawToy, list[object]]:
     """A server that receives these pieces, and subscribes when the channel is open. Return it and its outcome."""
     raw = RawToy()
-    source = raw.owner.publish("channel/a")
-    raw.owner.publish("s")
+    source = raw.delegate.publish("channel/a")
+    raw.delegate.publish("s")
     above = None
     for piece in pieces:
-        raw.say(piece)
-        if raw.owner.dialect.halves and above is None:
-            above = raw.owner.read("channel/a", 5)
+        raw.send(piece)
+        if raw.delegate.dialect.halves and above is None:
+            above = raw.delegate.read("channel/a", 5)
     return raw, [raw.session.state, source.cancels, above and above.elements, above and above.ends]
 
 
@@ -477,9 +477,9 @@ def test_a_connection_lost_at_any_byte_ends_each_stream_once() -> None:
         raw, _ = replayed([bytes([byte]) for byte in said[:at]])
         raw.session.end_of_input()
         assert raw.session.state.is_over
-        assert len(raw.owner.ended) == 1
+        assert len(raw.delegate.ended) == 1
         assert (raw.session.streams.opened, raw.session.streams.serving) == ({}, {})
-        assert [stream for stream in raw.owner.served if not stream.is_ended] == []
+        assert [stream for stream in raw.delegate.served if not stream.is_ended] == []
 
 
 # --- time
@@ -506,15 +506,15 @@ def test_a_peer_without_a_hello_in_time_gets_a_goodbye() -> None:
     """The session keeps the time, and the dialect encodes the goodbye."""
     raw = RawToy()
     raw.session.tick(raw.session.channel.limits.handshake_timeout)
-    assert raw.hear() == [("F", 0, b"\0\0\1\2limit:handshake")]
+    assert raw.receive() == [("F", 0, b"\0\0\1\2limit:handshake")]
 
 
 def test_keepalives_count_as_control_messages() -> None:
     """More of them than the limit end the connection."""
-    raw = RawToy(limits=limited(control_burst=5)).greet()
+    raw = RawToy(limits=limits_with(control_burst=5)).handshake()
     for _ in range(6):
-        raw.say(frame(KEEPALIVE, 0, b"\1"))
-    assert raw.hear()[-1] == ("F", 0, b"\0\0\1\2limit:control")
+        raw.send(frame(KEEPALIVE, 0, b"\1"))
+    assert raw.receive()[-1] == ("F", 0, b"\0\0\1\2limit:control")
 
 
 # --- one port
@@ -528,16 +528,18 @@ KINDS: list[DialectFactory] = [RsioDialect, ReactiveSocketDialect, ToyDialect]
 @pytest.mark.parametrize("turn", range(3))
 def test_each_protocol_is_recognised_by_its_first_bytes(kind: DialectFactory, turn: int, size: int) -> None:
     """For each order of the offered protocols, and chunks of any size."""
-    client = Session(Owner(Role.CLIENT), lambda s: kind(s, DialectSettings()), role=Role.CLIENT, limits=limited(), random=lambda: 0.5)
+    client = Session(
+        RecordingDelegate(Role.CLIENT), lambda s: kind(s, DialectSettings()), role=Role.CLIENT, limits=limits_with(), random=lambda: 0.5
+    )
     client.start(0.0)
     hello = bytes(client.take())
     offers = [(each, DialectSettings()) for each in KINDS[turn:] + KINDS[:turn]]
     first = offers[0][0]
     server = Session(
-        Owner(Role.SERVER),
+        RecordingDelegate(Role.SERVER),
         lambda s: first(s, DialectSettings()),
         role=Role.SERVER,
-        limits=limited(),
+        limits=limits_with(),
         random=lambda: 0.5,
         choose=protocol_detector(offers, framed=False),
     )

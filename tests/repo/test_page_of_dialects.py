@@ -5,11 +5,12 @@ import inspect
 import re
 from pathlib import Path
 
-from penstock.session import Channel, Dialect, DialectFactory, Session, StreamTables
+from penstock.session import Channel, Dialect, DialectFactory, DialectHost, Session, StreamTables
 from tests.repo._tree import ROOT, python_files, refuse, text_of, tree_of
 
 PAGE = text_of(Path("docs/explanation/dialects.md"))
-ROWS = set(re.findall(r"^\| `([a-z_]+)`", PAGE, re.MULTILINE))  # a row may name several members: the first one counts here
+# A row may name several members: the first one counts here.
+ROWS = set(re.findall(r"^\| `((?:channel\.|streams\.)?[a-z_]+)`", PAGE, re.MULTILINE))
 PLAN = re.findall(r"^\| `([\w./]+)` \| (new|changed) \|", PAGE, re.MULTILINE)
 SHARED_BY_ALL_PROTOCOLS = ("src/penstock/session", "src/penstock/wire")
 
@@ -19,19 +20,34 @@ def _members(cls: type) -> set[str]:
 
 
 DIALECT, FACTORY = _members(Dialect), _members(DialectFactory)
-# A dialect gets the session, and through it the channel and the tables of streams.
-SESSION = {
-    name
-    for cls in (Session, Channel, StreamTables)
-    for name, value in vars(cls).items()
-    if inspect.isfunction(value) and not name.startswith("_")
-}
 
 
-def _calls_of_the_session() -> set[str]:
-    """The methods of the session, of its channel and of its streams that the dialects of penstock call."""
+def _methods(cls: type) -> set[str]:
+    return {name for name, value in vars(cls).items() if inspect.isfunction(value) and not name.startswith("_")}
+
+
+# The rest of the channel and of the tables is for the streams, the runtime and extensions.
+FOR_A_DIALECT = (
+    _methods(DialectHost)
+    | {f"channel.{name}" for name in ("send", "answer", "count_oddity", "spend_control_token")}
+    | {f"streams.{name}" for name in _methods(StreamTables) if name.startswith("receive_")}
+)
+"""The calls of a dialect to its session, by the names that the page uses."""
+
+
+def _calls_of_the_dialects() -> set[str]:
+    """Return the methods of the session, of its channel and of its tables that the dialects of penstock call."""
+    calls = set()
     nodes = [node for path in python_files("src/penstock/protocols") for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)]
-    return {node.attr for node in nodes if ast.unparse(node.value).endswith(("session", "channel", ".streams"))} & SESSION
+    for node in nodes:
+        owner = ast.unparse(node.value)
+        if owner.endswith("session") and node.attr in _methods(Session):
+            calls.add(node.attr)
+        elif owner.endswith("channel") and node.attr in _methods(Channel):
+            calls.add(f"channel.{node.attr}")
+        elif owner.endswith("streams") and node.attr in _methods(StreamTables):
+            calls.add(f"streams.{node.attr}")
+    return calls
 
 
 def test_each_member_of_a_dialect_has_a_row() -> None:
@@ -41,16 +57,21 @@ def test_each_member_of_a_dialect_has_a_row() -> None:
 
 
 def test_each_row_is_about_a_member_that_exists() -> None:
-    """A row names a member of a dialect, of its factory or of the session."""
+    """A row names a member of a dialect or of its factory, or a call of a dialect."""
     assert len(ROWS) > 30
-    refuse(sorted(ROWS - DIALECT - FACTORY - SESSION), "these rows are about nothing that exists:")
+    refuse(sorted(ROWS - DIALECT - FACTORY - FOR_A_DIALECT), "these rows are about nothing that exists:")
 
 
-def test_each_call_of_the_session_by_a_dialect_is_on_the_page() -> None:
-    """The page names every method of the session that the two protocols of penstock call."""
-    calls = _calls_of_the_session()
+def test_the_page_has_each_call_of_a_dialect() -> None:
+    """All methods of `DialectHost`, four of `Channel`, and the `receive_…` methods of `StreamTables`."""
+    refuse(sorted(name for name in FOR_A_DIALECT if f"`{name}`" not in PAGE), "the page lacks these calls:")
+
+
+def test_a_dialect_calls_nothing_that_the_page_lacks() -> None:
+    """True for the two dialects of penstock."""
+    calls = _calls_of_the_dialects()
     assert len(calls) > 10  # the calls are found
-    refuse(sorted(name for name in calls if f"`{name}`" not in PAGE and f".{name}`" not in PAGE), "the page lacks these calls:")
+    refuse(sorted(calls - FOR_A_DIALECT), "a dialect calls these, and the page lacks them:")
 
 
 def test_each_file_of_the_session_that_is_named_exists() -> None:
@@ -58,6 +79,13 @@ def test_each_file_of_the_session_that_is_named_exists() -> None:
     named = re.findall(r"\(`(_\w+\.py)`\)", PAGE)
     assert named
     refuse((name for name in named if not (ROOT / "src/penstock/session" / name).is_file()), "src/penstock/session lacks:")
+
+
+def test_each_test_file_that_is_named_exists() -> None:
+    """The page names the files of the toy protocol and of its tests."""
+    named = re.findall(r"`(tests/[\w/]+\.py)`", PAGE)
+    assert len(named) > 3
+    refuse((name for name in named if not (ROOT / name).is_file()), "these files do not exist:")
 
 
 def test_the_plan_of_a_third_protocol_leaves_shared_files_alone() -> None:

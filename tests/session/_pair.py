@@ -1,4 +1,4 @@
-"""Two sessions over a fake wire, a publisher and a subscriber that do as they are told, and a raw peer that says what it is told."""
+"""Two sessions over a fake wire, a publisher and a subscriber for tests to drive, and a peer that sends raw messages."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,15 +13,15 @@ from penstock.testing import MessageList
 LIMITS = Limits()
 
 
-class Owner:
-    """Drives one session: serves `publishers` by name, and notes what it is told."""
+class RecordingDelegate:
+    """Drives one session: serves `publishers` by name, and records the session's calls."""
 
     def __init__(self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
-        self.publishers: dict[str, Script] = {}
+        self.publishers: dict[str, ScriptedPublisher] = {}
         self.served: list[SendingStream] = []
         self.failures: list[BaseException] = []
         self.introductions: list[bytes] = []
-        self.shots: list[Any] = []
+        self.fired_targets: list[Any] = []
         self.is_open = False
         self.ended: list[Exception] = []
         self.warnings: list[PenstockError] = []
@@ -43,7 +43,7 @@ class Owner:
         if script is None:
             stream.refuse("no such publisher")
         else:
-            stream.accept(element_size=script.element_size, idle_until_demand=script.is_lazy)
+            stream.accept(element_size=script.element_size, idle_until_demand=script.idle_until_demand)
 
     def attach(self, stream: SendingStream, /) -> None:
         self.publishers[stream.target].attach(stream)
@@ -52,7 +52,7 @@ class Owner:
         self.introductions.append(data)
 
     def fired(self, target: Any, /) -> None:
-        self.shots.append(target)
+        self.fired_targets.append(target)
 
     def publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         self.failures.append(error)
@@ -64,12 +64,12 @@ class Owner:
         self.ended.append(error)
 
 
-class Script(Subscription):
-    """A publisher that signals on command, and notes what was asked of it."""
+class ScriptedPublisher(Subscription):
+    """A publisher that signals when the test says so, and records its requests and cancels."""
 
-    def __init__(self, *, element_size: int = 0, is_lazy: bool = False) -> None:
+    def __init__(self, *, element_size: int = 0, idle_until_demand: bool = False) -> None:
         self.element_size = element_size
-        self.is_lazy = is_lazy
+        self.idle_until_demand = idle_until_demand
         self.requests: list[int] = []
         self.cancels = 0
         self.subscriber: Subscriber[Any] | None = None
@@ -102,8 +102,8 @@ class Script(Subscription):
         self.subscriber.on_error(error)
 
 
-class Reader(Subscriber[Any]):
-    """A subscriber that asks on command, and notes what it gets."""
+class RecordingSubscriber(Subscriber[Any]):
+    """A subscriber that requests when the test says so, and records its elements and its end."""
 
     def __init__(self, demand: int = 0) -> None:
         self.demand = demand
@@ -135,79 +135,81 @@ class Reader(Subscriber[Any]):
 
 
 class Pair:
-    """A client and a server, and the wire between them."""
+    """A client and a server, and the bytes between them."""
 
-    def __init__(self, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), theirs: Sequence[Extension] | None = None) -> None:
-        self.client = Owner(Role.CLIENT, limits, extensions)
-        self.server = Owner(Role.SERVER, limits, extensions if theirs is None else theirs)
+    def __init__(
+        self, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), server_extensions: Sequence[Extension] | None = None
+    ) -> None:
+        self.client = RecordingDelegate(Role.CLIENT, limits, extensions)
+        self.server = RecordingDelegate(Role.SERVER, limits, extensions if server_extensions is None else server_extensions)
         self.now = 0.0
 
     def settle(self, *, cut: int = 1 << 30) -> int:
-        """Carry bytes both ways, in pieces of at most `cut`, until nobody has anything to say; return how many."""
+        """Carry bytes both ways, in chunks of at most `cut`, until neither side has any. Return how many."""
         carried = 0
         while True:
-            said = [bytes(side.session.take()) for side in (self.client, self.server)]
-            if not any(said):
+            sent = [bytes(side.session.take()) for side in (self.client, self.server)]
+            if not any(sent):
                 return carried
-            carried += sum(map(len, said))
-            for data, other in ((said[0], self.server), (said[1], self.client)):
+            carried += sum(map(len, sent))
+            for data, other in ((sent[0], self.server), (sent[1], self.client)):
                 for start in range(0, len(data), cut):
                     other.session.receive(data[start : start + cut], self.now)
 
-    def subscribe(self, name: str, demand: int = 0) -> Reader:
-        reader = Reader(demand)
-        self.client.session.subscribe(name, reader)
-        return reader
+    def subscribe(self, name: str, demand: int = 0) -> RecordingSubscriber:
+        subscriber = RecordingSubscriber(demand)
+        self.client.session.subscribe(name, subscriber)
+        return subscriber
 
 
 class RawPeer:
-    """One real session, and a peer that is only bytes."""
+    """One real session, and a peer that sends raw messages."""
 
     def __init__(self, role: Role = Role.SERVER, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
-        self.owner = Owner(role, limits, extensions)
-        self.session = self.owner.session
-        self.heard = MessageList()
-        self._decoder = rsio.RsioDecoder(self.heard, self.heard.streams)
+        self.delegate = RecordingDelegate(role, limits, extensions)
+        self.session = self.delegate.session
+        self.received = MessageList()
+        self._decoder = rsio.RsioDecoder(self.received, self.received.streams)
         self.now = 0.0
 
-    def greet(self) -> "RawPeer":
+    def handshake(self) -> "RawPeer":
         kind = rsio.ClientHello if self.session.channel.role is Role.SERVER else rsio.ServerHello
-        self.say(kind())
-        self.hear()
+        self.send(kind())
+        self.receive()
         return self
 
-    def say(self, *said: rsio.Message | bytes) -> None:
-        for each in said:
+    def send(self, *messages: rsio.Message | bytes) -> None:
+        for each in messages:
             self.session.receive(each if isinstance(each, bytes) else rsio.encode(each), self.now)
 
-    def hear(self) -> list[rsio.Message]:
-        """Return what the session has said since the last time."""
-        self.heard.messages.clear()
+    def receive(self) -> list[rsio.Message]:
+        """Return the messages that the session has sent since the last call."""
+        self.received.messages.clear()
         while data := bytes(self.session.take()):
             self._decoder.feed(data)
-        return list(self.heard.messages)
+        return list(self.received.messages)
 
-    def reason(self) -> str:
-        """Return the reason of the goodbye that the session says now."""
-        last = self.hear()[-1]
+    def goodbye_reason(self) -> str:
+        """Return the reason of the goodbye that the session has sent last."""
+        last = self.receive()[-1]
         assert isinstance(last, rsio.Goodbye), last
         return last.reason
 
 
-def limited(**changes: Any) -> Limits:
+def limits_with(**changes: Any) -> Limits:
     return replace(LIMITS, **changes)
 
 
-def streaming(pair: Pair, demand: int = 5, **script: Any) -> tuple[Script, Reader]:
-    source = pair.server.publishers["s"] = Script(**script)
-    reader = pair.subscribe("s", demand)
+def open_stream(pair: Pair, demand: int = 5, **script: Any) -> tuple[ScriptedPublisher, RecordingSubscriber]:
+    source = pair.server.publishers["s"] = ScriptedPublisher(**script)
+    subscriber = pair.subscribe("s", demand)
     pair.settle()
-    return source, reader
+    return source, subscriber
 
 
-def reading(raw: RawPeer, demand: int, element_size: int = 0) -> Reader:
-    reader = Reader(demand)
-    raw.session.subscribe("s", reader)
-    raw.say(rsio.OnSubscribe(subscriber=0, element_size=element_size))
-    raw.hear()
-    return reader
+def subscribe_to(raw: RawPeer, demand: int, element_size: int = 0) -> RecordingSubscriber:
+    subscriber = RecordingSubscriber(demand)
+    raw.session.subscribe("s", subscriber)
+    raw.send(rsio.OnSubscribe(subscriber=0, element_size=element_size))
+    raw.receive()
+    return subscriber

@@ -1,11 +1,11 @@
-"""A channel sends, answers and counts; each of its bounds ends the connection with its reason."""
+"""A channel sends, answers and counts. Each of its bounds ends the connection with its own reason."""
 
 import pytest
 
 from penstock.api import Limits, ProtocolError, Role
 from penstock.session import Channel, ConnectionState
 from penstock.session._states import ConnectionEvent
-from tests.session._pair import limited
+from tests.session._pair import limits_with
 
 
 def channel(limits: Limits) -> tuple[Channel, list[str]]:
@@ -22,8 +22,8 @@ def channel(limits: Limits) -> tuple[Channel, list[str]]:
 
 
 def test_a_message_is_queued_while_the_connection_is_open() -> None:
-    """After a goodbye nothing is queued, and neither is an empty message."""
-    made, reasons = channel(limited())
+    """An empty message is not queued, and neither is a message after a goodbye."""
+    made, reasons = channel(limits_with())
     made.send(b"")
     made.send(b"a")
     made.move(ConnectionEvent.GOODBYE_SENT)
@@ -33,8 +33,8 @@ def test_a_message_is_queued_while_the_connection_is_open() -> None:
 
 
 def test_messages_beyond_the_hard_bound_fail_the_connection() -> None:
-    """The bound is the high-water mark, one element and the answers; the unread messages are dropped."""
-    made, reasons = channel(limited(outbound_high=10, max_element=10, outbound_control=10))
+    """The bound is the high-water mark plus one element plus the answers. The unread messages are dropped."""
+    made, reasons = channel(limits_with(outbound_high=10, max_element=10, outbound_control=10))
     made.send(bytes(30))
     assert reasons == []
     made.send(b"x")
@@ -43,8 +43,8 @@ def test_messages_beyond_the_hard_bound_fail_the_connection() -> None:
 
 @pytest.mark.parametrize("limits", [{"outbound_control_count": 2}, {"outbound_control": 5}])
 def test_answers_are_bounded_in_number_and_bytes(limits: dict[str, int]) -> None:
-    """A message that this side sends on its own does not count."""
-    made, reasons = channel(limited(**limits))
+    """Messages that this side sends on its own do not count."""
+    made, reasons = channel(limits_with(**limits))
     for _ in range(5):
         made.answer(b"own")
     assert reasons == []
@@ -57,8 +57,8 @@ def test_answers_are_bounded_in_number_and_bytes(limits: dict[str, int]) -> None
 
 
 def test_oddities_cost_tokens_and_then_the_connection() -> None:
-    """The caller may name the reason for which the last token went."""
-    made, reasons = channel(limited(glitch_burst=3, glitch_rate=1e-6))
+    """The reason is the one of the oddity that met an empty budget."""
+    made, reasons = channel(limits_with(glitch_burst=3, glitch_rate=1e-6))
     made.count_oddity(2)
     made.count_oddity()
     assert reasons == []
@@ -67,28 +67,28 @@ def test_oddities_cost_tokens_and_then_the_connection() -> None:
 
 
 def test_cheap_messages_have_a_rate() -> None:
-    """Without a token the message may not be acted on."""
-    made, reasons = channel(limited(control_burst=1, control_rate=1e-6))
+    """Without a token the message must not be acted on, and the connection fails."""
+    made, reasons = channel(limits_with(control_burst=1, control_rate=1e-6))
     assert made.spend_control_token()
     assert not made.spend_control_token()
     assert reasons == ["limit:control"]
 
 
 def test_a_stream_may_fail_its_connection() -> None:
-    """The error goes to the session as it is."""
-    made, reasons = channel(limited())
+    """The error reaches the session unchanged."""
+    made, reasons = channel(limits_with())
     made.fail_connection(ProtocolError("too many", reason="limit:ids"))
     assert reasons == ["limit:ids"]
 
 
 def test_streams_without_bytes_are_forgotten_when_they_are_weighed() -> None:
-    """The table may name streams that hold nothing any more."""
+    """The table may still have streams that hold nothing. held_by_streams() removes them."""
 
     class Holder:
         def __init__(self, weight: int) -> None:
             self.weight = weight
 
-    made, _ = channel(limited())
+    made, _ = channel(limits_with())
     full = Holder(7)
     made.buffering_streams |= {full: None, Holder(0): None}
     assert made.held_by_streams() == 7

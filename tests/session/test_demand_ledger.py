@@ -1,4 +1,4 @@
-"""The ledger of demand: reserve, commit, roll back; and what holds between them."""
+"""The demand ledger: reserve, commit, roll back, and the sum that always holds."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from penstock.session._demand_ledger import DemandLedger
 
 
 def test_no_more_is_reserved_than_was_granted() -> None:
-    """Five of a hundred that were wanted."""
+    """Of 100 wanted elements, the five granted ones are reserved."""
     ledger = DemandLedger()
     ledger.grant(5)
     assert ledger.reserve(100) == 5
@@ -16,8 +16,8 @@ def test_no_more_is_reserved_than_was_granted() -> None:
     assert (ledger.available, ledger.reserved) == (0, 5)
 
 
-def test_what_was_not_used_is_available_again() -> None:
-    """Two were sent, three came back."""
+def test_rolled_back_elements_are_available_again() -> None:
+    """Five are reserved, two are sent, three are rolled back."""
     ledger = DemandLedger()
     ledger.grant(5)
     ledger.reserve(5)
@@ -26,8 +26,8 @@ def test_what_was_not_used_is_available_again() -> None:
     assert (ledger.available, ledger.reserved) == (3, 0)
 
 
-def test_without_bound_stays_without_bound() -> None:
-    """Rule 3.17: no reservation takes anything from it, and no grant overflows it."""
+def test_unbounded_demand_stays_unbounded() -> None:
+    """Rule 3.17: a reservation takes nothing from unbounded demand, and a grant does not overflow it."""
     ledger = DemandLedger()
     ledger.grant(UNBOUNDED - 1)
     ledger.grant(5)
@@ -40,7 +40,7 @@ def test_without_bound_stays_without_bound() -> None:
 
 @given(moves=st.lists(st.tuples(st.sampled_from(["grant", "reserve", "commit", "roll_back"]), st.integers(1, 9)), max_size=60))
 def test_nothing_is_sent_that_was_not_granted(moves: list[tuple[str, int]]) -> None:
-    """Whatever the order of the moves: granted = available + reserved + sent."""
+    """In every order of moves: granted = available + reserved + sent."""
     ledger = DemandLedger()
     granted = sent = 0
     for move, n in moves:

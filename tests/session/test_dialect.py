@@ -1,4 +1,4 @@
-"""What a dialect is: RS.io is one, and the session core asks nothing else of it."""
+"""The interface of a dialect: both dialects have all of it, and the session uses nothing else of them."""
 
 import ast
 import inspect
@@ -14,49 +14,49 @@ from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import Dialect, Fault, Session
 from penstock.session import _dialect as module
-from tests.session._pair import Owner, Reader, Script
+from tests.session._pair import RecordingDelegate, RecordingSubscriber, ScriptedPublisher
 
 FOLDER = Path(module.__file__).parent
 CORE = sorted(
     path.name for path in FOLDER.glob("_*.py") if path.name not in {"__init__.py", "_dialect.py", "_detect_protocol.py", "_reasons.py"}
 )
-"""All files but the dialect itself, and two that speak of protocols: which one a client speaks, and what reasons mean."""
+"""All files of the session except the interface, and except two files that name protocols: detection, and the table of reasons."""
 METHODS = {name for name, value in vars(Dialect).items() if inspect.isfunction(value) and not name.startswith("_")}
-OFFERED = METHODS | {name for name in [*vars(Dialect), *Dialect.__annotations__] if not name.startswith("_")}
-FOR_THE_OWNER = {"name", "models"}
+MEMBERS = METHODS | {name for name in [*vars(Dialect), *Dialect.__annotations__] if not name.startswith("_")}
+FOR_THE_RUNTIME = {"name", "models"}
 
 
 @pytest.mark.parametrize("kind", [RsioDialect, ReactiveSocketDialect])
-def test_each_dialect_offers_all_that_one_must(kind: type) -> None:
-    """With the same parameters, in the same order."""
+def test_each_dialect_has_every_method(kind: type) -> None:
+    """The parameters have the same names and order."""
     for name in METHODS:
-        asked = list(inspect.signature(getattr(Dialect, name)).parameters)
-        assert list(inspect.signature(getattr(kind, name)).parameters) == asked, name
+        expected = list(inspect.signature(getattr(Dialect, name)).parameters)
+        assert list(inspect.signature(getattr(kind, name)).parameters) == expected, name
 
 
 @pytest.mark.parametrize("file", CORE)
-def test_the_core_asks_a_dialect_for_nothing_else(file: str) -> None:
-    """So that a second protocol has a list to go by."""
+def test_the_session_uses_only_members_of_the_interface(file: str) -> None:
+    """The interface is the whole list for the author of another protocol."""
     tree = ast.parse((FOLDER / file).read_text(encoding="utf-8"))
-    asked = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith(".dialect")}
-    assert asked <= OFFERED
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith(".dialect")}
+    assert used <= MEMBERS
 
 
 @pytest.mark.parametrize("file", CORE)
-def test_the_core_does_not_know_the_bytes_of_any_protocol(file: str) -> None:
-    """Only the dialect imports the wire."""
+def test_the_session_imports_no_codec(file: str) -> None:
+    """No file of the session imports penstock.wire."""
     tree = ast.parse((FOLDER / file).read_text(encoding="utf-8"))
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and str(node.module).startswith("penstock.wire")]
 
 
-def test_everything_that_is_offered_is_asked_for() -> None:
-    """A method that nobody calls would be a burden to the next protocol."""
+def test_every_member_of_the_interface_is_used() -> None:
+    """An unused method would be needless work for the author of another protocol."""
     text = "".join((FOLDER / file).read_text(encoding="utf-8") for file in CORE)
-    assert {name for name in OFFERED if f"dialect.{name}" not in text} == FOR_THE_OWNER
+    assert {name for name in MEMBERS if f"dialect.{name}" not in text} == FOR_THE_RUNTIME
 
 
-class Noting(RsioDialect):
-    """Notes what the core says and why."""
+class RecordingDialect(RsioDialect):
+    """RS.io, noting each fault and each target."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -73,50 +73,50 @@ class Noting(RsioDialect):
         return super().next_id(target)
 
 
-def noting(role: Role = Role.SERVER) -> tuple[Owner, Noting]:
-    owner = Owner(role)
-    session = owner.session = Session(owner, Noting, role=role, limits=Limits(split_outbound_at=4), random=lambda: 0.5)
+def recording(role: Role = Role.SERVER) -> tuple[RecordingDelegate, RecordingDialect]:
+    delegate = RecordingDelegate(role)
+    session = delegate.session = Session(delegate, RecordingDialect, role=role, limits=Limits(split_outbound_at=4), random=lambda: 0.5)
     session.start(0.0)
     session.receive(rsio.encode(rsio.ClientHello() if role is Role.SERVER else rsio.ServerHello()), 0.0)
-    assert isinstance(session.dialect, Noting)
-    return owner, session.dialect
+    assert isinstance(session.dialect, RecordingDialect)
+    return delegate, session.dialect
 
 
-def ask(owner: Owner, stream_id: int) -> Script:
-    source = owner.publishers["s"] = Script()
-    owner.session.receive(rsio.encode(rsio.Subscribe(publisher="s", subscriber=stream_id, demand=3)), 0.0)
+def subscribe(delegate: RecordingDelegate, stream_id: int) -> ScriptedPublisher:
+    source = delegate.publishers["s"] = ScriptedPublisher()
+    delegate.session.receive(rsio.encode(rsio.Subscribe(publisher="s", subscriber=stream_id, demand=3)), 0.0)
     return source
 
 
 def test_a_dialect_is_told_why_a_stream_ends_with_an_error() -> None:
-    """It never began, its publisher failed, or the peer broke its contract: a text alone could be anybody's."""
-    owner, dialect = noting()
-    owner.session.receive(rsio.encode(rsio.Subscribe(publisher="nobody", subscriber=0)), 0.0)
-    ask(owner, 1).fail(PublicError("refused"))
-    ask(owner, 2)
-    owner.session.receive(rsio.encode(rsio.Request(subscriber=2, demand=0)), 0.0)
+    """Fault says: refused, publisher failed, or contract broken by the peer. A text could be a publisher's own."""
+    delegate, dialect = recording()
+    delegate.session.receive(rsio.encode(rsio.Subscribe(publisher="unknown", subscriber=0)), 0.0)
+    subscribe(delegate, 1).fail(PublicError("refused"))
+    subscribe(delegate, 2)
+    delegate.session.receive(rsio.encode(rsio.Request(subscriber=2, demand=0)), 0.0)
     assert dialect.faults == [("no such publisher", Fault.REFUSED), ("refused", Fault.FAILED), ("illegal demand", Fault.INVALID)]
 
 
-def test_a_dialect_says_up_to_what_length_an_element_goes_as_a_whole() -> None:
-    """One byte more, and it goes in parts; here in one that is the last one, too."""
-    owner, _ = noting()
-    source = ask(owner, 0)
-    owner.session.take()
+def test_a_dialect_sets_the_length_above_which_elements_are_split() -> None:
+    """An element of max_unsplit bytes is sent whole. One byte more, and it is sent in parts; here in one part, which is the last."""
+    delegate, _ = recording()
+    source = subscribe(delegate, 0)
+    delegate.session.take()
     source.emit(bytes(10), bytes(11))
-    said = bytes(owner.session.take())
-    assert said.startswith(rsio.next_header(0, 10) + bytes(10) + b"\x24")
+    sent = bytes(delegate.session.take())
+    assert sent.startswith(rsio.next_header(0, 10) + bytes(10) + b"\x24")
 
 
-def test_a_dialect_knows_what_it_is_asked_an_id_for() -> None:
-    """An answer to a stream of the peer's may have the id of that."""
-    owner, dialect = noting(Role.CLIENT)
-    owner.session.subscribe("s", Reader(1))
+def test_next_id_gets_the_target() -> None:
+    """An answer to a stream of the peer may have to use that stream's id."""
+    delegate, dialect = recording(Role.CLIENT)
+    delegate.session.subscribe("s", RecordingSubscriber(1))
     assert dialect.targets == ["s"]
 
 
 @pytest.mark.parametrize("file", CORE)
-def test_the_core_names_no_protocol_and_none_of_its_messages(file: str) -> None:
-    """What has to be said with such a word is true of that protocol alone."""
+def test_the_session_names_no_protocol_and_no_message_of_one(file: str) -> None:
+    """A sentence with such a word would be true for one protocol only."""
     text = (FOLDER / file).read_text(encoding="utf-8")
     assert re.findall(r"RS\.io|ReactiveSocket|\brsio\b|onSubscribe|onNext|SETUP|REQUEST_N", text) == []

@@ -1,4 +1,4 @@
-"""A session is what a dialect sees of it: everything that a dialect uses is in DialectHost."""
+"""DialectHost has everything that a dialect uses of its session."""
 
 import ast
 import inspect
@@ -7,7 +7,7 @@ from pathlib import Path
 from penstock.api import Role
 from penstock.session import DialectHost, Session
 from tests.protocols import _toy_protocol
-from tests.session._pair import Owner
+from tests.session._pair import RecordingDelegate
 
 ROOT = Path(__file__).parents[2]
 DIALECTS = [
@@ -18,16 +18,16 @@ DIALECTS = [
 ]
 
 
-def test_a_session_has_all_that_the_protocol_names() -> None:
-    """The type checker sees the same; this is for dialects that are not type-checked."""
-    session: DialectHost = Owner(Role.CLIENT).session
+def test_a_session_has_every_member_of_dialect_host() -> None:
+    """The type checker proves the same; this test is for dialects that are not type-checked."""
+    session: DialectHost = RecordingDelegate(Role.CLIENT).session
     names = {name for name in [*vars(DialectHost), *DialectHost.__annotations__] if not name.startswith("_")}
     assert [name for name in sorted(names) if not hasattr(session, name)] == []
     assert isinstance(session, Session)
 
 
 def test_a_dialect_uses_nothing_else_of_its_session() -> None:
-    """Ours, and a third one in the tests."""
+    """True for the two dialects of penstock and for the toy dialect of the tests."""
     allowed = {name for name in [*vars(DialectHost), *DialectHost.__annotations__] if not name.startswith("_")}
     for path in DIALECTS:
         tree = ast.parse(path.read_text(encoding="utf-8"))

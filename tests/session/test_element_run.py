@@ -1,4 +1,4 @@
-"""A run: elements of one length that go out together; counted whenever somebody looks, whoever has put them there."""
+"""A run: elements of one length that go out together. The stream counts them when it looks at the run."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from penstock.core import Scope, generate
 from penstock.testing import run_virtual
-from tests.session._pair import Pair, Script, limited, streaming
+from tests.session._pair import Pair, ScriptedPublisher, limits_with, open_stream
 
 
-class Pumping(Script):
-    """Attaches a generator through the pump that all generators have."""
+class GeneratorPublisher(ScriptedPublisher):
+    """Attaches a generator through the pump of `penstock.core`."""
 
     def __init__(self, generator: Any, scope: Scope) -> None:
         super().__init__()
@@ -26,16 +26,16 @@ class Pumping(Script):
 
 
 def run_of(pair: Pair) -> Any:
-    """The run of the first stream that is served."""
+    """Return the run of the first stream that is served."""
     run = pair.server.served[0].run
     assert run is not None
     return run
 
 
-def test_what_was_put_there_is_counted_by_whoever_looks() -> None:
-    """Not when it comes: yet a request that the peer makes is weighed against all that came."""
+def test_elements_of_a_run_are_counted_when_the_stream_is_asked() -> None:
+    """An element that the pump appended counts at once in `outstanding` and `weight`, although no method was called for it."""
     pair = Pair()
-    source, _ = streaming(pair, 10)
+    source, _ = open_stream(pair, 10)
     source.emit(b"a", b"b")
     stream, run = pair.server.served[0], run_of(pair)
     assert (source.demand, stream.outstanding, stream.reserved) == (10, 8, 9)
@@ -46,38 +46,38 @@ def test_what_was_put_there_is_counted_by_whoever_looks() -> None:
     assert (stream.outstanding, stream.reserved) == (6, 6)
 
 
-def test_all_that_was_reserved_is_followed_by_a_request() -> None:
-    """As the last element of it would be."""
+def test_a_run_of_all_reserved_elements_is_followed_by_a_request() -> None:
+    """on_reservation_used() requests as much as the peer has requested meanwhile."""
     pair = Pair()
-    source, reader = streaming(pair, 4)
+    source, subscriber = open_stream(pair, 4)
     source.emit(b"a", b"b")
     run_of(pair).elements += [b"c", b"d"]
-    reader.request(3)
+    subscriber.request(3)
     pair.server.served[0].on_reservation_used()
     pair.settle()
-    assert reader.elements == [b"a", b"b", b"c", b"d"]
+    assert subscriber.elements == [b"a", b"b", b"c", b"d"]
     assert (source.demand, pair.server.served[0].outstanding) == (7, 3)
 
 
 @pytest.mark.parametrize("high", [20, 40, 80])
 @pytest.mark.parametrize("is_written", [False, True])
-def test_the_last_one_that_was_asked_for_is_followed_by_a_request(high: int, *, is_written: bool) -> None:
-    """Also where it begins a run: there is demand still, and nobody else would ask."""
-    pair = Pair(limits=limited(outbound_high=high))
-    source, reader = streaming(pair, 20)
+def test_the_last_reserved_element_is_followed_by_a_request(high: int, *, is_written: bool) -> None:
+    """Also if this element begins a run. Without that request the stream would stall, although there is demand."""
+    pair = Pair(limits=limits_with(outbound_high=high))
+    source, subscriber = open_stream(pair, 20)
     for number in range(20):
         assert source.demand > number
         source.emit(b"x")
         if is_written or source.demand == number + 1:
             pair.settle()
-    assert (len(reader.elements), source.demand) == (20, 20)
+    assert (len(subscriber.elements), source.demand) == (20, 20)
 
 
-@pytest.mark.parametrize("how", ["written", "another message", "another length", "the end", "cancelled", "what elements mean"])
-def test_a_run_is_closed_when_it_is_over(how: str) -> None:
-    """A pump that still has it in its hands sees that by its length, which no element has."""
+@pytest.mark.parametrize("how", ["written", "another message", "another length", "the end", "cancelled", "outgoing change"])
+def test_a_run_is_closed_by_every_move_that_elements_must_not_pass(how: str) -> None:
+    """A pump that still refers to the run sees its length, -1, which no element has."""
     pair = Pair()
-    source, reader = streaming(pair, 10)
+    source, subscriber = open_stream(pair, 10)
     source.emit(b"a", b"b")
     run = run_of(pair)
     assert run.length == 1
@@ -95,25 +95,25 @@ def test_a_run_is_closed_when_it_is_over(how: str) -> None:
         pair.server.session.streams.change_outgoing(bytes.upper)
         source.emit(b"c")
         pair.settle()
-        assert reader.elements == [b"a", b"b", b"C"]
+        assert subscriber.elements == [b"a", b"b", b"C"]
     assert run.length == -1
 
 
-def test_a_run_is_closed_behind_an_element_that_is_held() -> None:
-    """Small ones that follow wait behind it."""
-    pair = Pair(limits=limited(split_outbound_at=100))
-    source, reader = streaming(pair, 10)
+def test_a_held_element_closes_the_run() -> None:
+    """Small elements after it wait behind it."""
+    pair = Pair(limits=limits_with(split_outbound_at=100))
+    source, subscriber = open_stream(pair, 10)
     source.emit(b"a", b"b")
     run = run_of(pair)
     source.emit(bytes(101))
     assert run.length == -1
     source.emit(b"c")
     pair.settle()
-    assert reader.elements == [b"a", b"b", bytes(101), b"c"]
+    assert subscriber.elements == [b"a", b"b", bytes(101), b"c"]
 
 
-async def test_what_a_generator_changes_behind_its_yield_was_sent_as_it_was() -> None:
-    """Only bytes wait as they are; what can change is copied at once."""
+async def test_a_buffer_that_changes_after_its_yield_was_sent_unchanged() -> None:
+    """Only bytes wait without a copy. A bytearray is copied at once."""
     buffer = bytearray(b"00")
 
     async def counting() -> Any:
@@ -124,17 +124,17 @@ async def test_what_a_generator_changes_behind_its_yield_was_sent_as_it_was() ->
 
     pair = Pair()
     async with trio.open_nursery() as nursery:
-        pair.server.publishers["s"] = Pumping(counting, Scope(nursery))
-        reader = pair.subscribe("s", 100)
+        pair.server.publishers["s"] = GeneratorPublisher(counting, Scope(nursery))
+        subscriber = pair.subscribe("s", 100)
         for _ in range(100):
             pair.settle()
             await trio.lowlevel.checkpoint()
-        assert reader.ends == ["complete"]
-    assert [int(element) for element in reader.elements] == [0, 0, 1, 1, 2, 2, 3, 3]
+        assert subscriber.ends == ["complete"]
+    assert [int(element) for element in subscriber.elements] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-async def test_elements_reach_the_peer_while_the_generator_waits_for_the_next() -> None:
-    """And the writer is woken for each that comes after it was there."""
+async def test_elements_reach_the_peer_while_the_generator_waits() -> None:
+    """The writer is woken for the first element after each of its turns."""
     steps = [trio.Event() for _ in range(3)]
 
     async def waiting() -> Any:
@@ -145,24 +145,24 @@ async def test_elements_reach_the_peer_while_the_generator_waits_for_the_next() 
 
     pair = Pair()
     async with trio.open_nursery() as nursery:
-        pair.server.publishers["s"] = Pumping(waiting, Scope(nursery))
-        reader = pair.subscribe("s", 100)
+        pair.server.publishers["s"] = GeneratorPublisher(waiting, Scope(nursery))
+        subscriber = pair.subscribe("s", 100)
         pair.settle()
         for count, step in enumerate(steps, start=1):
             woken = pair.server.wakes
             for _ in range(5):
                 await trio.testing.wait_all_tasks_blocked()
                 pair.settle()
-            assert len(reader.elements) == 2 * count
+            assert len(subscriber.elements) == 2 * count
             assert pair.server.wakes > woken
             step.set()
         await trio.testing.wait_all_tasks_blocked()
         pair.settle()
-    assert reader.ends == ["complete"]
+    assert subscriber.ends == ["complete"]
 
 
-async def test_a_stream_ends_with_what_came_before_an_element_of_a_wrong_type() -> None:
-    """All of that is delivered, and the publisher is told what it did."""
+async def test_elements_before_one_of_a_wrong_type_are_delivered() -> None:
+    """The stream then fails, and the delegate gets the reason."""
 
     async def wrong() -> Any:
         for _ in range(5):
@@ -172,15 +172,15 @@ async def test_a_stream_ends_with_what_came_before_an_element_of_a_wrong_type() 
 
     pair = Pair()
     async with trio.open_nursery() as nursery:
-        pair.server.publishers["s"] = Pumping(wrong, Scope(nursery))
-        reader = pair.subscribe("s", 100)
+        pair.server.publishers["s"] = GeneratorPublisher(wrong, Scope(nursery))
+        subscriber = pair.subscribe("s", 100)
         pair.settle()
         await trio.testing.wait_all_tasks_blocked()
         pair.settle()
         await trio.testing.wait_all_tasks_blocked()
         pair.settle()
-    assert reader.elements == [b"x"] * 5
-    assert len(reader.ends) == 1
+    assert subscriber.elements == [b"x"] * 5
+    assert len(subscriber.ends) == 1
     assert "a str was published" in str(pair.server.failures[0])
 
 
@@ -194,11 +194,11 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, demands=st.lists(st.integers(1, 9), min_size=1, max_size=5))
-def test_whatever_way_elements_take_they_arrive_in_order_and_as_asked_for(steps: list[Any], demands: list[int]) -> None:
-    """Alike or not, large or small, with and without a wait: nothing is lost, doubled or sent unasked, and every count comes out."""
+def test_elements_of_any_lengths_arrive_in_order_and_within_demand(steps: list[Any], demands: list[int]) -> None:
+    """Of one length or not, with and without a wait: nothing is lost, doubled or sent beyond demand, and the counts are right."""
 
     async def main() -> None:
-        pair = Pair(limits=limited(split_outbound_at=100))
+        pair = Pair(limits=limits_with(split_outbound_at=100))
 
         async def stepping() -> Any:
             for step in steps:
@@ -209,19 +209,19 @@ def test_whatever_way_elements_take_they_arrive_in_order_and_as_asked_for(steps:
 
         expected = [bytes(step) for step in steps if not isinstance(step, str)]
         async with trio.open_nursery() as nursery:
-            pair.server.publishers["s"] = Pumping(stepping, Scope(nursery))
-            reader, asked = pair.subscribe("s", demands[0]), demands[0]
+            pair.server.publishers["s"] = GeneratorPublisher(stepping, Scope(nursery))
+            subscriber, asked = pair.subscribe("s", demands[0]), demands[0]
             for turn in range(1, 1000):
-                if reader.ends:
+                if subscriber.ends:
                     break
                 pair.settle()
                 await trio.sleep(0.3)
-                assert len(reader.elements) <= asked
+                assert len(subscriber.elements) <= asked
                 if turn % 3 == 0:
                     more = demands[turn % len(demands)]
                     asked += more
-                    reader.request(more)
-        assert (reader.elements, reader.ends) == (expected, ["complete"])
+                    subscriber.request(more)
+        assert (subscriber.elements, subscriber.ends) == (expected, ["complete"])
         session, stream = pair.server.session, pair.server.served[0]
         assert (session.channel.budgets.requests.requested, session.outbox.gathered, stream.weight) == (len(expected), 0, 0)
 

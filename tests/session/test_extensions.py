@@ -9,7 +9,7 @@ from tests.session._pair import Pair
 
 
 class Echo:
-    """An extension that notes what it gets."""
+    """An extension that notes the messages it receives."""
 
     id = 200
     name = "echo"
@@ -18,7 +18,7 @@ class Echo:
     def __init__(self, *, raises: bool = False) -> None:
         self.raises = raises
         self.links: list[ExtensionLink] = []
-        self.got: list[bytes] = []
+        self.bodies: list[bytes] = []
 
     def open(self, link: ExtensionLink, now: float, /) -> ActiveExtension:
         self.links.append(link)
@@ -27,7 +27,7 @@ class Echo:
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the wire's word
         if self.raises:
             raise RuntimeError("broken")
-        self.got.append(body)
+        self.bodies.append(body)
 
     def heard(self, now: float, /) -> None:
         pass
@@ -36,32 +36,32 @@ class Echo:
         return None
 
 
-def talking(**theirs: Any) -> tuple[Pair, Echo, Echo]:
-    here, there = Echo(), Echo(**theirs)
-    pair = Pair(extensions=[here], theirs=[there])
+def echoing(**server_options: Any) -> tuple[Pair, Echo, Echo]:
+    here, there = Echo(), Echo(**server_options)
+    pair = Pair(extensions=[here], server_extensions=[there])
     pair.settle()
     return pair, here, there
 
 
 def test_an_extension_of_both_sides_is_opened_once_and_its_messages_arrive() -> None:
-    """It sends through its link."""
-    pair, here, there = talking()
+    """An extension sends through its link."""
+    pair, here, there = echoing()
     here.links[0].send(0x60, b"hello")
     pair.settle()
     assert len(here.links) == len(there.links) == 1
-    assert there.got == [b"hello"]
+    assert there.bodies == [b"hello"]
 
 
-def test_an_extension_sends_no_message_that_is_not_its_own() -> None:
-    """A code of somebody else's is a mistake of its author's."""
-    _, here, _ = talking()
+def test_an_extension_cannot_send_a_code_of_another_extension() -> None:
+    """It raises UsageError, because the extension's author must act."""
+    _, here, _ = echoing()
     with pytest.raises(UsageError, match="none of its codes"):
         here.links[0].send(0x61, b"")
 
 
 def test_an_extension_that_raises_ends_its_connection_and_nothing_else() -> None:
-    """The peer is told no more than that."""
-    pair, here, _ = talking(raises=True)
+    """The peer gets the reason `internal`, without the exception's text."""
+    pair, here, _ = echoing(raises=True)
     here.links[0].send(0x60, b"hello")
     pair.settle()
     assert pair.server.session.state.is_over
@@ -71,11 +71,11 @@ def test_an_extension_that_raises_ends_its_connection_and_nothing_else() -> None
     assert "internal" in str(lost)
 
 
-def test_an_extension_that_ends_the_connection_says_which_and_why() -> None:
-    """The peer gets the token, and whoever reads here gets words for it, if there are any."""
-    pair, here, _ = talking()
-    reader = pair.subscribe("s")
+def test_an_end_by_an_extension_names_the_extension_and_the_reason() -> None:
+    """The peer gets the token. The error on this side explains the token, if the table of reasons has it."""
+    pair, here, _ = echoing()
+    subscriber = pair.subscribe("s")
     here.links[0].break_off("keepalive")
     pair.settle()
-    assert str(reader.ends[0]).startswith("the extension 'echo' ended the connection: the peer gave no sign of life")
+    assert str(subscriber.ends[0]).startswith("the extension 'echo' ended the connection: the peer gave no sign of life")
     assert "'keepalive'" in str(pair.server.ended[0])

@@ -1,10 +1,10 @@
-"""Whose turn it is: parts of large elements go round and round, and no more elements begin than a peer joins at a time.
+"""Parts of large elements are written in turns, and no more elements begin than a peer joins at a time.
 
-Who is alone writes all that is left in one part: so the last letters here are fewer than the parts would be.
+A holder that is alone writes up to four parts as one, so the last letters of an order are fewer than its parts.
 """
 
 from penstock.session._fair_turns import RoundRobin
-from tests.session._pair import limited
+from tests.session._pair import limits_with
 
 PART = 10
 
@@ -36,8 +36,8 @@ class Holder:
 
 
 def written(*holders: Holder, most: int = 1000, **limits: int) -> str:
-    """Return who writes, in which order."""
-    turns = RoundRobin(limited(split_outbound_at=PART, **limits))
+    """Return the names of the holders in the order in which they write."""
+    turns = RoundRobin(limits_with(split_outbound_at=PART, **limits))
     for holder in holders:
         turns.add(holder)
     into = bytearray()
@@ -45,42 +45,42 @@ def written(*holders: Holder, most: int = 1000, **limits: int) -> str:
     return into.decode()
 
 
-def test_parts_go_round_and_round() -> None:
-    """One part of each, and who is done is out."""
+def test_each_holder_writes_one_part_per_turn() -> None:
+    """A holder that has written everything leaves the turns."""
     assert written(Holder("a", 30), Holder("b", 20), Holder("c", 40)) == "abcabcac"
 
 
 def test_no_more_elements_begin_than_a_peer_joins_at_a_time() -> None:
-    """The third and the fourth begin when another one has ended, in the order in which they came."""
+    """The third and the fourth element begin after another one has ended, in the order of arrival."""
     order = written(Holder("a", 30), Holder("b", 20), Holder("c", 20), Holder("d", 20), max_partials_in_all=2)
     assert order == "ababacdcd"
 
 
-def test_elements_that_have_begun_never_have_more_bytes_than_a_peer_keeps() -> None:
-    """One of 30 and one of 20 are all that 50 allow; one that is larger than that goes alone."""
+def test_begun_elements_never_exceed_partial_bytes() -> None:
+    """Elements of 30 and 20 bytes fill a bound of 50. An element above the bound goes alone."""
     assert written(Holder("a", 30), Holder("b", 20), Holder("c", 20), partial_bytes=50) == "ababac"
     order = written(Holder("a", 20), Holder("b", 60), Holder("c", 20), partial_bytes=50)
     assert order == "aabbbbbbc"
 
 
-def test_who_came_later_and_is_smaller_does_not_overtake() -> None:
-    """Else a large one might wait for ever."""
+def test_a_smaller_element_that_came_later_does_not_overtake() -> None:
+    """Otherwise a large element might never begin."""
     assert written(Holder("a", 30), Holder("b", 40), Holder("c", 20, 20), partial_bytes=60) == "aaabcbcbcbc"
 
 
-def test_what_goes_in_one_message_waits_for_nobody() -> None:
-    """It is never unfinished."""
+def test_an_unsplit_element_does_not_wait_for_unfinished_ones() -> None:
+    """An element in one message is never unfinished."""
     assert written(Holder("a", 30), Holder("b", 20), Holder("c", 5), Holder("d", 5), max_partials_in_all=1) == "acdaab"
 
 
 def test_an_element_behind_another_of_its_stream_begins_in_its_turn() -> None:
-    """A stream with many does not keep the place that it had."""
+    """A stream with many large elements loses its place after each of them."""
     assert written(Holder("a", 20, 20), Holder("b", 20), max_partials_in_all=1) == "aabba"
 
 
-def test_who_ends_within_an_element_makes_room_for_others() -> None:
-    """And who ends while it waits is waited for by nobody."""
-    turns = RoundRobin(limited(split_outbound_at=PART, max_partials_in_all=1))
+def test_a_stream_that_ends_within_an_element_frees_its_place() -> None:
+    """A stream that ends while it waits is not waited for."""
+    turns = RoundRobin(limits_with(split_outbound_at=PART, max_partials_in_all=1))
     first, second, third = Holder("a", 90), Holder("b", 20), Holder("c", 20)
     for holder in (first, second, third):
         turns.add(holder)
@@ -94,8 +94,8 @@ def test_who_ends_within_an_element_makes_room_for_others() -> None:
 
 
 def test_the_end_of_the_connection_forgets_all() -> None:
-    """Who begins after it has all the room; there is nobody, but nothing is left behind."""
-    turns = RoundRobin(limited(split_outbound_at=PART, max_partials_in_all=1))
+    """A holder that is added after clear() has all places."""
+    turns = RoundRobin(limits_with(split_outbound_at=PART, max_partials_in_all=1))
     turns.add(Holder("a", 90))
     turns.add(Holder("b", 90))
     turns.write(bytearray(), 2)

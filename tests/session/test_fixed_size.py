@@ -3,107 +3,107 @@
 import pytest
 
 from penstock.api import UNBOUNDED, PublisherFailed, UsageError
-from tests.session._pair import Pair, limited, streaming
+from tests.session._pair import Pair, limits_with, open_stream
 
 
 def test_elements_of_fixed_size_go_packed() -> None:
-    """Three elements, one header; and a piece of several counts as several."""
+    """Three elements have one header. A block of two elements counts as two."""
     pair = Pair()
-    source, reader = streaming(pair, 6, element_size=4)
+    source, subscriber = open_stream(pair, 6, element_size=4)
     source.emit(b"aaaabbbb", b"cccc")
     data = bytes(pair.server.session.take())
     assert data == bytes([0x22, 0, 3]) + b"aaaabbbbcccc"
     pair.client.session.receive(data, 0.0)
-    assert reader.elements == [b"aaaa", b"bbbb", b"cccc"]
+    assert subscriber.elements == [b"aaaa", b"bbbb", b"cccc"]
 
 
-def test_a_piece_of_several_behind_single_elements_takes_what_those_had_reserved() -> None:
-    """The peer asked once, for all of it: nothing may wait for a request that will never come."""
+def test_a_block_after_single_elements_uses_their_reservations() -> None:
+    """The peer requested all of these elements at once. None may wait for a request that will never come."""
     pair = Pair()
-    source, reader = streaming(pair, 9, element_size=2)
+    source, subscriber = open_stream(pair, 9, element_size=2)
     source.emit(b"aa")
     assert source.demand == 9
     source.emit(b"bbccdd", b"ee", b"ffgg")
     source.complete()
     pair.settle()
-    assert reader.elements == [b"aa", b"bb", b"cc", b"dd", b"ee", b"ff", b"gg"]
-    assert reader.ends == ["complete"]
+    assert subscriber.elements == [b"aa", b"bb", b"cc", b"dd", b"ee", b"ff", b"gg"]
+    assert subscriber.ends == ["complete"]
 
 
-def test_pieces_behind_single_elements_keep_to_demand() -> None:
-    """What was pulled before waits for demand, in order, and nothing is pulled meanwhile."""
+def test_blocks_after_single_elements_keep_to_demand() -> None:
+    """A block that was pulled before waits for demand, in order, and nothing is pulled meanwhile."""
     pair = Pair()
-    source, reader = streaming(pair, 4, element_size=2)
+    source, subscriber = open_stream(pair, 4, element_size=2)
     source.emit(b"aa")
     source.emit(b"bbccdd", b"eeff", b"gg")
     pair.settle()
-    assert reader.elements == [b"aa", b"bb", b"cc", b"dd"]
+    assert subscriber.elements == [b"aa", b"bb", b"cc", b"dd"]
     assert source.demand == 4
-    reader.request(2)
+    subscriber.request(2)
     pair.settle()
-    assert reader.elements[4:] == [b"ee", b"ff"]
+    assert subscriber.elements[4:] == [b"ee", b"ff"]
     assert source.demand == 4
-    reader.request(2)
+    subscriber.request(2)
     pair.settle()
-    assert reader.elements[6:] == [b"gg"]
+    assert subscriber.elements[6:] == [b"gg"]
     assert source.demand == 5
 
 
-def test_a_piece_of_more_than_was_asked_for_waits_for_demand() -> None:
-    """The surplus is kept, nothing is pulled meanwhile, and completion comes after it."""
+def test_a_block_larger_than_the_demand_waits_for_demand() -> None:
+    """The rest is kept, nothing is pulled meanwhile, and the completion comes after it."""
     pair = Pair()
-    source, reader = streaming(pair, 1, element_size=2)
+    source, subscriber = open_stream(pair, 1, element_size=2)
     source.emit(b"aabbcc")
     source.complete()
     pair.settle()
-    assert reader.elements == [b"aa"]
+    assert subscriber.elements == [b"aa"]
     asked = source.demand
-    reader.request(1)
+    subscriber.request(1)
     pair.settle()
-    assert reader.elements == [b"aa", b"bb"]
-    assert reader.ends == []
-    reader.request(5)
+    assert subscriber.elements == [b"aa", b"bb"]
+    assert subscriber.ends == []
+    subscriber.request(5)
     pair.settle()
-    assert reader.elements == [b"aa", b"bb", b"cc"]
-    assert reader.ends == ["complete"]
+    assert subscriber.elements == [b"aa", b"bb", b"cc"]
+    assert subscriber.ends == ["complete"]
     assert source.demand == asked
 
 
-def test_pieces_beyond_the_high_water_mark_wait_for_the_writer() -> None:
-    """Demand permits sending, not gathering: a piece of any size goes a full outbox at a time, and nothing is pulled meanwhile."""
-    pair = Pair(limits=limited(outbound_high=100))
-    source, reader = streaming(pair, UNBOUNDED, element_size=4)
+def test_blocks_beyond_the_high_water_mark_wait_for_the_writer() -> None:
+    """Demand permits sending, not gathering: a large block goes one full outbox at a time, and nothing is pulled meanwhile."""
+    pair = Pair(limits=limits_with(outbound_high=100))
+    source, subscriber = open_stream(pair, UNBOUNDED, element_size=4)
     source.emit(bytes(1000))
     asked = source.demand
     source.complete()
     for _ in range(3):
-        reader.request(1)  # more demand makes no more room, and does not queue the stream twice
+        subscriber.request(1)  # more demand makes no more room, and does not queue the stream twice
     taken = []
     while data := bytes(pair.server.session.take()):
         pair.client.session.receive(data, 0.0)
         taken.append(len(data))
     assert max(taken) < 150
-    assert (len(reader.elements), reader.ends) == (250, ["complete"])
+    assert (len(subscriber.elements), subscriber.ends) == (250, ["complete"])
     assert source.demand == asked
 
 
-def test_no_packed_message_is_longer_than_a_peer_takes() -> None:
-    """What was gathered beyond that goes as several messages, none of which ends the connection over there."""
-    pair = Pair(limits=limited(outbound_high=1000, max_frame=100))
-    source, reader = streaming(pair, 300, element_size=4)
+def test_no_packed_message_is_longer_than_max_frame() -> None:
+    """Gathered elements beyond that go as several messages. One message above Limits.max_frame would end the connection."""
+    pair = Pair(limits=limits_with(outbound_high=1000, max_frame=100))
+    source, subscriber = open_stream(pair, 300, element_size=4)
     source.emit(bytes(800))
     pair.settle()
-    assert reader.elements == [bytes(4)] * 200
+    assert subscriber.elements == [bytes(4)] * 200
     assert pair.client.ended == []
 
 
-@pytest.mark.parametrize("element", [b"", b"abc"], ids=["empty", "a part too much"])
-def test_an_element_that_does_not_have_the_fixed_size_fails_its_stream(element: bytes) -> None:
-    """The boundary of everything behind it would be lost."""
+@pytest.mark.parametrize("element", [b"", b"abc"], ids=["empty", "one byte too long"])
+def test_an_element_of_another_size_fails_its_stream(element: bytes) -> None:
+    """The peer could not delimit the elements after it."""
     pair = Pair()
-    source, reader = streaming(pair, 5, element_size=2)
+    source, subscriber = open_stream(pair, 5, element_size=2)
     source.emit(element)
     pair.settle()
-    assert isinstance(reader.ends[0], PublisherFailed)
+    assert isinstance(subscriber.ends[0], PublisherFailed)
     assert source.cancels == 1
     assert isinstance(pair.server.failures[0], UsageError)

@@ -1,39 +1,39 @@
-"""What comes before both hellos has a bound in bytes and in time."""
+"""Bytes and time before both hellos are bounded."""
 
 import pytest
 
 from penstock.api import Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import RawPeer, limited
+from tests.session._pair import RawPeer, limits_with
 
 HELLO = rsio.encode(rsio.ClientHello(version=0, extensions=tuple(range(1, 9))))
 
 
 @pytest.mark.parametrize("step", [1, 3, 1000])
 def test_a_hello_that_is_too_long_is_refused_however_it_is_cut(step: int) -> None:
-    """As soon as so many bytes are in, whether more could be decoded or not."""
+    """Received bytes are counted, not decoded ones."""
     most = len(HELLO) - 2
-    raw = RawPeer(limits=limited(preauth_bytes=most))
+    raw = RawPeer(limits=limits_with(preauth_bytes=most))
     for at in range(0, most, step):
-        raw.say(HELLO[at : min(at + step, most)])
+        raw.send(HELLO[at : min(at + step, most)])
     assert raw.session.state is ConnectionState.FRESH
-    raw.say(HELLO[most : most + 1])
-    assert raw.reason() == "limit:hello"
+    raw.send(HELLO[most : most + 1])
+    assert raw.goodbye_reason() == "limit:hello"
 
 
-def test_what_follows_a_hello_is_not_counted() -> None:
-    """The bound is one of the hello's alone."""
-    raw = RawPeer(limits=limited(preauth_bytes=20)).greet()
+def test_bytes_after_the_hello_are_not_counted() -> None:
+    """The bound is on the hello only."""
+    raw = RawPeer(limits=limits_with(preauth_bytes=20)).handshake()
     for _ in range(50):
-        raw.say(rsio.Request(subscriber=9, demand=1))
+        raw.send(rsio.Request(subscriber=9, demand=1))
     assert raw.session.state is ConnectionState.OPEN
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_a_hello_has_so_much_time(role: Role) -> None:
-    """On either side; the session says when to look."""
-    raw = RawPeer(role, limits=limited(handshake_timeout=4.0))
+def test_a_hello_must_come_within_handshake_timeout(role: Role) -> None:
+    """On either side; tick() returns the deadline."""
+    raw = RawPeer(role, limits=limits_with(handshake_timeout=4.0))
     assert raw.session.tick(3.9) == 4.0
     raw.session.tick(4.0)
     assert raw.session.close_reason[0] == "limit:handshake"

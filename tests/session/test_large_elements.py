@@ -4,56 +4,56 @@ import pytest
 
 from penstock.protocols import rsio
 from penstock.testing import MessageList
-from tests.session._pair import Pair, Script, limited, streaming
+from tests.session._pair import Pair, ScriptedPublisher, limits_with, open_stream
 
 
-def test_large_elements_are_split_and_others_get_their_turn() -> None:
-    """A small element of another stream overtakes the rest of a large one."""
-    pair = Pair(limits=limited(split_outbound_at=100))
-    large, reader = streaming(pair, 5)
-    small = pair.server.publishers["t"] = Script()
+def test_large_elements_are_split_and_take_turns() -> None:
+    """A smaller element of another stream is whole before the large one."""
+    pair = Pair(limits=limits_with(split_outbound_at=100))
+    large, subscriber = open_stream(pair, 5)
+    small = pair.server.publishers["t"] = ScriptedPublisher()
     other = pair.subscribe("t", 5)
     pair.settle()
     large.emit(bytes(1000))
     small.emit(bytes(101))
     small.complete()
     first = bytes(pair.server.session.take())
-    heard = MessageList()
+    messages = MessageList()
     for stream in (0, 1):
-        heard.receive_on_subscribe(stream, 0)
-    rsio.RsioDecoder(heard, heard.streams).feed(first)
-    order = [message.subscriber for message in heard.messages[2:] if isinstance(message, rsio.OnNextPart | rsio.OnNextLastPart)]
+        messages.receive_on_subscribe(stream, 0)
+    rsio.RsioDecoder(messages, messages.streams).feed(first)
+    order = [message.subscriber for message in messages.messages[2:] if isinstance(message, rsio.OnNextPart | rsio.OnNextLastPart)]
     assert order[:4] == [0, 1, 0, 1]
     pair.client.session.receive(first, 0.0)
     pair.settle()
-    assert reader.elements == [bytes(1000)]
+    assert subscriber.elements == [bytes(1000)]
     assert other.elements == [bytes(101)]
     assert other.ends == ["complete"]
 
 
 def test_small_elements_wait_behind_a_large_one_of_their_stream() -> None:
-    """Order is kept; completion comes last."""
-    pair = Pair(limits=limited(split_outbound_at=100))
-    source, reader = streaming(pair, 5)
+    """The order within a stream is kept, and the completion comes last."""
+    pair = Pair(limits=limits_with(split_outbound_at=100))
+    source, subscriber = open_stream(pair, 5)
     source.emit(bytes(250), b"a", bytes(101))
     source.complete()
     pair.settle()
-    assert reader.elements == [bytes(250), b"a", bytes(101)]
-    assert reader.ends == ["complete"]
+    assert subscriber.elements == [bytes(250), b"a", bytes(101)]
+    assert subscriber.ends == ["complete"]
 
 
 def test_large_elements_of_all_streams_together_have_a_hard_bound() -> None:
-    """The high-water mark and one element: beyond it no publisher is asked, and each goes on when there is room again."""
-    pair = Pair(limits=limited(split_outbound_at=100, outbound_high=500, max_element=1000))
-    scripts = [Script() for _ in range(5)]
-    readers = []
+    """The bound is the high-water mark plus one element. Above it no publisher is asked, and each goes on when there is room again."""
+    pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=500, max_element=1000))
+    scripts = [ScriptedPublisher() for _ in range(5)]
+    subscribers = []
     for each, script in enumerate(scripts):
         pair.server.publishers[f"s{each}"] = script
-        readers.append(pair.subscribe(f"s{each}", 0))
+        subscribers.append(pair.subscribe(f"s{each}", 0))
     pair.settle()
     server = pair.server.session
-    for script, reader in zip(scripts, readers, strict=True):
-        reader.request(3)
+    for script, subscriber in zip(scripts, subscribers, strict=True):
+        subscriber.request(3)
         server.receive(bytes(pair.client.session.take()), 0.0)
         if script.demand:
             script.emit(bytes(800))
@@ -61,33 +61,33 @@ def test_large_elements_of_all_streams_together_have_a_hard_bound() -> None:
     assert server.outbox.large == server.held() == 1600
     pair.settle()
     assert server.outbox.large == 0
-    assert [len(reader.elements) for reader in readers] == [1, 1, 0, 0, 0]
+    assert [len(subscriber.elements) for subscriber in subscribers] == [1, 1, 0, 0, 0]
     assert all(script.demand for script in scripts)
 
 
 def test_large_elements_of_a_stream_that_ends_hold_nothing() -> None:
-    """In the middle of one, with another behind it."""
-    pair = Pair(limits=limited(split_outbound_at=100, outbound_high=250))
-    source, reader = streaming(pair, 5)
+    """The stream is cancelled within an element, with another element behind it."""
+    pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=250))
+    source, subscriber = open_stream(pair, 5)
     source.emit(bytes(1000), b"small", bytes(500))
     pair.client.session.receive(bytes(pair.server.session.take()), 0.0)
     assert 0 < pair.server.session.outbox.large < 1505
     assert pair.server.session.outbox.large == pair.server.session.held()
-    reader.cancel()
+    subscriber.cancel()
     pair.settle()
     assert pair.server.session.outbox.large == 0
 
 
 @pytest.mark.parametrize("bound", [{"max_partials_in_all": 2}, {"partial_bytes": 2000}])
-def test_no_more_is_begun_than_a_peer_with_the_same_limits_takes(bound: dict[str, int]) -> None:
-    """Ten streams with large elements at once: all arrive, and no stream is ended for what others have under way."""
-    pair = Pair(limits=limited(split_outbound_at=100, **bound))
+def test_no_more_elements_begin_than_a_peer_with_the_same_limits_takes(bound: dict[str, int]) -> None:
+    """Ten streams have large elements at once. All arrive, and no stream ends because of the others' unfinished elements."""
+    pair = Pair(limits=limits_with(split_outbound_at=100, **bound))
     for number in range(10):
-        pair.server.publishers[f"s{number}"] = Script()
-    readers = [pair.subscribe(f"s{number}", 5) for number in range(10)]
+        pair.server.publishers[f"s{number}"] = ScriptedPublisher()
+    subscribers = [pair.subscribe(f"s{number}", 5) for number in range(10)]
     pair.settle()
     for source in pair.server.publishers.values():
         source.emit(bytes(900), bytes(200))
         source.complete()
     pair.settle()
-    assert [(reader.elements, reader.ends) for reader in readers] == [([bytes(900), bytes(200)], ["complete"])] * 10
+    assert [(subscriber.elements, subscriber.ends) for subscriber in subscribers] == [([bytes(900), bytes(200)], ["complete"])] * 10

@@ -1,64 +1,64 @@
-"""Elements that are under way in parts, and how long they have been."""
+"""Unfinished elements: their parts, their bounds, and their age."""
 
 import pytest
 
 from penstock.api import ConnectionLost, ProtocolError, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import RawPeer, limited, reading
+from tests.session._pair import RawPeer, limits_with, subscribe_to
 
 
-def test_an_element_that_is_left_unfinished_ends_its_stream_when_its_time_is_over() -> None:
-    """The timer is told when to look again; what was finished in time is forgotten."""
-    raw = RawPeer(Role.CLIENT, limits=limited(partial_age=5, idle_connection=1000)).greet()
-    reader = reading(raw, 4)
-    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64))
+def test_an_unfinished_element_ends_its_stream_after_partial_age() -> None:
+    """overdue() returns when to look again. An element that was finished in time is forgotten."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(partial_age=5, idle_connection=1000)).handshake()
+    subscriber = subscribe_to(raw, 4)
+    raw.send(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64))
     assert raw.session.channel.budgets.partials.overdue(3.0, 0.0) == (5.0, [])
-    raw.say(rsio.OnNextLastPart(subscriber=0, element=0, data=b"y"))
+    raw.send(rsio.OnNextLastPart(subscriber=0, element=0, data=b"y"))
     assert raw.session.channel.budgets.partials.overdue(5.0, 0.0) == (None, [])
-    raw.say(rsio.OnNextPart(subscriber=0, element=1, data=b"x" * 64))
+    raw.send(rsio.OnNextPart(subscriber=0, element=1, data=b"x" * 64))
     due, overdue = raw.session.channel.budgets.partials.overdue(5.0, 5.0)
     assert (due, [is_silent for _, is_silent in overdue]) == (None, [False])
     overdue[0][0].on_partial_timeout(is_silent=False)
-    (end,) = reader.ends
+    (end,) = subscriber.ends
     assert isinstance(end, ProtocolError)
-    assert reader.elements == [b"x" * 64 + b"y"]
+    assert subscriber.elements == [b"x" * 64 + b"y"]
 
 
 PART = rsio.OnNextPart(subscriber=0, element=0, data=bytes(64))
 
 
-def test_who_speaks_on_when_the_time_is_over_has_left_it() -> None:
-    """Whatever it says: its next byte ends the stream, which is the peer's fault."""
-    raw = RawPeer(Role.CLIENT, limits=limited(partial_age=8)).greet()
-    reader = reading(raw, 4)
-    raw.say(PART)
+def test_a_peer_that_sends_other_data_has_abandoned_the_element() -> None:
+    """After the age, the peer's next byte ends the stream with a ProtocolError."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(partial_age=8)).handshake()
+    subscriber = subscribe_to(raw, 4)
+    raw.send(PART)
     raw.now = 7.0
-    raw.say(rsio.Subscribe(publisher="x", subscriber=1))
+    raw.send(rsio.Subscribe(publisher="x", subscriber=1))
     assert raw.session.tick(8.0) == 9.0
-    assert reader.ends == []
+    assert subscriber.ends == []
     raw.now = 8.5
-    raw.say(rsio.Cancel(subscriber=1))
+    raw.send(rsio.Cancel(subscriber=1))
     raw.session.tick(8.5)
-    (end,) = reader.ends
+    (end,) = subscriber.ends
     assert isinstance(end, ProtocolError)
     assert "an element was left unfinished for more than 8 s. The peer must act" in str(end)
 
 
 @pytest.mark.parametrize(("last", "due"), [(0.0, 8.0), (6.0, 8.0), (7.5, 9.5)])
-def test_who_falls_silent_in_the_middle_is_lost(last: float, due: float) -> None:
-    """A quarter of the time without a byte says so; only that stream ends, for it is keepalive that knows of the connection."""
-    raw = RawPeer(Role.CLIENT, limits=limited(partial_age=8)).greet()
-    reader = reading(raw, 4)
+def test_a_peer_that_falls_silent_within_an_element_is_lost(last: float, due: float) -> None:
+    """The stream ends with ConnectionLost after a quarter of the age without a byte. The connection stays open: keepalive judges that."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(partial_age=8)).handshake()
+    subscriber = subscribe_to(raw, 4)
     for now in (0.0, last):
         raw.now = now
-        raw.say(PART)
+        raw.send(PART)
     assert raw.session.tick(last) == due
     raw.session.tick(due - 0.01)
-    assert reader.ends == []
+    assert subscriber.ends == []
     raw.session.tick(due)
-    (end,) = reader.ends
+    (end,) = subscriber.ends
     assert isinstance(end, ConnectionLost)
     assert str(end).endswith("for more than 8 s (Limits.partial_age), and nothing follows; the peer hangs, or the network is gone")
-    assert raw.hear()[-1] == rsio.Cancel(subscriber=0)
+    assert raw.receive()[-1] == rsio.Cancel(subscriber=0)
     assert raw.session.state is ConnectionState.OPEN

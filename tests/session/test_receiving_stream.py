@@ -1,22 +1,22 @@
-"""An inbound stream: demand checked on receiving, parts joined within their bounds, and nothing after the end."""
+"""A receiving stream: demand is checked, parts are joined within their bounds, and nothing is delivered after the end."""
 
 import pytest
 
 from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Rejected, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import Pair, RawPeer, Reader, limited, reading, streaming
+from tests.session._pair import Pair, RawPeer, RecordingSubscriber, limits_with, open_stream, subscribe_to
 
 
-def test_a_cancel_stops_the_publisher_and_what_was_under_way_is_dropped() -> None:
-    """What crossed the cancel is delimited, dropped, and costs a glitch."""
+def test_a_cancel_stops_the_publisher_and_late_elements_are_dropped() -> None:
+    """An element that crossed the cancel is delimited and dropped, and the connection stays open."""
     pair = Pair()
-    source, reader = streaming(pair)
+    source, subscriber = open_stream(pair)
     source.emit(b"x")
-    reader.cancel()
+    subscriber.cancel()
     pair.settle()
     assert source.cancels == 1
-    assert reader.elements == []
+    assert subscriber.elements == []
     assert pair.client.session.state is ConnectionState.OPEN
 
 
@@ -30,105 +30,105 @@ OVERRUNS: list[tuple[str, int, list[rsio.Message]]] = [
 ]
 
 
-@pytest.mark.parametrize(("size", "said"), [case[1:] for case in OVERRUNS], ids=[case[0] for case in OVERRUNS])
-def test_a_publisher_that_breaks_its_contract_loses_the_stream(size: int, said: list[rsio.Message]) -> None:
-    """Cancel to the peer, ProtocolError to the subscriber, and the connection goes on."""
-    raw = RawPeer(Role.CLIENT, limits=limited(max_partials=2, max_element=1000)).greet()
-    reader = reading(raw, 2, size)
-    raw.say(*said)
-    assert isinstance(reader.ends[0], ProtocolError)
-    assert raw.hear() == [rsio.Cancel(subscriber=0)]
+@pytest.mark.parametrize(("size", "messages"), [case[1:] for case in OVERRUNS], ids=[case[0] for case in OVERRUNS])
+def test_a_peer_that_breaks_the_contract_of_a_stream_loses_it(size: int, messages: list[rsio.Message]) -> None:
+    """The peer gets a cancel, the subscriber a ProtocolError, and the connection stays open."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(max_partials=2, max_element=1000)).handshake()
+    subscriber = subscribe_to(raw, 2, size)
+    raw.send(*messages)
+    assert isinstance(subscriber.ends[0], ProtocolError)
+    assert raw.receive() == [rsio.Cancel(subscriber=0)]
     assert raw.session.state is ConnectionState.OPEN
     assert raw.session.channel.budgets.partials.count == raw.session.channel.budgets.partials.bytes == 0
 
 
 def test_an_element_in_a_single_part_is_never_unfinished() -> None:
-    """It needs none of the places for those."""
-    raw = RawPeer(Role.CLIENT, limits=limited(max_partials=1)).greet()
-    reader = reading(raw, 2)
+    """It takes none of the places of unfinished elements."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(max_partials=1)).handshake()
+    subscriber = subscribe_to(raw, 2)
     begun, alone = (kind(subscriber=0, element=at, data=b"x" * 64) for at, kind in enumerate((rsio.OnNextPart, rsio.OnNextLastPart)))
-    raw.say(begun, alone)
-    assert reader.elements == [b"x" * 64]
-    assert reader.ends == []
+    raw.send(begun, alone)
+    assert subscriber.elements == [b"x" * 64]
+    assert subscriber.ends == []
 
 
 def test_completion_within_an_element_is_an_error() -> None:
     """No element is delivered in part."""
-    raw = RawPeer(Role.CLIENT).greet()
-    reader = reading(raw, 2)
-    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64), rsio.OnComplete(subscriber=0))
-    assert reader.elements == []
-    assert isinstance(reader.ends[0], ProtocolError)
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = subscribe_to(raw, 2)
+    raw.send(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64), rsio.OnComplete(subscriber=0))
+    assert subscriber.elements == []
+    assert isinstance(subscriber.ends[0], ProtocolError)
 
 
-def test_an_unfinished_element_ages() -> None:
-    """A part that is never followed by its last one holds memory for a while only."""
-    raw = RawPeer(Role.CLIENT).greet()
-    reader = reading(raw, 2)
-    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64))
+def test_an_unfinished_element_frees_its_bytes_after_partial_age() -> None:
+    """The stream ends, because the last part has not come."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = subscribe_to(raw, 2)
+    raw.send(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64))
     assert raw.session.tick(1.0) == 30.0
     raw.session.tick(30.0)
-    assert "unfinished for more than 30 s" in str(reader.ends[0])
+    assert "unfinished for more than 30 s" in str(subscriber.ends[0])
     assert raw.session.channel.budgets.partials.bytes == 0
 
 
 def test_elements_of_a_cancelled_stream_of_fixed_size_are_still_delimited() -> None:
-    """The size outlives the stream until its end is heard, even where onSubscribe comes after the cancel."""
-    raw = RawPeer(Role.CLIENT).greet()
-    reader = Reader(5)
-    raw.session.subscribe("s", reader)
-    reader.cancel()
-    raw.hear()
-    raw.say(rsio.OnSubscribe(subscriber=0, element_size=3), b"\x21\x00abc", b"\x22\x00\x02abcdef", rsio.OnComplete(subscriber=0))
+    """The element size is kept until the peer ends the stream, also if onSubscribe comes after the cancel."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = RecordingSubscriber(5)
+    raw.session.subscribe("s", subscriber)
+    subscriber.cancel()
+    raw.receive()
+    raw.send(rsio.OnSubscribe(subscriber=0, element_size=3), b"\x21\x00abc", b"\x22\x00\x02abcdef", rsio.OnComplete(subscriber=0))
     assert raw.session.state is ConnectionState.OPEN
     assert raw.session.streams.opened == {}
-    raw.say(rsio.OnComplete(subscriber=0))
-    assert raw.reason() == "protocol:stream 0"
+    raw.send(rsio.OnComplete(subscriber=0))
+    assert raw.goodbye_reason() == "protocol:stream 0"
 
 
-def test_after_the_end_nothing_is_asked_for_or_delivered() -> None:
-    """Rules 3.6 and 1.7: a request and a second cancel say nothing to the peer."""
-    raw = RawPeer(Role.CLIENT).greet()
-    reader = reading(raw, 1)
-    reader.cancel()
-    assert raw.hear() == [rsio.Cancel(subscriber=0)]
-    reader.cancel()
-    reader.request(5)
-    assert raw.hear() == []
-    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64), *[rsio.OnNext(subscriber=0, element=b"x")] * 9)
-    assert (reader.elements, reader.ends) == ([], [])
+def test_after_a_cancel_nothing_is_requested_or_delivered() -> None:
+    """Rules 3.6 and 1.7: a request and a second cancel send nothing to the peer."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = subscribe_to(raw, 1)
+    subscriber.cancel()
+    assert raw.receive() == [rsio.Cancel(subscriber=0)]
+    subscriber.cancel()
+    subscriber.request(5)
+    assert raw.receive() == []
+    raw.send(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64), *[rsio.OnNext(subscriber=0, element=b"x")] * 9)
+    assert (subscriber.elements, subscriber.ends) == ([], [])
 
 
-def test_demand_without_bound_stays_so() -> None:
-    """Rule 3.17: elements take nothing from it, whole, packed or in parts; and the peer is asked once."""
-    raw = RawPeer(Role.CLIENT).greet()
-    reader = reading(raw, UNBOUNDED, 2)
-    reader.request(1)
-    assert raw.hear() == []
-    raw.say(
+def test_unbounded_demand_stays_unbounded() -> None:
+    """Rule 3.17: elements take nothing from it, whether whole, packed or in parts, and the peer gets one request."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = subscribe_to(raw, UNBOUNDED, 2)
+    subscriber.request(1)
+    assert raw.receive() == []
+    raw.send(
         rsio.OnNextPacked(subscriber=0, count=2, elements=b"aabb"),
         rsio.OnNextPart(subscriber=0, element=0, data=b"c"),
         rsio.OnNextLastPart(subscriber=0, element=0, data=b"c"),
         b"\x21\x00dd",
     )
-    assert reader.elements == [b"aa", b"bb", b"cc", b"dd"]
+    assert subscriber.elements == [b"aa", b"bb", b"cc", b"dd"]
 
 
 def test_unfinished_elements_are_bounded_in_bytes_over_the_connection() -> None:
-    """However many streams they are spread over."""
-    raw = RawPeer(Role.CLIENT, limits=limited(partial_bytes=100)).greet()
-    reader = reading(raw, 2)
-    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=bytes(101)))
-    assert "unfinished elements hold 101 bytes" in str(reader.ends[0])
+    """The bound counts all streams together."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(partial_bytes=100)).handshake()
+    subscriber = subscribe_to(raw, 2)
+    raw.send(rsio.OnNextPart(subscriber=0, element=0, data=bytes(101)))
+    assert "unfinished elements hold 101 bytes" in str(subscriber.ends[0])
     assert raw.session.channel.budgets.partials.bytes == 0
 
 
-def test_tiny_parts_cost_a_glitch_each() -> None:
-    """Legal, and the cheapest of floods."""
-    raw = RawPeer(Role.CLIENT, limits=limited(glitch_burst=2, glitch_rate=0.001)).greet()
-    reading(raw, 2)
-    raw.say(*[rsio.OnNextPart(subscriber=0, element=0, data=b"x")] * 3)
-    assert raw.reason() == "limit:glitches"
+def test_each_tiny_part_costs_a_token() -> None:
+    """A tiny part is legal, and the cheapest flood."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(glitch_burst=2, glitch_rate=0.001)).handshake()
+    subscribe_to(raw, 2)
+    raw.send(*[rsio.OnNextPart(subscriber=0, element=0, data=b"x")] * 3)
+    assert raw.goodbye_reason() == "limit:glitches"
 
 
 PARTS: list[tuple[str, list[rsio.Message], int]] = [
@@ -140,68 +140,68 @@ PARTS: list[tuple[str, list[rsio.Message], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "weight"), [case[1:] for case in PARTS], ids=[case[0] for case in PARTS])
-def test_what_parts_cost_depends_on_what_they_are_good_for(said: list[rsio.Message], weight: int) -> None:
-    """Nothing for honest ones, one token for a tiny one, ten for one that neither adds nor ends anything."""
-    raw = RawPeer(Role.CLIENT, limits=limited(glitch_burst=10, glitch_rate=1e-9)).greet()
-    reading(raw, 2)
-    raw.say(*said)
+@pytest.mark.parametrize(("messages", "weight"), [case[1:] for case in PARTS], ids=[case[0] for case in PARTS])
+def test_the_cost_of_a_part_depends_on_its_use(messages: list[rsio.Message], weight: int) -> None:
+    """An honest part costs nothing, a tiny one costs one token, and one that neither adds nor ends anything costs ten."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(glitch_burst=10, glitch_rate=1e-9)).handshake()
+    subscribe_to(raw, 2)
+    raw.send(*messages)
     assert raw.session.state is ConnectionState.OPEN
     left = sum(raw.session.channel.budgets.oddities.spend(1, raw.now) for _ in range(20))
     assert left == 10 - weight
 
 
 def test_parts_of_one_element_are_bounded_in_number() -> None:
-    """Whatever their size."""
-    raw = RawPeer(Role.CLIENT, limits=limited(max_parts=3)).greet()
-    reader = reading(raw, 2)
-    raw.say(*[rsio.OnNextPart(subscriber=0, element=0, data=bytes(64))] * 3)
-    assert reader.ends == []
-    raw.say(rsio.OnNextPart(subscriber=0, element=0, data=bytes(64)))
-    assert "in 4 parts" in str(reader.ends[0])
+    """Their size does not matter."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(max_parts=3)).handshake()
+    subscriber = subscribe_to(raw, 2)
+    raw.send(*[rsio.OnNextPart(subscriber=0, element=0, data=bytes(64))] * 3)
+    assert subscriber.ends == []
+    raw.send(rsio.OnNextPart(subscriber=0, element=0, data=bytes(64)))
+    assert "in 4 parts" in str(subscriber.ends[0])
 
 
 def test_unfinished_elements_are_bounded_in_number_over_the_connection() -> None:
-    """One in each of two streams is allowed here, and a third is not."""
-    raw = RawPeer(Role.CLIENT, limits=limited(max_partials_in_all=2)).greet()
-    readers = [Reader(2) for _ in range(3)]
-    for each, reader in enumerate(readers):
-        raw.session.subscribe("s", reader)
-        raw.say(rsio.OnSubscribe(subscriber=each), rsio.OnNextPart(subscriber=each, element=0, data=bytes(64)))
-    assert [len(reader.ends) for reader in readers] == [0, 0, 1]
+    """The bound is two here: one in each of two streams is taken, and the third ends its stream."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(max_partials_in_all=2)).handshake()
+    subscribers = [RecordingSubscriber(2) for _ in range(3)]
+    for each, subscriber in enumerate(subscribers):
+        raw.session.subscribe("s", subscriber)
+        raw.send(rsio.OnSubscribe(subscriber=each), rsio.OnNextPart(subscriber=each, element=0, data=bytes(64)))
+    assert [len(subscriber.ends) for subscriber in subscribers] == [0, 0, 1]
     assert raw.session.channel.budgets.partials.count == 2
 
 
-def test_an_element_that_comes_whole_is_bounded_as_one_in_parts_is() -> None:
-    """On the length alone, before its bytes have come."""
-    raw = RawPeer(Role.CLIENT, limits=limited(max_element=100)).greet()
-    reading(raw, 2)
-    raw.say(b"\x21\x00" + rsio.encode_varint(101))
-    assert raw.reason() == "limit:frame 101 > 100"
+def test_an_unsplit_element_is_bounded_by_max_element() -> None:
+    """It is refused on its length, before its bytes have come."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(max_element=100)).handshake()
+    subscribe_to(raw, 2)
+    raw.send(b"\x21\x00" + rsio.encode_varint(101))
+    assert raw.goodbye_reason() == "limit:frame 101 > 100"
 
 
 def test_each_stream_of_a_lost_connection_gets_an_exception_of_its_own() -> None:
-    """One that is raised in a thousand tasks would collect a thousand tracebacks; what it says, and its cause, are the same."""
-    raw = RawPeer(Role.CLIENT).greet()
-    readers = [Reader(1) for _ in range(3)]
-    for reader in readers:
-        raw.session.subscribe("s", reader)
+    """One exception raised in a thousand tasks would collect a thousand tracebacks. The copies keep the text and the cause."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscribers = [RecordingSubscriber(1) for _ in range(3)]
+    for subscriber in subscribers:
+        raw.session.subscribe("s", subscriber)
     lost = Rejected("not now", processed=False)
     lost.__cause__ = cause = OSError()
     raw.session.end_of_input(lost)
-    ends = [reader.ends[0] for reader in readers]
+    ends = [subscriber.ends[0] for subscriber in subscribers]
     assert len({id(end) for end in [lost, *ends]}) == 4
     assert [(type(end), str(end), end.processed, end.__cause__) for end in ends] == [(Rejected, "not now", False, cause)] * 3
 
 
 def test_an_exception_that_cannot_be_copied_is_shared() -> None:
-    """A plugin may raise what it likes; the streams end all the same."""
+    """A plugin may raise such an exception, and the streams must end."""
 
     class Odd(ConnectionLost):
         def __init__(self, first: int, second: int) -> None:
             super().__init__(f"{first} {second}")
 
-    raw = RawPeer(Role.CLIENT).greet()
-    reader = reading(raw, 1)
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = subscribe_to(raw, 1)
     raw.session.end_of_input(odd := Odd(1, 2))
-    assert reader.ends == [odd]
+    assert subscriber.ends == [odd]

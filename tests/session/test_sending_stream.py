@@ -1,56 +1,56 @@
-"""An outbound stream: demand, splitting, packing, the end; seen from the publisher, and on the wire."""
+"""A sending stream: its publisher, its failures and its end, seen from the publisher and on the wire."""
 
 from penstock.api import PublicError, PublisherFailed
 from penstock.session._reasons import PRIVATE, explain_stream_end
-from tests.session._pair import Pair, limited, streaming
+from tests.session._pair import Pair, limits_with, open_stream
 
 
-def test_a_publisher_that_nobody_asks_is_not_even_attached() -> None:
+def test_a_lazy_publisher_is_attached_with_the_first_demand() -> None:
     """An idle stream of a generator costs an object, not a subscription."""
     pair = Pair()
-    source, reader = streaming(pair, 0, is_lazy=True)
+    source, subscriber = open_stream(pair, 0, idle_until_demand=True)
     assert source.subscriber is None
-    reader.request(1)
+    subscriber.request(1)
     pair.settle()
     assert source.demand == 1
 
 
-def test_failures_of_publishers_keep_their_text_at_home() -> None:
-    """Only a PublicError's text crosses the wire; the owner is told everything."""
+def test_only_the_text_of_a_public_error_is_sent() -> None:
+    """The delegate gets the exception itself."""
     pair = Pair()
-    source, reader = streaming(pair)
+    source, subscriber = open_stream(pair)
     secret = ValueError("the password is 123")
     source.fail(secret)
     pair.settle()
-    assert str(reader.ends[0]) == explain_stream_end(PRIVATE)
+    assert str(subscriber.ends[0]) == explain_stream_end(PRIVATE)
     assert pair.server.failures == [secret]
-    source, reader = streaming(pair)
+    source, subscriber = open_stream(pair)
     source.fail(PublicError("no such symbol"))
     pair.settle()
-    assert isinstance(reader.ends[0], PublisherFailed)
-    assert str(reader.ends[0]) == "no such symbol"
+    assert isinstance(subscriber.ends[0], PublisherFailed)
+    assert str(subscriber.ends[0]) == "no such symbol"
 
 
-def test_a_type_that_is_not_bytes_fails_its_stream_only() -> None:
-    """A publisher without a serializer must publish bytes; bytes-like is enough."""
+def test_an_element_that_is_not_bytes_fails_its_stream_only() -> None:
+    """A publisher without a serializer must publish bytes, a bytearray or a memoryview."""
     pair = Pair()
-    source, reader = streaming(pair)
+    source, subscriber = open_stream(pair)
     source.emit(bytearray(b"a"), memoryview(b"b"))
     source.emit("text")
     pair.settle()
-    assert reader.elements == [b"a", b"b"]
-    assert isinstance(reader.ends[0], PublisherFailed)
+    assert subscriber.elements == [b"a", b"b"]
+    assert isinstance(subscriber.ends[0], PublisherFailed)
     assert "serializer" in str(pair.server.failures[0])
     assert source.cancels == 1
 
 
-def test_what_a_publisher_says_after_the_end_is_not_sent() -> None:
-    """Rule 1.7, also for an element as long as the last one: the id may be somebody else's by then."""
+def test_signals_after_the_end_are_not_sent() -> None:
+    """Rule 1.7, also for an element of the last one's length."""
     pair = Pair()
-    source, reader = streaming(pair, 10)
+    source, subscriber = open_stream(pair, 10)
     source.emit(b"abc")
     pair.settle()
-    reader.cancel()
+    subscriber.cancel()
     pair.settle()
     source.emit(b"abc", b"abcd")
     source.complete()
@@ -58,21 +58,21 @@ def test_what_a_publisher_says_after_the_end_is_not_sent() -> None:
     assert bytes(pair.server.session.take()) == b""
 
 
-def test_an_element_that_no_peer_would_take_fails_its_stream() -> None:
-    """Here, before it has crossed."""
-    pair = Pair(limits=limited(max_element=100))
-    source, reader = streaming(pair, 5)
+def test_an_element_above_max_element_fails_its_stream() -> None:
+    """It fails on this side, before a byte is sent."""
+    pair = Pair(limits=limits_with(max_element=100))
+    source, subscriber = open_stream(pair, 5)
     source.emit(bytes(101))
     pair.settle()
-    assert isinstance(reader.ends[0], PublisherFailed)
+    assert isinstance(subscriber.ends[0], PublisherFailed)
     assert "101 bytes" in str(pair.server.failures[0])
 
 
-def test_a_publisher_that_comes_after_the_end_is_let_go() -> None:
-    """The peer cancelled before the publisher was there."""
+def test_a_publisher_that_subscribes_after_the_end_is_cancelled() -> None:
+    """The peer cancelled while the publisher was being attached."""
     pair = Pair()
-    source, reader = streaming(pair, 0)
-    reader.cancel()
+    source, subscriber = open_stream(pair, 0)
+    subscriber.cancel()
     pair.settle()
     before = source.cancels
     pair.server.served[0].on_subscribe(source)

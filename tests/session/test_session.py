@@ -1,4 +1,4 @@
-"""The conversation: the hellos, the three answers to bad input, the bounds of a connection, and its end."""
+"""The session: the hellos, the three answers to bad input, the bounds of a connection, and its end."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ import pytest
 from penstock.api import ConnectionLost, Rejected, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import Pair, RawPeer, Reader, Script, limited, reading, streaming
+from tests.session._pair import Pair, RawPeer, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream, subscribe_to
 
 
 def test_both_sides_are_open_after_the_hellos() -> None:
-    """The handshake takes one message of each side."""
+    """The handshake takes one message of each side, six bytes in all."""
     pair = Pair()
     assert pair.settle() == 6
     assert pair.client.is_open
@@ -20,32 +20,32 @@ def test_both_sides_are_open_after_the_hellos() -> None:
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 1 << 20])
 def test_elements_arrive_in_order_however_the_wire_cuts_them(cut: int) -> None:
-    """The same stream in pieces of every small size."""
+    """The same stream arrives in chunks of each size."""
     pair = Pair()
-    source, reader = streaming(pair, 100)
+    source, subscriber = open_stream(pair, 100)
     sent = [bytes([number]) * number for number in range(40)]
     source.emit(*sent)
     source.complete()
     pair.settle(cut=cut)
-    assert reader.elements == sent
-    assert reader.ends == ["complete"]
+    assert subscriber.elements == sent
+    assert subscriber.ends == ["complete"]
 
 
 def test_an_unknown_publisher_is_a_rejection() -> None:
-    """An error before the stream began was never a failure of the publisher."""
+    """An error before onSubscribe is a Rejected, not a failure of a publisher."""
     pair = Pair()
-    reader = pair.subscribe("nobody", 1)
+    subscriber = pair.subscribe("unknown", 1)
     pair.settle()
-    assert isinstance(reader.ends[0], Rejected)
+    assert isinstance(subscriber.ends[0], Rejected)
 
 
 def test_goodbye_ends_everything_on_both_sides() -> None:
     """Publishers are cancelled, subscribers get ConnectionLost, and both sessions are over."""
     pair = Pair()
-    source, reader = streaming(pair)
+    source, subscriber = open_stream(pair)
     pair.client.session.close("shutdown")
     pair.settle()
-    assert isinstance(reader.ends[0], ConnectionLost)
+    assert isinstance(subscriber.ends[0], ConnectionLost)
     assert source.cancels == 1
     assert pair.client.session.state.is_over
     assert pair.server.session.state.is_over
@@ -53,7 +53,7 @@ def test_goodbye_ends_everything_on_both_sides() -> None:
 
 
 def test_crossing_goodbyes_answer_each_other() -> None:
-    """Each side says one goodbye, and no second one in answer."""
+    """Each side sends one goodbye, and no second one as an answer."""
     pair = Pair()
     pair.settle()
     pair.client.session.close("a")
@@ -64,19 +64,19 @@ def test_crossing_goodbyes_answer_each_other() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 100])
-def test_what_follows_a_goodbye_is_discarded_whatever_it_is(cut: int) -> None:
-    """A second goodbye, a hello, streams and junk, in one piece with the goodbye or after it: one goodbye is answered once."""
-    for said in (b"\x03\x00", b"\x01\x00\x00", b"\x10\x01s\x00\x01", b"\x20\x00\x00", b"\x11\x00\x00", b"\xff"):
-        raw = RawPeer().greet()
-        data = b"\x03\x00" + said
+def test_bytes_after_a_goodbye_are_discarded(cut: int) -> None:
+    """A second goodbye, a hello, streams and junk, in one chunk with the goodbye or after it: the goodbye is answered once."""
+    for sent in (b"\x03\x00", b"\x01\x00\x00", b"\x10\x01s\x00\x01", b"\x20\x00\x00", b"\x11\x00\x00", b"\xff"):
+        raw = RawPeer().handshake()
+        data = b"\x03\x00" + sent
         for start in range(0, len(data), cut):
-            raw.say(data[start : start + cut])
-        assert raw.hear() == [rsio.Goodbye()]
-        assert len(raw.owner.ended) == 1
+            raw.send(data[start : start + cut])
+        assert raw.receive() == [rsio.Goodbye()]
+        assert len(raw.delegate.ended) == 1
 
 
-def test_a_goodbye_that_nobody_answers_ends_by_its_deadline() -> None:
-    """The owner is told when to look again, and then it is over. Time runs from the goodbye on, however long nothing was said before."""
+def test_an_unanswered_goodbye_ends_by_its_deadline() -> None:
+    """tick() returns the deadline, which counts from the first tick after the goodbye."""
     pair = Pair()
     pair.settle()
     session = pair.client.session
@@ -95,90 +95,94 @@ FATAL: list[tuple[str, list[rsio.Message | bytes], str]] = [
     ("the other side's hello", [rsio.ServerHello()], "protocol:hello"),
     ("an endless varint", [b"\x12" + b"\xff" * 9], "protocol:varint"),
     ("a varint longer than it must be", [b"\x12\x80\x00"], "protocol:varint"),
-    ("an element for nobody", [rsio.OnNext(subscriber=7, element=b"")], "protocol:stream 7"),
-    ("an end for nobody", [rsio.OnComplete(subscriber=7)], "protocol:stream 7"),
-    ("a live id", [rsio.Subscribe(publisher="s", subscriber=1), rsio.Subscribe(publisher="s", subscriber=1)], "protocol:subscribe 1"),
+    ("an element of an unknown stream", [rsio.OnNext(subscriber=7, element=b"")], "protocol:stream 7"),
+    ("the end of an unknown stream", [rsio.OnComplete(subscriber=7)], "protocol:stream 7"),
+    (
+        "an id that is in use",
+        [rsio.Subscribe(publisher="s", subscriber=1), rsio.Subscribe(publisher="s", subscriber=1)],
+        "protocol:subscribe 1",
+    ),
     ("an endless name", [b"\x10" + rsio.encode_varint(2**62)], f"limit:name {2**62} > 1024"),
     ("an endless error", [b"\x26\x00" + rsio.encode_varint(2**62)], f"limit:text {2**62} > 4096"),
     ("a switch of the encoding", [rsio.SwitchEncoding(extension=16)], "protocol:type 0x04"),
 ]
 
 
-@pytest.mark.parametrize(("said", "reason"), [case[1:] for case in FATAL], ids=[case[0] for case in FATAL])
-def test_what_cannot_be_trusted_ends_the_connection_with_its_reason(said: list[Any], reason: str) -> None:
-    """Goodbye with a fixed reason; publishers are cancelled; nothing the peer says afterwards counts."""
-    raw = RawPeer().greet()
-    source = raw.owner.publishers["s"] = Script()
-    raw.say(rsio.Subscribe(publisher="s", subscriber=100, demand=1))
-    raw.hear()
-    raw.say(*said)
-    assert raw.reason() == reason
+@pytest.mark.parametrize(("sent", "reason"), [case[1:] for case in FATAL], ids=[case[0] for case in FATAL])
+def test_a_fatal_mistake_ends_the_connection_with_its_reason(sent: list[Any], reason: str) -> None:
+    """Publishers are cancelled, and nothing that the peer sends afterwards is acted on."""
+    raw = RawPeer().handshake()
+    source = raw.delegate.publishers["s"] = ScriptedPublisher()
+    raw.send(rsio.Subscribe(publisher="s", subscriber=100, demand=1))
+    raw.receive()
+    raw.send(*sent)
+    assert raw.goodbye_reason() == reason
     assert source.cancels >= 1
-    raw.say(rsio.Subscribe(publisher="s", subscriber=101, demand=1))
-    assert raw.hear() == []
+    raw.send(rsio.Subscribe(publisher="s", subscriber=101, demand=1))
+    assert raw.receive() == []
 
 
 def test_too_much_before_the_hello_ends_the_connection() -> None:
     """A hello that never ends cannot be waited for."""
-    raw = RawPeer(limits=limited(preauth_bytes=8))
-    raw.say(b"\x01\x00\x40" + b"\x01" * 7)
-    assert raw.reason() == "limit:hello"
+    raw = RawPeer(limits=limits_with(preauth_bytes=8))
+    raw.send(b"\x01\x00\x40" + b"\x01" * 7)
+    assert raw.goodbye_reason() == "limit:hello"
 
 
 def test_silence_before_the_hello_ends_by_its_deadline() -> None:
-    """A connection that says nothing holds its place for a while only."""
+    """A silent connection keeps its place for Limits.handshake_timeout."""
     raw = RawPeer()
     assert raw.session.tick(0.0) == 10.0
     raw.session.tick(10.0)
-    assert raw.reason() == "limit:handshake"
+    assert raw.goodbye_reason() == "limit:handshake"
 
 
 def test_races_are_tolerated_until_the_budget_is_spent() -> None:
-    """A request for a stream that has just ended is nobody's fault; a thousand of them are."""
-    raw = RawPeer(limits=limited(glitch_burst=3, glitch_rate=1)).greet()
+    """A cancel for a stream that has just ended may be honest. A thousand of them are not."""
+    raw = RawPeer(limits=limits_with(glitch_burst=3, glitch_rate=1)).handshake()
     for _ in range(3):
-        raw.say(rsio.Cancel(subscriber=9))
-    assert raw.hear() == []
-    raw.say(rsio.Cancel(subscriber=9))
-    assert raw.reason() == "limit:glitches"
+        raw.send(rsio.Cancel(subscriber=9))
+    assert raw.receive() == []
+    raw.send(rsio.Cancel(subscriber=9))
+    assert raw.goodbye_reason() == "limit:glitches"
 
 
 def test_the_budget_fills_again_with_time() -> None:
-    """One oddity a second may go on for ever."""
-    raw = RawPeer(limits=limited(glitch_burst=2, glitch_rate=1)).greet()
+    """One oddity a second is always tolerated."""
+    raw = RawPeer(limits=limits_with(glitch_burst=2, glitch_rate=1)).handshake()
     for second in range(20):
         raw.now = float(second)
-        raw.say(rsio.Cancel(subscriber=9))
-    assert raw.hear() == []
+        raw.send(rsio.Cancel(subscriber=9))
+    assert raw.receive() == []
 
 
 @pytest.mark.parametrize("demand", [0])
 def test_an_illegal_demand_ends_that_stream_only(demand: int) -> None:
     """Rule 3.9, over the wire."""
-    raw = RawPeer().greet()
-    source = raw.owner.publishers["s"] = Script()
-    raw.say(rsio.Subscribe(publisher="s", subscriber=1, demand=1), rsio.Request(subscriber=1, demand=demand))
-    assert raw.hear()[-1] == rsio.OnError(subscriber=1, error="illegal demand")
+    raw = RawPeer().handshake()
+    source = raw.delegate.publishers["s"] = ScriptedPublisher()
+    raw.send(rsio.Subscribe(publisher="s", subscriber=1, demand=1), rsio.Request(subscriber=1, demand=demand))
+    assert raw.receive()[-1] == rsio.OnError(subscriber=1, error="illegal demand")
     assert source.cancels == 1
     assert raw.session.state is ConnectionState.OPEN
 
 
-def test_streams_are_bounded_in_number_and_the_dying_count() -> None:
+def test_streams_are_bounded_in_number_with_those_that_are_stopping() -> None:
     """A cancelled publisher that still runs keeps its place."""
-    raw = RawPeer(limits=limited(max_subscriptions=2)).greet()
-    raw.owner.publishers["s"] = Script()
-    raw.say(*[rsio.Subscribe(publisher="s", subscriber=each) for each in (1, 2, 3)])
-    assert raw.hear()[-1] == rsio.OnError(subscriber=3, error="refused")
+    raw = RawPeer(limits=limits_with(max_subscriptions=2)).handshake()
+    raw.delegate.publishers["s"] = ScriptedPublisher()
+    raw.send(*[rsio.Subscribe(publisher="s", subscriber=each) for each in (1, 2, 3)])
+    assert raw.receive()[-1] == rsio.OnError(subscriber=3, error="refused")
     raw.session.streams.stopping_publishers += 1
-    raw.say(rsio.Cancel(subscriber=1), rsio.Subscribe(publisher="s", subscriber=4))
-    assert raw.hear()[-1] == rsio.OnError(subscriber=4, error="refused")
+    raw.send(rsio.Cancel(subscriber=1), rsio.Subscribe(publisher="s", subscriber=4))
+    assert raw.receive()[-1] == rsio.OnError(subscriber=4, error="refused")
     raw.session.streams.stopping_publishers -= 1
-    raw.say(rsio.Subscribe(publisher="s", subscriber=5))
-    assert raw.hear()[-1] == rsio.OnSubscribe(subscriber=5)
+    raw.send(rsio.Subscribe(publisher="s", subscriber=5))
+    assert raw.receive()[-1] == rsio.OnSubscribe(subscriber=5)
 
 
 def test_an_idle_connection_ends() -> None:
-    """Five minutes without a stream."""
+    """After five minutes without a stream."""
     pair = Pair()
     pair.settle()
     assert pair.server.session.tick(1.0) == 301.0
@@ -188,136 +192,136 @@ def test_an_idle_connection_ends() -> None:
 
 
 def test_a_draining_side_refuses_new_streams() -> None:
-    """What runs goes on."""
+    """Open streams go on."""
     pair = Pair()
-    source, reader = streaming(pair)
+    source, subscriber = open_stream(pair)
     pair.server.session.streams.is_draining = True
     late = pair.subscribe("s", 1)
     source.emit(b"x")
     pair.settle()
     assert "draining" in str(late.ends[0])
-    assert reader.elements == [b"x"]
+    assert subscriber.elements == [b"x"]
 
 
 def test_the_end_of_the_transport_is_a_lost_connection() -> None:
-    """Nobody said goodbye."""
+    """No goodbye came before it."""
     pair = Pair()
-    source, reader = streaming(pair)
+    source, subscriber = open_stream(pair)
     pair.client.session.end_of_input()
     pair.server.session.end_of_input()
-    assert isinstance(reader.ends[0], ConnectionLost)
+    assert isinstance(subscriber.ends[0], ConnectionLost)
     assert source.cancels == 1
 
 
-@pytest.mark.parametrize("said", [rsio.Request(subscriber=1, demand=1), rsio.Cancel(subscriber=1)], ids=["requests", "cancels"])
-def test_control_messages_have_a_rate(said: rsio.Message) -> None:
-    """Those for nothing, beyond the few that may have crossed an end, come out of one budget; where it is empty the connection ends."""
-    raw = RawPeer(limits=limited(control_burst=3, control_rate=1)).greet()
-    raw.owner.publishers["s"] = Script()
-    raw.say(rsio.Subscribe(publisher="s", subscriber=1), rsio.Cancel(subscriber=1))
-    raw.say(*[said] * 5)
+@pytest.mark.parametrize("sent", [rsio.Request(subscriber=1, demand=1), rsio.Cancel(subscriber=1)], ids=["requests", "cancels"])
+def test_control_messages_have_a_rate(sent: rsio.Message) -> None:
+    """Beyond the two per stream that may have crossed its end, each costs a token. Without a token the connection ends."""
+    raw = RawPeer(limits=limits_with(control_burst=3, control_rate=1)).handshake()
+    raw.delegate.publishers["s"] = ScriptedPublisher()
+    raw.send(rsio.Subscribe(publisher="s", subscriber=1), rsio.Cancel(subscriber=1))
+    raw.send(*[sent] * 5)
     assert raw.session.state is ConnectionState.OPEN
-    raw.say(said)
-    assert raw.reason() == "limit:control"
+    raw.send(sent)
+    assert raw.goodbye_reason() == "limit:control"
 
 
 def test_streams_that_end_as_soon_as_they_begin_have_a_rate() -> None:
     """A flood of subscribes and cancels ends the connection."""
-    raw = RawPeer(limits=limited(churn_burst=2, churn_rate=1)).greet()
-    raw.owner.publishers["s"] = Script()
+    raw = RawPeer(limits=limits_with(churn_burst=2, churn_rate=1)).handshake()
+    raw.delegate.publishers["s"] = ScriptedPublisher()
     for each in range(3):
-        raw.say(rsio.Subscribe(publisher="s", subscriber=each), rsio.Cancel(subscriber=each))
-    assert raw.reason() == "limit:churn"
+        raw.send(rsio.Subscribe(publisher="s", subscriber=each), rsio.Cancel(subscriber=each))
+    assert raw.goodbye_reason() == "limit:churn"
 
 
 def test_answers_that_pile_up_end_the_connection() -> None:
-    """A peer that asks and never reads cannot make this side hold its errors without bound."""
-    raw = RawPeer(limits=limited(outbound_high=10, max_element=10, outbound_control=100)).greet()
+    """A peer that subscribes and never reads cannot make this side hold errors without bound."""
+    raw = RawPeer(limits=limits_with(outbound_high=10, max_element=10, outbound_control=100)).handshake()
     for each in range(20):
-        raw.say(rsio.Subscribe(publisher="nobody", subscriber=each))
-    assert raw.reason() == "slow-reader"
+        raw.send(rsio.Subscribe(publisher="unknown", subscriber=each))
+    assert raw.goodbye_reason() == "slow-reader"
 
 
 def test_cancelled_ids_without_an_end_are_bounded() -> None:
     """They cannot be forgotten, so a peer that never ends them loses the connection."""
-    raw = RawPeer(Role.CLIENT, limits=limited(retired_ids=2)).greet()
+    raw = RawPeer(Role.CLIENT, limits=limits_with(retired_ids=2)).handshake()
     for _ in range(3):
-        reader = Reader()
-        raw.session.subscribe("s", reader)
-        reader.cancel()
-    assert raw.reason() == "limit:ids"
+        subscriber = RecordingSubscriber()
+        raw.session.subscribe("s", subscriber)
+        subscriber.cancel()
+    assert raw.goodbye_reason() == "limit:ids"
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True], ids=["live", "cancelled"])
-def test_a_stream_begins_once(is_cancelled: bool) -> None:
+def test_a_second_acceptance_ends_the_connection(is_cancelled: bool) -> None:
     """A second onSubscribe would change where messages end."""
-    raw = RawPeer(Role.CLIENT).greet()
-    reader = reading(raw, 1)
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = subscribe_to(raw, 1)
     if is_cancelled:
-        reader.cancel()
-        raw.hear()
-    raw.say(rsio.OnSubscribe(subscriber=0, element_size=4))
-    assert raw.reason() == "protocol:stream 0"
+        subscriber.cancel()
+        raw.receive()
+    raw.send(rsio.OnSubscribe(subscriber=0, element_size=4))
+    assert raw.goodbye_reason() == "protocol:stream 0"
 
 
 def test_a_stream_on_a_connection_that_closes_fails_at_once() -> None:
-    """The peer hears nothing of it."""
-    raw = RawPeer(Role.CLIENT).greet()
+    """Nothing is sent for it."""
+    raw = RawPeer(Role.CLIENT).handshake()
     raw.session.close("enough")
-    raw.hear()
-    reader = Reader(1)
-    raw.session.subscribe("s", reader)
-    assert isinstance(reader.ends[0], ConnectionLost)
-    assert raw.hear() == []
+    raw.receive()
+    subscriber = RecordingSubscriber(1)
+    raw.session.subscribe("s", subscriber)
+    assert isinstance(subscriber.ends[0], ConnectionLost)
+    assert raw.receive() == []
 
 
 @pytest.mark.parametrize("limits", [{"outbound_control_count": 5}, {"outbound_control": 100}], ids=["count", "bytes"])
-def test_answers_that_nobody_reads_are_bounded(limits: dict[str, int]) -> None:
-    """In number and in bytes; five refusals of 20 bytes may wait, and the sixth ends the connection."""
-    raw = RawPeer(limits=limited(**limits)).greet()
+def test_unread_answers_are_bounded_in_number_and_bytes(limits: dict[str, int]) -> None:
+    """Five refusals of 20 bytes may wait, and the sixth ends the connection."""
+    raw = RawPeer(limits=limits_with(**limits)).handshake()
     for each in range(5):
-        raw.say(rsio.Subscribe(publisher="nobody", subscriber=each))
+        raw.send(rsio.Subscribe(publisher="unknown", subscriber=each))
     assert raw.session.state is ConnectionState.OPEN
-    raw.say(rsio.Subscribe(publisher="nobody", subscriber=6))
-    assert raw.reason() == "slow-reader"
+    raw.send(rsio.Subscribe(publisher="unknown", subscriber=6))
+    assert raw.goodbye_reason() == "slow-reader"
 
 
 def test_answers_that_are_read_are_not_counted_together() -> None:
-    """What the writer has taken is gone."""
-    raw = RawPeer(limits=limited(outbound_control_count=1)).greet()
+    """An answer that the writer has taken no longer counts."""
+    raw = RawPeer(limits=limits_with(outbound_control_count=1)).handshake()
     for each in range(50):
-        raw.say(rsio.Subscribe(publisher="nobody", subscriber=each))
-        assert len(raw.hear()) == 1
+        raw.send(rsio.Subscribe(publisher="unknown", subscriber=each))
+        assert len(raw.receive()) == 1
 
 
-def test_what_this_side_says_unasked_is_no_answer() -> None:
-    """A publisher that fails for a thousand streams at once is not the peer's fault."""
-    raw = RawPeer(limits=limited(outbound_control_count=1)).greet()
+def test_messages_that_this_side_sends_on_its_own_are_no_answers() -> None:
+    """A publisher that fails for many streams at once is not the peer's fault."""
+    raw = RawPeer(limits=limits_with(outbound_control_count=1)).handshake()
     for each in range(50):
-        raw.owner.publishers[f"s{each}"] = Script()
-        raw.say(rsio.Subscribe(publisher=f"s{each}", subscriber=each))
-    for script in raw.owner.publishers.values():
+        raw.delegate.publishers[f"s{each}"] = ScriptedPublisher()
+        raw.send(rsio.Subscribe(publisher=f"s{each}", subscriber=each))
+    for script in raw.delegate.publishers.values():
         script.fail(ValueError())
-    assert sum(isinstance(message, rsio.OnError) for message in raw.hear()) == 50
+    assert sum(isinstance(message, rsio.OnError) for message in raw.receive()) == 50
 
 
-def test_all_that_waits_has_a_hard_bound() -> None:
-    """The high-water mark, one element and the answers: what this side would say beyond it ends the connection."""
-    raw = RawPeer(Role.CLIENT, limits=limited(outbound_high=10, max_element=10, outbound_control=10)).greet()
-    reader = Reader()
-    raw.session.subscribe("s", reader)
-    raw.hear()
+def test_all_waiting_bytes_have_a_hard_bound() -> None:
+    """The bound is the high-water mark plus one element plus the answers. A message beyond it ends the connection."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(outbound_high=10, max_element=10, outbound_control=10)).handshake()
+    subscriber = RecordingSubscriber()
+    raw.session.subscribe("s", subscriber)
+    raw.receive()
     for _ in range(10):
-        reader.request(1)
+        subscriber.request(1)
     assert raw.session.state is ConnectionState.OPEN
-    reader.request(1)
-    assert raw.reason() == "slow-reader"
+    subscriber.request(1)
+    assert raw.goodbye_reason() == "slow-reader"
 
 
-def test_a_session_knows_what_it_holds() -> None:
-    """What waits to be sent, parts that wait for their last, and the beginning of a message; each goes when its stream does."""
-    pair = Pair(limits=limited(split_outbound_at=100))
-    source, reader = streaming(pair, 9)
+def test_held_counts_all_buffers() -> None:
+    """Elements that wait to be sent, parts without their last one, and an incomplete message. Each is freed when its stream ends."""
+    pair = Pair(limits=limits_with(split_outbound_at=100))
+    source, subscriber = open_stream(pair, 9)
     server, client = pair.server.session, pair.client.session
     assert (server.held(), client.held()) == (0, 0)
     source.emit(bytes(250))
@@ -329,18 +333,18 @@ def test_a_session_knows_what_it_holds() -> None:
     assert client.held() >= 140
     client.close("enough")
     assert client.channel.budgets.partials.bytes == 0
-    del reader
+    del subscriber
 
 
-def test_a_surplus_that_waits_for_demand_is_held() -> None:
-    """Elements of fixed size: what was gathered, and what is too much."""
+def test_held_counts_a_block_that_waits_for_demand() -> None:
+    """Gathered elements of fixed size count, and so does the rest of a block."""
     pair = Pair()
-    source, reader = streaming(pair, 1, element_size=4)
+    source, subscriber = open_stream(pair, 1, element_size=4)
     source.emit(b"aaaabbbbcccc")
     assert pair.server.session.held() == 12
     pair.server.session.take()
     assert pair.server.session.held() == 8
-    reader.cancel()
+    subscriber.cancel()
     pair.settle()
     assert pair.server.session.held() == 0
     assert pair.server.session.channel.buffering_streams == {}

@@ -1,15 +1,15 @@
-"""Who drives a session: the runtime's conversation does, and so may anybody."""
+"""The delegate of a session: in the runtime it is the connection task, here it is the recording delegate."""
 
 import inspect
 
 from penstock.session import SessionDelegate
-from tests.session._pair import Owner
+from tests.session._pair import RecordingDelegate
 
 
-def test_an_owner_is_told_by_the_calls_that_are_listed_and_no_others() -> None:
-    """The owner of these tests has each of them, with the same parameters."""
+def test_the_recording_delegate_has_every_call() -> None:
+    """Each call of SessionDelegate, with the same parameters."""
     calls = [name for name, value in vars(SessionDelegate).items() if inspect.isfunction(value) and not name.startswith("_")]
     assert calls
     for name in calls:
-        asked = list(inspect.signature(getattr(SessionDelegate, name)).parameters)
-        assert list(inspect.signature(getattr(Owner, name)).parameters) == asked, name
+        expected = list(inspect.signature(getattr(SessionDelegate, name)).parameters)
+        assert list(inspect.signature(getattr(RecordingDelegate, name)).parameters) == expected, name

@@ -44,7 +44,7 @@ def _name(pair: Any) -> str:
 
 @pytest.mark.parametrize(("table", "state", "event"), PAIRS, ids=_name)
 def test_a_pair_has_a_row_or_an_error_with_both_names(table: Mapping[Any, Any], state: Enum, event: Enum) -> None:
-    """The whole product of states and events is walked."""
+    """The test walks the whole product of states and events."""
     if (state, event) in table:
         return
     with pytest.raises(InternalError) as caught:
@@ -54,14 +54,14 @@ def test_a_pair_has_a_row_or_an_error_with_both_names(table: Mapping[Any, Any], 
 
 @pytest.mark.parametrize(("table", "state", "event"), [pair for pair in PAIRS if pair[1:] in pair[0]], ids=_name)
 def test_no_row_leads_back(table: Mapping[Any, Any], state: Enum, event: Enum) -> None:
-    """States are declared in the order of life; a row leads to a later one."""
+    """States are declared in the order of life, and a row leads to a later one."""
     order = list(type(state))
     assert order.index(table[state, event]) > order.index(state)
 
 
 @pytest.mark.parametrize(("table", "states", "events"), TABLES, ids=["connection", "sending", "receiving"])
 def test_only_final_states_have_no_row(table: Mapping[Any, Any], states: type[Enum], events: type[Enum]) -> None:
-    """Every other state can be left, and every state and event stands in some row."""
+    """Every other state can be left, and every state and event is in some row."""
     assert {state for state in states if not any((state, event) in table for event in events)} == FINAL & set(states)
     first = next(iter(states))
     assert {first, *table.values()} == set(states)
@@ -78,22 +78,22 @@ def test_the_facts_of_a_connection_state_follow_from_the_table() -> None:
 # --- the same table on a real session
 
 REACHED = [state for state in ConnectionState if state not in {ConnectionState.EXAMINING, ConnectionState.CLOSING_UNANSWERED}]
-"""Without the two that RS.io does not have: it has no introductions, and answers goodbyes."""
+"""All states but two that RS.io does not have: it has no introductions, and it answers goodbyes."""
 
 
 def in_state(state: ConnectionState) -> RawPeer:
     """Return a peer whose session is in `state`: a client's if that must have sent its hello first, a server's else."""
     raw = RawPeer(Role.CLIENT if state is ConnectionState.GREETING else Role.SERVER)
     if state not in {ConnectionState.FRESH, ConnectionState.GREETING}:
-        raw.greet()
+        raw.handshake()
     if state in {ConnectionState.CLOSING, ConnectionState.CLOSED}:
         raw.session.close("enough")
     if state in {ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER}:
-        raw.say(rsio.Goodbye(reason="bye"))
+        raw.send(rsio.Goodbye(reason="bye"))
     if state is ConnectionState.LOST:
         raw.session.end_of_input()
     assert raw.session.state is state
-    raw.hear()
+    raw.receive()
     return raw
 
 
@@ -102,18 +102,18 @@ def perform(raw: RawPeer, event: ConnectionEvent) -> None:
     hello = rsio.ServerHello() if raw.session.channel.role is Role.CLIENT else rsio.ClientHello()
     match event:
         case ConnectionEvent.HELLO_SENT | ConnectionEvent.HELLO_RECEIVED | ConnectionEvent.INTRODUCED:
-            raw.say(hello)  # a server sends its hello when it gets the client's
+            raw.send(hello)  # a server sends its hello when it gets the client's
         case ConnectionEvent.GOODBYE_SENT | ConnectionEvent.UNANSWERED_GOODBYE_SENT:
             raw.session.close("enough")
         case ConnectionEvent.GOODBYE_RECEIVED:
-            raw.say(rsio.Goodbye(reason="bye"))
+            raw.send(rsio.Goodbye(reason="bye"))
         case ConnectionEvent.TRANSPORT_ENDED:
             raw.session.end_of_input()
 
 
 @pytest.mark.parametrize(("state", "event"), list(product(REACHED, ConnectionEvent)), ids=_name)
 def test_a_session_takes_each_event_in_each_state(state: ConnectionState, event: ConnectionEvent) -> None:
-    """If the table has a row, it says what follows; if not, nothing is raised, and an end stays an end."""
+    """If the table has a row, the session moves as it says. If not, nothing is raised, and an ended session stays ended."""
     raw = in_state(state)
     perform(raw, event)
     after = raw.session.state
@@ -128,8 +128,8 @@ def test_a_session_takes_each_event_in_each_state(state: ConnectionState, event:
 
 @pytest.mark.parametrize("state", [ConnectionState.FRESH, ConnectionState.GREETING, ConnectionState.OPEN])
 def test_a_goodbye_is_answered_once_in_every_state_before_closing(state: ConnectionState) -> None:
-    """A server that has received no hello answers as well: the peer need not wait for its deadline."""
+    """A server that has received no hello answers too, so the peer need not wait for its deadline."""
     raw = in_state(state)
-    raw.say(rsio.Goodbye(reason="bye"), rsio.Goodbye(reason="bye"))
-    assert raw.hear() == [rsio.Goodbye(reason="")]
-    assert len(raw.owner.ended) == 1
+    raw.send(rsio.Goodbye(reason="bye"), rsio.Goodbye(reason="bye"))
+    assert raw.receive() == [rsio.Goodbye(reason="")]
+    assert len(raw.delegate.ended) == 1

@@ -1,4 +1,4 @@
-"""The tables of streams: what may be opened, what the peer may say of a stream, and how all end together."""
+"""The tables of streams: opening, the peer's messages about streams, and the end of all streams."""
 
 from typing import Any
 
@@ -7,33 +7,33 @@ import pytest
 from penstock.api import ConnectionLost, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import Pair, RawPeer, Reader, Script, limited, reading, streaming
+from tests.session._pair import Pair, RawPeer, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream, subscribe_to
 
 
-def test_a_subscriber_that_cancels_at_once_is_not_heard_of() -> None:
-    """Nothing is sent for a stream that was cancelled in on_subscribe."""
+def test_nothing_is_sent_if_the_subscriber_cancels_in_on_subscribe() -> None:
+    """The stream is in no table either."""
 
-    class Leaving(Reader):
+    class CancelsAtOnce(RecordingSubscriber):
         def on_subscribe(self, subscription: Any, /) -> None:
             subscription.request(3)
             subscription.cancel()
 
-    raw = RawPeer(Role.CLIENT).greet()
-    raw.session.subscribe("s", Leaving())
-    assert raw.hear() == []
+    raw = RawPeer(Role.CLIENT).handshake()
+    raw.session.subscribe("s", CancelsAtOnce())
+    assert raw.receive() == []
     assert raw.session.streams.opened == {}
 
 
 def test_demand_of_on_subscribe_goes_with_the_subscribe() -> None:
-    """One message carries all of it."""
-    raw = RawPeer(Role.CLIENT).greet()
-    raw.session.subscribe("s", Reader(7))
-    assert raw.hear() == [rsio.Subscribe(publisher="s", subscriber=0, demand=7)]
+    """One message has all of it."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    raw.session.subscribe("s", RecordingSubscriber(7))
+    assert raw.receive() == [rsio.Subscribe(publisher="s", subscriber=0, demand=7)]
 
 
 def test_a_request_without_an_answer_raises_after_the_end() -> None:
-    """The error is the reason for which the connection ended."""
-    raw = RawPeer(Role.CLIENT).greet()
+    """The error has the reason for which the connection ended."""
+    raw = RawPeer(Role.CLIENT).handshake()
     raw.session.close("enough")
     with pytest.raises(ConnectionLost, match="enough"):
         raw.session.streams.fire("s")
@@ -42,56 +42,56 @@ def test_a_request_without_an_answer_raises_after_the_end() -> None:
 def test_a_stream_that_is_opened_while_all_end_fails_at_once() -> None:
     """A subscriber may subscribe again in on_error."""
 
-    class Again(Reader):
+    class SubscribesAgain(RecordingSubscriber):
         def on_error(self, error: BaseException, /) -> None:
             super().on_error(error)
             raw.session.subscribe("s", second)
 
-    raw, second = RawPeer(Role.CLIENT).greet(), Reader(1)
-    raw.session.subscribe("s", Again(1))
+    raw, second = RawPeer(Role.CLIENT).handshake(), RecordingSubscriber(1)
+    raw.session.subscribe("s", SubscribesAgain(1))
     raw.session.end_of_input()
     assert [type(end) for end in second.ends] == [ConnectionLost]
     assert raw.session.streams.opened == {0: raw.session.streams.opened[0]}
 
 
-def test_a_cancelled_stream_is_no_stream_that_keeps_a_connection() -> None:
+def test_a_cancelled_stream_does_not_keep_the_connection_open() -> None:
     """Its place in the table is kept, but the connection may become idle."""
-    raw = RawPeer(Role.CLIENT).greet()
-    reader = reading(raw, 1)
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = subscribe_to(raw, 1)
     assert raw.session.streams.has_streams()
-    reader.cancel()
+    subscriber.cancel()
     assert not raw.session.streams.has_streams()
-    raw.say(rsio.OnComplete(subscriber=0))
+    raw.send(rsio.OnComplete(subscriber=0))
     assert (raw.session.streams.opened, raw.session.streams.cancelled.count) == ({}, 0)
 
 
 def test_too_many_cancelled_streams_end_the_connection() -> None:
     """A peer that never ends them makes this side remember them."""
-    raw = RawPeer(Role.CLIENT, limits=limited(retired_ids=2)).greet()
+    raw = RawPeer(Role.CLIENT, limits=limits_with(retired_ids=2)).handshake()
     for _ in range(3):
-        reader = Reader(1)
-        raw.session.subscribe("s", reader)
-        reader.cancel()
-    assert raw.reason() == "limit:ids"
+        subscriber = RecordingSubscriber(1)
+        raw.session.subscribe("s", subscriber)
+        subscriber.cancel()
+    assert raw.goodbye_reason() == "limit:ids"
 
 
 def test_a_change_of_elements_applies_to_streams_that_are_open() -> None:
-    """The elements behind the change pass through it, those before it do not."""
+    """Elements behind the change pass through it, and elements before it do not."""
     pair = Pair()
-    source, reader = streaming(pair, 10)
+    source, subscriber = open_stream(pair, 10)
     source.emit(b"a", b"b")
     pair.server.session.streams.change_outgoing(bytes.upper)
     source.emit(b"c", b"d")
     pair.settle()
-    assert reader.elements == [b"a", b"b", b"C", b"D"]
+    assert subscriber.elements == [b"a", b"b", b"C", b"D"]
 
 
 def test_a_server_without_room_drops_requests_that_have_no_answer() -> None:
     """They cannot be refused, so each costs a control token."""
-    raw = RawPeer(limits=limited(max_subscriptions=1, control_burst=1, control_rate=1e-6)).greet()
-    raw.owner.publishers["s"] = Script()
-    raw.say(rsio.Subscribe(publisher="s", subscriber=0))
+    raw = RawPeer(limits=limits_with(max_subscriptions=1, control_burst=1, control_rate=1e-6)).handshake()
+    raw.delegate.publishers["s"] = ScriptedPublisher()
+    raw.send(rsio.Subscribe(publisher="s", subscriber=0))
     raw.session.streams.receive_fire_and_forget("dropped")
-    assert raw.owner.shots == []
+    assert raw.delegate.fired_targets == []
     raw.session.streams.receive_fire_and_forget("dropped")
     assert raw.session.state is ConnectionState.CLOSING

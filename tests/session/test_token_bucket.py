@@ -1,4 +1,4 @@
-"""The token bucket: so many at once, so many a second after that."""
+"""The token bucket: a burst at once, and a rate after that."""
 
 import random
 
@@ -8,13 +8,13 @@ from penstock.session._token_bucket import TokenBucket
 
 
 def test_the_burst_may_be_spent_at_once_and_no_more() -> None:
-    """Three, and the fourth is refused."""
+    """The burst is three, and the fourth token is refused."""
     bucket = TokenBucket(3, 1)
     assert [bucket.spend(1, 0.0) for _ in range(4)] == [True, True, True, False]
 
 
 def test_tokens_come_back_at_their_rate() -> None:
-    """Two a second: half a second for one."""
+    """At two a second a token takes half a second."""
     bucket = TokenBucket(1, 2)
     assert bucket.spend(1, 0.0)
     assert not bucket.spend(1, 0.25)
@@ -31,15 +31,15 @@ def test_it_never_holds_more_than_the_burst() -> None:
     assert not bucket.spend(1, 1000.0)
 
 
-@pytest.mark.parametrize("weight", [1, 2, 10])
-def test_what_weighs_more_empties_it_sooner(weight: int) -> None:
+@pytest.mark.parametrize("cost", [1, 2, 10])
+def test_a_higher_cost_empties_it_sooner(cost: int) -> None:
     """A worse oddity costs several tokens."""
     bucket = TokenBucket(20, 1)
-    assert sum(bucket.spend(weight, 0.0) for _ in range(100)) == 20 // weight
+    assert sum(bucket.spend(cost, 0.0) for _ in range(100)) == 20 // cost
 
 
-def test_a_quiet_spell_is_worth_one_burst_and_not_two() -> None:
-    """What a full bucket would have gained meanwhile is lost: in no second more than the burst and a second's gain gets through."""
+def test_a_quiet_time_is_worth_one_burst_and_not_two() -> None:
+    """The gain of a full bucket is lost: one burst is spent at once, and after that one token a second."""
     bucket = TokenBucket(10, 1)
     assert bucket.spend(1, 0.0)
     assert sum(bucket.spend(1, 1000.0) for _ in range(100)) == 10
@@ -47,8 +47,8 @@ def test_a_quiet_spell_is_worth_one_burst_and_not_two() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_in_any_time_no_more_gets_through_than_burst_and_rate_allow(seed: int) -> None:
-    """Spells of quiet and of haste, at random; measured over every stretch between two tokens."""
+def test_no_interval_lets_through_more_than_burst_and_rate(seed: int) -> None:
+    """Quiet and busy times at random, measured over every interval between two tokens."""
     chance = random.Random(seed)
     bucket, now, spent = TokenBucket(5, 2), 0.0, []
     for _ in range(200):

@@ -4,6 +4,7 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 `penstock.wire` and `penstock.api`.
 """
 
+# Names for dialects, plugins and the runtime. The watchers, the outbox and the tables of moves stay private.
 from penstock.session._channel import Channel
 from penstock.session._detect_protocol import protocol_detector
 from penstock.session._dialect import Dialect, Fault

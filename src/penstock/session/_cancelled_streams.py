@@ -1,4 +1,4 @@
-"""Streams that this side has cancelled: late elements were asked for, so they cost the peer nothing, and must perhaps be delimited."""
+"""Streams that this side has cancelled. Late elements were requested, so they are free; some dialects must still delimit them."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -25,9 +25,8 @@ class CancelledStreams:
 
     def add(self, stream: ReceivingStream) -> None:
         """Take over a stream that this side has cancelled. Its demand may still arrive as late elements."""
-        # Elements that were asked for and cross the cancel are no fault. A subscriber that leaves with much demand outstanding once lost
-        # its
-        # connection for them.
+        # Requested elements that cross the cancel cost nothing. A subscriber that left with much demand outstanding once lost its
+        # connection for them. The sum is bounded, so that one cancel with unbounded demand does not make late elements free for ever.
         self._late = min(self._late + stream.outstanding, MAX_LATE_ELEMENTS)
         # Packed elements carry no lengths: late ones can only be skipped if the stream's element size is kept.
         if self._channel.dialect.delimits_cancelled:

@@ -42,6 +42,7 @@ class PeerBudgets:
     __slots__ = ("churn", "controls", "oddities", "partials", "requests")
 
     def __init__(self, limits: Limits) -> None:
+        # Oddities are harmless one by one. Controls are normal messages that cost the peer a few bytes and this side some work.
         self.oddities: TokenBucket = TokenBucket(limits.glitch_burst, limits.glitch_rate)
         self.controls: TokenBucket = TokenBucket(limits.control_burst, limits.control_rate)
         # Elements that a subscriber gets pay for its requests, so an honest reader by single elements never meets the control rate.
@@ -94,6 +95,7 @@ class Channel:
         # A dict as an ordered set: streams are weighed in the order in which they began to hold bytes.
         self.buffering_streams: dict[Any, None] = {}
         """Sent streams that hold bytes of their own outside the outbox, and perhaps some that no longer do."""
+        # The runtime sets it to the call of its memory budget.
         self.on_buffered: Callable[[int], object] = lambda _: None
         """Called with the number of bytes about to be buffered, once per batch."""
         self.outgoing: Callable[[bytes], bytes] | None = None
@@ -102,6 +104,7 @@ class Channel:
         """An extension's change of elements that are received."""
         self.is_receiving: bool = False
         """Received bytes are being acted on, so a message that is queued now answers the peer."""
+        # A callback, because the session lies above this module.
         self._fail = fail
 
     def move(self, event: ConnectionEvent) -> None:

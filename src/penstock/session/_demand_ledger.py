@@ -37,9 +37,11 @@ class DemandLedger:
 
     def commit(self, n: int = 1) -> None:
         """Count `n` reserved elements as sent."""
+        # reserve() has taken them from `available` already.
         self.reserved -= n
 
     def roll_back(self, n: int) -> None:
         """Make `n` reserved elements available again."""
         self.reserved -= n
+        # Through grant(), so that unbounded demand stays unbounded.
         self.grant(n)

@@ -43,7 +43,7 @@ def protocol_detector(
         if not framed and len(first) < MAX_FIRST_BYTES and (None in verdicts or _may_be_known(first)):
             return None
         _refuse_unserved(session, first, unserved, framed=framed)
-        refusal = _refuse_unknown_client(first, _what_to_do([factory.name for factory, _ in offers]))
+        refusal = _refuse_unknown_client(first, _advice_for([factory.name for factory, _ in offers]))
         if refusal is not None:
             what, token, session.foreign_refusal = refusal
             raise ProtocolError(f"the client speaks {what}, which is not served here", reason=f"protocol:{token}")
@@ -58,16 +58,18 @@ def _refuse_unserved(session: DialectHost, first: bytes, unserved: Sequence[Dial
     """Raise ProtocolError if the client speaks one of `unserved`, and leave that protocol's own refusal with the session."""
     for factory in unserved:
         if factory.recognises(first, framed):
+            # In the client's protocol: a client that left out its SETUP once got a goodbye of RS.io, which it cannot read.
             session.foreign_refusal = factory.refusal(NOT_SERVED)
             raise ProtocolError(f"the client speaks {factory.name}, which is not served here", reason=NOT_SERVED)
 
 
 def _may_be_known(first: bytes) -> bool:
     """Return whether more bytes may show a protocol that is not served, but has a refusal."""
+    # RSocket 1.0 begins with a length, whose first byte is 0 below 64 KiB; TLS with 0x16; HTTP with a letter.
     return first[:1] in (b"\0", TLS_RECORD[:1]) or first[:1].isalpha()
 
 
-def _what_to_do(names: Sequence[str]) -> str:
+def _advice_for(names: Sequence[str]) -> str:
     return f"this port speaks {' and '.join(names)}; connect with a client of {'one of these' if names[1:] else 'that'}"
 
 

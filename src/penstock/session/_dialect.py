@@ -16,7 +16,7 @@ class Fault(Enum):
     """Why a stream of this side's publishers ends with an error, for a dialect that has a code for each."""
 
     REFUSED = "refused"
-    """It never began: nothing was done."""
+    """It ended before an element was requested from a publisher. The function that makes the publisher may have acted."""
     FAILED = "failed"
     """Its publisher failed."""
     INVALID = "invalid"
@@ -87,14 +87,14 @@ class Dialect(Protocol):
 
     # Called once per run of elements of one length, not per element; so there can be no running number in a header.
     def header(self, stream_id: int, length: int, /) -> bytes:
-        """Encode what stands before an unsplit element. The bytes are used again for following elements of the same length."""
+        """Encode the header of an unsplit element. The bytes are used again for following elements of the same length."""
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray, /) -> None:
         """Write elements of fixed size, which lie one behind the other in `elements`."""
 
     # Both ends are told: some protocols mark the first part, others the last.
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool, /) -> bytes:  # noqa: FBT001  # on the path of elements
-        """Encode what stands before a part of an element."""
+        """Encode the header of a part of an element."""
 
     def complete(self, stream_id: int, /) -> bytes:
         """Encode the completion of a stream."""

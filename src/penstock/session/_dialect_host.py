@@ -24,6 +24,7 @@ class DialectHost(Protocol):
     def streams(self) -> StreamTables:
         """The streams of the connection."""
 
+    # Kept by the session: the served dialect cannot encode the refusal of another protocol.
     foreign_refusal: bytes
     """The bytes that a client of another protocol gets instead of a goodbye."""
 

@@ -26,7 +26,7 @@ class DialectSettings:
 
 
 class DialectFactory(Protocol):
-    """Makes a dialect for each connection; usually the dialect's class. It is what `Factory.make` must be in ``penstock_dialects``."""
+    """Makes a dialect for each connection; usually the dialect's class. The hook ``penstock_dialects`` returns it as `Factory.make`."""
 
     name: str
     """The dialect's name in a URL."""
@@ -34,6 +34,7 @@ class DialectFactory(Protocol):
     takes_extensions: bool
     """Extensions are on unless they are switched off."""
 
+    # Each dialect declares its own: every client once offered the name of the first dialect, whatever its URL was.
     alpn: str
     """The dialect's name where TLS negotiates the protocol (ALPN), 1 to 255 ASCII characters; empty: it is not offered there."""
 

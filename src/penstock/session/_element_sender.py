@@ -33,8 +33,8 @@ _NO_HEAD: Final = bytearray()
 class ElementSender(DemandLedger, ABC):
     """The elements of one sent stream. `SendingStream` adds its life: acceptance, end, and the publisher's other signals.
 
-    There may be 100,000 idle streams, with a bar of 400 bytes a side, and an object of six attributes more costs 96 bytes. So what only
-    busy streams need is made when it is needed: `_large`, `_fixed`, `run`.
+    There may be 100,000 idle streams. The benchmark allows 400 bytes for each on each side, and an object of six attributes has 96.
+    So `_large`, `_fixed` and `run`, which only busy streams need, are made when they are needed.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class ElementSender(DemandLedger, ABC):
         self._large: LargeElements | None = None
         self._fixed: FixedSizeElements | None = None
 
-    # --- what the life of the stream decides
+    # --- defined by SendingStream
 
     @abstractmethod
     def on_drained(self) -> None:

@@ -35,6 +35,7 @@ class ExtensionHost:
         # Each connection gets a link of its own: an extension object serves many connections.
         link = _Link(self._session, extension, self._encode)
         active = self._call(extension.open, link, self._session.channel.now)
+        # An extension whose open() raised gets no messages.
         if active is not None:
             self.active[extension_id] = active
         return active
@@ -46,7 +47,7 @@ class ExtensionHost:
             self._call(active.heard, self._session.channel.now)
 
     def received(self, active: ActiveExtension, code: int, body: bytes) -> None:
-        """Pass on a message of an extension's."""
+        """Pass a message to its extension."""
         # A ping costs the peer a few bytes; answering it costs more. So extension messages have a rate.
         if self._session.channel.spend_control_token():
             self._call(active.received, code, body, self._session.channel.now)
@@ -67,7 +68,7 @@ class ExtensionHost:
 
 
 class _Link:
-    """What an active extension may do to its connection: the ExtensionLink of `penstock.api`."""
+    """The calls of an active extension to its connection: the ExtensionLink of `penstock.api`."""
 
     def __init__(self, session: DialectHost, extension: Extension, encode: EncodeMessage) -> None:
         self._session = session
@@ -78,14 +79,16 @@ class _Link:
         self.chance: Callable[[], float] = session.channel.random
 
     def send(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
-        """Queue a message of the extension's."""
+        """Queue a message of the extension."""
         # Two extensions never share a code, so a message of another code would be read by the wrong extension.
         if type not in self._extension.codes:
             raise UsageError(f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its codes")
+        # answer() and not send(): most of these messages answer the peer, as a pong does, and answers are bounded.
         self._session.channel.answer(self._encode(self._extension, type, body))
 
     def break_off(self, reason: str) -> None:
         """End the connection."""
+        # The peer gets the token. The error on this side explains it.
         error = ConnectionLost(f"the extension {self._extension.name!r} ended the connection: {explain_own(reason)}")
         self._session.close(reason, error)
 

@@ -40,6 +40,7 @@ class RoundRobin:
         # Each of the three is bounded by the number of streams.
         self.queue: deque[LargeElementSender] = deque()
         """The senders whose turn comes. Empty if and only if nothing is to be written, which the outbox asks for with every message."""
+        # An ordered set: a stream that ends leaves it without a search.
         self._waiting: dict[LargeElementSender, None] = {}
         self._unfinished: dict[LargeElementSender, int] = {}
         self._unfinished_bytes = 0
@@ -109,6 +110,7 @@ class RoundRobin:
         # pop with a default: a stream may end without having begun.
         self._unfinished_bytes -= self._unfinished.pop(sender, 0)
         while self._waiting:
+            # Only the first may begin. A smaller one behind it would otherwise overtake it again and again.
             following = next(iter(self._waiting))
             if not self._may_begin(following.next_large_size):
                 return

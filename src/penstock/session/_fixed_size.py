@@ -50,6 +50,7 @@ class FixedSizeElements:
         """Elements that go with the writer's next turn."""
         self.unsent: memoryview | None = None
         """The rest of the last block, for which demand or room is missing."""
+        # One pull until the kind of the elements is known: 100 pulls of a publisher of 1 MB blocks would bring 100 MB.
         self.yields_blocks: bool = True
         """The publisher may yield blocks, so one is pulled at a time. True until a single element has come."""
         self.unreserved_pulls: int = 0
@@ -79,6 +80,7 @@ class FixedSizeElements:
             self._unreserve(stream.reserved)
         if count > 1:
             self._channel.on_buffered(len(block))
+        # A block that was pulled before waits behind the rest of the last one, in order.
         self.unsent = memoryview(block if self.unsent is None else bytes(self.unsent) + block)
         self.send_unsent()
         return ""
@@ -93,6 +95,7 @@ class FixedSizeElements:
                 self._channel.outbox.block(stream)
                 return
             unsent = self.unsent
+            # At least one element: one that is larger than the room must still be sent at some time.
             count = stream.reserve(min(len(unsent) // size, room // size or 1))
             stream.commit(count)
             self._channel.budgets.requests.requested += count

@@ -18,7 +18,7 @@ LOOKS_PER_AGE: Final = 4
 
 
 class IdleStream(Protocol):
-    """A sent stream, as far as idleness goes."""
+    """The attributes of a sent stream that its idleness depends on."""
 
     idle_since: float | None
 
@@ -70,6 +70,7 @@ class IdleTimeouts:
         # Called with every tick, so most calls end here.
         if self._look_at is not None and now < self._look_at:
             return IdleVerdict(self._look_at)
+        # The first look only sets the time of the next one: only looks set `idle_since`, so no stream can be old yet.
         is_first, self._look_at = self._look_at is None, now + age / LOOKS_PER_AGE
         if is_first:
             return IdleVerdict(self._look_at)
@@ -78,8 +79,8 @@ class IdleTimeouts:
         if self._limits.idle_subscription_age is not None:
             return IdleVerdict(self._look_at, ended=old)
         for stream in old:
-            # Reported once, and ended by nothing: without an age the program has chosen to keep idle streams.
-            stream.idle_since = float("inf")  # reported once
+            # Reported once, and not ended: without an age the program has chosen to keep idle streams.
+            stream.idle_since = float("inf")  # never old again
         return IdleVerdict(self._look_at, warning=_warning(len(old), age) if old else None)
 
     def forget_streams(self) -> None:

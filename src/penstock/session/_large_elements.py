@@ -36,6 +36,7 @@ class LargeElements:
         self._elements.append(element)
         self.size += len(element)
         self._channel.outbox.large += len(element)
+        # The memory budget must know at once: a slow peer may take seconds for the element.
         self._channel.on_buffered(len(element))
 
     def __bool__(self) -> bool:
@@ -74,6 +75,7 @@ class LargeElements:
 
     def clear(self) -> None:
         """Drop everything: the stream has ended."""
+        # Not written, but no longer held: the outbox counts held bytes over all streams.
         self._count_written(self.size)
         self._elements.clear()
         self._written = 0
@@ -89,6 +91,7 @@ class LargeElements:
         if last:
             self._elements.popleft()
             self._written = 0
+            # The peer joins parts by this number, so each split element of a stream has its own.
             self._number += 1
 
     def _count_written(self, size: int) -> None:

@@ -1,4 +1,4 @@
-"""The outbox holds what waits for the one writer of a connection, and tells publishers when they may go on.
+"""Holds the messages and elements that wait for the writer of a connection, and pulls more from streams when there is room.
 
 * Small messages are bytes already, in order. A stream that has gathered elements writes them before any message that comes after them.
 * Large elements are not copied here. Their streams write them part by part, in turns (`RoundRobin`).
@@ -126,10 +126,12 @@ class Outbox:
         self._unblock()
 
     def take(self) -> bytearray:
-        """Return what shall be sent now: the whole buffer, and parts of large elements up to the high-water mark."""
+        """Return the bytes to send now: the whole buffer, and parts of large elements up to the high-water mark."""
         if self._gathering:
             self._flush()
+        # The buffer itself, without a copy. Its messages go before the parts, so that small ones are not delayed.
         data, self.buffer = self.buffer, bytearray()
+        # Only waiting answers count. The connection has its own deadline for bytes that the transport does not take.
         self.answers = self._answer_bytes = 0
         if self._large.queue:
             self._large.write(data, self._limits.outbound_high)
@@ -170,6 +172,7 @@ class Outbox:
         for _ in range(len(self._blocked)):
             if self.room() <= 0:
                 return
+            # Looked up anew each time: a pull may end other streams, which changes the table.
             sender = next(iter(self._blocked), None)
             if sender is None:
                 return  # the pull before has ended the other streams

@@ -26,6 +26,7 @@ class Reason:
     """Advice for the reader of the error."""
     parameter: str = ""
     """The text behind the token and a blank: N is a decimal number, T a type such as ``0x7f``, N > M a length and its limit."""
+    # True unless a row says otherwise: a forgotten row must not promise that asking again is safe.
     may_have_acted: bool = True
     """The peer may have acted on what was asked before it gave this reason."""
     ends_accepted: bool = False
@@ -43,6 +44,7 @@ PRIVATE: Final = "the publisher failed"
 """Ends a stream whose publisher raised an exception that is not a `PublicError`."""
 ILLEGAL_DEMAND: Final = "illegal demand"
 """Ends a stream whose subscriber requested no element, or more than 2^63-1 (rule 3.9)."""
+# In both tables: an idle stream and an idle connection have the same token.
 IDLE: Final = "idle"
 NOT_SERVED: Final = "protocol:not-served"
 VERSION: Final = "version"
@@ -140,6 +142,7 @@ CONNECTION_REASONS: Final = (
     # Given before or during the handshake. Nothing that the peer asked for was looked at.
     Reason("limit:handshake", "{receiver} did not say hello within Limits.handshake_timeout", may_have_acted=False),
     Reason("limit:hello", "{receiver} sent more than Limits.preauth_bytes before its hello was complete", may_have_acted=False),
+    # The limits are those of the side that gives the reason. The two numbers show how far above the limit the message was.
     Reason("limit:extensions", "a hello listed more extensions than Limits.hello_extensions", parameter="N > M"),
     Reason(
         "limit:frame",
@@ -167,6 +170,7 @@ CONNECTION_REASONS: Final = (
     Reason("protocol:demand", "an element came that was not asked for"),
     Reason("protocol:extension", "a message of an unknown extension came that may not be ignored", parameter="N"),
     Reason("protocol:ping", "{receiver} sent a ping that is too long"),
+    # No client gets these three tokens: it is refused in its own protocol. They are for the log of this side.
     Reason("protocol:http", "{receiver} speaks HTTP, which {sender} does not serve"),
     Reason("protocol:tls", "{receiver} speaks TLS, which {sender} does not serve"),
     Reason("protocol:rsocket", "{receiver} speaks RSocket 1.0, which {sender} does not serve"),

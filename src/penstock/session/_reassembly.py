@@ -122,7 +122,7 @@ class Reassembly:
         element.size += len(part)
         connection.bytes += len(part)
         element.pieces.append(part)
-        # HTTP/2's CONTINUATION flood sent parts without end; so parts have a bound of their own.
+        # HTTP/2's CONTINUATION flood sent parts without end, so the number of parts is bounded too.
         if element.size > most or element.parts > limits.max_parts:
             raise BrokenElementError(f"an element in {element.parts} parts has {element.size} bytes so far; {most} is the most here")
         if connection.bytes > limits.partial_bytes:

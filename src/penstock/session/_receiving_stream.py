@@ -47,7 +47,7 @@ class ReceivingStream(Subscription):
         if self._subscriber is not None:
             self._cancel()
 
-    # --- what the session tells
+    # --- for the session
 
     def on_subscribed(self) -> None:
         """Note that the subscribe is sent."""
@@ -102,7 +102,7 @@ class ReceivingStream(Subscription):
                 self._subscriber.on_next(element)
 
     def receive_answer(self, element: bytes, /) -> bool:
-        """Deliver the only element and the end with it. Return False, and do nothing, if the stream is not that simple."""
+        """Deliver the only element and the end with it. Return False, and do nothing, if the stream needs another path."""
         if self.outstanding <= 0 or self._parts is not None or self._channel.incoming is not None:
             return False
         subscriber, self._subscriber = self._subscriber, None
@@ -191,7 +191,7 @@ class ReceivingStream(Subscription):
 
     @property
     def is_wanted(self) -> bool:
-        """The subscriber still listens."""
+        """The stream has not ended for the subscriber."""
         return self._subscriber is not None
 
     @property

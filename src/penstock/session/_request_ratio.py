@@ -13,7 +13,9 @@ from typing import Final
 from penstock.session._demand_ledger import DemandLedger
 
 FREE_AT_START: Final = 5
+# A request and a cancel may each cross the end of a stream.
 FREE_PER_STREAM: Final = 2
+# Ten requests for each element are wasteful, and no attack. A test does that 200 times; the bound is twice as high.
 FREE_PER_ELEMENT: Final = 20
 
 

@@ -1,4 +1,4 @@
-"""A sending stream: a publisher of this side's that the peer has subscribed to. It is the publisher's subscriber.
+"""A sending stream: the peer has subscribed to a publisher of this side. The stream is the publisher's subscriber.
 
 This file has the life of the stream; `ElementSender` has its elements. After every kind of end nothing is sent for this id (rule 1.7), and
 the reference to the publisher is dropped.

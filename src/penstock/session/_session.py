@@ -1,11 +1,11 @@
 """A session is one side of one connection: streams in both directions, demand, and the end. It does no I/O and reads no clock.
 
-Its delegate feeds it bytes and the time, takes bytes from it, and is told what happens by plain calls. What belongs to one protocol alone
-is in its dialect; the session is the same for all protocols.
+Its delegate feeds it bytes and the time, takes bytes from it, and gets plain calls for its events. The rules of one protocol are in
+its dialect; the session is the same for all protocols.
 
 * Bad input has three answers, and no fourth. *Fatal*: a goodbye with a fixed reason, and everything ends. *One stream*: an error or a
   cancel on that id. *Tolerated*: ignored for a token of the oddity budget; if that is empty, it is fatal.
-* After the session is over nothing is sent, and the delegate and the streams are told nothing more.
+* After the session is over nothing is sent, and neither the delegate nor a stream gets another call.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,13 +26,14 @@ from penstock.session._stream_tables import StreamTables
 from penstock.session._watchers import Watchers
 
 CUT = "the connection ended without a goodbye: the peer's process or the network is gone"
-"""What streams are told if nothing is known but the transport's end."""
+"""The text of the error that streams get if only the end of the transport is known."""
 
 CUT_EARLY = (
     "the connection ended before the peer said hello: is it a server of this protocol that listens there, and in the clear (tls:// if not)?"
 )
 """The same, before the peer's hello."""
 
+# A number and not None: the decoder counts it down with every message.
 NO_MESSAGE_BOUND = 1 << 62
 
 
@@ -53,6 +54,7 @@ class Session:
         self.delegate: SessionDelegate = delegate
         self.channel: Channel = Channel(role=role, limits=limits, random=random, wake=delegate.wake, fail=self.close_protocol_error)
         self.streams: StreamTables = StreamTables(self.channel, delegate)
+        # Set here: the channel and the tables need each other, and the channel lies below.
         self.channel.owner = self.streams
         self.outbox: Outbox = self.channel.outbox
         self.close_reason: tuple[str, Exception | None] = ("closed", None)
@@ -64,6 +66,8 @@ class Session:
         self._handshake: HandshakeGuard[DialectHost] = HandshakeGuard(limits, choose)
         self._message_age = MessageAge(limits)
         self._watchers = Watchers(self.channel, self.streams, self._message_age)
+        # Last, because the dialect's constructor reads the channel and the tables. With `choose` it is the dialect that says goodbye if
+        # the peer's first bytes never choose one.
         self.channel.dialect = make_dialect(self)
 
     # --- facts
@@ -85,7 +89,7 @@ class Session:
 
     @property
     def expects_answer(self) -> bool:
-        """A goodbye of this side's is answered by one. If not, only the end of the transport follows."""
+        """The peer answers this side's goodbye with its own. If not, only the end of the transport follows."""
         return self.channel.dialect.answers_goodbye
 
     def held(self) -> int:
@@ -118,6 +122,7 @@ class Session:
             self.close_protocol_error(error)
             return False
         finally:
+            # Also after an error: if not, later messages of this side would count as answers.
             channel.is_receiving = False
         # Two conditions instead of two calls: most chunks end no short stream and leave nothing incomplete.
         if channel.budgets.churn.began_at and self._has_churned(now):
@@ -142,11 +147,12 @@ class Session:
         self._end(ConnectionEvent.TRANSPORT_ENDED, end)
 
     def take(self) -> bytearray:
-        """Return what shall be sent now, perhaps nothing."""
+        """Return the bytes to send now, perhaps none."""
         return self.outbox.take()
 
     def split(self, data: bytearray) -> Iterable[bytes | bytearray | memoryview]:
-        """Cut what was taken into the messages of a framed transport."""
+        """Cut bytes that were taken into the messages of a framed transport."""
+        # A refusal in another protocol consists of none of the dialect's frames.
         return (data,) if self.foreign_refusal else self.channel.dialect.split(data)
 
     def tick(self, now: float) -> float | None:
@@ -172,6 +178,7 @@ class Session:
     def close(self, reason: str, error: Exception | None = None) -> None:
         """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it."""
         channel = self.channel
+        # The first reason stays: later ones are often its consequences.
         if channel.state.is_closing:
             return
         self.close_reason = reason or "closed", error
@@ -180,6 +187,7 @@ class Session:
         channel.move(ConnectionEvent.UNANSWERED_GOODBYE_SENT if is_unanswered else ConnectionEvent.GOODBYE_SENT)
         # Streams end before the goodbye is queued: their last messages go out before it, and nothing of theirs after it.
         self.streams.end_all(error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}"))
+        # This drops nothing that a stream has encoded: those bytes are in the buffer already.
         self.outbox.close()
         self.outbox.put(self.foreign_refusal or channel.dialect.goodbye(reason))
 
@@ -199,6 +207,7 @@ class Session:
 
     def receive_introduction(self, data: bytes) -> None:
         """Let the delegate examine the peer's introduction. Until it has decided nothing more is fed to the dialect."""
+        # A client need not wait for the decision, so requests often follow. The dialect keeps their bytes undecoded until then.
         self.channel.move(ConnectionEvent.INTRODUCED)
         self.delegate.introduced(data)
 
@@ -221,6 +230,7 @@ class Session:
         # One goodbye of each side is enough: goodbyes that cross answer each other.
         answer = b"" if state.is_closing else self.channel.dialect.goodbye("")
         if not state.is_closing:
+            # Escaped and cut: it is the peer's text, and it goes into log lines.
             self.close_reason = ascii(reason[:200])[1:-1] or "closed", None
         error = error or self.streams.end_error
         error = error or ConnectionLost(f"the peer closed the connection: {explain_connection_end(reason)}")
@@ -236,7 +246,7 @@ class Session:
         return error is not None
 
     def _receive_early(self, data: bytes) -> bytes:
-        """Count what arrives before the session is open, and let it choose the dialect. Return what is for the dialect."""
+        """Count bytes that arrive before the session is open, and let them choose the dialect. Return the bytes for the dialect."""
         handshake, channel = self._handshake, self.channel
         handshake.count(data)
         if not handshake.awaits_choice:
@@ -251,6 +261,7 @@ class Session:
 
     def _fail_long_handshake(self) -> bool:
         """End the connection if the peer has sent too much before its hello was complete. Return whether it was ended."""
+        # An introduction that is being examined is complete. The bytes behind it have other bounds.
         if self.channel.state not in {ConnectionState.FRESH, ConnectionState.GREETING}:
             return False
         if not self._handshake.is_too_long(self.channel.dialect.preauth_bytes):
@@ -291,7 +302,9 @@ class Session:
         # The state moves first, so that nothing that the streams' ends cause can be sent.
         self.channel.move(event)
         self.streams.end_all(error)
+        # Streams that ended have put their gathered elements into the buffer. After the end only the answer is sent.
         self.outbox.clear()
         if answer:
             self.outbox.put(answer)
+        # Last: the delegate looks at the final state, and may drop the session.
         self.delegate.over(error)

@@ -1,4 +1,4 @@
-"""The program's side of a session: it is told what happens by plain calls, and answers by calling the session, now or later."""
+"""The delegate of a session: the session calls it for each event, and it answers by calling the session, now or later."""
 
 from typing import Any, Protocol
 
@@ -33,7 +33,7 @@ class SessionDelegate(Protocol):
         """Report the failure of a publisher that was served; the peer is told less than `error` says."""
 
     def warned(self, warning: PenstockError, /) -> None:
-        """Report something that the peer does, is allowed to do, and that deserves attention."""
+        """Report an act of the peer that is allowed and deserves attention."""
 
     def over(self, error: Exception, /) -> None:
         """Note that the session has ended, for this reason. Called once."""

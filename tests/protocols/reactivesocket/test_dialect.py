@@ -8,7 +8,7 @@ from penstock.protocols import reactivesocket as wire
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.session import ConnectionState, DialectSettings
 from tests.protocols.reactivesocket._pair import RawSocket, RsPair
-from tests.session._pair import Reader, limited
+from tests.session._pair import RecordingSubscriber, limits_with
 
 
 @pytest.mark.parametrize("cut", [1, 7, 1 << 30])
@@ -37,7 +37,7 @@ def test_both_sides_send_requests_over_one_connection_with_their_own_ids() -> No
     pair = RsPair()
     source, reader = pair.ask(Model.STREAM)
     theirs = pair.client.publishers["STREAM s"] = type(source)()
-    back = Reader(3)
+    back = RecordingSubscriber(3)
     pair.server.session.subscribe(Request(Model.STREAM, b"s"), back)
     pair.settle()
     assert (list(pair.client.session.streams.opened), list(pair.server.session.streams.opened)) == ([1], [2])
@@ -49,24 +49,24 @@ def test_both_sides_send_requests_over_one_connection_with_their_own_ids() -> No
 
 def test_one_value_and_the_end_go_in_one_frame() -> None:
     """The request needs no demand, and the response contains the end."""
-    raw = RawSocket().greet()
+    raw = RawSocket().handshake()
     source = raw.serve("RESPONSE s")
-    raw.say(wire.RequestResponse(stream_id=1, data=b"s"))
+    raw.send(wire.RequestResponse(stream_id=1, data=b"s"))
     assert source.demand == 1
     source.emit(b"value")
     source.complete()
-    assert raw.hear() == [wire.Response(stream_id=1, begin=True, end=True, complete=True, data=b"value")]
+    assert raw.receive() == [wire.Response(stream_id=1, begin=True, end=True, complete=True, data=b"value")]
     assert not raw.session.streams.serving
 
 
 def test_a_large_value_completes_with_its_last_part() -> None:
     """Only the last part has E and C. No other stream sends, so each part has four times `split_outbound_at`."""
-    raw = RawSocket(limits=limited(split_outbound_at=4)).greet()
+    raw = RawSocket(limits=limits_with(split_outbound_at=4)).handshake()
     source = raw.serve("RESPONSE s")
-    raw.say(wire.RequestResponse(stream_id=1, data=b"s"))
+    raw.send(wire.RequestResponse(stream_id=1, data=b"s"))
     source.emit(b"0" * 36)
     source.complete()
-    said = [(each.begin, each.end, each.complete, each.data) for each in raw.hear() if isinstance(each, wire.Response)]
+    said = [(each.begin, each.end, each.complete, each.data) for each in raw.receive() if isinstance(each, wire.Response)]
     assert [flags for *flags, _ in said] == [[True, False, False], [False, False, False], [False, True, True]]
     assert b"".join(data for *_, data in said) == b"0" * 36
 
@@ -97,17 +97,17 @@ def test_a_subscription_that_completes_ends_with_an_error() -> None:
 
 def test_answered_requests_for_one_value_do_not_count_as_churn() -> None:
     """20 answered requests are fine with a burst of 1. Cancelled and refused requests count."""
-    raw = RawSocket(limits=limited(churn_burst=1, churn_rate=1e-9)).greet()
+    raw = RawSocket(limits=limits_with(churn_burst=1, churn_rate=1e-9)).handshake()
     for number in range(1, 21):
         source = raw.serve("RESPONSE s")
-        raw.say(wire.RequestResponse(stream_id=number, data=b"s"))
+        raw.send(wire.RequestResponse(stream_id=number, data=b"s"))
         source.emit(b"value")
         source.complete()
     assert raw.session.state is ConnectionState.OPEN
-    raw.hear()
-    raw.say(wire.RequestResponse(stream_id=21, data=b"s"), wire.Cancel(stream_id=21))
-    raw.say(wire.RequestResponse(stream_id=22, data=b"nowhere"))
-    assert [each.data for each in raw.hear() if isinstance(each, wire.Error) and not each.stream_id] == [b"limit:churn"]
+    raw.receive()
+    raw.send(wire.RequestResponse(stream_id=21, data=b"s"), wire.Cancel(stream_id=21))
+    raw.send(wire.RequestResponse(stream_id=22, data=b"nowhere"))
+    assert [each.data for each in raw.receive() if isinstance(each, wire.Error) and not each.stream_id] == [b"limit:churn"]
 
 
 def test_fire_and_forget_opens_no_stream() -> None:
@@ -115,7 +115,7 @@ def test_fire_and_forget_opens_no_stream() -> None:
     pair = RsPair()
     pair.client.session.streams.fire(Request(Model.FIRE_AND_FORGET, b"shot"))
     pair.settle()
-    assert pair.server.shots == [Request(Model.FIRE_AND_FORGET, b"shot")]
+    assert pair.server.fired_targets == [Request(Model.FIRE_AND_FORGET, b"shot")]
     assert not pair.server.session.streams.serving
     assert not pair.client.session.streams.opened
 
@@ -130,20 +130,20 @@ def test_fire_and_forget_after_the_end_raises() -> None:
 
 def test_each_element_of_fixed_size_has_its_own_frame() -> None:
     """The protocol has neither element sizes nor packed elements, so elements from one buffer are separated."""
-    raw = RawSocket(limits=limited(split_outbound_at=16)).greet()
+    raw = RawSocket(limits=limits_with(split_outbound_at=16)).handshake()
     source = raw.serve(element_size=4)
-    raw.say(wire.RequestStream(stream_id=1, demand=2, data=b"s"))
+    raw.send(wire.RequestStream(stream_id=1, demand=2, data=b"s"))
     source.emit(b"aaaabbbbcccc")
-    assert [each.data for each in raw.hear() if isinstance(each, wire.Response)] == [b"aaaa", b"bbbb"]
+    assert [each.data for each in raw.receive() if isinstance(each, wire.Response)] == [b"aaaa", b"bbbb"]
 
 
 def test_large_elements_of_fixed_size_are_split() -> None:
     """Like other large elements."""
-    raw = RawSocket(limits=limited(split_outbound_at=3)).greet()
+    raw = RawSocket(limits=limits_with(split_outbound_at=3)).handshake()
     source = raw.serve(element_size=4)
-    raw.say(wire.RequestStream(stream_id=1, demand=2, data=b"s"))
+    raw.send(wire.RequestStream(stream_id=1, demand=2, data=b"s"))
     source.emit(b"aaaabbbb")
-    said = [(each.begin, each.end, each.data) for each in raw.hear() if isinstance(each, wire.Response)]
+    said = [(each.begin, each.end, each.data) for each in raw.receive() if isinstance(each, wire.Response)]
     assert said == [(True, False, b"aaa"), (False, True, b"a"), (True, False, b"bbb"), (False, True, b"b")]
 
 
@@ -166,7 +166,7 @@ def test_the_text_of_an_error_does_not_make_it_a_refusal() -> None:
     pair = RsPair()
     source, reader = pair.ask(Model.STREAM)
     source.fail(PublicError("out of stock"))
-    refused = Reader(1)
+    refused = RecordingSubscriber(1)
     pair.client.session.subscribe(Request(Model.STREAM, b"nowhere"), refused)
     pair.settle()
     assert [(type(end), str(end)) for end in reader.ends] == [(PublisherFailed, "out of stock")]
@@ -221,27 +221,27 @@ def test_a_request_that_waits_for_the_examination_is_served_after_it() -> None:
 def test_an_examination_that_takes_too_long_ends_the_connection() -> None:
     """After `handshake_timeout`, with the reason `limit:handshake`."""
     raw = RawSocket()
-    raw.owner.waits = True
-    raw.say(wire.Setup())
+    raw.delegate.waits = True
+    raw.send(wire.Setup())
     raw.session.tick(Limits().handshake_timeout)
-    assert raw.hear() == [wire.Error(stream_id=0, data=b"limit:handshake")]
+    assert raw.receive() == [wire.Error(stream_id=0, data=b"limit:handshake")]
 
 
 def test_a_goodbye_with_a_reason_is_an_error_on_stream_0() -> None:
     """Without a reason nothing is sent. No answer is expected but the end of the transport."""
-    raw = RawSocket().greet()
+    raw = RawSocket().handshake()
     raw.session.close("drain")
-    assert raw.hear() == [wire.Error(stream_id=0, data=b"drain")]
+    assert raw.receive() == [wire.Error(stream_id=0, data=b"drain")]
     assert not raw.session.expects_answer
-    quiet = RawSocket().greet()
+    quiet = RawSocket().handshake()
     quiet.session.close("")
-    assert quiet.hear() == []
+    assert quiet.receive() == []
 
 
 @pytest.mark.parametrize("reason", ["", "drain"])
 def test_the_session_is_over_as_soon_as_its_last_bytes_are_taken(reason: str) -> None:
     """It does not wait for an answer to the goodbye. Before the bytes are taken it is still leaving."""
-    raw = RawSocket().greet()
+    raw = RawSocket().handshake()
     raw.session.channel.send(b"said before")
     raw.session.close(reason)
     raw.session.tick(5.0)
@@ -254,7 +254,7 @@ def test_the_session_is_over_as_soon_as_its_last_bytes_are_taken(reason: str) ->
 def test_a_client_that_leaves_before_it_is_accepted_waits_for_a_refusal() -> None:
     """For `goodbye_timeout`."""
     raw = RawSocket(Role.CLIENT)
-    raw.hear()
+    raw.receive()
     raw.session.close("")
     raw.session.tick(5.0)
     assert raw.session.state is ConnectionState.CLOSING
@@ -265,14 +265,14 @@ def test_a_client_that_leaves_before_it_is_accepted_waits_for_a_refusal() -> Non
 def test_demand_without_bound_is_sent_as_2_63_minus_1() -> None:
     """The largest demand of a frame means the same."""
     raw = RawSocket(Role.CLIENT)
-    raw.hear()
-    raw.session.subscribe(Request(Model.STREAM, b"s"), Reader(UNBOUNDED))
-    assert raw.hear() == [wire.RequestStream(stream_id=1, demand=UNBOUNDED, data=b"s")]
+    raw.receive()
+    raw.session.subscribe(Request(Model.STREAM, b"s"), RecordingSubscriber(UNBOUNDED))
+    assert raw.receive() == [wire.RequestStream(stream_id=1, demand=UNBOUNDED, data=b"s")]
 
 
 def test_an_extension_is_active_when_both_sides_have_announced_it() -> None:
     """With frames that a peer without it ignores."""
-    both = RsPair(extensions=[Keepalive()], theirs=[Keepalive()])
+    both = RsPair(extensions=[Keepalive()], server_extensions=[Keepalive()])
     both.settle()
     both.client.session.admit()
     both.client.session.dialect.overdue()
@@ -286,7 +286,7 @@ def test_an_extension_is_active_when_both_sides_have_announced_it() -> None:
 
 def test_a_silent_peer_with_keepalive_answers_a_ping() -> None:
     """The pong has the body of the ping."""
-    pair = RsPair(extensions=[Keepalive()], theirs=[Keepalive()])
+    pair = RsPair(extensions=[Keepalive()], server_extensions=[Keepalive()])
     pair.settle()
     limits = Limits()
     pair.client.session.dialect.tick(limits.keepalive * 2)
@@ -300,7 +300,7 @@ def test_a_silent_peer_with_keepalive_answers_a_ping() -> None:
 
 def test_split_returns_each_frame_without_its_length() -> None:
     """As a transport that delivers messages needs them."""
-    raw = RawSocket().greet()
+    raw = RawSocket().handshake()
     dialect = ReactiveSocketDialect(raw.session, DialectSettings(framed=True))
     said = [wire.Cancel(stream_id=1), wire.RequestN(stream_id=3, demand=2), wire.Setup(data=b"x")]
     whole = bytearray(b"".join(map(wire.encode, said)))

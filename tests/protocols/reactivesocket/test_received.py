@@ -6,7 +6,7 @@ from penstock.api import UNBOUNDED, ConnectionLost, Model, ProtocolError, Reject
 from penstock.protocols import reactivesocket as wire
 from penstock.session import ConnectionState
 from tests.protocols.reactivesocket._pair import RawSocket
-from tests.session._pair import Reader, limited
+from tests.session._pair import RecordingSubscriber, limits_with
 
 OPEN = ConnectionState.OPEN
 REQUEST = wire.RequestStream(stream_id=1, demand=3, data=b"s")
@@ -14,7 +14,7 @@ REQUEST = wire.RequestStream(stream_id=1, demand=3, data=b"s")
 
 def refused(raw: RawSocket) -> str:
     """Return the reason with which the session ends the connection."""
-    (last,) = [each for each in raw.hear() if isinstance(each, wire.Error) and not each.stream_id]
+    (last,) = [each for each in raw.receive() if isinstance(each, wire.Error) and not each.stream_id]
     return last.data.decode()
 
 
@@ -31,8 +31,8 @@ FATAL: dict[str, tuple[wire.Frame | bytes, str]] = {
 @pytest.mark.parametrize(("said", "reason"), FATAL.values(), ids=FATAL)
 def test_a_frame_that_cannot_be_decoded_ends_the_connection(said: wire.Frame | bytes, reason: str) -> None:
     """With an ERROR on stream 0 that has the reason."""
-    raw = RawSocket().greet()
-    raw.say(said)
+    raw = RawSocket().handshake()
+    raw.send(said)
     assert refused(raw) == reason
     assert raw.session.is_closing
 
@@ -53,14 +53,14 @@ BEFORE: dict[str, wire.Frame | bytes] = {
 def test_a_frame_before_the_setup_ends_the_connection(said: wire.Frame | bytes) -> None:
     """Any frame but a SETUP on stream 0."""
     raw = RawSocket()
-    raw.say(said)
+    raw.send(said)
     assert refused(raw) == "protocol:setup"
 
 
 def test_a_setup_of_another_version_is_refused() -> None:
     """The reason names the version of this side."""
     raw = RawSocket()
-    raw.say(wire.Setup(version=1))
+    raw.send(wire.Setup(version=1))
     assert refused(raw) == "version 0"
 
 
@@ -80,70 +80,70 @@ IGNORED: dict[str, wire.Frame | bytes] = {
 @pytest.mark.parametrize("said", IGNORED.values(), ids=IGNORED)
 def test_a_frame_out_of_place_is_ignored_and_counted(said: wire.Frame | bytes) -> None:
     """The streams continue. A flood of such frames ends the connection."""
-    raw = RawSocket(limits=limited(glitch_burst=3, glitch_rate=1e-6)).greet()
+    raw = RawSocket(limits=limits_with(glitch_burst=3, glitch_rate=1e-6)).handshake()
     source = raw.serve()
     raw.serve("RESPONSE s")
-    raw.say(REQUEST, wire.RequestResponse(stream_id=3, data=b"s"))
-    raw.say(said)
+    raw.send(REQUEST, wire.RequestResponse(stream_id=3, data=b"s"))
+    raw.send(said)
     source.emit(b"still here")
-    assert [each.data for each in raw.hear() if isinstance(each, wire.Response)] == [b"still here"]
+    assert [each.data for each in raw.receive() if isinstance(each, wire.Response)] == [b"still here"]
     assert raw.session.state is OPEN
-    raw.say(*[said] * 7)  # four requests and cancels might have crossed the ends of two streams
+    raw.send(*[said] * 7)  # four requests and cancels might have crossed the ends of two streams
     assert refused(raw) == "limit:glitches"
 
 
 def test_an_unknown_extension_with_the_ignore_flag_counts_as_a_control_message() -> None:
     """More of them than the limit end the connection."""
-    raw = RawSocket(limits=limited(control_burst=2, control_rate=1e-6)).greet()
+    raw = RawSocket(limits=limits_with(control_burst=2, control_rate=1e-6)).handshake()
     said = wire.Ext(stream_id=0, ignore=True, ext_type=9, data=b"")
-    raw.say(said, said)
+    raw.send(said, said)
     assert raw.session.state is OPEN
-    raw.say(said)
+    raw.send(said)
     assert refused(raw) == "limit:control"
 
 
 @pytest.mark.parametrize("demand", [0, 1 << 63], ids=["zero", "bit-63"])
 def test_illegal_demand_ends_its_stream(demand: int) -> None:
     """With an ERROR on its id. The connection continues."""
-    raw = RawSocket().greet()
+    raw = RawSocket().handshake()
     source = raw.serve()
-    raw.say(REQUEST)
-    raw.hear()
-    raw.say(bytes.fromhex("00000018 00000015 0000000000000001".replace(" ", "")) + demand.to_bytes(8))
-    assert raw.hear() == [wire.Error(stream_id=1, data=b"illegal demand")]
+    raw.send(REQUEST)
+    raw.receive()
+    raw.send(bytes.fromhex("00000018 00000015 0000000000000001".replace(" ", "")) + demand.to_bytes(8))
+    assert raw.receive() == [wire.Error(stream_id=1, data=b"illegal demand")]
     assert source.cancels == 1
     assert raw.session.state is OPEN
 
 
 def test_illegal_initial_demand_is_refused_and_zero_is_legal() -> None:
     """A stream with an initial demand of 0 waits for REQUEST_N."""
-    raw = RawSocket().greet()
+    raw = RawSocket().handshake()
     source = raw.serve()
-    raw.say(bytes.fromhex("00000019 00000013 0000000000000001 8000000000000000".replace(" ", "")) + b"s")
-    assert raw.hear() == [wire.Error(stream_id=1, data=b"illegal demand")]
-    raw.say(wire.RequestStream(stream_id=3, demand=0, data=b"s"))
+    raw.send(bytes.fromhex("00000019 00000013 0000000000000001 8000000000000000".replace(" ", "")) + b"s")
+    assert raw.receive() == [wire.Error(stream_id=1, data=b"illegal demand")]
+    raw.send(wire.RequestStream(stream_id=3, demand=0, data=b"s"))
     assert source.requests == []
-    raw.say(wire.RequestN(stream_id=3, demand=UNBOUNDED))
+    raw.send(wire.RequestN(stream_id=3, demand=UNBOUNDED))
     assert source.requests
-    assert raw.hear() == []
+    assert raw.receive() == []
 
 
 def test_requests_above_max_subscriptions_are_refused() -> None:
     """With an ERROR on the id of each. Fire and forget is dropped."""
-    raw = RawSocket(limits=limited(max_subscriptions=1)).greet()
+    raw = RawSocket(limits=limits_with(max_subscriptions=1)).handshake()
     raw.serve()
-    raw.say(REQUEST, wire.RequestStream(stream_id=3, demand=3, data=b"s"), wire.RequestFnf(stream_id=5, data=b"shot"))
-    assert raw.hear() == [wire.Error(stream_id=3, data=b"refused")]
-    assert raw.owner.shots == []
+    raw.send(REQUEST, wire.RequestStream(stream_id=3, demand=3, data=b"s"), wire.RequestFnf(stream_id=5, data=b"shot"))
+    assert raw.receive() == [wire.Error(stream_id=3, data=b"refused")]
+    assert raw.delegate.fired_targets == []
 
 
 def part(data: bytes, *, begin: bool = False, end: bool = False, complete: bool = False) -> wire.Response:
     return wire.Response(stream_id=1, begin=begin, end=end, complete=complete, data=data)
 
 
-def asking(model: Model = Model.STREAM, demand: int = 5) -> tuple[RawSocket, Reader]:
+def asking(model: Model = Model.STREAM, demand: int = 5) -> tuple[RawSocket, RecordingSubscriber]:
     raw = RawSocket(Role.CLIENT)
-    raw.hear()
+    raw.receive()
     return raw, raw.ask(model, demand)
 
 
@@ -168,7 +168,7 @@ RESPONSES: dict[str, tuple[Model, list[wire.Frame], list[bytes], bool]] = {
 def test_responses_are_read_in_every_shape(model: Model, said: list[wire.Frame], elements: list[bytes], ends: bool) -> None:  # a column
     """Whole elements, parts, ends, and elements with the end."""
     raw, reader = asking(model)
-    raw.say(*said)
+    raw.send(*said)
     assert reader.elements == elements
     assert reader.ends == (["complete"] if ends else [])
     assert bool(raw.session.streams.opened) is not ends
@@ -188,13 +188,13 @@ FAULTS: dict[str, tuple[int, list[wire.Frame], str]] = {
 @pytest.mark.parametrize(("demand", "said", "words"), FAULTS.values(), ids=FAULTS)
 def test_a_stream_that_breaks_its_contract_ends_alone(demand: int, said: list[wire.Frame], words: str) -> None:
     """The peer gets a CANCEL, the subscriber a ProtocolError. The connection continues."""
-    raw = RawSocket(Role.CLIENT, limits=limited(max_element=100))
+    raw = RawSocket(Role.CLIENT, limits=limits_with(max_element=100))
     reader = raw.ask(Model.STREAM, demand)
-    raw.say(*said)
+    raw.send(*said)
     (end,) = reader.ends
     assert isinstance(end, ProtocolError)
     assert words in str(end)
-    assert raw.hear() == [wire.Cancel(stream_id=1)]
+    assert raw.receive() == [wire.Cancel(stream_id=1)]
     assert raw.session.state is OPEN
     assert not raw.session.streams.opened
 
@@ -202,9 +202,9 @@ def test_a_stream_that_breaks_its_contract_ends_alone(demand: int, said: list[wi
 def test_a_cancel_drops_the_parts_of_an_unfinished_element() -> None:
     """Parts that are still on their way are ignored."""
     raw, reader = asking()
-    raw.say(part(b"a", begin=True))
+    raw.send(part(b"a", begin=True))
     reader.cancel()
-    raw.say(part(b"b"), part(b"c", end=True))
+    raw.send(part(b"b"), part(b"c", end=True))
     assert reader.elements == reader.ends == []
     assert raw.session.channel.budgets.partials.count == 0
     assert raw.session.state is OPEN
@@ -212,23 +212,23 @@ def test_a_cancel_drops_the_parts_of_an_unfinished_element() -> None:
 
 def test_a_bare_end_behind_the_value_of_a_request_is_not_counted() -> None:
     """There are peers that send the value and then a bare end, for each request for one value."""
-    raw = RawSocket(Role.CLIENT, limits=limited(glitch_burst=2, glitch_rate=1e-6))
+    raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=2, glitch_rate=1e-6))
     for number in range(20):
         reader = raw.ask(Model.RESPONSE, 1)
         stream_id = 2 * number + 1
-        raw.say(wire.Response(stream_id=stream_id, data=b"x"), wire.Response(stream_id=stream_id, complete=True, data=b""))
+        raw.send(wire.Response(stream_id=stream_id, data=b"x"), wire.Response(stream_id=stream_id, complete=True, data=b""))
         assert (reader.elements, reader.ends) == ([b"x"], ["complete"])
     assert raw.session.state is OPEN
 
 
 def test_more_bare_ends_than_values_are_counted() -> None:
     """One bare end for each value without C is free."""
-    raw = RawSocket(Role.CLIENT, limits=limited(glitch_burst=2, glitch_rate=1e-6))
+    raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=2, glitch_rate=1e-6))
     raw.ask(Model.RESPONSE, 1)
     end = wire.Response(stream_id=1, complete=True, data=b"")
-    raw.say(wire.Response(stream_id=1, data=b"x"), end, end, end)
+    raw.send(wire.Response(stream_id=1, data=b"x"), end, end, end)
     assert raw.session.state is OPEN
-    raw.say(end)
+    raw.send(end)
     assert refused(raw) == "limit:glitches"
 
 
@@ -236,18 +236,18 @@ def test_more_bare_ends_than_values_are_counted() -> None:
 def test_the_limit_of_a_setup_does_not_depend_on_its_chunks(cut: int) -> None:
     """In one chunk and in several, `preauth_bytes` is the largest SETUP."""
     fits, large = (wire.encode(wire.Setup(data=bytes(size))) for size in (84, 85))
-    limits = limited(preauth_bytes=100)
+    limits = limits_with(preauth_bytes=100)
     for said, reasons in ((fits, []), (large, ["limit:hello"])):
         raw = RawSocket(limits=limits)
-        raw.say(*(said[start : start + cut] for start in range(0, len(said), cut)))
-        assert [each.data.decode() for each in raw.hear() if isinstance(each, wire.Error)] == reasons
+        raw.send(*(said[start : start + cut] for start in range(0, len(said), cut)))
+        assert [each.data.decode() for each in raw.receive() if isinstance(each, wire.Error)] == reasons
 
 
 def test_an_error_on_stream_0_ends_all_streams() -> None:
     """After an answer it is a lost connection, not a refusal."""
     raw, reader = asking()
-    raw.say(part(b"x"), wire.Error(stream_id=0, data=b"drain"))
-    (end,), (over,) = reader.ends, raw.owner.ended
+    raw.send(part(b"x"), wire.Error(stream_id=0, data=b"drain"))
+    (end,), (over,) = reader.ends, raw.delegate.ended
     assert isinstance(end, ConnectionLost)
     assert "'drain'" in str(end)
     assert (type(over), str(over)) == (type(end), str(end))
@@ -255,30 +255,30 @@ def test_an_error_on_stream_0_ends_all_streams() -> None:
 
 def test_the_text_of_an_error_is_cut_and_may_not_be_utf_8() -> None:
     """Bytes that are not UTF-8 are shown as U+FFFD."""
-    raw = RawSocket(Role.CLIENT, limits=limited(max_error_text=4))
+    raw = RawSocket(Role.CLIENT, limits=limits_with(max_error_text=4))
     reader = raw.ask()
-    raw.say(wire.Error(stream_id=1, data=b"\xffabcdef"))
+    raw.send(wire.Error(stream_id=1, data=b"\xffabcdef"))
     assert str(reader.ends[0]) == "\ufffdabc"
 
 
 def test_requests_after_close_are_ignored() -> None:
     """They may cross it on the wire."""
-    raw = RawSocket().greet()
+    raw = RawSocket().handshake()
     raw.session.close("drain")
-    raw.hear()
-    raw.say(REQUEST, wire.RequestN(stream_id=1, demand=1), wire.Cancel(stream_id=1))
-    assert raw.owner.served == []
-    assert raw.hear() == []
+    raw.receive()
+    raw.send(REQUEST, wire.RequestN(stream_id=1, demand=1), wire.Cancel(stream_id=1))
+    assert raw.delegate.served == []
+    assert raw.receive() == []
 
 
 def test_a_setup_is_bounded_by_preauth_bytes_and_later_frames_are_not() -> None:
     """Frames in the same chunk behind the SETUP have the limit of frames."""
     raw = RawSocket()
-    raw.say(wire.encode(wire.Setup(data=b"x" * 5000))[:4500])
+    raw.send(wire.encode(wire.Setup(data=b"x" * 5000))[:4500])
     assert refused(raw) == "limit:hello"
     quick = RawSocket()
     source = quick.serve()
-    quick.say(wire.encode(wire.Setup()) + wire.encode(REQUEST) + wire.encode(wire.RequestFnf(stream_id=3, data=b"x" * 10_000)))
+    quick.send(wire.encode(wire.Setup()) + wire.encode(REQUEST) + wire.encode(wire.RequestFnf(stream_id=3, data=b"x" * 10_000)))
     assert source.requests
     assert quick.session.state is OPEN
 
@@ -287,7 +287,7 @@ def test_a_setup_is_bounded_by_preauth_bytes_and_later_frames_are_not() -> None:
 def test_a_reason_for_accepted_clients_only_is_not_a_refusal(text: str, kind: type[Exception]) -> None:
     """The server may have begun to act on the requests, though it has answered none: `processed=False` would be wrong."""
     raw, reader = asking()
-    raw.say(wire.Error(stream_id=0, data=text.encode()))
+    raw.send(wire.Error(stream_id=0, data=text.encode()))
     (end,) = reader.ends
     assert type(end) is kind
     assert text in str(end)
@@ -297,8 +297,8 @@ def test_a_setup_after_close_is_ignored() -> None:
     """They may cross: the client is not examined, and no exception is raised."""
     raw = RawSocket()
     raw.session.close("shutdown")
-    raw.say(wire.Setup(), REQUEST)
-    assert raw.owner.introductions == []
+    raw.send(wire.Setup(), REQUEST)
+    assert raw.delegate.introductions == []
     assert refused(raw) == "shutdown"
 
 
@@ -306,7 +306,7 @@ def test_the_text_of_an_error_is_escaped_and_known_texts_get_advice() -> None:
     """A terminal must not obey the text of a peer."""
     for text, told in ((b"\x1b[2J", r"\x1b[2J"), (b"the publisher failed", "only the text of a PublicError is sent")):
         raw, reader = asking()
-        raw.say(wire.Error(stream_id=1, data=text))
+        raw.send(wire.Error(stream_id=1, data=text))
         (end,) = reader.ends
         assert told in str(end)
         assert str(end).isprintable()
@@ -317,52 +317,52 @@ LAST = wire.Response(stream_id=1, complete=True, data=b"v")
 
 def test_the_answer_to_a_request_for_one_value_ends_its_stream() -> None:
     """A second answer on the same id is ignored."""
-    raw = RawSocket(Role.CLIENT).greet()
+    raw = RawSocket(Role.CLIENT).handshake()
     reader = raw.ask(Model.RESPONSE, 1)
-    raw.say(LAST, LAST)
+    raw.send(LAST, LAST)
     assert (reader.elements, reader.ends) == ([b"v"], ["complete"])
     assert not raw.session.streams.opened
-    assert raw.hear() == []
+    assert raw.receive() == []
 
 
 def test_cancel_during_the_answer_sends_nothing() -> None:
     """The peer has completed the stream, and the subscriber gets no end after its cancel."""
 
-    class Canceller(Reader):
+    class Canceller(RecordingSubscriber):
         def on_next(self, element: bytes, /) -> None:
             super().on_next(element)
             self.cancel()
 
-    raw = RawSocket(Role.CLIENT).greet()
+    raw = RawSocket(Role.CLIENT).handshake()
     reader = Canceller(1)
     raw.ask(Model.RESPONSE, subscriber=reader)
-    raw.say(LAST)
+    raw.send(LAST)
     assert reader.elements == [b"v"]
     assert not raw.session.streams.opened
-    assert raw.hear() == []
+    assert raw.receive() == []
 
 
 def test_close_during_the_answer_reports_one_end() -> None:
     """`close` ends every open stream, and this stream is already completed."""
 
-    class Leaver(Reader):
+    class Leaver(RecordingSubscriber):
         def on_next(self, element: bytes, /) -> None:
             super().on_next(element)
             raw.session.close("enough")
 
-    raw = RawSocket(Role.CLIENT).greet()
+    raw = RawSocket(Role.CLIENT).handshake()
     reader = Leaver(1)
     raw.ask(Model.RESPONSE, subscriber=reader)
-    raw.say(LAST)
+    raw.send(LAST)
     assert (reader.elements, reader.ends) == ([b"v"], ["complete"])
 
 
 def test_an_extension_may_change_the_answer() -> None:
     """If it ends the connection instead, the element is not delivered."""
-    raw = RawSocket(Role.CLIENT).greet()
+    raw = RawSocket(Role.CLIENT).handshake()
     raw.session.channel.incoming = bytes.upper
     reader = raw.ask(Model.RESPONSE, 1)
-    raw.say(LAST)
+    raw.send(LAST)
     assert (reader.elements, reader.ends) == ([b"V"], ["complete"])
 
     def refuse(element: bytes) -> bytes:
@@ -371,24 +371,24 @@ def test_an_extension_may_change_the_answer() -> None:
 
     raw.session.channel.incoming = refuse
     other = raw.ask(Model.RESPONSE, 1)
-    raw.say(wire.Response(stream_id=3, complete=True, data=b"v"))
+    raw.send(wire.Response(stream_id=3, complete=True, data=b"v"))
     assert other.elements == []
     assert [type(end) for end in other.ends] == [ConnectionLost]
 
 
 def test_an_answer_without_demand_is_a_protocol_error() -> None:
     """The subscriber has not called `request`, and gets no element."""
-    raw = RawSocket(Role.CLIENT).greet()
+    raw = RawSocket(Role.CLIENT).handshake()
     reader = raw.ask(Model.RESPONSE, 0)
-    raw.say(LAST)
+    raw.send(LAST)
     assert reader.elements == []
     assert [type(end) for end in reader.ends] == [ProtocolError]
 
 
 def test_the_answer_to_a_request_for_one_value_accepts_the_client() -> None:
     """Like any other first answer."""
-    raw = RawSocket(Role.CLIENT).greet()
+    raw = RawSocket(Role.CLIENT).handshake()
     raw.ask(Model.RESPONSE, 1)
-    assert not raw.owner.is_open
-    raw.say(LAST)
-    assert raw.owner.is_open
+    assert not raw.delegate.is_open
+    raw.send(LAST)
+    assert raw.delegate.is_open

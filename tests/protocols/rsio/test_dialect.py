@@ -7,13 +7,13 @@ import pytest
 from penstock.api import ConnectionLost, ExtensionLink, PluginError, ProtocolError, Rejected, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import Owner, Pair, RawPeer, Reader, Script, limited
+from tests.session._pair import Pair, RawPeer, RecordingDelegate, RecordingSubscriber, ScriptedPublisher, limits_with
 
 
 def test_a_client_sends_requests_without_waiting_for_the_hello_of_the_server() -> None:
     """Hello, subscribe and demand are one piece of bytes."""
     pair = Pair()
-    source = pair.server.publishers["s"] = Script()
+    source = pair.server.publishers["s"] = ScriptedPublisher()
     pair.subscribe("s", 3)
     assert bytes(pair.client.session.take()) == bytes.fromhex("010000 1001730003")
     del source
@@ -21,17 +21,17 @@ def test_a_client_sends_requests_without_waiting_for_the_hello_of_the_server() -
 
 def test_a_server_sends_nothing_before_the_hello_of_the_client() -> None:
     """Otherwise it could send a version that the client does not know."""
-    assert bytes(Owner(Role.SERVER).session.take()) == b""
+    assert bytes(RecordingDelegate(Role.SERVER).session.take()) == b""
 
 
 def test_a_server_of_another_version_has_discarded_all_requests() -> None:
     """The client sends a goodbye, and the stream ends with `Rejected(processed=False)`."""
     raw = RawPeer(Role.CLIENT)
-    reader = Reader(1)
+    reader = RecordingSubscriber(1)
     raw.session.subscribe("s", reader)
-    raw.hear()
-    raw.say(rsio.ServerHello(version=1))
-    assert raw.reason() == "version 0"
+    raw.receive()
+    raw.send(rsio.ServerHello(version=1))
+    assert raw.goodbye_reason() == "version 0"
     assert isinstance(reader.ends[0], Rejected)
     assert not reader.ends[0].processed
 
@@ -39,26 +39,26 @@ def test_a_server_of_another_version_has_discarded_all_requests() -> None:
 def test_a_message_before_the_hello_ends_the_connection() -> None:
     """The peer speaks another protocol."""
     raw = RawPeer()
-    raw.say(rsio.Subscribe(publisher="s", subscriber=0))
-    assert raw.reason() == "protocol:hello"
+    raw.send(rsio.Subscribe(publisher="s", subscriber=0))
+    assert raw.goodbye_reason() == "protocol:hello"
 
 
 def test_a_name_that_is_not_utf_8_is_refused() -> None:
     """The end of the message is known, so the connection continues."""
-    raw = RawPeer().greet()
-    raw.say(b"\x10\x02\xff\xfe\x05\x00")
-    assert raw.hear() == [rsio.OnError(subscriber=5, error="the publisher's name is no UTF-8")]
+    raw = RawPeer().handshake()
+    raw.send(b"\x10\x02\xff\xfe\x05\x00")
+    assert raw.receive() == [rsio.OnError(subscriber=5, error="the publisher's name is no UTF-8")]
     assert raw.session.state is ConnectionState.OPEN
 
 
 def test_an_id_is_never_used_again() -> None:
     """A late element of a cancelled stream must find the element size of its own stream."""
-    raw = RawPeer(Role.CLIENT).greet()
-    readers = [Reader() for _ in range(3)]
+    raw = RawPeer(Role.CLIENT).handshake()
+    readers = [RecordingSubscriber() for _ in range(3)]
     for reader in readers:
         raw.session.subscribe("s", reader)
         reader.cancel()
-    ids = [message.subscriber for message in raw.hear() if isinstance(message, rsio.Subscribe)]
+    ids = [message.subscriber for message in raw.receive() if isinstance(message, rsio.Subscribe)]
     assert ids == [0, 1, 2]
 
 
@@ -96,7 +96,7 @@ class Reversed:
 def test_elements_wait_until_an_extension_that_changes_them_is_acknowledged() -> None:
     """The server declares it, the client acknowledges it. The publisher gets no demand before that, and the elements arrive unchanged."""
     pair = Pair(extensions=[Reversed()])
-    source = pair.server.publishers["s"] = Script()
+    source = pair.server.publishers["s"] = ScriptedPublisher()
     reader = pair.subscribe("s", 2)
     pair.server.session.receive(bytes(pair.client.session.take()), 0.0)
     assert source.requests == []
@@ -112,8 +112,8 @@ def test_elements_wait_until_an_extension_that_changes_them_is_acknowledged() ->
 
 def test_an_extension_of_one_side_is_not_active() -> None:
     """The peer lists no extension, and elements arrive unchanged."""
-    pair = Pair(extensions=[Reversed()], theirs=[])
-    source = pair.server.publishers["s"] = Script()
+    pair = Pair(extensions=[Reversed()], server_extensions=[])
+    source = pair.server.publishers["s"] = ScriptedPublisher()
     reader = pair.subscribe("s", 1)
     pair.settle()
     source.emit(b"abc")
@@ -143,33 +143,33 @@ class Faulty(Reversed):
 def test_an_exception_of_an_extension_ends_its_connection_and_does_not_leave_the_session(where: str) -> None:
     """The peer gets the reason `internal` and no details. The delegate gets a PluginError."""
     raw = RawPeer(extensions=[Faulty(where, KeyError("a secret"))])
-    raw.say(rsio.ClientHello(extensions=(200,)))
-    raw.say(rsio.ExtensionMessage(type=0x61, body=b""))
+    raw.send(rsio.ClientHello(extensions=(200,)))
+    raw.send(rsio.ExtensionMessage(type=0x61, body=b""))
     raw.session.tick(0.0)
-    assert raw.reason() == "internal"
+    assert raw.goodbye_reason() == "internal"
     raw.session.end_of_input()
-    assert isinstance(raw.owner.ended[0], PluginError)
+    assert isinstance(raw.delegate.ended[0], PluginError)
 
 
 def test_a_protocol_error_from_an_extension_keeps_its_reason() -> None:
     """It is a fault of the peer, not of the plugin."""
     raw = RawPeer(extensions=[Faulty("received", ProtocolError("bad", reason="protocol:mine"))])
-    raw.say(rsio.ClientHello(extensions=(200,)), rsio.ExtensionMessage(type=0x61, body=b""))
-    assert raw.reason() == "protocol:mine"
+    raw.send(rsio.ClientHello(extensions=(200,)), rsio.ExtensionMessage(type=0x61, body=b""))
+    assert raw.goodbye_reason() == "protocol:mine"
 
 
 def test_messages_of_extensions_count_as_control_messages() -> None:
     """More of them than the limit end the connection."""
-    raw = RawPeer(extensions=[Reversed()], limits=limited(control_burst=1, control_rate=1))
-    raw.say(rsio.ClientHello(extensions=(200,)), *[rsio.ExtensionMessage(type=0x61, body=b"")] * 2)
-    assert raw.reason() == "limit:control"
+    raw = RawPeer(extensions=[Reversed()], limits=limits_with(control_burst=1, control_rate=1))
+    raw.send(rsio.ClientHello(extensions=(200,)), *[rsio.ExtensionMessage(type=0x61, body=b"")] * 2)
+    assert raw.goodbye_reason() == "limit:control"
 
 
 def test_an_extension_that_sends_a_code_of_another_extension_ends_its_connection() -> None:
     """The reason is `internal`."""
     raw = RawPeer(extensions=[UnregisteredCode()])
-    raw.say(rsio.ClientHello(extensions=(201,)))
-    assert raw.reason() == "internal"
+    raw.send(rsio.ClientHello(extensions=(201,)))
+    assert raw.goodbye_reason() == "internal"
 
 
 class UnregisteredCode(Reversed):
@@ -183,23 +183,23 @@ class UnregisteredCode(Reversed):
 def test_a_first_byte_that_is_not_a_hello_is_refused(code: int) -> None:
     """At once, without waiting for more bytes: another protocol, a request, or the hello of a server."""
     raw = RawPeer()
-    raw.say(bytes([code]))
-    assert raw.reason() == "protocol:hello"
+    raw.send(bytes([code]))
+    assert raw.goodbye_reason() == "protocol:hello"
 
 
 def test_a_client_refuses_the_hello_of_a_client() -> None:
     """Two clients may be connected with each other by mistake."""
     raw = RawPeer(Role.CLIENT)
-    raw.hear()
-    raw.say(bytes([rsio.CLIENT_HELLO]))
-    assert raw.reason() == "protocol:hello"
+    raw.receive()
+    raw.send(bytes([rsio.CLIENT_HELLO]))
+    assert raw.goodbye_reason() == "protocol:hello"
 
 
 def test_a_goodbye_is_accepted_instead_of_a_hello() -> None:
     """It is answered with a goodbye."""
     raw = RawPeer()
-    raw.say(rsio.Goodbye(reason="not today"))
-    assert raw.hear() == [rsio.Goodbye()]
+    raw.send(rsio.Goodbye(reason="not today"))
+    assert raw.receive() == [rsio.Goodbye()]
     assert raw.session.state.is_over
 
 
@@ -207,9 +207,9 @@ def test_a_goodbye_with_a_version_instead_of_a_hello_has_discarded_all_requests(
     """The stream ends with `Rejected(processed=False)`. Behind a hello the same goodbye is a lost connection."""
     for before, kind in (((), Rejected), ((rsio.ServerHello(),), ConnectionLost)):
         raw = RawPeer(Role.CLIENT)
-        reader = Reader(1)
+        reader = RecordingSubscriber(1)
         raw.session.subscribe("s", reader)
-        raw.say(*before, rsio.Goodbye(reason="version 7"))
+        raw.send(*before, rsio.Goodbye(reason="version 7"))
         assert type(reader.ends[0]) is kind
         assert not getattr(reader.ends[0], "processed", False)
         assert "7" in str(reader.ends[0])
@@ -218,7 +218,7 @@ def test_a_goodbye_with_a_version_instead_of_a_hello_has_discarded_all_requests(
 def test_a_hello_of_another_version_is_refused_on_its_second_byte() -> None:
     """The rest of such a hello is discarded, even if it is longer than the limit of a hello."""
     raw = RawPeer()
-    raw.say(b"\x01\x09")
-    assert raw.reason() == "version 0"
-    raw.say(b"\xff" * 5000)
-    assert raw.hear() == []
+    raw.send(b"\x01\x09")
+    assert raw.goodbye_reason() == "version 0"
+    raw.send(b"\xff" * 5000)
+    assert raw.receive() == []

@@ -36,7 +36,9 @@ class ReactiveSocketDialect:
 
     name: ClassVar[str] = "reactivesocket"
     models: ClassVar[frozenset[Model]] = frozenset(Model)
+    # Every frame has its own length, so late elements need no memory of their stream.
     delimits_cancelled: ClassVar[bool] = False
+    # The draft has no frame for it. The end of the transport is the answer.
     answers_goodbye: ClassVar[bool] = False
     takes_extensions: ClassVar[bool] = False
     alpn: ClassVar[str] = "reactivesocket/0"
@@ -59,6 +61,7 @@ class ReactiveSocketDialect:
     @property
     def preauth_bytes(self) -> int:
         """How many bytes may come before a SETUP is complete. Requests right behind the SETUP do not count."""
+        # It changes during the handshake: a client need not wait, so its requests may follow the SETUP at once.
         return NO_PREAUTH_BOUND if self._received.has_setup else self._channel.limits.preauth_bytes
 
     # --- sending
@@ -67,9 +70,10 @@ class ReactiveSocketDialect:
         """Send a client's SETUP. A server waits for it."""
         if self._channel.role is Role.CLIENT:
             self._session.hello_sent()
-            self._channel.outbox.put(wire.encode(wire.Setup(data=self._setup)))
+            self._channel.send(wire.encode(wire.Setup(data=self._setup)))
+            # Without waiting: a server without the extension ignores the frame, because its flag permits that.
             for extension_id in self._extensions.known:
-                self._channel.outbox.put(announcement(extension_id))
+                self._channel.send(announcement(extension_id))
 
     def overdue(self) -> None:
         """End the handshake. A server that has not refused by now has accepted; a client that has sent no SETUP never will."""
@@ -88,6 +92,7 @@ class ReactiveSocketDialect:
         """Encode a request. A text as `target` is the name of a publisher."""
         request = target if isinstance(target, Request) else Request(Model.STREAM, target.encode())
         if request.model is Model.RESPONSE:
+            # The only shape whose end this side must know: its first response ends it, with or without the flag C.
             self._shapes.single.add(stream_id)
             return wire.request_response(stream_id, request.data)
         kind = wire.RequestSub if request.model is Model.SUBSCRIPTION else wire.RequestStream
@@ -111,12 +116,13 @@ class ReactiveSocketDialect:
         return b""
 
     def header(self, stream_id: int, length: int) -> bytes:
-        """Encode what stands before an unsplit element."""
+        """Encode the header of an unsplit element."""
         return wire.response_header(stream_id, length, wire.WHOLE | self._end_flag(stream_id))
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""
         view = memoryview(elements)
+        # The draft has no packed elements.
         for start in range(0, len(elements), size):
             if size <= self.max_unsplit:
                 into += self.header(stream_id, size)
@@ -125,7 +131,7 @@ class ReactiveSocketDialect:
                 self._write_parts(into, stream_id, view[start : start + size])
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
-        """Encode what stands before a fragment."""
+        """Encode the header of a fragment."""
         flags = (wire.BEGIN if first else 0) | (wire.END | self._end_flag(stream_id) if last else 0)
         return wire.response_header(stream_id, length, flags)
 
@@ -145,10 +151,12 @@ class ReactiveSocketDialect:
 
     def goodbye(self, reason: str) -> bytes:
         """Encode the reason as an ERROR on stream 0, if there is one."""
+        # An ERROR without a text would look like a failure, so a good end sends nothing: the transport ends.
         return wire.encode(wire.Error(stream_id=0, data=reason.encode(errors="replace"))) if reason else b""
 
     def split(self, data: bytearray) -> Iterator[memoryview]:
         """Cut between frames, and leave their lengths out: a framed transport knows them."""
+        # A view: the frames of one turn of the writer are cut without a copy.
         view, start = memoryview(data), 0
         while start < len(data):
             end = start + int.from_bytes(view[start : start + LENGTH_SIZE])
@@ -168,7 +176,7 @@ class ReactiveSocketDialect:
         return wire.opens(first, framed=framed)
 
     def feed(self, data: bytes, most: int) -> bool:
-        """Decode and act on what arrived. The SETUP is fed alone: until the service has examined it nothing else is acted on."""
+        """Decode bytes and act on their frames. Frames behind the SETUP wait until the service has examined it."""
         state = self._channel.state
         if data and self._extensions.active:
             self._extensions.heard()
@@ -177,9 +185,10 @@ class ReactiveSocketDialect:
             return False
         if self._received.has_setup:
             if self._is_framed and data:
-                self._decoder.feed_frame(data)  # what feed() does as well, and takes twice as long for
+                self._decoder.feed_frame(data)  # feed() does the same, and takes twice as long
                 return False
             return self._decoder.feed(data, max_messages=most)
+        # One frame: if it is a SETUP, the requests behind it must wait for the service's decision.
         more = self._decoder.feed(data, max_messages=1)
         is_open = self._channel.state is ConnectionState.OPEN  # if not, the SETUP is still examined, or was refused
         return more and is_open and self._decoder.feed(b"", max_messages=most)

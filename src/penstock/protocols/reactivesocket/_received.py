@@ -1,4 +1,4 @@
-"""The decoder's sink: what each frame of a ReactiveSocket peer means to the session.
+"""The decoder's sink: passes each frame of a ReactiveSocket peer to the session.
 
 * Before SETUP nothing else is taken. A second SETUP is ignored, as is every frame out of place, for a token of the oddity budget.
 * The type of a frame tells the two spaces of ids apart: requests, grants and cancels name the peer's, responses and errors this side's.
@@ -69,6 +69,7 @@ class ReceivedFrames:
     def receive_request(self, kind: wire.FrameType, stream_id: int, demand: int | None, data: bytes) -> None:
         """Serve a request."""
         self._check_setup()
+        # A server that sends requests has accepted the client. On a server this does nothing.
         self.accept_setup()
         streams = self._streams
         if self._channel.state.is_closing:
@@ -82,6 +83,7 @@ class ReceivedFrames:
             return
         if request.model is not Model.STREAM:
             self._shapes.answering[stream_id] = request.model
+        # The field has 64 bits; demand has 63 (rule 3.17).
         is_illegal = demand is not None and demand > UNBOUNDED
         streams.receive_subscribe(stream_id, request, 1 if demand is None else demand, ILLEGAL_DEMAND if is_illegal else None)
         if stream_id not in streams.serving:  # refused, or answered at once
@@ -105,6 +107,7 @@ class ReceivedFrames:
     def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
         """Deliver an element, a fragment of one, the end, or the last element with the end."""
         self._check_setup()
+        # Asked here, before the call: this is the path of every answer.
         if not self._is_accepted:
             self.accept_setup()
         opened = self._streams.opened
@@ -134,6 +137,7 @@ class ReceivedFrames:
     def receive_error(self, stream_id: int, data: bytes) -> None:
         """End a stream with an error; on stream 0, the connection."""
         self._check_setup()
+        # Cut here: the decoder bounds frames by max_frame only.
         text = data.decode("utf-8", "replace")[: self._channel.limits.max_error_text]
         if not stream_id:
             self._session.receive_goodbye(text, self._setup_refusal(text))
@@ -148,6 +152,7 @@ class ReceivedFrames:
         """Pass a frame to its extension. A frame without a body announces the extension."""
         self._check_setup()
         extensions = self._extensions
+        # A frame that may be ignored costs a token, because a flood of them is work as well.
         if ext_type not in extensions.known:
             if not ignore:
                 raise ProtocolError(f"extension {ext_type} is not known here", reason=f"protocol:extension {ext_type}")
@@ -165,9 +170,10 @@ class ReceivedFrames:
         self._channel.count_oddity()
 
     def accept_setup(self) -> None:
-        """Open a client's session: the server has done what it does only for a client that it has accepted."""
+        """Open a client's session: the server has sent something that it sends only to a client that it has accepted."""
         if not self._is_accepted:
             self._is_accepted = True
+            # If not, the connection is closing or over, and the late answer changes nothing.
             if self._channel.state is ConnectionState.GREETING:
                 self._session.receive_hello()
 
@@ -186,9 +192,7 @@ class ReceivedFrames:
         reason = connection_reason(text)
         if self._is_accepted or (reason is not None and reason.ends_accepted):
             return None
-        return Rejected(
-            f"the server refused this client's setup: {explain_connection_end(text)}. What was asked before may have been done all the same"
-        )
+        return Rejected(f"the server refused this client's setup: {explain_connection_end(text)}. What was asked before may have been done")
 
     def _deliver_whole(self, stream: ReceivingStream, data: bytes, *, complete: bool) -> None:
         """Deliver an unsplit element, the end, or both."""
@@ -205,7 +209,7 @@ class ReceivedFrames:
             self._streams.receive_end(stream_id, error)
 
     def _receive_late(self, *, bare_end: bool) -> None:
-        """Tolerate a response to a request that is over: it crossed the cancel, or is the end that a value has made already."""
+        """Tolerate a response to a request that is over: it crossed the cancel, or it is a separate end after the only value."""
         if bare_end and self._bare_ends_due:
             self._bare_ends_due -= 1
         else:

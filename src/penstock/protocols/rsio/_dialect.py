@@ -1,4 +1,4 @@
-"""RS.io version 0 as a dialect: its handshake, its extensions, and how it encodes what the session has to say.
+"""RS.io version 0 as a dialect: its handshake, its extensions, and how it encodes the messages of a session.
 
 * The hello is loose: a client sends on without waiting for the server's hello (false start). A server waits for the client's hello before
   it sends anything, so that it never speaks a version which the client does not have.
@@ -42,6 +42,7 @@ class RsioDialect:
 
     name: ClassVar[str] = "rsio"
     models: ClassVar[frozenset[Model]] = frozenset({Model.NAMED})
+    # Elements of a fixed size carry no length: late ones can only be skipped if the size is kept.
     delimits_cancelled: ClassVar[bool] = True
     answers_goodbye: ClassVar[bool] = True
     takes_extensions: ClassVar[bool] = True
@@ -52,6 +53,7 @@ class RsioDialect:
         self._channel = session.channel
         self._extensions = ExtensionHost(session, settings.extensions, _extension_message)
         self._active: dict[int, ActiveExtension] = {}  # by the type codes of their messages
+        # One space of ids for each side: the direction of a message says whose id it has.
         self._next_id = 0
         self._has_begun = False  # the peer's first byte has come
         self.active: tuple[int, ...] = ()
@@ -117,11 +119,12 @@ class RsioDialect:
         return rsio.encode_on_subscribe(stream_id, element_size)
 
     def header(self, stream_id: int, length: int) -> bytes:
-        """Encode what stands before an element: type, stream, length."""
+        """Encode the header of an element: type, stream, length."""
         return rsio.next_header(stream_id, length)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write elements of fixed size as one message, or as several if one would be longer than a peer takes."""
+        # Large demand once let a block become one message above max_frame, which the peer had to refuse.
         most = size * max(1, self._channel.limits.max_frame // size)
         for start in range(0, len(elements), most):
             body = memoryview(elements)[start : start + most]
@@ -129,7 +132,7 @@ class RsioDialect:
             into += body
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
-        """Encode what stands before a part of an element."""
+        """Encode the header of a part of an element."""
         return rsio.part_header(stream_id, element, length, last=last)
 
     def complete(self, stream_id: int) -> bytes:
@@ -147,6 +150,7 @@ class RsioDialect:
     @staticmethod
     def recognises(first: bytes, _framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
         """Return whether a client begins with a clientHello."""
+        # One byte is enough: ReactiveSocket begins with 0, TLS with 0x16, HTTP with a letter.
         return first[:1] == b"\x01" if first else None
 
     @staticmethod
@@ -155,17 +159,20 @@ class RsioDialect:
         return rsio.encode(rsio.Goodbye(reason=reason))
 
     def split(self, data: bytearray) -> Iterable[bytearray]:
-        """Return the bytes as they are: RS.io is a stream of bytes, so any cut will do."""
+        """Return the bytes as they are: RS.io is a stream of bytes, so it may be cut anywhere."""
         return (data,)
 
     # --- receiving
 
     def feed(self, data: bytes, most: int) -> bool:
-        """Decode and act on what arrived."""
+        """Decode received bytes and act on their messages."""
         if data:
             if not self._has_begun:
                 self._has_begun = True
+                # Before the decoder, which would report another protocol's bytes as a message of an unknown type. One byte decides, so
+                # the point of the refusal does not depend on how the bytes are cut.
                 self._check_first_byte(data)
+            # Any bytes show that the peer lives, also those of an incomplete message.
             if self._extensions.active:
                 self._extensions.heard()
         return self._decoder.feed(data, max_messages=most)
@@ -184,7 +191,7 @@ class RsioDialect:
             self._session.streams.receive_request(subscriber, demand)
 
     def receive_on_subscribe(self, subscriber: int, element_size: int) -> None:
-        """Note an acceptance. While closing, too: without the element size what follows could not be delimited."""
+        """Note an acceptance, also while closing: without the element size the decoder could not delimit later messages."""
         self._session.streams.receive_accept(subscriber, element_size)
 
     def receive_on_complete(self, subscriber: int) -> None:
@@ -194,6 +201,7 @@ class RsioDialect:
 
     def receive_control(self, message: rsio.Message) -> None:
         """Act on any other message that carries no element. While closing only the peer's goodbye counts."""
+        # The peer's goodbye ends the wait: goodbyes that cross answer each other.
         if self._channel.state.is_closing and not isinstance(message, rsio.Goodbye):
             return
         match message:
@@ -216,6 +224,7 @@ class RsioDialect:
     def _receive_subscribe(self, message: rsio.Subscribe) -> None:
         name = message.publisher
         # The decoder keeps bytes that are not UTF-8 as lone surrogates (surrogateescape), so that the stream can be refused by its id.
+        # isprintable() first: it is one call for an honest name, and False for lone surrogates.
         bad = not name.isprintable() and any("\udc80" <= letter <= "\udcff" for letter in name)
         refusal = "the publisher's name is no UTF-8" if bad else None
         self._session.streams.receive_subscribe(message.subscriber, name, message.demand, refusal)
@@ -245,7 +254,7 @@ class RsioDialect:
     def _send_hello(self) -> None:
         kind = rsio.ClientHello if self._channel.role is Role.CLIENT else rsio.ServerHello
         self._session.hello_sent()
-        self._channel.outbox.put(rsio.encode(kind(version=rsio.VERSION, extensions=tuple(self._extensions.known))))
+        self._channel.send(rsio.encode(kind(version=rsio.VERSION, extensions=tuple(self._extensions.known))))
 
     def _receive_hello(self, hello: rsio.ClientHello | rsio.ServerHello) -> None:
         if hello.version != rsio.VERSION:
@@ -253,6 +262,7 @@ class RsioDialect:
             self._session.close(f"{VERSION_PREFIX}{rsio.VERSION}", _not_understood(str(hello.version)))
             return
         if self._channel.role is Role.SERVER:
+            # Before the extensions open: they may send at once, and only a hello may come first.
             self._send_hello()
         self._open_extensions(hello.extensions)
         if not self._channel.state.is_closing:  # an extension may have ended the connection
@@ -260,10 +270,12 @@ class RsioDialect:
 
     def _version_refusal(self, reason: str) -> Rejected | None:
         """Return the error of streams whose subscribes met a server without a version in common, which said so in place of its hello."""
+        # GREETING means: in the place of the server's hello. After the hello the same text promises nothing.
         is_refused = reason.startswith(VERSION_PREFIX) and self._channel.state is ConnectionState.GREETING
         return _not_understood(ascii(reason[len(VERSION_PREFIX) :][:SHOWN_VERSION])) if is_refused else None
 
     def _open_extensions(self, theirs: Sequence[int]) -> None:
+        # A hello may list an id twice; the extension is opened once.
         for extension_id in dict.fromkeys(theirs):
             active = self._extensions.open(extension_id)
             if self._channel.state.is_closing:  # the extension has ended the connection, or has raised
