@@ -10,7 +10,6 @@ from penstock.api import (
     AcceptsPacked,
     BatchingSubscriber,
     SharedBatch,
-    as_batching,
     on_element_size_of,
     on_next_many_of,
     on_next_packed_of,
@@ -57,14 +56,11 @@ def test_each_method_is_found_and_can_be_called() -> None:
     many("ab")
     size(1)
     packed(2, b"ab")
-    batching = as_batching(subscriber)
-    assert batching is subscriber
-    batching.on_reservation_used()
-    assert subscriber.log == ["ab", 1, (2, b"ab"), "used"]
+    assert subscriber.log == ["ab", 1, (2, b"ab")]
 
 
 @pytest.mark.parametrize("subscriber", [None, object()], ids=["none", "object"])
-@pytest.mark.parametrize("find", [on_next_many_of, on_element_size_of, on_next_packed_of, as_batching])
+@pytest.mark.parametrize("find", [on_next_many_of, on_element_size_of, on_next_packed_of])
 def test_a_subscriber_without_the_method_gives_none(find: Any, subscriber: object) -> None:
     """None stands for a subscriber that has cancelled."""
     assert find(subscriber) is None

@@ -8,8 +8,8 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core import _burst_pacer
-from penstock.core._burst_pacer import BURST_SECONDS, FIRST_BURST, LONGEST_BURST, BurstPacer, next_burst
+from penstock.core import _pump
+from penstock.core._pump import BURST_SECONDS, FIRST_BURST, LONGEST_BURST, BurstPacer, next_burst
 
 
 @given(st.integers(min_value=1, max_value=LONGEST_BURST), st.floats(min_value=0, max_value=10, allow_nan=False))
@@ -51,7 +51,7 @@ def counted_steps() -> Iterator[list[trio.lowlevel.Task]]:
 
 async def test_a_checkpoint_comes_when_the_burst_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before that there is none, over any number of portions; after it the next burst is whole."""
-    monkeypatch.setattr(_burst_pacer, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(_pump, "monotonic", lambda: 0.0)
     pacer = BurstPacer()
     pacer.start_turn()
     with counted_steps() as steps:
@@ -66,7 +66,7 @@ async def test_a_checkpoint_comes_when_the_burst_is_used_up(monkeypatch: pytest.
 async def test_a_checkpoint_comes_when_the_burst_has_taken_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow element does not delay other tasks until the burst is used up."""
     now = 0.0
-    monkeypatch.setattr(_burst_pacer, "monotonic", lambda: now)
+    monkeypatch.setattr(_pump, "monotonic", lambda: now)
     pacer = BurstPacer()
     pacer.start_turn()
     pacer.spend(1)

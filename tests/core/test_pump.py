@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.api import UNBOUNDED, PublisherStopped, UsageError
-from penstock.core import _burst_pacer, subscribe
-from penstock.core._burst_pacer import FIRST_BURST, LONGEST_BURST
-from penstock.core._pump import Pump
+from penstock.core import _pump, subscribe
+from penstock.core._pump import FIRST_BURST, LONGEST_BURST, Pump
 from penstock.testing import run_virtual
 from tests.core._foreign import Recorder, boom
 from tests.core._helpers import Reports, Token, numbers, our_tasks, quiet, raised_by
@@ -41,7 +40,7 @@ class Clock:
 
     def __init__(self, monkeypatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(_burst_pacer, "monotonic", lambda: self.now)
+        monkeypatch.setattr(_pump, "monotonic", lambda: self.now)
 
 
 class Steps(trio.abc.Instrument):

@@ -79,12 +79,6 @@ def on_next_packed_of(subscriber: object) -> Callable[[int, bytes], None] | None
     return method
 
 
-def as_batching(subscriber: Any) -> BatchingSubscriber | None:
-    """Return `subscriber` as a `BatchingSubscriber` if it lends its batch, else None."""
-    # One method name decides. isinstance() with a runtime-checkable protocol takes 7 µs on Python 3.11, this takes 0.05 µs.
-    return subscriber if hasattr(subscriber, "on_reservation_used") else None
-
-
 def split_packed(count: int, elements: bytes) -> list[bytes]:
     """Return the `count` elements of one size that stand one behind the other in `elements`. Count and size are at least 1."""
     size = len(elements) // count

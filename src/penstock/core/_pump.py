@@ -7,6 +7,8 @@ Rules of this file:
 * `_budget` is how many elements this burst may still signal, `_demand` how many were requested beyond the budget. Cancelling sets both to
   zero. So one comparison for each element finds the end of the burst, of the demand and of the subscription.
 * Signals come only from the pump's task. `request` and `cancel` never signal, so signals cannot nest (rules 3.3, 3.4).
+* Elements come in bursts with a checkpoint after each. A checkpoint costs as much as some twenty elements, so one for each element would
+  be most of the cost; none at all would starve other tasks. `BurstPacer` decides how long a burst is.
 
 A `BatchingSubscriber` lends its open batch: the pump appends elements of the batch's length itself, because a call for each element
 costs more than all the other work on it. Every other element is signalled with `on_next`.
@@ -15,6 +17,7 @@ costs more than all the other work on it. Every other element is signalled with 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import Any, Final, Generic, TypeVar, cast
 
 import trio
@@ -28,14 +31,65 @@ from penstock.api import (
     Subscription,
     UsageError,
     add_demand,
-    as_batching,
 )
-from penstock.core._burst_pacer import BurstPacer
 from penstock.core._parked_task import ParkedTask
 from penstock.core._pulled_iterator import PulledIterator
 from penstock.core._scope import Scope
 
 T = TypeVar("T")
+
+
+FIRST_BURST: Final = 32
+LONGEST_BURST: Final = 1024
+"""Elements between two checkpoints. Spread over 1,024 elements, the cost of a checkpoint cannot be measured any more."""
+
+BURST_SECONDS: Final = 0.005
+"""Seconds that a burst may take. A longer one is followed by a shorter one, so that other tasks wait about this long for their turn."""
+
+
+def next_burst(burst: int, seconds: float) -> int:
+    """Return the length of the next burst after one of `burst` elements took `seconds`."""
+    if seconds > BURST_SECONDS:
+        return max(1, burst // 4)  # shrink faster than it grows: a slow burst delays every other task
+    if seconds < BURST_SECONDS / 4:
+        return min(LONGEST_BURST, burst * 2)  # twice as long still takes less than half of BURST_SECONDS
+    return burst
+
+
+class BurstPacer:
+    """The length of the present burst of one task, and how much of it is used up."""
+
+    __slots__ = ("_burst", "_spent", "_turn_began")
+
+    def __init__(self) -> None:
+        self._burst = FIRST_BURST
+        self._spent = 0  # elements since the last checkpoint
+        self._turn_began = 0.0  # when the last checkpoint returned
+
+    @property
+    def remaining(self) -> int:
+        """Elements that may still be signalled in this burst."""
+        return self._burst - self._spent
+
+    def start_turn(self) -> None:
+        """Begin a whole burst: other tasks have just run."""
+        self._spent, self._turn_began = 0, monotonic()
+
+    def spend(self, count: int) -> None:
+        """Use up `count` elements of the burst."""
+        self._spent += count
+
+    async def checkpoint_if_due(self) -> None:
+        """Checkpoint if the burst is used up or has taken too long; else only raise Cancelled if this task is cancelled."""
+        # The burst is counted over any number of requests. With a checkpoint for each request, a consumer that requests one element at
+        # a time would pay for a checkpoint with each element.
+        seconds = monotonic() - self._turn_began
+        if self._spent >= self._burst or seconds > BURST_SECONDS:
+            self._burst = next_burst(self._burst, seconds)
+            await trio.lowlevel.checkpoint()
+            self.start_turn()
+        else:
+            await trio.lowlevel.checkpoint_if_cancelled()
 
 
 class _ClosedBatch:
@@ -97,7 +151,7 @@ class Pump(Subscription, Generic[T]):
         self._unasked: list[T] | tuple[()] = ()  # at most one element, yielded in answer to a cancellation and not to a pull
         self._cancel_scope: trio.CancelScope | None = None  # around the task
         self._task: trio.lowlevel.Task | None = None
-        self._parked = ParkedTask()  # the task, while it waits for demand
+        self._parked: ParkedTask | None = None  # where the task waits for demand; made when it first has to wait
         self._is_pulling = False  # inside a burst: the iterator or the subscriber runs, or the iterator waits
         self._batch: SharedBatch = NO_BATCH  # the open batch of a subscriber that lends one
         self._is_stopped = False
@@ -107,10 +161,10 @@ class Pump(Subscription, Generic[T]):
     def request(self, n: int, /) -> None:
         if self._subscriber is None:
             return  # rule 3.6
-        self._demand = add_demand(self._demand, n)
+        self._demand += n  # Python's integers do not overflow, and _next_budget() treats every sum of at least 2^63-1 as without bound
         if self._cancel_scope is None:
             self._start()
-        else:
+        elif self._parked is not None:
             self._parked.wake()
 
     def cancel(self, /) -> None:
@@ -140,7 +194,7 @@ class Pump(Subscription, Generic[T]):
         self._is_stopped = True
         self._budget = self._demand = 0
         self._batch.length = -1  # the loop in _append_to_batch looks at nothing else
-        if self._parked.task is not None:
+        if self._parked is not None and self._parked.task is not None:
             self._parked.wake()
         elif self._is_pulling and not self._is_in_signal():
             self._own_scope.cancel()
@@ -191,8 +245,9 @@ class Pump(Subscription, Generic[T]):
         iterator, subscriber = self._iterator.open(), self._subscriber
         if iterator is None or subscriber is None:
             return
-        batching = as_batching(subscriber)
-        signal = self._signal_burst if batching is None else partial(self._append_to_batch, batching)
+        # One method name decides. isinstance() with a runtime-checkable protocol takes 7 µs on Python 3.11, this takes 0.05 µs.
+        is_batching = hasattr(subscriber, "on_reservation_used")
+        signal = partial(self._append_to_batch, cast("BatchingSubscriber", subscriber)) if is_batching else self._signal_burst
         await self._pull(iterator, subscriber.on_next, signal)
 
     async def _pull(self, iterator: AsyncIterator[T], on_next: Callable[[T], None], signal: Callable[..., Awaitable[bool]]) -> None:
@@ -280,10 +335,12 @@ class Pump(Subscription, Generic[T]):
         if self._demand:  # else park() checkpoints
             await self._pacer.checkpoint_if_due()
         while not self._demand and not self._is_stopped:
+            if self._parked is None:
+                self._parked = ParkedTask()
             await self._parked.park()
             self._pacer.start_turn()  # other tasks ran while this one was parked
         budget = min(self._demand, self._pacer.remaining, self._left)
-        if self._demand < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
+        if self._demand < UNBOUNDED:  # rule 3.17: 2^63-1 and more is without bound, and stays so
             self._demand -= budget
         self._budget = budget
         return not self._is_stopped

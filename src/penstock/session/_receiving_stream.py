@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Subscriber, Subscription
+from penstock.api import (
+    UNBOUNDED,
+    ConnectionLost,
+    ProtocolError,
+    Subscriber,
+    Subscription,
+    on_element_size_of,
+    on_next_many_of,
+    on_next_packed_of,
+)
 from penstock.session._channel import Channel
 from penstock.session._reassembly import BrokenElementError, Reassembly, part_cost
 from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState
@@ -84,7 +93,7 @@ class ReceivingStream(Subscription):
             raise ProtocolError(f"stream {self.id} was accepted twice", reason=f"protocol:stream {self.id}")
         self.state = RECEIVING_MOVES[self.state, ReceivingEvent.ACCEPTED]
         self.element_size = element_size
-        on_element_size = getattr(self._subscriber, "on_element_size", None) if element_size else None
+        on_element_size = on_element_size_of(self._subscriber) if element_size else None
         if on_element_size is not None:
             on_element_size(element_size)
 
@@ -116,7 +125,7 @@ class ReceivingStream(Subscription):
         """Deliver elements that arrived one right behind the other."""
         count = len(elements)
         # One call for the whole run if the subscriber takes it, all of it was asked for, and no extension changes single elements.
-        on_next_many = getattr(self._subscriber, "on_next_many", None)
+        on_next_many = on_next_many_of(self._subscriber)
         if on_next_many is None or count > self.outstanding or self._channel.incoming is not None:
             for element in elements:
                 self.receive_element(element)
@@ -131,7 +140,7 @@ class ReceivingStream(Subscription):
         if count > self.outstanding:
             self._fail_overrun()
             return
-        on_next_packed = getattr(self._subscriber, "on_next_packed", None)
+        on_next_packed = on_next_packed_of(self._subscriber)
         if on_next_packed is not None and self._channel.incoming is None:
             if self.outstanding < UNBOUNDED:
                 self.outstanding -= count

@@ -13,7 +13,7 @@ import trustme
 
 from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed, Subscriber
 from penstock.builtin import Keepalive, MemoryTransport, memory_stream_pair
-from penstock.core import Scope, Source, _burst_pacer, single
+from penstock.core import Scope, Source, _pump, single
 from penstock.plugins import (
     ByteConnection,
     Bytes,
@@ -488,7 +488,7 @@ async def test_a_stream_of_one_takes_one_message_each_way(monkeypatch: pytest.Mo
         await peer.wait_accepted()
         monkeypatch.setattr(SocketConnection, "send_now", counted)
         monkeypatch.setattr(SocketConnection, "send", refused)
-        monkeypatch.setattr(_burst_pacer, "BURST_SECONDS", 60)  # on a busy machine a burst of one element may last longer than the limit
+        monkeypatch.setattr(_pump, "BURST_SECONDS", 60)  # on a busy machine a burst of one element may last longer than the limit
         for _ in range(20):  # the scheduler shuffles reader, writer and publisher
             async with peer.subscribe("numbers/1", serializer="json") as stream:
                 assert [number async for number in stream] == [0]

@@ -23,6 +23,10 @@ from penstock.api import (
     Subscription,
     UsageError,
     add_demand,
+    on_element_size_of,
+    on_next_many_of,
+    on_next_packed_of,
+    split_packed,
 )
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
@@ -248,7 +252,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that arrived together."""
         subscriber = self._subscriber
-        many = getattr(subscriber, "on_next_many", None)
+        many = on_next_many_of(subscriber)
         if many is None:
             for element in elements:
                 self.on_next(element)
@@ -260,16 +264,15 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
 
     def on_element_size(self, size: int, /) -> None:
         """Learn the size of every element."""
-        on_element_size = getattr(self._subscriber, "on_element_size", None)
+        on_element_size = on_element_size_of(self._subscriber)
         if on_element_size is not None:
             on_element_size(size)
 
     def on_next_packed(self, count: int, elements: bytes, /) -> None:
         """Take packed elements."""
-        packed = getattr(self._subscriber, "on_next_packed", None)
+        packed = on_next_packed_of(self._subscriber)
         if packed is None:
-            size = len(elements) // count
-            self.on_next_many([elements[at : at + size] for at in range(0, count * size, size)])
+            self.on_next_many(split_packed(count, elements))
             return
         self._attempts = 0
         if self._outstanding < UNBOUNDED:

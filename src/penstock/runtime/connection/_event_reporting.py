@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from penstock.api import Subscriber, Subscription
+from penstock.api import Subscriber, Subscription, on_element_size_of, on_next_many_of, on_next_packed_of, split_packed
 from penstock.plugins import ConnectionClosed, ConnectionOpened, Events, Outcome, PeerIdentity, StreamEnded, StreamOpened
 from penstock.runtime.service import StreamCount
 from penstock.session import SendingStream
@@ -147,7 +147,7 @@ class ObservedStream(Subscriber[Any], Subscription):
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that arrived together."""
         # The interfaces for batches are optional: a plain subscriber gets single elements.
-        many = getattr(self._subscriber, "on_next_many", None)
+        many = on_next_many_of(self._subscriber)
         if many is None:
             for element in elements:
                 self.on_next(element)
@@ -158,16 +158,15 @@ class ObservedStream(Subscriber[Any], Subscription):
     def on_element_size(self, size: int, /) -> None:
         """Learn the size of every element."""
         self._size = size
-        on_element_size = getattr(self._subscriber, "on_element_size", None)
+        on_element_size = on_element_size_of(self._subscriber)
         if on_element_size is not None:
             on_element_size(size)
 
     def on_next_packed(self, count: int, elements: bytes, /) -> None:
         """Take packed elements."""
-        packed = getattr(self._subscriber, "on_next_packed", None)
+        packed = on_next_packed_of(self._subscriber)
         if packed is None:
-            size = self._size
-            self.on_next_many([elements[at : at + size] for at in range(0, count * size, size)])
+            self.on_next_many(split_packed(count, elements))
         else:
             self._elements += count
             packed(count, elements)
