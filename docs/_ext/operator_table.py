@@ -83,7 +83,7 @@ def _promise(name: str, function: Callable[..., Any]) -> Promise:
 def _about(end: str, sentences: list[str], before: list[str]) -> str:
     """Return the sentences about one end; a sentence about several ends is shortened.
 
-    If they are only about exceptions of the user's function, the sentence of the summary about this end comes first, as in `retry`.
+    If they are only about exceptions of a function, the sentence of the summary about this end comes first, as in `retry`.
     """
     found = []
     for sentence in sentences:
