@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from penstock.api import Subscriber, Subscription
-from penstock.session import Session
+from penstock.session._stream_tables import StreamTables
 
 
 class Spy(Subscriber[Any], Subscription):
@@ -90,12 +90,12 @@ class Spy(Subscriber[Any], Subscription):
 @contextmanager
 def overheard(spies: list[Spy]) -> Iterator[None]:
     """Put a spy before every subscriber that a session gets."""
-    subscribe = Session.subscribe
+    subscribe = StreamTables.subscribe
 
-    def spied(self: Session, target: Any, subscriber: Subscriber[Any]) -> Any:
+    def spied(self: StreamTables, target: Any, subscriber: Subscriber[Any]) -> Any:
         spy = Spy(subscriber, f"{target!r}")
         spies.append(spy)
         return subscribe(self, target, spy)
 
-    with patch.object(Session, "subscribe", spied):
+    with patch.object(StreamTables, "subscribe", spied):
         yield
