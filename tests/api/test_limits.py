@@ -131,29 +131,42 @@ def test_each_limit_is_read_by_the_code(name: str) -> None:
 
 
 PAGE = ROOT / "docs/reference/limits.md"
-ROW = re.compile(r"^\| `(\w+)` \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
-UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1}
 
 
-def _number(told: str) -> float | None:
-    """Return the default that a cell of the page shows."""
-    if told == "none":
-        return None
-    number, _, unit = told.removesuffix("/s").replace(",", "").partition(" ")
-    return float(number) * UNITS.get(unit, 1)
+def _parts() -> dict[str, list[str]]:
+    """Return the paragraphs of each field's docstring, by its name."""
+    (record,) = (node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef))
+    found = {}
+    for field, after in pairwise(record.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            assert isinstance(after, ast.Expr)
+            assert isinstance(after.value, ast.Constant)
+            found[field.target.id] = re.split(r"\n\s*\n", inspect.cleandoc(str(after.value.value)))
+    return found
 
 
-def test_the_page_of_limits_shows_each_field_and_its_default() -> None:
-    """In the order of the record, with the effect and the reason of each."""
-    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
-    assert [(name, _number(default)) for name, default, *_ in rows] == [(field.name, field.default) for field in fields(Limits)]
+def test_each_limit_says_what_it_bounds_its_effect_and_its_reason() -> None:
+    """The page of limits is made from these three parts (docs/_ext/tables_from_code.py)."""
+    lacking = [
+        name
+        for name, parts in _parts().items()
+        if len(parts) != 3 or not parts[1].startswith("Reached: ") or not parts[2].startswith("Why: ")
+    ]
+    assert lacking == []
+
+
+def test_the_page_of_limits_shows_each_section() -> None:
+    """A section of the record is a comment `# --- name`; the page has its table."""
+    sections = re.findall(r"^    # --- (.+)$", inspect.getsource(module), re.MULTILINE)
+    shown = re.findall(r"^```\{limits\} (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert shown == sections
 
 
 def test_the_page_of_limits_lists_every_token() -> None:
     """Each token of a limit stands in the code, on this page, and on the page of the protocol."""
     sources = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py"))
     protocol = (ROOT / "docs/reference/rsio.md").read_text(encoding="utf-8")
-    page = PAGE.read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8") + inspect.getsource(module)
     told = set(re.findall(r"`(limit:\w+)`", page))
     assert told == set(re.findall(r'"(limit:\w+)"', sources))
     assert sorted(token for token in told if token not in protocol) == []

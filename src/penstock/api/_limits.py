@@ -19,164 +19,378 @@ class Limits:
     # --- before the hello
 
     handshake_timeout: float = 10.0
-    """Seconds from accept to both hellos, with TLS and authentication. Go, websockets and Centrifugo allow 10 s too."""
+    """Seconds from accept to both hellos, with TLS and authentication.
+
+    Reached: goodbye `limit:handshake`; a client gets `ConnectionLost`.
+
+    Why: a silent connection occupies a place; Go, websockets and Centrifugo allow the same.
+    """
 
     tls_timeout: float = 5.0
-    """Seconds of these for TLS."""
+    """Seconds of `handshake_timeout` that TLS may take.
+
+    Reached: closed without a message: no protocol is agreed on yet.
+
+    Why: the TLS part of `handshake_timeout`.
+    """
 
     preauth_bytes: int = 4096
-    """Bytes that a peer may send before its hello is complete. NATS' control line has the same bound."""
+    """Bytes that a peer may send before its hello is complete.
+
+    Reached: goodbye `limit:hello`.
+
+    Why: a hello may never end; NATS has the same bound.
+    """
 
     hello_extensions: int = 64
-    """Extension ids in a hello. An unbounded list was a weakness of rsocket-java."""
+    """Extension ids in a hello.
+
+    Reached: goodbye `limit:extensions`.
+
+    Why: rsocket-java had a weakness: a list without a bound.
+    """
 
     max_pending_handshakes: int = 512
-    """Connections at a time that have not sent their hello: the slots that silent connections can occupy."""
+    """Connections at a time that have not sent their hello: the slots that silent connections can occupy.
+
+    Reached: the newest connection is closed at once.
+
+    Why: silent connections can occupy this number of places.
+    """
 
     # --- messages and elements
 
     max_frame: int = 1 << 20
-    """Bytes of a message's body. NATS, websockets and Go chose 1 MiB."""
+    """Bytes of a message's body.
+
+    Reached: goodbye `limit:frame`, on the announced length; on a framed transport the connection ends.
+
+    Why: NATS, websockets and Go chose the same.
+    """
 
     max_element: int = 4 << 20
-    """Bytes of an element, joined from its parts. gRPC's 4 MiB."""
+    """Bytes of an element, joined from its parts.
+
+    Reached: in parts: cancel to the peer, `ProtocolError` to the subscriber; whole: goodbye `limit:frame`. A larger element of this
+    side fails its stream.
+
+    Why: gRPC's bound.
+    """
 
     split_outbound_at: int = 16 << 10
-    """Larger elements are sent in parts of this size, so that other streams can send in between. HTTP/2's frame size.
+    """Larger elements are sent in parts of this size, so that other streams can send in between.
 
-    The parts are four times as large while no other stream sends a large element.
+    Reached: larger elements go in parts of this size; four times this size while no other stream has a large element.
+
+    Why: other streams get their turn in between; HTTP/2's frame size.
     """
 
     max_partials: int = 4
-    """Elements of one stream that may be incomplete at a time. Penstock itself never sends more than 1."""
+    """Elements of one stream that may be incomplete at a time.
+
+    Reached: cancel to the peer, `ProtocolError` to the subscriber.
+
+    Why: penstock itself never has more than 1 unfinished element in a stream.
+    """
 
     max_partials_in_all: int = 64
-    """Elements of one connection that may be incomplete at a time."""
+    """Elements of one connection that may be incomplete at a time.
+
+    Reached: cancel to the peer, `ProtocolError` to the subscriber.
+
+    Why: `max_partials` bounds one stream only; this side also begins no more elements at a time.
+    """
 
     partial_bytes: int = 8 << 20
-    """Bytes of incomplete elements of one connection: two of the largest."""
+    """Bytes of incomplete elements of one connection: two of the largest.
+
+    Reached: cancel to the peer, `ProtocolError` to the subscriber.
+
+    Why: two of the largest elements; the begun elements of this side have no more either.
+    """
 
     max_parts: int = 8192
-    """Parts of one element. Prevents what was the CONTINUATION flood in HTTP/2."""
+    """Parts of one element.
+
+    Reached: cancel to the peer, `ProtocolError` to the subscriber.
+
+    Why: HTTP/2's CONTINUATION flood.
+    """
 
     partial_age: float = 30.0
-    """Seconds that an element, or a single message, may stay incomplete."""
+    """Seconds that an element, or a single message, may stay incomplete.
+
+    Reached: cancel to the peer, `ProtocolError` to the subscriber; `ConnectionLost` if the peer has sent nothing for a quarter of it.
+    For a single message that stays incomplete: goodbye `limit:partial`.
+
+    Why: an unfinished element or message holds memory for this time only.
+    """
 
     tiny_part: int = 64
-    """Smaller parts that are not the last are legal, and each costs a glitch. rsocket-java was flooded with them, and chose 64."""
+    """Smaller parts that are not the last are legal, and each costs a glitch.
+
+    Reached: a smaller part that is not the last costs a glitch, an empty one ten.
+
+    Why: a flood of such parts is cheap to send and expensive to receive; rsocket-java chose this bound.
+    """
 
     max_name: int = 1024
-    """Bytes of a publisher's name."""
+    """Bytes of a publisher's name.
+
+    Reached: goodbye `limit:name`.
+
+    Why: no known use needs longer names.
+    """
 
     max_error_text: int = 4096
-    """Bytes of an error's text."""
+    """Bytes of an error's text.
+
+    Reached: goodbye `limit:text`; a longer error of this side is cut.
+
+    Why: a person does not read longer errors.
+    """
 
     max_reason: int = 1024
-    """Bytes of a goodbye's reason."""
+    """Bytes of a goodbye's reason.
+
+    Reached: goodbye `limit:reason`.
+
+    Why: a reason is a token and some words.
+    """
 
     # --- subscriptions
 
     max_subscriptions: int = 1024
-    """Streams that the peer may have open, including those that are still ending. Envoy's 1,024."""
+    """Streams that the peer may have open, including those that are still ending.
+
+    Reached: onError "refused" for the new one, and a glitch.
+
+    Why: Envoy's bound; a place is free when its publisher has stopped.
+    """
 
     retired_ids: int = 65_536
     """Ids of streams that this side has cancelled and whose end the peer has not confirmed yet.
 
-    They cannot be forgotten: without an id's element size, a later message for it could not be delimited.
+    Reached: goodbye `limit:ids`.
+
+    Why: a cancelled stream cannot be forgotten before the peer has ended it: its messages must still be delimited.
     """
 
     churn_burst: int = 1000
-    """Subscriptions that may be refused, or cancelled within a second of their start, at once. Ends by publishers do not count."""
+    """Subscriptions that may be refused, or cancelled within a second of their start, at once.
+
+    Reached: goodbye `limit:churn`.
+
+    Why: subscribing and cancelling at once is HTTP/2's rapid reset.
+    """
 
     churn_rate: float = 33.0
-    """The same per second. nghttp2's answer to the rapid reset attack."""
+    """The same per second.
+
+    Reached: goodbye `limit:churn`.
+
+    Why: nghttp2's answer to it.
+    """
 
     idle_subscription_age: float | None = None
     """Seconds that a stream may be open without demand and without traffic; None is unbounded, with a warning after an hour.
 
-    A peer that opens streams without demand occupies memory: HTTP/2 Bomb. `untrusted` bounds it to an hour.
+    Reached: onError "idle" for that stream. With None: one warning to `on_violation` after an hour.
+
+    Why: streams without demand occupy memory; `Limits.untrusted()` sets an hour.
     """
 
     idle_connection: float = 300.0
-    """Seconds that a connection without a stream is kept. Kafka keeps it for 10 minutes."""
+    """Seconds that a connection without a stream is kept.
+
+    Reached: goodbye `idle`.
+
+    Why: Kafka keeps connections for 10 minutes.
+    """
 
     # --- tolerated anomalies
 
     glitch_burst: int = 1000
-    """Anomalies at once: messages that are legal only because of races, or unusual and harmless."""
+    """Anomalies at once: messages that are legal only because of races, or unusual and harmless.
+
+    Reached: goodbye `limit:glitches`.
+
+    Why: input that is legal because of races, or only odd, is ignored while the budget lasts.
+    """
 
     glitch_rate: float = 33.0
-    """The same per second. A tenth of nghttp2's rate, because Python is about ten times as slow."""
+    """The same per second.
+
+    Reached: goodbye `limit:glitches`.
+
+    Why: a tenth of nghttp2's: Python is about ten times as slow.
+    """
 
     control_burst: int = 10_000
-    """Control messages at once: requests beyond what elements pay for, requests and cancels for ended streams, pings. Go's 10,000."""
+    """Control messages at once: requests beyond what elements pay for, requests and cancels for ended streams, pings.
+
+    Reached: goodbye `limit:control`.
+
+    Why: messages that cost the peer little and are not earned by elements; Go's bound.
+    """
 
     control_rate: float = 2000.0
-    """The same per second. Twice Envoy's 1,000."""
+    """The same per second.
+
+    Reached: goodbye `limit:control`.
+
+    Why: Envoy's 1,000, doubled.
+    """
 
     # --- data that waits to be sent
 
     outbound_high: int = 128 << 10
     """With more bytes waiting, publishers are not pulled.
 
-    A send of any size costs the same scheduler passes. With 64 KiB an element of 4 KiB cost 1.5 times as much (measured); above
-    128 KiB the gain is small, and more memory is occupied.
+    Reached: publishers are not pulled until the writer has taken the waiting bytes.
+
+    Why: with 64 KiB an element of 4 KiB costs half as much again; above 128 KiB little is gained.
     """
 
     outbound_control: int = 64 << 10
-    """Bytes of answers (errors, pongs) that may wait while the peer does not read."""
+    """Bytes of answers (errors, pongs) that may wait while the peer does not read.
+
+    Reached: goodbye `slow-reader`.
+
+    Why: answers that the peer caused and does not read.
+    """
 
     outbound_control_count: int = 1000
-    """The number of such answers. Envoy's 1,000."""
+    """The number of such answers.
+
+    Reached: goodbye `slow-reader`.
+
+    Why: Envoy's bound.
+    """
 
     write_stall: float = 20.0
-    """Seconds that a peer may take for the next `min_drain` bytes; a peer that has been quick, for all waiting bytes. NATS gives 10 s."""
+    """Seconds that a peer may take for the next `min_drain` bytes; a peer that has been quick, for all waiting bytes.
+
+    Reached: the connection is cut, `ConnectionLost` here.
+
+    Why: NATS gives 10 s.
+    """
 
     min_drain: int = 4096
-    """Bytes that a slow peer must take in each `write_stall`. To take one byte at a time was the data dribble attack on HTTP/2."""
+    """Bytes that a slow peer must take in each `write_stall`.
+
+    Reached: the connection is cut, `ConnectionLost` here (when a slow peer takes less in each `write_stall`).
+
+    Why: HTTP/2's data dribble attack reads single bytes slowly.
+    """
 
     # --- time
 
     receive_chunk: int = 128 << 10
-    """Bytes taken from the transport at a time: as many as `outbound_high`, for the same reason."""
+    """Bytes taken from the transport at a time: as many as `outbound_high`, for the same reason.
+
+    Reached: the rest is read in the next turn.
+
+    Why: large reads are faster; a peer sends this number of bytes at a time.
+    """
 
     turn: float = 0.005
-    """Seconds that decoding may go on before other tasks get a scheduler pass. 64 KiB of the smallest messages take several times 5 ms."""
+    """Seconds that decoding may go on before other tasks get a scheduler pass.
+
+    Reached: other tasks get a turn, then decoding goes on.
+
+    Why: 64 KiB of the smallest messages take several times that.
+    """
 
     goodbye_timeout: float = 2.0
-    """Seconds to wait for the answer to a goodbye."""
+    """Seconds to wait for the answer to a goodbye.
+
+    Reached: the connection is closed, answered or not.
+
+    Why: a dead peer does not answer.
+    """
 
     linger: float = 1.0
-    """Seconds to read on after a goodbye, so that the peer can read it before the connection is reset. Go's GOAWAY second."""
+    """Seconds to read on after a goodbye, so that the peer can read it before the connection is reset.
+
+    Reached: the connection is closed, answered or not (for the side that waits for the other to close).
+
+    Why: if a connection is closed too early, the goodbye can be lost; Go waits one second after GOAWAY.
+    """
 
     drain: float = 25.0
-    """Seconds that a server may take to shut down. Kubernetes kills after 30 s."""
+    """Seconds that a server may take to shut down.
+
+    Reached: the tasks of a connection that still run, also the cleanup of publishers, are cancelled.
+
+    Why: Kubernetes kills after 30 s.
+    """
 
     keepalive: float = 20.0
-    """Seconds without input after which the peer gets a ping, ±15 % so that a thousand connections do not ping at the same time."""
+    """Seconds without input after which the peer gets a ping, ±15 % so that a thousand connections do not ping at the same time.
+
+    Reached: the peer is asked for a sign of life, ±15 %.
+
+    Why: a vanished peer sends no end.
+    """
 
     keepalive_timeout: float = 20.0
-    """Seconds that the peer may take to answer a ping."""
+    """Seconds that the peer may take to answer a ping.
+
+    Reached: goodbye `keepalive`.
+
+    Why: the time for its answer.
+    """
 
     keepalive_least: float = 5.0
-    """Seconds between two pings of a peer, less the ±15 %. A more frequent ping is a strike, and costs a glitch."""
+    """Seconds between two pings of a peer, less the ±15 %.
+
+    Reached: a ping that comes sooner, less 15 %, is a strike and costs a glitch.
+
+    Why: pings cost the peer little.
+    """
 
     keepalive_strikes: int = 2
-    """Strikes that are forgiven. A ping at the right time sets the count back to 0. gRPC's 2."""
+    """Strikes that are forgiven.
+
+    Reached: one more, with no ping in good time between them: goodbye `limit:pings`.
+
+    Why: gRPC's bound.
+    """
 
     # --- a server
 
     max_connections: int = 10_000
-    """Connections at a time; or the process's limit on open files less 256, if that is lower."""
+    """Connections at a time; or the process's limit on open files less 256, if that is lower.
+
+    Reached: the newest is closed at once.
+
+    Why: or the limit of the process on open files, minus 256, if that is lower: the rest of the process needs files too.
+    """
 
     max_connections_per_address: int = 256
-    """Connections at a time from one address."""
+    """Connections at a time from one address.
+
+    Reached: the newest is closed at once.
+
+    Why: one address must not occupy all places.
+    """
 
     accept_rate: float = 500.0
-    """Connections accepted per second. trio accepts some 3,800 plain ones, or 350 with TLS, on two cores."""
+    """Connections accepted per second.
+
+    Reached: the next connection waits to be accepted.
+
+    Why: the connections of one second may come at once; accepting more would starve existing connections.
+    """
 
     memory_budget: int = 256 << 20
-    """Bytes in all buffers of a server. At 80 % it stops reading, at 90 % accepting; at 95 % it closes the connection that holds most."""
+    """Bytes in all buffers of a server.
+
+    Reached: see below.
+
+    Why: every buffer has its bound, but ten thousand connections have ten thousand of each buffer.
+    """
 
     @classmethod
     def untrusted(cls) -> "Limits":
