@@ -12,6 +12,7 @@ import pytest
 import penstock
 from penstock.api import Limits, UsageError
 from penstock.api import _limits as module
+from penstock.session import CONNECTION_REASONS
 
 
 def test_limits_are_frozen() -> None:
@@ -163,10 +164,10 @@ def test_the_page_of_limits_shows_each_section() -> None:
 
 
 def test_the_page_of_limits_lists_every_token() -> None:
-    """Each token of a limit stands in the code, on this page, and on the page of the protocol."""
+    """Each token of a limit stands in the code, on this page, and in the table of reasons."""
     sources = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py"))
-    protocol = (ROOT / "docs/reference/rsio.md").read_text(encoding="utf-8")
+    reasons = {reason.token for reason in CONNECTION_REASONS}
     page = PAGE.read_text(encoding="utf-8") + inspect.getsource(module)
     told = set(re.findall(r"`(limit:\w+)`", page))
     assert told == set(re.findall(r'"(limit:\w+)"', sources))
-    assert sorted(token for token in told if token not in protocol) == []
+    assert sorted(token for token in told if token not in reasons) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.api import Limits
+from penstock.session import CONNECTION_REASONS
 from tests.hostile._page import HEAD, render
 from tests.hostile._row import SCALED, SILENCE, Answer, Row
 from tests.hostile._table import CHAPTERS, ROWS, RS_CHAPTERS
@@ -28,9 +29,9 @@ def test_the_page_of_answers_is_the_table_that_is_tested(page: str, _: str, chap
 
 @pytest.mark.parametrize(("_", "wire", "chapters"), PAGES)
 def test_each_reason_is_explained_on_the_page_of_its_protocol(_: str, wire: str, chapters: dict[str, list[Row]]) -> None:
-    """The token of each reason stands on the page of the protocol, outside of the table of answers."""
+    """The token of each reason is in the table of reasons, or stands on the page of the protocol, outside of the table of answers."""
     text = (REFERENCE / wire).read_text(encoding="utf-8").replace(render(chapters), "")
-    explained = set(re.findall(r"`([a-z-]+(?::[a-z]+)?)[^`]*`", text))
+    explained = set(re.findall(r"`([a-z-]+(?::[a-z]+)?)[^`]*`", text)) | {reason.token for reason in CONNECTION_REASONS}
     rows = [row for rows in chapters.values() for row in rows]
     given = {row.says.split()[0] for row in rows if row.answer is Answer.FATAL and row.says not in ("", SILENCE, REFUSAL)}
     assert given - explained == set()
