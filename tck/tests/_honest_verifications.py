@@ -218,9 +218,9 @@ class HonestDraftProcessorStage(ProcessorVerification):
         return self.processor_class(self.env.nursery)
 
     async def create_completed_publisher(self) -> Any:
-        below = await self.connect(self.create_upstream(0))
+        publisher = await self.connect(self.create_upstream(0))
         await self.settle()
-        return below
+        return publisher
 
 
 HONEST = (

@@ -22,7 +22,7 @@ class Environment:
         self.transcript = transcript
         self.profile = profile
         self.within = within
-        self.ledgers: list[SignalLedger] = []
+        self.ledgers: list[SignalLedger] = []  # not the probes: see the rules of this file
         self._publishers = 0
 
     def subscriber(self, *, recursion_bound: int | None = None, **hooks: Any) -> ManualSubscriber:

@@ -1,7 +1,8 @@
 """The base of the checks of processors: one factory makes both sides of a processor.
 
-A processor is verified as a publisher (below the kit's counting publisher) and as a subscriber (with a probe downstream of it). Some checks
-are made for processors only. An operator that is not a `Processor` object, but makes one publisher of another, overrides `connect`.
+A processor is verified as a publisher (downstream of the kit's counting publisher) and as a subscriber (with a probe downstream of it).
+Some checks are made for processors only. An operator that is not a `Processor` object, but makes one publisher of another, overrides
+`connect`.
 """
 
 from typing import Any, ClassVar
@@ -55,11 +56,11 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def create_failed_publisher(self) -> Any:
         """Connect a processor to a publisher that has failed."""
-        below = await resolve(self.connect(self.create_upstream(0, ValueError("the source upstream failed"))))
+        publisher = await resolve(self.connect(self.create_upstream(0, ValueError("the source upstream failed"))))
         if self.profile.failed_calls_on_subscribe:
-            return below
+            return publisher
         await self.settle()  # D6.1: a processor of the draft handles on_error in a task; it has failed when that task has run
-        return below
+        return publisher
 
     async def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
         """Connect a processor to a publisher that fails after this many elements."""

@@ -185,4 +185,4 @@ class PublisherStage(Verification):
         probe.silence()
         await probe.drain()
         await probe.expect_nothing()
-        await probe.expect_nothing(3600)
+        await probe.expect_nothing(3600)  # virtual seconds, which pass at once

@@ -43,6 +43,7 @@ class Watchdog:
     def alarm(self, signum: int, frame: FrameType | None) -> None:
         """Cancel the scope at the first alarm; raise at each later one."""
         first, self.expired = not self.expired, True
+        # A signal handler may run in the middle of any trio call. `run_sync_soon` is safe there, `cancel` is not.
         if first and self._scope is not None and self._token is not None:
             self._token.run_sync_soon(self._scope.cancel)
             return

@@ -63,14 +63,14 @@ class RefusesAfterAccepting(DraftPublisher):
 
     def subscribe(self, subscriber: Any, /) -> None:
         subscriber.on_subscribe(HonestDraftSubscription(self, subscriber))
-        subscriber.on_error(InvalidStateError("nobody may subscribe"))
+        subscriber.on_error(InvalidStateError("this publisher refuses every subscriber"))
 
 
 class RefusesByRaising(DraftPublisher):
     """A publisher that refuses raises out of subscribe()."""
 
     def subscribe(self, subscriber: Any, /) -> None:
-        raise InvalidStateError("nobody may subscribe")
+        raise InvalidStateError("this publisher refuses every subscriber")
 
 
 class AcceptsTheSameObjectTwice(DraftPublisher):

@@ -137,8 +137,6 @@ class IgnoresASecondCancel(HonestDraftSubscription):
 class GoesOnAfterACancel(HonestDraftSubscription):
     """cancel closes the subscription, but its elements keep coming."""
 
-    gone: Any = None
-
     def cancel(self) -> None:
         subscriber = self.subscriber
         super().cancel()

@@ -47,7 +47,7 @@ class RaisesAfterTheLastCancel(HonestDraftProcessor):
 
     def on_next(self, element: Any, /) -> None:
         if self.is_shut_down:
-            raise RuntimeError("nobody wants this")
+            raise RuntimeError("all subscribers have cancelled")
         super().on_next(element)
 
 
@@ -73,7 +73,7 @@ class ReadsNothingAhead(HonestDraftProcessor):
 class _PullsOnce(DraftBranch):
     def request_more(self, n: int, /) -> None:
         super().request_more(n)
-        self.processor.post(self.processor.pull)  # type: ignore[attr-defined]  # the processor below
+        self.processor.post(self.processor.pull)  # type: ignore[attr-defined]  # it is a RequestsUpstreamOncePerRequest
 
 
 class RequestsUpstreamOncePerRequest(HonestDraftProcessor):

@@ -10,19 +10,19 @@ from tck.tests._saboteur import publisher_saboteur
 class _GoesOn(HonestSubscription):
     """A subscription that remembers its subscriber after the end, and signals again at a request."""
 
-    gone: Any = None
+    ended_subscriber: Any = None
 
     def goes_on_after(self, signal: str) -> bool:
         raise ValueError(f"{signal}: say after which end it goes on")
 
     def end(self, signal: str, *arguments: Any) -> None:
         if self.goes_on_after(signal):
-            self.gone = self.subscriber
+            self.ended_subscriber = self.subscriber
         super().end(signal, *arguments)
 
     def request(self, n: int, /) -> None:
-        if self.gone is not None and n > 0:
-            self.deliver(self.gone, "on_next", "one more")
+        if self.ended_subscriber is not None and n > 0:
+            self.deliver(self.ended_subscriber, "on_next", "one more")
         super().request(n)
 
 
@@ -61,30 +61,30 @@ class GoesOnAfterItsSourceFailed(HonestSubscription):
 class RefusesAfterCompletion(HonestSubscription):
     """After on_complete an illegal demand is still answered with on_error."""
 
-    gone: Any = None
+    ended_subscriber: Any = None
 
     def end(self, signal: str, *arguments: Any) -> None:
-        self.gone = self.subscriber if signal == "on_complete" else None
+        self.ended_subscriber = self.subscriber if signal == "on_complete" else None
         super().end(signal, *arguments)
 
     def request(self, n: int, /) -> None:
-        if self.gone is not None and n <= 0:
-            self.deliver(self.gone, "on_error", IllegalDemand("demand is at least 1 (rule 3.9)"))
+        if self.ended_subscriber is not None and n <= 0:
+            self.deliver(self.ended_subscriber, "on_error", IllegalDemand("demand is at least 1 (rule 3.9)"))
         super().request(n)
 
 
 class RefusesTwice(HonestSubscription):
     """After an on_error for an illegal demand the next illegal demand is answered with another one."""
 
-    gone: Any = None
+    ended_subscriber: Any = None
 
     def refuse(self, error: IllegalDemand) -> None:
-        self.gone = self.subscriber
+        self.ended_subscriber = self.subscriber
         super().refuse(error)
 
     def request(self, n: int, /) -> None:
-        if self.gone is not None and n <= 0:
-            self.deliver(self.gone, "on_error", IllegalDemand("demand is at least 1 (rule 3.9)"))
+        if self.ended_subscriber is not None and n <= 0:
+            self.deliver(self.ended_subscriber, "on_error", IllegalDemand("demand is at least 1 (rule 3.9)"))
         super().request(n)
 
 

@@ -77,7 +77,7 @@ class OverwritesItsDemand(ManualHonestSubscriber):
 
 
 class RequestsOneOnly(ManualHonestSubscriber):
-    """Whatever number it is told to request, it requests one."""
+    """It requests one element, whichever number it is told to request."""
 
     def request(self, n: int) -> None:
         super().request(1)

@@ -16,9 +16,9 @@ INDENT: Final = " " * 15
 def as_text(requirement: Requirement, result: Result, *, width: int = 120) -> str:
     """Return the block of one requirement: the verdict, the name, the sentence with its line, and the observation."""
     head = f"{MARKS[result.verdict]:<14} {requirement.name:<{NAME}} line {requirement.line}, {requirement.level.value}"
-    said = textwrap.fill(f"“{requirement.sentence}”", width, initial_indent=INDENT, subsequent_indent=INDENT)
+    sentence = textwrap.fill(f"“{requirement.sentence}”", width, initial_indent=INDENT, subsequent_indent=INDENT)
     seen = textwrap.fill(f"→ {_printable(result.seen)}", width, initial_indent=INDENT, subsequent_indent=INDENT + "  ")
-    return f"{head}\n{said}\n{seen}"
+    return f"{head}\n{sentence}\n{seen}"
 
 
 def summary(results: Sequence[Result]) -> str:

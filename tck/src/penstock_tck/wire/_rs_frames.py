@@ -58,8 +58,8 @@ class Frame:
     def __str__(self) -> str:
         flags = "".join(letter for letter, bit in (("I", I), ("B", B), ("E", E), ("C", C)) if self.flags & bit)
         name = NAMES.get(self.type, f"type {self.type:#06x}")
-        said = f" {self.body[:40]!r}" if self.type == ERROR else f" of {len(self.body)} bytes"
-        return f"{name}{f'[{flags}]' if flags else ''} on {self.stream}{said if self.body else ''}"
+        content = f" {self.body[:40]!r}" if self.type == ERROR else f" of {len(self.body)} bytes"
+        return f"{name}{f'[{flags}]' if flags else ''} on {self.stream}{content if self.body else ''}"
 
     @property
     def demand(self) -> int:

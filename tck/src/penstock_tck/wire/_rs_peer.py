@@ -90,7 +90,7 @@ class RsPeer(RawConnection):
         parts: list[bytes] | None = None
         for frame in self.of_stream(stream, rs.RESPONSE):
             begin, end = bool(frame.flags & rs.B), bool(frame.flags & rs.E)
-            if begin == end and parts is None:
+            if begin == end and parts is None:  # B and E, or neither: older servers send whole elements without flags
                 if frame.body or not frame.flags & rs.C:
                     whole.append(frame.body)
                 continue
@@ -133,7 +133,7 @@ class RsPeer(RawConnection):
 
     async def expect_working(self) -> None:
         """Fail unless the connection still works: a new stream gets two elements."""
-        self._probe_id += 2
+        self._probe_id += 2  # a new id for each probe: a request with the id of an open stream is ignored
         await self.request(self._probe_id, 2, self._target.publisher)
         await self.wait_until(
             lambda: len(self.elements(self._probe_id)) >= 2, "two elements of a new stream, which show that the connection still works,"

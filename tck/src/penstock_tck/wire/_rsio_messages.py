@@ -58,8 +58,10 @@ class Message:
     def __str__(self) -> str:
         name = FIELDS[self.type][0]
         where = f" {self.stream}" if self.stream >= 0 else ""
-        said = f" {self.body[:40]!r}" if self.type in (GOODBYE, ON_ERROR, SUBSCRIBE) else f" of {len(self.body)} bytes" if self.body else ""
-        return f"{name}{where}{''.join(f' {n}' for n in self.numbers[:4])}{said}"
+        content = (
+            f" {self.body[:40]!r}" if self.type in (GOODBYE, ON_ERROR, SUBSCRIBE) else f" of {len(self.body)} bytes" if self.body else ""
+        )
+        return f"{name}{where}{''.join(f' {n}' for n in self.numbers[:4])}{content}"
 
 
 def varint(n: int) -> bytes:
@@ -147,7 +149,7 @@ class MessageReader:
                 message = self._message()
             except _Incomplete:
                 break
-            if message is None:
+            if message is None:  # `error` is set: the length of this message is unknown, so no later one can be found
                 break
             self._data = self._data[self._at :]
             if message.type == ON_SUBSCRIBE:
@@ -160,25 +162,25 @@ class MessageReader:
         if kind not in FIELDS:
             self.error = f"type {kind:#04x}, which does not exist"
             return None
-        stream, said, body = -1, [], b""
+        stream, values, body = -1, [], b""
         has_stream = SUBSCRIBE <= kind <= ON_ERROR
         for field in FIELDS[kind][1]:
             if field == "v":
-                said.append(self._varint())
+                values.append(self._varint())
             elif field == "1":
-                said.append(self._bytes(1)[0])
+                values.append(self._bytes(1)[0])
             elif field == "l":
-                said += [self._varint() for _ in range(self._varint())]
-            elif field == "n" and self.sizes.get(said[0]):
-                body = self._bytes(self.sizes[said[0]])
+                values += [self._varint() for _ in range(self._varint())]
+            elif field == "n" and self.sizes.get(values[0]):
+                body = self._bytes(self.sizes[values[0]])
             elif field == "p":
-                said.append(self._varint())
-                body = self._bytes(said[1] * self.sizes.get(said[0], 0))
+                values.append(self._varint())
+                body = self._bytes(values[1] * self.sizes.get(values[0], 0))
             else:
                 body = self._bytes(self._varint())
         if has_stream:
-            stream, said = said[0], said[1:]
-        return None if self.error else Message(kind, stream, tuple(said), body)
+            stream, values = values[0], values[1:]
+        return None if self.error else Message(kind, stream, tuple(values), body)
 
     def _varint(self) -> int:
         n = 0

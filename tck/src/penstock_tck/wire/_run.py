@@ -94,6 +94,7 @@ async def _check_row(row: Requirement, url: Url, target: Target, registry: Regis
         lacking = "; ".join(f"the target has no {name!r}: {OFFERS[name]}" for name in missing)
         return Result(name=row.name, verdict=Verdict.NOT_SUPPORTED, seen=lacking)
     seconds = ROW_PATIENCE_FACTOR * target.patience
+    # The result if `move_on_after` cancels the check. A single wait ends earlier; many waits may add up to this time.
     verdict, seen = Verdict.FAIL, f"the check did not end within {seconds} s"
     async with trio.open_nursery() as nursery:
         context = CheckContext(url, target, registry, options, nursery)
