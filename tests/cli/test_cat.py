@@ -4,6 +4,7 @@ import pytest
 
 from penstock.api import UsageError
 from penstock.cli._cat import formatted
+from tests._real_time import HANGS_AFTER
 from tests.cli._programs import line_of, penstock, served
 
 
@@ -32,7 +33,7 @@ def test_a_format_that_does_not_fit_the_serializer_is_a_usage_error(element: obj
 def test_every_element_is_written_to_standard_output() -> None:
     """The summary goes to standard error."""
     with served() as (_, address), penstock("cat", f"{address}/numbers/3", "--format", "json") as program:
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (0, b"0\n1\n2\n")
     assert b"3 elements" in err
 
@@ -40,7 +41,7 @@ def test_every_element_is_written_to_standard_output() -> None:
 def test_count_ends_the_command_after_that_many_elements() -> None:
     """Of an endless stream, and within a batch."""
     with served() as (_, address), penstock("cat", f"{address}/endless", "--count", "3", "--quiet") as program:
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out, err) == (0, b"again\n" * 3, b"")
 
 
@@ -50,7 +51,7 @@ def test_the_end_of_the_reading_program_is_not_a_failure() -> None:
         assert program.stdout is not None
         assert program.stdout.read(6) == b"again\n"
         program.stdout.close()
-        assert program.wait(20) == 0
+        assert program.wait(HANGS_AFTER) == 0
         assert program.stderr is not None
         assert program.stderr.read() == b""
 
@@ -58,7 +59,7 @@ def test_the_end_of_the_reading_program_is_not_a_failure() -> None:
 def test_a_refusal_is_an_error_of_one_line() -> None:
     """With status 1 and without a traceback."""
     with served() as (_, address), penstock("cat", f"{address}/nobody", "--quiet") as program:
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (1, b"")
     assert err.startswith(b"penstock: the peer refused")
     assert err.count(b"\n") == 1
@@ -71,7 +72,7 @@ def test_it_speaks_reactivesocket_and_sends_the_setup() -> None:
         url = f"{line_of(server).split()[-1]}/numbers/2"
         for setup, status, expected, message in (("ticket", 0, b"0\n1\n", b""), ("", 1, b"", refused)):
             with penstock("cat", url, "--format", "json", "--quiet", "--setup", setup) as program:
-                out, err = program.communicate(timeout=20)
+                out, err = program.communicate(timeout=HANGS_AFTER)
             assert (program.returncode, out) == (status, expected)
             assert err.startswith(message)
             assert err.count(b"\n") == status
@@ -83,7 +84,7 @@ def test_the_error_for_another_protocol_says_which_url_to_write(served_as: str, 
     with penstock("serve", "tests.cli._service:service", f"{served_as}tcp://127.0.0.1:0") as server:
         address = line_of(server).split()[-1].removeprefix(served_as)
         with penstock("cat", f"{requested_as}{address}/endless", "--quiet") as program:
-            out, err = program.communicate(timeout=20)
+            out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (1, b"")
     assert b"this side speaks another protocol than the peer serves; a URL with tcp:// speaks RS.io" in err
 
@@ -91,6 +92,6 @@ def test_the_error_for_another_protocol_says_which_url_to_write(served_as: str, 
 def test_setup_over_rs_io_is_a_usage_error() -> None:
     """RS.io cannot send it, and ignoring the option silently would be misleading."""
     with penstock("cat", "tcp://127.0.0.1:1/name", "--setup", "x") as program:
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (1, b"")
     assert b"RS.io has no setup data" in err

@@ -7,6 +7,7 @@ import pytest
 from penstock.api import UsageError
 from penstock.cli import main
 from penstock.cli._main import _status
+from tests._real_time import HANGS_AFTER
 
 
 @pytest.mark.parametrize("command", ["serve", "cat", "pub", "plugins", "bench"])
@@ -68,6 +69,6 @@ def test_the_module_is_the_command() -> None:
     """`python -m penstock` runs it."""
     import subprocess  # noqa: PLC0415  # only this test starts a program
 
-    done = subprocess.run([sys.executable, "-m", "penstock", "--help"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "penstock", "--help"], capture_output=True, text=True, check=False, timeout=HANGS_AFTER)
     assert done.returncode == 0
     assert "penstock cat" in done.stdout

@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.cli import _pub, main
+from tests._real_time import HANGS_AFTER
 from tests.cli._programs import line_of, penstock
 
 
@@ -15,10 +16,10 @@ def test_a_subscriber_receives_every_line_and_the_end(protocol: str) -> None:
             assert publisher.stdin is not None
             publisher.stdin.write(b"one\n\nthree")
             publisher.stdin.close()
-            assert publisher.wait(20) == 0
+            assert publisher.wait(HANGS_AFTER) == 0
             assert line_of(publisher) == "3 lines published\n"
             publisher.stdin = None
-            assert reader.communicate(timeout=20)[0] == b"one\n\nthree\n"
+            assert reader.communicate(timeout=HANGS_AFTER)[0] == b"one\n\nthree\n"
 
 
 def test_a_line_above_the_size_of_an_element_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from penstock.api import UsageError
 from penstock.cli._serve import load
+from tests._real_time import HANGS_AFTER
 from tests.cli import _service
 from tests.cli._programs import line_of, penstock, served
 
@@ -60,11 +61,11 @@ def test_a_signal_shuts_it_down(number: signal.Signals) -> None:
         server.send_signal(number)
         assert line_of(server) == "shutting down\n"
         reader.stdout.close()
-        assert server.wait(20) == 0
+        assert server.wait(HANGS_AFTER) == 0
 
 
 def test_with_pipe_it_ends_with_its_only_connection() -> None:
     """When the parent process closes the pipe, no other connection is possible: the status is 0, without a message."""
     with penstock("serve", "--quiet", "tests.cli._service:service", "pipe:") as server:
-        _, err = server.communicate(timeout=20)  # closes its input
+        _, err = server.communicate(timeout=HANGS_AFTER)  # closes its input
     assert (server.returncode, err) == (0, b"")

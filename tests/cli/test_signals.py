@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests._real_time import HANGS_AFTER
 from tests.cli._programs import ROOT, line_of, penstock, served
 
 
@@ -18,7 +19,7 @@ def test_a_signal_ends_cat_at_once(number: signal.Signals, status: int) -> None:
         assert program.stdout is not None
         assert program.stdout.read(6) == b"again\n"
         program.send_signal(number)
-        assert program.wait(20) == status  # although its output is not read
+        assert program.wait(HANGS_AFTER) == status  # although its output is not read
         assert program.stderr is not None
         assert program.stderr.read() == b""
 
@@ -31,7 +32,7 @@ def test_a_signal_ends_pub_and_removes_its_socket(number: signal.Signals, status
         assert "waiting for a subscriber" in line_of(program)
         assert path.exists()
         program.send_signal(number)
-        assert program.wait(20) == status
+        assert program.wait(HANGS_AFTER) == status
         assert not path.exists()
         assert program.stderr is not None
         assert program.stderr.read() == b""
@@ -46,7 +47,13 @@ def test_a_closed_standard_file_is_an_error_of_one_line(arguments: tuple[str, ..
     """A shell closes it with `penstock pub URL <&-`."""
     program = f"import os, sys; os.close({closed}); os.execv(sys.executable, [sys.executable, '-m', 'penstock', *sys.argv[1:]])"
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=30, check=False, cwd=ROOT, env=dict(os.environ)
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER,
+        check=False,
+        cwd=ROOT,
+        env=dict(os.environ),
     )
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert message in done.stderr
@@ -55,7 +62,7 @@ def test_a_closed_standard_file_is_an_error_of_one_line(arguments: tuple[str, ..
 def test_a_port_in_use_is_an_error_of_one_line() -> None:
     """It contains the address."""
     with served() as (_, address), penstock("serve", "tests.cli._service:service", address) as program:
-        _, err = program.communicate(timeout=20)
+        _, err = program.communicate(timeout=HANGS_AFTER)
         assert program.returncode == 1
         assert err.startswith(b"penstock: cannot listen at " + address.encode())
         assert err.count(b"\n") == 1

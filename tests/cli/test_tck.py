@@ -10,6 +10,7 @@ from penstock.cli import _tck, main
 from penstock.cli._main import parser
 from tck.tests.wire._rs_saboteur import rs_server
 from tck.tests.wire._scripted_target import URL, serve_script
+from tests._real_time import HANGS_AFTER
 from tests.cli._programs import ROOT
 
 SERVER = f"reactivesocket+{URL}"
@@ -115,6 +116,6 @@ main(["--help"])
 def test_the_other_commands_work_without_the_kit() -> None:
     """`penstock plugins` and `penstock --help` run in a process that cannot import penstock_tck."""
     command = [sys.executable, "-c", WITHOUT_THE_KIT]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANGS_AFTER)
     assert (done.returncode, done.stderr) == (0, "")
     assert "check a server of RS.io or ReactiveSocket from outside" in done.stdout

@@ -7,6 +7,7 @@ import trustme
 
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.plugins import Tls
+from tests._real_time import HANGS_AFTER
 from tests.cli._programs import line_of, penstock
 
 PUB, SERVE = ("pub", "tls://127.0.0.1:0/lines"), ("serve", "tests.cli._service:service", "tls://127.0.0.1:0")
@@ -45,7 +46,7 @@ def test_each_option_sets_its_field() -> None:
 
 def _cat(url: str, *arguments: str) -> tuple[int, bytes, bytes]:
     with penstock("cat", f"{url}/numbers/2", "--format", "json", "--quiet", *arguments) as program:
-        out, err = program.communicate(timeout=20)
+        out, err = program.communicate(timeout=HANGS_AFTER)
     return program.returncode, out, err
 
 
@@ -72,6 +73,6 @@ def test_both_sides_verify_the_certificate_of_the_other(files: tuple[str, str, s
 def test_a_listener_without_a_certificate_is_an_error_that_names_the_option(arguments: tuple[str, ...]) -> None:
     """The option of the command line, not the Python argument."""
     with penstock(*arguments) as program:
-        _, err = program.communicate(timeout=20)
+        _, err = program.communicate(timeout=HANGS_AFTER)
     assert program.returncode == 1
     assert b"give a certificate: --tls-cert" in err

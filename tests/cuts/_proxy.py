@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import trio
 
+from tests._real_time import HANGS_AFTER
 from tests.cuts._wire import Cut, How, Way
 
 _AT_ONCE = struct.pack("ii", 1, 0)
@@ -68,7 +69,7 @@ class Proxy:
 
     async def _end(self, *sides: trio.socket.SocketType) -> None:
         """Close both sides in good order: what they still say is taken, for else the system would reset them."""
-        with trio.move_on_after(2):
+        with trio.move_on_after(HANGS_AFTER):
             for side in sides:
                 with suppress(OSError):
                     side.shutdown(socket.SHUT_WR)

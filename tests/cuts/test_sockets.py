@@ -15,6 +15,7 @@ from penstock.plugins import Tls, TransportOptions
 from penstock.runtime import Server, connect, serve
 from penstock.session._receiving_stream import ReceivingStream
 from penstock.testing import LeakCensus
+from tests._real_time import HANGS_AFTER
 from tests.cuts import _planted
 from tests.cuts._proxy import Proxy
 from tests.cuts._scenarios import LIMITS, SMALL, everything
@@ -24,8 +25,6 @@ from tests.cuts._wire import Cut, How, Way
 
 OPEN_FILES: Final = Path("/proc/self/fd")
 ENDINGS: Final = (How.FIN, How.RST)
-IN_TIME: Final = 8.0
-"""Seconds of the real clock that a run may take: some milliseconds, and after a cut a goodbye that nobody answers."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ async def _attempt(proxy: Proxy, server: Server, served: Stage, cut: Cut | None,
     """One run: a client reads through the proxy. Then nothing of it is left, here or there. Return whether the cut was felt."""
     proxy.cut = cut
     stage, spies, census = Stage(LIMITS), list[Spy](), LeakCensus()
-    with trio.fail_after(IN_TIME), overheard(spies):
+    with trio.fail_after(HANGS_AFTER), overheard(spies):
         await _read_small(stage, url, options)
         await _wait_alone(server, census)
     faults = [fault for each in (*stage.readings, *spies) for fault in each.faults()]

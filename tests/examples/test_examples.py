@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests._real_time import HANGS_AFTER
+
 ROOT = Path(__file__).parents[2]
 # The demo prints what it measures, in real time; `nox -s demo` runs it, and it judges itself.
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "demo.py")
@@ -18,7 +20,7 @@ STORED_OUTPUTS_ARE_REWRITTEN = "PENSTOCK_WRITE_OUT" in os.environ
 def _run(example: Path) -> "subprocess.CompletedProcess[str]":
     runner = [] if example.name in ON_A_REAL_CLOCK else [str(Path(__file__).with_name("_on_virtual_time.py"))]
     command = [sys.executable, "-W", "error", "-X", "utf8", *runner, str(example)]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False, cwd=ROOT)
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=HANGS_AFTER, check=False, cwd=ROOT)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)

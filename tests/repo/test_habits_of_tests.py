@@ -51,6 +51,17 @@ def test_each_timeout_in_a_test_is_virtual() -> None:
     refuse((f"{path}: {calls}" for path, calls in timed if calls and not _has_a_mock_clock(path)), "these have no mock clock:")
 
 
+def test_a_deadline_on_the_real_clock_is_generous() -> None:
+    """In a test without a mock clock, a deadline is HANGS_AFTER: on a busy machine, a shorter one fails without a fault of the code."""
+    tests = [(path, node) for path in _on_virtual_time() for node in functions_that_test(path) if isinstance(node, ast.AsyncFunctionDef)]
+    real = [(path, node) for path, node in tests if not {"autojump_clock", "mock_clock"} & {each.arg for each in node.args.args}]
+    calls = [
+        (path, call) for path, node in real for call in ast.walk(node) if isinstance(call, ast.Call) and ast.unparse(call.func) in TIMED
+    ]
+    short = [f"{path}:{call.lineno}: {ast.unparse(call)}" for path, call in calls if ast.unparse(call.args[0]) != "HANGS_AFTER"]
+    refuse(short, "use a mock clock, or HANGS_AFTER of tests/_real_time.py:")
+
+
 def _has_a_mock_clock(path: Path) -> bool:
     beside = [other for other in python_files(str(path.parent)) if other == path or not path.name.startswith("test_")]
     return any(VIRTUAL.search(text_of(other)) for other in beside)

@@ -19,6 +19,7 @@ import trustme
 from penstock.api import ConnectionLost, Limits, PluginError, ProtocolError, PublisherFailed, Rejected, UsageError
 from penstock.plugins import Serializer, Tls, TransportOptions, build_registry, hookimpl
 from penstock.runtime import Peer, Service, connect, serve, subscribe
+from tests._real_time import HANGS_AFTER
 from tests.runtime._services import numbers_service
 
 
@@ -125,7 +126,7 @@ async def test_a_server_of_another_protocol(answer: bytes | None, says: str) -> 
             await trio.sleep_forever()
         await stream.send_all(answer)
 
-    limits = replace(Limits(), handshake_timeout=0.2, goodbye_timeout=0.1, linger=0.1)
+    limits = replace(Limits(), handshake_timeout=0.2 if answer is None else HANGS_AFTER, goodbye_timeout=0.1, linger=0.1)
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, other, 0, host="127.0.0.1"))
         said = await told(f"tcp://127.0.0.1:{listeners[0].socket.getsockname()[1]}/x", ConnectionLost, limits=limits)

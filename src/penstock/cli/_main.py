@@ -43,19 +43,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     run: Callable[[argparse.Namespace], Any] = options.run
     try:
-        return trio.run(_until_terminated, run, options, strict_exception_groups=True)
+        return trio.run(_run_until_signal, run, options, strict_exception_groups=True)
     except BaseException as raised:  # _status raises it again, unless it is an error for the user
         return _status(raised)
 
 
-async def _until_terminated(run: Callable[[argparse.Namespace], Any], options: argparse.Namespace) -> int:
-    """Run a command. SIGTERM cancels it, so that peers receive a goodbye, and child processes and socket files are removed."""
-    status = 128 + signal.SIGTERM  # a shell reports this status for a program that SIGTERM has ended
-    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+async def _run_until_signal(run: Callable[[argparse.Namespace], Any], options: argparse.Namespace) -> int:
+    """Run a command. SIGTERM and SIGINT cancel it, so that peers receive a goodbye, and child processes and socket files are removed."""
+    status = 0
+    # Without a receiver, SIGINT raises KeyboardInterrupt at any place, for example between the call of an async function and its first
+    # step: Python then writes a RuntimeWarning about a coroutine that was never awaited. A shell ignores SIGINT for a program in its
+    # background; that stays so.
+    numbers = [signal.SIGTERM] if signal.getsignal(signal.SIGINT) is signal.SIG_IGN else [signal.SIGTERM, signal.SIGINT]
+    with trio.open_signal_receiver(*numbers) as signals:
         async with trio.open_nursery() as nursery:
 
             async def cancel_on_signal() -> None:
-                await anext(signals)
+                nonlocal status
+                status = 128 + await anext(signals)  # a shell reports this status for a program that a signal has ended
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(cancel_on_signal)

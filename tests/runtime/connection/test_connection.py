@@ -30,6 +30,7 @@ from penstock.plugins import (
 from penstock.protocols import rsio
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.testing import run_virtual
+from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, named, numbers_service, raw_connection
 
 
@@ -58,7 +59,7 @@ async def test_leaving_a_stream_early_closes_the_peers_generator(url: str) -> No
         async with peer.subscribe("endless", demand=5) as stream:
             async for _ in stream:
                 break
-        with trio.fail_after(5):
+        with trio.fail_after(HANGS_AFTER):
             await census.wait_closed()
     assert census.opened == census.closed == 1
 
@@ -72,7 +73,7 @@ async def test_leaving_the_connection_closes_every_generator_of_the_peer(url: st
             for each in streams:
                 stream = await each.__aenter__()
                 await anext(stream)
-        with trio.fail_after(5):
+        with trio.fail_after(HANGS_AFTER):
             await census.wait_closed()
         for each in streams:
             await each.__aexit__(None, None, None)
@@ -155,11 +156,13 @@ def tls(tmp_path: Path) -> Tls:
 async def test_after_both_goodbyes_a_connection_is_closed_in_good_order(scheme: str, tls: Tls, monkeypatch: pytest.MonkeyPatch) -> None:
     """The peer sees the end: over TLS a close_notify, over TCP no reset. Neither side waits for a deadline."""
     endings = Endings(monkeypatch)
-    options = TransportOptions(tls=tls)
-    with trio.fail_after(1):  # `linger` alone is a second
-        async with serve(numbers_service(), f"{scheme}://127.0.0.1:0", options=options) as server:
-            async with connect(server.addresses[0], options=options) as peer, peer.subscribe("numbers/3", serializer="json") as stream:
-                assert [number async for number in stream] == [0, 1, 2]
+    options = TransportOptions(tls=tls, close_timeout=2 * HANGS_AFTER)
+    limits = replace(Limits(), goodbye_timeout=2 * HANGS_AFTER, linger=2 * HANGS_AFTER)
+    with trio.fail_after(HANGS_AFTER):
+        async with serve(numbers_service(), f"{scheme}://127.0.0.1:0", options=options, limits=limits) as server:
+            async with connect(server.addresses[0], options=options, limits=limits) as peer:
+                async with peer.subscribe("numbers/3", serializer="json") as stream:
+                    assert [number async for number in stream] == [0, 1, 2]
             while server.peers:
                 await trio.lowlevel.checkpoint()
     assert None in endings.heard
@@ -502,7 +505,7 @@ async def test_a_transport_that_fails_in_send_now_ends_its_connection(monkeypatc
         raise trio.BrokenResourceError
 
     async with serve(numbers_service(), "tcp://127.0.0.1:0") as server:
-        with trio.fail_after(2):
+        with trio.fail_after(HANGS_AFTER):
             async with connect(server.addresses[0]) as peer:
                 await peer.wait_accepted()
                 monkeypatch.setattr(SocketConnection, "send_now", broken)

@@ -11,6 +11,7 @@ from penstock.plugins import Bytes, SocketConnection
 from penstock.runtime import connect, serve
 from penstock.runtime.connection import _send_batcher
 from penstock.runtime.connection._send_batcher import MAX_BATCH, MAX_DELAY, MAX_UNBATCHED, SendBatcher
+from tests._real_time import HANGS_AFTER
 from tests.runtime._requests import Handlers
 
 
@@ -154,7 +155,7 @@ async def test_many_requests_that_begin_together_take_few_sends(writes: list[int
             async def ask() -> None:
                 answers.append(await peer.request_response(b"ab"))
 
-            with trio.fail_after(5):
+            with trio.fail_after(HANGS_AFTER):
                 async with trio.open_nursery() as nursery:
                     for _ in range(in_flight):
                         nursery.start_soon(ask)
@@ -165,7 +166,7 @@ async def test_many_requests_that_begin_together_take_few_sends(writes: list[int
 async def test_streams_can_be_opened_together_and_one_by_one(writes: list[int]) -> None:
     """The writer sends messages that no task is due for."""
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
-        with trio.fail_after(5):
+        with trio.fail_after(HANGS_AFTER):
             for count in (1, MAX_UNBATCHED, 3 * MAX_UNBATCHED):
                 async with AsyncExitStack() as stack:
                     streams = [await stack.enter_async_context(peer.subscribe("numbers/2", serializer="json")) for _ in range(count)]
@@ -182,7 +183,7 @@ async def test_a_message_is_sent_although_the_due_tasks_make_no_request() -> Non
                 answers.append(await peer.request_response(b"ab"))  # noqa: PERF401  # each when it is there
 
         for _ in range(30):  # the scheduler shuffles them
-            with trio.fail_after(5):
+            with trio.fail_after(HANGS_AFTER):
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(ask, 2)
                     for _ in range(3):

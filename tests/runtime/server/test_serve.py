@@ -14,6 +14,7 @@ from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.server._serve import AcceptRate
 from penstock.testing import is_dropped
+from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, numbers_service, raw_connection
 
 
@@ -35,7 +36,7 @@ async def test_a_server_that_leaves_says_goodbye(url: str) -> None:
                     reading.set()
                     await trio.lowlevel.checkpoint()
 
-    with trio.fail_after(10):
+    with trio.fail_after(HANGS_AFTER):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve_until_read)
             await left.wait()
