@@ -1,10 +1,11 @@
-"""Everything that checks penstock, one session each. `nox -l` lists them; `nox` alone runs all that CI needs.
+"""The checks of penstock, one session each. `nox -l` lists them; `nox` alone runs all that CI needs.
 
 Rules of this file:
 
-* A session makes its own environment and installs what pyproject.toml declares for it, nothing else.
+* A session makes its own environment and installs the dependencies that pyproject.toml declares for it, nothing else.
 * A session that finds nothing to check fails: an empty run proves nothing.
-* The interpreter that runs nox is the main one; each further Python that really runs here gets a `tests-3.x` of its own.
+* The sessions that `nox` alone runs judge no wall-clock time, so they pass on a busy machine. Speed is judged by `nox -s bench`.
+* The interpreter that runs nox is the main one. Each further Python that runs on this machine gets a session `tests-3.x`.
 """
 
 import re
@@ -17,20 +18,21 @@ from pathlib import Path
 
 import nox
 
-nox.needs_version = ">=2024.10.9"  # the first with nox.project.dependency_groups
+nox.needs_version = ">=2024.10.9"  # the first release with nox.project.dependency_groups
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.error_on_external_run = True
 
 HERE = Path(__file__).parent
 PROJECT = nox.project.load_toml("pyproject.toml")
 OLDEST = (3, 11)  # `requires-python`, as numbers
-OURS = (".", "./tck")
-# Editable, for uv keeps what it once built from a folder, and would install yesterday's src again.
-EDITABLE = tuple(word for project in OURS for word in ("-e", project))
-# pytest prints where a test hangs (faulthandler_timeout) and these make it stop there, too. An option: pytest 8 lacks it.
+DISTRIBUTIONS = (".", "./tck")
+# Editable, because uv caches the wheel that it has built from a folder, and would install an old src again.
+EDITABLE = tuple(word for project in DISTRIBUTIONS for word in ("-e", project))
+# pytest prints where a test hangs after faulthandler_timeout. These options make it stop there as well. Not in pyproject.toml: pytest 8
+# does not know the option, and the lowest supported pytest is 8.4.
 STOP_WHEN_HANGING = ("-o", "faulthandler_exit_on_timeout=true")
-# One process for each core, but no more than four: some tests talk over real sockets and start programs. With `-- ARGS` there is one.
-# A test that hangs takes its process along; another one goes on with the rest, so that a hang does not hide a failure.
+# One process for each core, but no more than four: some tests use real sockets and start programs. With `-- ARGS` there is one process.
+# If a test hangs, its process ends and a new one runs the rest, so that a hang does not hide a failure.
 SHARED = ("-n", "auto", "--maxprocesses=4", "--max-worker-restart=4", "--dist=worksteal")
 
 
@@ -38,7 +40,10 @@ SHARED = ("-n", "auto", "--maxprocesses=4", "--max-worker-restart=4", "--dist=wo
 
 
 def _candidates() -> list[Path]:
-    """Places where a Python may be. Version managers put a shim for each on the PATH, run or not, so their folders come first."""
+    """Return the paths where a Python may be.
+
+    Version managers put a shim for every version on the PATH, installed or not, so their own folders come first.
+    """
     homes = [Path.home() / ".pyenv/versions", Path.home() / ".local/share/uv/python"]
     found = [path for home in homes for path in sorted(home.glob("*/bin/python3.[0-9]*"), reverse=True)]
     on_path = [shutil.which(f"python3.{minor}") for minor in range(OLDEST[1], OLDEST[1] + 10)]
@@ -47,7 +52,7 @@ def _candidates() -> list[Path]:
 
 @cache
 def _interpreters() -> dict[tuple[int, int], str]:
-    """Each Python that is new enough and really runs, by version: the one that runs nox, then the first found of each other."""
+    """Return each Python that is new enough and runs, by version: the one that runs nox, and the first candidate of each other version."""
     found = {(sys.version_info[0], sys.version_info[1]): sys.executable}
     for path in _candidates():
         minor = int(path.name.removeprefix("python3."))
@@ -67,7 +72,7 @@ def _runs(python: Path) -> bool:
         return False
 
 
-# None is "the one that runs nox"; where that one is too old, the newest that is not.
+# None means the Python that runs nox. If that one is too old, it is the newest that is not.
 MAIN = None if sys.version_info >= OLDEST else _interpreters()[max(_interpreters())]
 OTHERS = {f"{major}.{minor}": path for (major, minor), path in _interpreters().items() if path not in {MAIN, sys.executable}}
 
@@ -79,9 +84,9 @@ def _groups(*names: str) -> tuple[str, ...]:
     return nox.project.dependency_groups(PROJECT, *names)
 
 
-def _prepare(session: nox.Session, *groups: str, ours: Iterable[str] = EDITABLE) -> None:
-    session.env["PYTHONPATH"] = ""  # what the caller's shell adds to the path is not declared anywhere
-    session.install(*ours, *_groups(*groups))
+def _prepare(session: nox.Session, *groups: str, distributions: Iterable[str] = EDITABLE) -> None:
+    session.env["PYTHONPATH"] = ""  # packages on the path of the caller's shell are not declared in pyproject.toml
+    session.install(*distributions, *_groups(*groups))
 
 
 # ------------------------------------------------------------------------------------------------------------- sessions
@@ -89,7 +94,7 @@ def _prepare(session: nox.Session, *groups: str, ours: Iterable[str] = EDITABLE)
 
 @nox.session(python=MAIN)
 def lint(session: nox.Session) -> None:
-    """Style, likely bugs, spelling: ruff (with its ASYNC rules), its formatter, codespell."""
+    """Style, likely bugs and spelling: ruff, its formatter, and codespell."""
     session.install(*_groups("lint"))
     session.run("ruff", "check", *session.posargs, ".")
     session.run("ruff", "format", "--check", ".")
@@ -98,7 +103,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=MAIN)
 def imports(session: nox.Session) -> None:
-    """Which layer may import which, front doors, no circles (import-linter); and a planted fault for each of these contracts."""
+    """The order of the layers, their front doors, and no circles (import-linter); with a planted fault for each contract."""
     _prepare(session, "imports")
     session.run("lint-imports")
     session.run("pytest", *STOP_WHEN_HANGING, "-q", "tests/imports", *session.posargs)
@@ -106,31 +111,31 @@ def imports(session: nox.Session) -> None:
 
 @nox.session(python=MAIN)
 def types(session: nox.Session) -> None:
-    """Types: mypy strict on our code, pyright on what a user sees of it."""
+    """Types: mypy strict on the code, pyright on the public interface."""
     _prepare(session, "types")
     session.run("mypy")
     session.run("pyright")
-    for project in OURS:
+    for project in DISTRIBUTIONS:
         package = "penstock" if project == "." else "penstock_tck"
         session.run("pyright", "--verifytypes", package, "--ignoreexternal")
 
 
 @nox.session(python=MAIN)
 def tests(session: nox.Session) -> None:
-    """The tests, warnings as errors, with branch coverage of src measured and gated. `-- ARGS` go to pytest, ungated."""
+    """The tests, with warnings as errors and a lower bound for branch coverage. `-- ARGS` go to pytest, without coverage."""
     _prepare(session, "tests")
     if session.posargs:
         session.run("pytest", *STOP_WHEN_HANGING, *session.posargs)
         return
     session.env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", *STOP_WHEN_HANGING, *SHARED, *OUR_TESTS)
-    session.run("coverage", "combine", "-q")  # each process has written its own
+    session.run("coverage", "run", "-m", "pytest", *STOP_WHEN_HANGING, *SHARED, *TESTS)
+    session.run("coverage", "combine", "-q")  # each process has written a file
     session.run("coverage", "report")
 
 
-# These have sessions of their own.
-OUR_TESTS = (
+# The ignored folders have their own sessions.
+TESTS = (
     "tests",
     "--ignore=tests/tck",
     "--ignore=tests/examples",
@@ -140,8 +145,8 @@ OUR_TESTS = (
 )
 
 
-# What these show depends on neither the Python nor the versions of what we use: once is enough.
-ELSEWHERE = (*OUR_TESTS, "--ignore=tests/repo", "--ignore=tests/bench", "--ignore=tests/cuts")
+# The results of the ignored folders depend neither on the Python nor on the versions of dependencies: one run is enough.
+ELSEWHERE = (*TESTS, "--ignore=tests/repo", "--ignore=tests/bench", "--ignore=tests/cuts")
 
 
 def _tests_elsewhere(session: nox.Session) -> None:
@@ -156,39 +161,39 @@ for _version, _path in OTHERS.items():
 
 @nox.session(python=MAIN)
 def minimums(session: nox.Session) -> None:
-    """The tests on the lowest version of each dependency that we say we work with."""
+    """The tests with the lowest supported version of each dependency."""
     tck_project = nox.project.load_toml("tck/pyproject.toml")
     declared = [*PROJECT["project"]["dependencies"], *tck_project["project"]["dependencies"], *_groups("tests")]
     lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
-    lowest.pop("penstock")  # ours, from here
-    _prepare(session, ours=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())))
+    lowest.pop("penstock")  # installed from this folder
+    _prepare(session, distributions=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())))
     session.run("pytest", *(session.posargs or (*SHARED, *ELSEWHERE, "--ignore=tests/cli", "tck/tests/test_honest.py")))
 
 
 @nox.session(python=MAIN)
 def sweep(session: nox.Session) -> None:
-    """Cancel every source x operator x sink before every single task step; nothing may be left. `-- --seeds 20` for longer."""
+    """Cancel each source x operator x sink before each task step; nothing may be left. `-- --seeds 20` runs more."""
     _prepare(session, "tests")
     session.run("python", "tests/sweep", *(session.posargs or ["--seeds", "1"]))
 
 
 @nox.session(python=MAIN)
 def hostile(session: nox.Session) -> None:
-    """Attack servers and clients over real sockets, beside a canary: each attack has one answer, and nobody else notices."""
+    """Attack servers and clients over real sockets: each attack gets its documented answer and disturbs no other client."""
     _prepare(session, "tests")
-    session.run("pytest", *STOP_WHEN_HANGING, *(session.posargs or ["tests/hostile"]))
+    session.run("pytest", *STOP_WHEN_HANGING, *(session.posargs or (*SHARED, "tests/hostile")))
 
 
 @nox.session(python=MAIN)
 def cuts(session: nox.Session) -> None:
-    """Cut connections after every byte, cancel each side before every step; nothing may be left. `-- --seeds 5` for longer."""
+    """Cut connections after each byte, and cancel each side before each task step; nothing may be left. `-- --seeds 5` runs more."""
     _prepare(session, "tests")
     session.run("python", "tests/cuts", *session.posargs)
 
 
 @nox.session(python=MAIN)
 def tck(session: nox.Session) -> None:
-    """The test kit: its own tests (a saboteur for each check), then the kit over all of ours: sources, operators, adapters, remotes."""
+    """The test kit: its own tests, then the kit over all sources, operators, adapters and remote publishers of penstock."""
     _prepare(session, "tests")
     session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *(session.posargs or SHARED))  # pytest fails when it collects nothing
     session.run("pytest", *STOP_WHEN_HANGING, "tests/tck", *(session.posargs or (*SHARED, "--tck-require")))
@@ -198,7 +203,7 @@ def tck(session: nox.Session) -> None:
 def plugins(session: nox.Session) -> None:
     """The distributions in plugins/: the tests of each, then the templates installed into a fresh environment."""
     folders = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/pyproject.toml"))
-    _prepare(session, "tests", ours=(*EDITABLE, *(word for folder in folders for word in ("-e", f"./{folder}"))))
+    _prepare(session, "tests", distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", f"./{folder}"))))
     for folder in folders:
         session.run("pytest", *STOP_WHEN_HANGING, f"{folder}/tests", *session.posargs)
     session.run("pytest", "tests/distributions", *session.posargs)
@@ -206,37 +211,30 @@ def plugins(session: nox.Session) -> None:
 
 @nox.session(python=MAIN)
 def examples(session: nox.Session) -> None:
-    """Run each example, on virtual time where it can be, and compare what it printed with the .out file beside it."""
+    """Run each example, most of them on virtual time, and compare the output with the .out file beside it."""
     _prepare(session, "tests")
     session.run("pytest", *STOP_WHEN_HANGING, "tests/examples", *(session.posargs or SHARED))
 
 
 @nox.session(python=MAIN)
 def docs(session: nox.Session) -> None:
-    """Build the documentation; a warning is an error. It ends up in docs/_build/html."""
+    """Build the documentation into docs/_build/html; a warning is an error."""
     _prepare(session, "docs")
     session.run("sphinx-build", "-W", "--keep-going", "-q", "-E", "-b", "html", "docs", "docs/_build/html", *session.posargs)
     session.log("open docs/_build/html/index.html")
 
 
 @nox.session(python=MAIN)
-def bench(session: nox.Session) -> None:
-    """The speed bars, short and at half the bar; `-- --full` measures longer, at the whole bar."""
-    _prepare(session, "bench")
-    session.run("python", "tests/bench", *(session.posargs or ["--short"]))
-
-
-@nox.session(python=MAIN)
 def build(session: nox.Session) -> None:
-    """Build both wheels, install them alone, and run the tests on them with src out of reach."""
+    """Build both wheels, install them into a fresh environment, and run the tests there, without src."""
     session.install(*_groups("build"))
     tmp = Path(session.create_tmp()).resolve()
     wheels, away = tmp / "wheels", tmp / "away"
     for folder in (wheels, away):
         shutil.rmtree(folder, ignore_errors=True)
-    for project in OURS:
+    for project in DISTRIBUTIONS:
         session.run("python", "-m", "build", "--outdir", str(wheels), project, silent=True)
-    _prepare(session, "tests", ours=sorted(str(wheel) for wheel in wheels.glob("*.whl")))
+    _prepare(session, "tests", distributions=sorted(str(wheel) for wheel in wheels.glob("*.whl")))
     _copy_tests(away)
     session.chdir(away)
     session.run("python", "tests/repo/check_wheel.py", str(HERE))
@@ -245,7 +243,7 @@ def build(session: nox.Session) -> None:
 
 
 def _copy_tests(away: Path) -> None:
-    """Copy what the tests need, pages among it, and no code of ours: they must find it installed."""
+    """Copy the tests, and the pages and examples that they read, but no code of penstock: the tests must import the installed wheels."""
     litter = shutil.ignore_patterns("__pycache__", ".*")
     for folder in ("tests", "tck/tests", "examples", "docs/reference", "docs/explanation", "docs/how-to"):
         shutil.copytree(HERE / folder, away / folder, ignore=litter)
@@ -254,17 +252,25 @@ def _copy_tests(away: Path) -> None:
 
 @nox.session(python=MAIN)
 def demo(session: nox.Session) -> None:
-    """Run the main job: examples/demo.py."""
+    """Run the demo, examples/demo.py, and check that each of its claims was shown."""
     _prepare(session, "demo")
     session.run("python", "examples/demo.py", *session.posargs)
 
 
-# --------------------------------------------------------------------------------------------- not part of a plain `nox`
+# ------------------------------------------------------------------------------------------- only if asked for by name
+
+
+# Judges speed, so it needs a machine without other work.
+@nox.session(python=MAIN, default=False)
+def bench(session: nox.Session) -> None:
+    """Judge speed: short runs against half of each bar. `-- --full` measures longer, against the whole bar."""
+    _prepare(session, "bench")
+    session.run("python", "tests/bench", *(session.posargs or ["--short"]))
 
 
 @nox.session(name="format", python=MAIN, default=False)
 def format_(session: nox.Session) -> None:
-    """Put the code into shape: ruff's formatter, and those of its complaints that it can mend itself."""
+    """Format the code, and fix the findings of ruff that it can fix."""
     session.install(*_groups("lint"))
     session.run("ruff", "check", "--fix", ".")
     session.run("ruff", "format", ".")
@@ -283,7 +289,6 @@ def _default_sessions() -> list[str]:
         "plugins",
         "examples",
         "docs",
-        "bench",
         "build",
         "demo",
     ]

@@ -22,7 +22,7 @@ PRICES = "ticks/EURUSD?every=0.02"
 TICKS = 120
 ELEMENTS, SIZE = 100_000, 64
 BLOCKS = f"blocks/{ELEMENTS}?size={SIZE}"
-READ_SECONDS = 15.0
+READ_SECONDS = 120.0
 
 
 class Subscriber:

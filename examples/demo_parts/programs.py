@@ -11,7 +11,7 @@ import trio
 
 EXAMPLES = Path(__file__).resolve().parents[1]
 SERVICE = "live_service:service"  # the programs run in the folder of the examples, so that they find it
-START_SECONDS = 15.0
+START_SECONDS = 120.0  # on a busy machine a program takes 20 s to start
 READ = 64 << 10
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 import trio
 
@@ -61,15 +61,18 @@ WAYS: dict[str, tuple[Callable[[int], Awaitable[None]], int]] = {
 
 
 async def play(screen: Screen) -> list[Finding]:
-    """Measure each way once a round, so that all of them share the noise of the machine; judge the medians."""
+    """Measure each way once a round, so that all of them share the noise of the machine; judge the medians.
+
+    The time is that of the processor: other programs do not change it.
+    """
     costs: dict[str, list[float]] = {way: [] for way in WAYS}
     async with trio.open_nursery() as nursery:
         nursery.start_soon(screen.watch, lambda: _look(costs))
         for _ in range(ROUNDS):
             for way, (run, count) in WAYS.items():
-                began = perf_counter()
+                began = process_time()
                 await run(count)
-                costs[way].append((perf_counter() - began) / count * 1e9)
+                costs[way].append((process_time() - began) / count * 1e9)
                 await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
     bare, batches, element, channel = (median(costs[way]) for way in WAYS)

@@ -22,7 +22,7 @@ REASONS: dict[str, str] = {}
 BEING_SPLIT: dict[str, tuple[int, int]] = {
     "ManualSubscriber": (28, 11),
     "RsioDialect": (34, 9),
-    "Session": (27, 9),
+    "Session": (28, 10),
 }
 
 
