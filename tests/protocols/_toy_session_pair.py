@@ -18,8 +18,8 @@ class ToyDelegate(RecordingDelegate):
 
     @property
     def dialect(self) -> ToyDialect:
-        assert isinstance(self.session.dialect, ToyDialect)
-        return self.session.dialect
+        assert isinstance(self.session.channel.dialect, ToyDialect)
+        return self.session.channel.dialect
 
     def read(self, name: str, demand: int) -> RecordingSubscriber:
         reader = RecordingSubscriber(demand)

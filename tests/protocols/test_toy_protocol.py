@@ -423,7 +423,7 @@ def test_the_connection_ends_when_its_ids_are_used_up() -> None:
     last, beyond = pair.client.read("s", 1), pair.client.read("s", 1)
     assert "connect again" in str(beyond.ends[0])
     assert isinstance(last.ends[0], ConnectionLost)
-    assert pair.client.session.is_closing
+    assert pair.client.session.state.is_closing
 
 
 def every_kind_of_frame() -> ToyPair:
@@ -497,7 +497,7 @@ def test_the_keepalive_pings_answers_and_ends_a_silent_connection() -> None:
     assert pair.frames(Role.CLIENT)[-1] == ("K", 0, b"\1")
     assert pair.frames(Role.SERVER)[-1] == ("K", 0, b"\0")
     assert pair.client.session.tick(ToyDialect.ping_timeout + 1) is not None
-    assert not pair.client.session.is_closing
+    assert not pair.client.session.state.is_closing
     pair.client.session.tick(ToyDialect.ping_interval + ToyDialect.ping_timeout)
     assert frames(bytes(pair.client.session.take()))[-1] == ("F", 0, b"\0\0\1\2limit:keepalive")
 
@@ -546,5 +546,5 @@ def test_each_protocol_is_recognised_by_its_first_bytes(kind: DialectFactory, tu
     server.start(0.0)
     for start in range(0, len(hello), size):
         server.receive(hello[start : start + size], 0.0)
-    assert server.dialect.name == kind.name
+    assert server.channel.dialect.name == kind.name
     assert server.state is not ConnectionState.CLOSING

@@ -109,7 +109,7 @@ async def test_a_channel_carries_streams_both_ways_on_one_id(registry: Registry,
     ):
         assert await anext(down) == "a: one"
         other = await peer_of(server)
-        dialect = other._connection.session.dialect
+        dialect = other._connection.session.channel.dialect
         assert dialect.halves == {1: "channel/a"}
         async with other.subscribe("channel/a", serializer="text") as up:
             assert await anext(up) == "a: uno"

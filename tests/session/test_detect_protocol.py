@@ -46,7 +46,7 @@ def test_the_first_bytes_choose_the_dialect_however_they_are_cut(hello: bytes, n
     session = server()
     for start in range(0, len(hello), size):
         session.receive(hello[start : start + size], 0.0)
-    assert session.dialect.name == name
+    assert session.channel.dialect.name == name
     assert session.state in (ConnectionState.OPEN, ConnectionState.EXAMINING)
 
 
@@ -54,7 +54,7 @@ def test_a_framed_transport_carries_frames_without_their_length() -> None:
     """ReactiveSocket is recognised without the length in front."""
     session = server(framed=True)
     session.receive(reactivesocket.encode(reactivesocket.Setup(), framed=True), 0.0)
-    assert session.dialect.name == "reactivesocket"
+    assert session.channel.dialect.name == "reactivesocket"
 
 
 @pytest.mark.parametrize("offers", [[RSIO], [REACTIVESOCKET], BOTH], ids=["rsio", "reactivesocket", "both"])
@@ -64,7 +64,7 @@ def test_the_first_served_dialect_refuses_an_unknown_client(offers: list[tuple[t
     session = server(offers)
     session.receive(first.ljust(16, b"\0"), 0.0)
     assert session.state is ConnectionState.CLOSING
-    assert session.dialect.name == offers[0][0].name
+    assert session.channel.dialect.name == offers[0][0].name
 
 
 OTHERS = [reactivesocket.FrameType(kind) for kind in reactivesocket.FrameType if kind is not reactivesocket.FrameType.SETUP]
@@ -86,7 +86,7 @@ def test_a_first_frame_other_than_setup_is_refused_by_reactivesocket(kind: react
     step = len(data) if framed else size  # a framed transport does not cut messages
     for start in range(0, len(data), step):
         session.receive(data[start : start + step], 0.0)
-    assert session.dialect.name == "reactivesocket"
+    assert session.channel.dialect.name == "reactivesocket"
     assert session.state is ConnectionState.CLOSING
     refusal = reactivesocket.Error(stream_id=0, data=b"protocol:setup")
     assert [bytes(each) for each in session.split(session.take())] == [reactivesocket.encode(refusal, framed=True)]
@@ -105,7 +105,7 @@ def test_a_malformed_frame_is_not_recognised_as_reactivesocket(first: bytes) -> 
     """The first served dialect refuses it, as any unknown client."""
     session = server()
     session.receive(first, 0.0)
-    assert session.dialect.name == "rsio"
+    assert session.channel.dialect.name == "rsio"
 
 
 FOREIGN_CLIENTS = {

@@ -78,8 +78,8 @@ def recording(role: Role = Role.SERVER) -> tuple[RecordingDelegate, RecordingDia
     session = delegate.session = Session(delegate, RecordingDialect, role=role, limits=Limits(split_outbound_at=4), random=lambda: 0.5)
     session.start(0.0)
     session.receive(rsio.encode(rsio.ClientHello() if role is Role.SERVER else rsio.ServerHello()), 0.0)
-    assert isinstance(session.dialect, RecordingDialect)
-    return delegate, session.dialect
+    assert isinstance(session.channel.dialect, RecordingDialect)
+    return delegate, session.channel.dialect
 
 
 def subscribe(delegate: RecordingDelegate, stream_id: int) -> ScriptedPublisher:

@@ -84,7 +84,7 @@ def test_a_run_is_closed_by_every_move_that_elements_must_not_pass(how: str) -> 
     if how == "written":
         pair.settle()
     elif how == "another message":
-        pair.server.session.channel.send(pair.server.session.dialect.begin(7, 0))
+        pair.server.session.channel.send(pair.server.session.channel.dialect.begin(7, 0))
     elif how == "another length":
         source.emit(b"cc")
     elif how == "the end":

@@ -77,21 +77,6 @@ class Session:
         """Where the connection is in its life."""
         return self.channel.state
 
-    @property
-    def dialect(self) -> Dialect:
-        """The protocol that is spoken."""
-        return self.channel.dialect
-
-    @property
-    def is_closing(self) -> bool:
-        """Nothing may be sent any more, and received messages are discarded."""
-        return self.channel.state.is_closing
-
-    @property
-    def expects_answer(self) -> bool:
-        """The peer answers this side's goodbye with its own. If not, only the end of the transport follows."""
-        return self.channel.dialect.answers_goodbye
-
     def held(self) -> int:
         """Return how many bytes this connection holds, in all its buffers."""
         channel = self.channel
@@ -183,7 +168,7 @@ class Session:
             return
         self.close_reason = reason or "closed", error
         # Before the session is open a refusal by the peer may be on its way, also in a protocol without answers to a goodbye.
-        is_unanswered = channel.state is ConnectionState.OPEN and not self.expects_answer
+        is_unanswered = channel.state is ConnectionState.OPEN and not channel.dialect.answers_goodbye
         channel.move(ConnectionEvent.UNANSWERED_GOODBYE_SENT if is_unanswered else ConnectionEvent.GOODBYE_SENT)
         # Streams end before the goodbye is queued: their last messages go out before it, and nothing of theirs after it.
         self.streams.end_all(error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}"))

@@ -232,7 +232,7 @@ def test_a_goodbye_with_a_reason_is_an_error_on_stream_0() -> None:
     raw = RawSocket().handshake()
     raw.session.close("drain")
     assert raw.receive() == [wire.Error(stream_id=0, data=b"drain")]
-    assert not raw.session.expects_answer
+    assert not raw.session.channel.dialect.answers_goodbye
     quiet = RawSocket().handshake()
     quiet.session.close("")
     assert quiet.receive() == []
@@ -275,12 +275,12 @@ def test_an_extension_is_active_when_both_sides_have_announced_it() -> None:
     both = RsPair(extensions=[Keepalive()], server_extensions=[Keepalive()])
     both.settle()
     both.client.session.admit()
-    both.client.session.dialect.overdue()
-    due = both.client.session.dialect.tick(0.0)
+    both.client.session.channel.dialect.overdue()
+    due = both.client.session.channel.dialect.tick(0.0)
     assert due is not None
     alone = RsPair(extensions=[Keepalive()])
     alone.settle()
-    assert alone.client.session.dialect.tick(0.0) is None
+    assert alone.client.session.channel.dialect.tick(0.0) is None
     assert alone.server.session.state is ConnectionState.OPEN
 
 
@@ -289,7 +289,7 @@ def test_a_silent_peer_with_keepalive_answers_a_ping() -> None:
     pair = RsPair(extensions=[Keepalive()], server_extensions=[Keepalive()])
     pair.settle()
     limits = Limits()
-    pair.client.session.dialect.tick(limits.keepalive * 2)
+    pair.client.session.channel.dialect.tick(limits.keepalive * 2)
     ping = bytes(pair.client.session.take())
     pair.server.session.receive(ping, 1.0)
     pong = bytes(pair.server.session.take())

@@ -34,7 +34,7 @@ def test_a_frame_that_cannot_be_decoded_ends_the_connection(said: wire.Frame | b
     raw = RawSocket().handshake()
     raw.send(said)
     assert refused(raw) == reason
-    assert raw.session.is_closing
+    assert raw.session.state.is_closing
 
 
 BEFORE: dict[str, wire.Frame | bytes] = {

@@ -245,7 +245,7 @@ class _Dialect(RsioDialect):
 
     def record(self, message: rsio.Message, act: Callable[..., None], *arguments: Any) -> None:
         """Record `message` in front of the messages that `act` records, unless `act` raises."""
-        was_closing, before = self._session.is_closing, len(self._penstock.outcome.messages)
+        was_closing, before = self._session.state.is_closing, len(self._penstock.outcome.messages)
         act(*arguments)
         if not was_closing and not (isinstance(message, rsio.ClientHello | rsio.ServerHello) and message.version):
             self._penstock.outcome.messages.insert(before, _as_tuple(message))
@@ -302,17 +302,17 @@ class Penstock(Subscription):
         self.session.take()
 
     def note(self, *message: Any) -> None:
-        if not self.session.is_closing:
+        if not self.session.state.is_closing:
             self.outcome.messages.append(message)
 
     def feed(self, data: bytes, pieces: Sequence[int]) -> Outcome:
         """Feed `data` in pieces of these sizes; the last size is repeated."""
         at = number = 0
-        while at < len(data) and not self.session.is_closing:
+        while at < len(data) and not self.session.state.is_closing:
             size = pieces[min(number, len(pieces) - 1)]
             self.session.receive(data[at : at + size], 0.0)
             at, number = min(at + size, len(data)), number + 1
-        if self.session.is_closing:
+        if self.session.state.is_closing:
             self.outcome.decided_at = at
             self.outcome.reason = _reason(bytes(self.session.take()))
         return self.outcome

@@ -38,9 +38,8 @@ class FakeSession:
 
     def __init__(self) -> None:
         self.outbox = FakeOutbox()
-        self.channel = SimpleNamespace(state=ConnectionState.OPEN)
+        self.channel = SimpleNamespace(state=ConnectionState.OPEN, dialect=SimpleNamespace(answers_goodbye=True))
         self.streams: Any = None
-        self.expects_answer = True
         self.received: list[bytes] = []
         self.more: list[bool] = []
         """What `receive` returns, call by call; False when this is empty."""
@@ -50,10 +49,6 @@ class FakeSession:
     @property
     def state(self) -> ConnectionState:
         return self.channel.state
-
-    @property
-    def is_closing(self) -> bool:
-        return self.state.is_closing
 
     def receive(self, data: bytes, now: float, *, most: int) -> bool:
         self.received.append(data)

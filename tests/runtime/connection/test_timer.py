@@ -60,6 +60,6 @@ async def test_a_goodbye_without_an_answer_lets_the_connection_leave() -> None:
     session.channel.state = ConnectionState.CLOSING
     timer.reschedule()
     assert not leaving.is_set()
-    session.expects_answer = False
+    session.channel.dialect.answers_goodbye = False
     timer.reschedule()
     assert leaving.is_set()

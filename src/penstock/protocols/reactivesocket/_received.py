@@ -192,7 +192,9 @@ class ReceivedFrames:
         reason = connection_reason(text)
         if self._is_accepted or (reason is not None and reason.ends_accepted):
             return None
-        return Rejected(f"the server refused this client's setup: {explain_connection_end(text)}. What was asked before may have been done")
+        return Rejected(
+            f"the server refused this client's setup: {explain_connection_end(text)}. Requests that were sent before may have been processed"
+        )
 
     def _deliver_whole(self, stream: ReceivingStream, data: bytes, *, complete: bool) -> None:
         """Deliver an unsplit element, the end, or both."""

@@ -117,7 +117,7 @@ class ConnectionTask:
         self._link: Link
         self._use(connection)
         # Looked up when a stream ends: only then is it known whether its connection has ended it.
-        events.start(lambda: self.session.is_closing)
+        events.start(lambda: self.session.state.is_closing)
         self.session.start(began)  # here, so that our hello comes before any request
 
     # --- for the side that opened it
@@ -183,7 +183,7 @@ class ConnectionTask:
 
     def opened(self) -> None:
         """Both sides have said hello."""
-        self._events.report_opened(self.connection.peer, self.session.dialect.name)
+        self._events.report_opened(self.connection.peer, self.session.channel.dialect.name)
         self.is_open.set()
 
     def introduced(self, data: bytes) -> None:
@@ -255,7 +255,7 @@ class ConnectionTask:
         """Return the transport connection that goes on for `link`, or end the session."""
         session = self.session
         # A goodbye was said: the end of the transport is its answer, and needs no description.
-        if session.is_closing:
+        if session.state.is_closing:
             session.end_of_input()
             return None
         # May take up to `goodbye_timeout`: a child process is waited for here.
@@ -304,13 +304,14 @@ class ConnectionTask:
         limits, session, link, is_sent = self._settings.limits, self.session, self._link, False
         with trio.move_on_after(limits.goodbye_timeout + limits.linger, shield=True):
             # The session is over when the answer has arrived, or when its own deadline has passed.
-            if session.expects_answer:
+            if session.channel.dialect.answers_goodbye:
                 await self._parts.over.wait()
             is_sent = await linger(link.connection, self._parts, link.reader, link.writer)
         self.over(ConnectionLost("the peer did not answer the goodbye in time"))
         # Writer and timer first: a send in progress would fail when the transport is closed under it, and be taken for a fault.
         self._link_scope.cancel()
-        await self._close(link.connection, in_good_order=is_sent and (session.state in _PARTED or not session.expects_answer))
+        has_parted = session.state in _PARTED or not session.channel.dialect.answers_goodbye
+        await self._close(link.connection, in_good_order=is_sent and has_parted)
 
     async def _close(self, connection: Connection, *, in_good_order: bool) -> None:
         settings = self._settings

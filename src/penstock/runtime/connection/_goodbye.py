@@ -27,7 +27,8 @@ async def linger(connection: Connection, parts: ConnectionParts, reader: Reader,
             reader.on_end(error)
             return False
         # If a goodbye is not answered, the end of the peer is the answer. It can come only if the transport can end one half.
-        if parts.session.state is not ConnectionState.CLOSED and (parts.session.expects_answer or connection.facts.half_close):
+        can_end = parts.session.channel.dialect.answers_goodbye or connection.facts.half_close
+        if parts.session.state is not ConnectionState.CLOSED and can_end:
             await reader.input_ended.wait()
     return True
 

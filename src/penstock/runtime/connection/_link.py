@@ -60,7 +60,7 @@ class Link:
     def is_quiet(self) -> bool:
         """True if no message was cut: another link can go on where this one has ended."""
         # `held` counts bytes of a message that has arrived in part: the rest of it will never come.
-        return not self.writer.has_lost_bytes and not self.writer.in_flight and not self._parts.session.dialect.held()
+        return not self.writer.has_lost_bytes and not self.writer.in_flight and not self._parts.session.channel.dialect.held()
 
     @property
     def is_gone(self) -> bool:

@@ -109,7 +109,7 @@ class Peer:
         # Here, and not in the dialect: a request that cannot be sent must not use up a stream id.
         if model not in session.channel.dialect.models:
             raise UsageError(
-                f"this connection speaks {session.dialect.name}, which has no {model.value}: use subscribe(), "
+                f"this connection speaks {session.channel.dialect.name}, which has no {model.value}: use subscribe(), "
                 "or connect with reactivesocket+…://"
             )
         encoded = _request_data(data)

@@ -52,7 +52,7 @@ class OutgoingRequests:
     @property
     def has_room(self) -> bool:
         """True if a request may be queued. Its size does not count: callers bound it. On a closing connection the request itself raises."""
-        return self._session.outbox.room() > 0 or self._session.is_closing
+        return self._session.outbox.room() > 0 or self._session.state.is_closing
 
     async def wait_for_room(self) -> None:
         """Wait while the outbox is full. Raises Cancelled if the task is cancelled, but may not checkpoint otherwise."""

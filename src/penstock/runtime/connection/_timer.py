@@ -39,7 +39,7 @@ class SessionTimer:
         # May close the session: a handshake, a keepalive or a goodbye may be overdue.
         due = self._session.tick(self._last_tick)
         # Whatever closed the session, it does so in a tick or before one: so this is the one place that looks.
-        if self._session.is_closing and not self._session.expects_answer:
+        if self._session.state.is_closing and not self._session.channel.dialect.answers_goodbye:
             self._leaving.set()
         # A deadline that moves away is left where it is: a tick too early costs little, and a move would cost something per message.
         if due is not None and due < self._scope.deadline:
