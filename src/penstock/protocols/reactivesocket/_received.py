@@ -193,7 +193,8 @@ class ReceivedFrames:
         if self._is_accepted or (reason is not None and reason.ends_accepted):
             return None
         return Rejected(
-            f"the server refused this client's setup: {explain_connection_end(text)}. Requests that were sent before may have been processed"
+            f"the server refused this client's setup: {explain_connection_end(text)}. "
+            "Requests that were sent before may have been processed"
         )
 
     def _deliver_whole(self, stream: ReceivingStream, data: bytes, *, complete: bool) -> None:
