@@ -51,7 +51,7 @@ def test_a_reason_with_a_parameter_is_found_by_its_token() -> None:
     found = connection_reason("limit:name 1025 > 1024")
     assert found is not None
     assert found.token == "limit:name"
-    assert connection_reason("limit:nam") is None
+    assert connection_reason("limit:na") is None
 
 
 @pytest.mark.parametrize("reason", [*CONNECTION_REASONS, *STREAM_REASONS], ids=lambda reason: reason.token or "none")

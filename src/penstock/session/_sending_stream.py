@@ -23,6 +23,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
 
     __slots__ = ("began_at", "idle_since", "target", "when_over")
 
+    state: SendingState
+
     def __init__(self, channel: Channel, stream_id: int, target: Any, demand: int) -> None:
         super().__init__(channel, stream_id, demand)
         self.target: Any = target

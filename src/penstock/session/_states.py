@@ -7,7 +7,7 @@ The tables are printed in the documentation, and a test walks the whole product 
 """
 
 from enum import Enum
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from penstock.api import InternalError
 
@@ -33,7 +33,8 @@ class State(Enum):
     """A member of one of the enums below, with the hash of its identity."""
 
     # Enum hashes the member's name in Python. With that, the look-ups in the tables cost 2.5 us of a request's 20.
-    __hash__ = object.__hash__
+    if not TYPE_CHECKING:  # a type checker sees the method of Enum, which has the same type
+        __hash__ = object.__hash__
 
 
 # The values are for people: the documentation prints them. Code compares members.
