@@ -42,6 +42,11 @@ def test_a_plain_nox_leaves_out_only_sessions_that_say_so() -> None:
     )
 
 
+def test_speed_is_judged_only_if_it_is_asked_for() -> None:
+    """The benchmark is no part of a plain `nox`: its result depends on the other programs of the machine."""
+    assert _is_left_out("bench")
+
+
 def test_sessions_install_declared_dependencies_only() -> None:
     """No session names a package to install: dependencies are declared in pyproject.toml."""
     nodes = [node for node in ast.walk(ast.parse(text_of(NOXFILE))) if isinstance(node, ast.Call)]
