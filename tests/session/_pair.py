@@ -34,7 +34,7 @@ class RecordingDelegate:
     def wake(self) -> None:
         self.wakes += 1
 
-    def opened(self) -> None:
+    def on_open(self) -> None:
         self.is_open = True
 
     def serve(self, stream: SendingStream, /) -> None:
@@ -48,19 +48,19 @@ class RecordingDelegate:
     def attach(self, stream: SendingStream, /) -> None:
         self.publishers[stream.target].attach(stream)
 
-    def introduced(self, data: bytes, /) -> None:
+    def on_introduction(self, data: bytes, /) -> None:
         self.introductions.append(data)
 
-    def fired(self, target: Any, /) -> None:
+    def on_fire_and_forget(self, target: Any, /) -> None:
         self.fired_targets.append(target)
 
-    def publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
+    def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         self.failures.append(error)
 
-    def warned(self, warning: PenstockError, /) -> None:
+    def on_warning(self, warning: PenstockError, /) -> None:
         self.warnings.append(warning)
 
-    def over(self, error: Exception, /) -> None:
+    def on_end(self, error: Exception, /) -> None:
         self.ended.append(error)
 
 

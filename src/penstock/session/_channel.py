@@ -26,13 +26,13 @@ class StreamOwner(Protocol):
     def attach_publisher(self, stream: Any, /) -> None:
         """Subscribe an accepted stream to its publisher."""
 
-    def publisher_failed(self, stream: Any, error: BaseException, /) -> None:
+    def on_publisher_failed(self, stream: Any, error: BaseException, /) -> None:
         """Report a publisher's failure on this side. The peer is told less than `error` says."""
 
-    def sending_ended(self, stream: Any, /) -> None:
+    def on_sending_ended(self, stream: Any, /) -> None:
         """Free the id of a sent stream."""
 
-    def receiving_cancelled(self, stream: Any, /) -> None:
+    def on_receiving_cancelled(self, stream: Any, /) -> None:
         """Tell the peer to stop a stream that this side has cancelled."""
 
 

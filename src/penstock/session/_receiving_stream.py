@@ -252,7 +252,7 @@ class ReceivingStream(Subscription):
         was_sent = self.state is not ReceivingState.NEW
         self._end(ReceivingEvent.CANCELLED)
         if was_sent:  # if not, the peer never heard of the stream
-            self._channel.owner.receiving_cancelled(self)
+            self._channel.owner.on_receiving_cancelled(self)
 
     def _end(self, event: ReceivingEvent) -> Subscriber[Any] | None:
         """Forget the subscriber and return it; None if the stream has ended before."""

@@ -98,7 +98,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
 
     def on_error(self, error: BaseException, /) -> None:
         # The full error stays here. Its text may hold paths or secrets, so only a PublicError's text crosses the wire.
-        self._channel.owner.publisher_failed(self, error)
+        self._channel.owner.on_publisher_failed(self, error)
         self._end_with_text(SendingEvent.FAILED, str(error) if isinstance(error, PublicError) else PRIVATE, Fault.FAILED)
 
     def on_complete(self, /) -> None:
@@ -158,7 +158,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self._large.clear()
             self._large = None  # it refers to this stream: without a circle both are freed at once
         self._fixed = None  # the same
-        channel.owner.sending_ended(self)
+        channel.owner.on_sending_ended(self)
         # Called once, and after the id is free: the callback may look at the tables.
         when_over, self.when_over = self.when_over, None
         if when_over is not None:

@@ -194,7 +194,7 @@ class Session:
         """Let the delegate examine the peer's introduction. Until it has decided nothing more is fed to the dialect."""
         # A client need not wait for the decision, so requests often follow. The dialect keeps their bytes undecoded until then.
         self.channel.move(ConnectionEvent.INTRODUCED)
-        self.delegate.introduced(data)
+        self.delegate.on_introduction(data)
 
     def admit(self) -> None:
         """Accept the peer whose introduction was examined."""
@@ -205,7 +205,7 @@ class Session:
     def receive_hello(self) -> None:
         """Open the session: the peer's hello has come and is accepted."""
         self.channel.move(ConnectionEvent.HELLO_RECEIVED)
-        self.delegate.opened()
+        self.delegate.on_open()
 
     def receive_goodbye(self, reason: str, error: Exception | None = None) -> None:
         """End the session with the peer's goodbye. `error` is what streams get if the dialect knows better what the goodbye means."""
@@ -268,7 +268,7 @@ class Session:
         elif found.is_idle:
             self.close(IDLE)
         if found.warning is not None:
-            self.delegate.warned(found.warning)
+            self.delegate.on_warning(found.warning)
         dialect_due = self.channel.dialect.tick(now)
         return min((due for due in (found.due, dialect_due) if due is not None), default=None)
 
@@ -292,4 +292,4 @@ class Session:
         if answer:
             self.outbox.put(answer)
         # Last: the delegate looks at the final state, and may drop the session.
-        self.delegate.over(error)
+        self.delegate.on_end(error)

@@ -12,7 +12,7 @@ class SessionDelegate(Protocol):
     def wake(self) -> None:
         """Send: something waits in the outbox that was empty."""
 
-    def opened(self) -> None:
+    def on_open(self) -> None:
         """Note that both hellos are exchanged."""
 
     # Calls may come while received bytes are acted on. A delegate that cannot decide at once starts a task, and answers later; until then
@@ -23,17 +23,17 @@ class SessionDelegate(Protocol):
     def attach(self, stream: SendingStream, /) -> None:
         """Subscribe an accepted stream to its publisher."""
 
-    def introduced(self, data: bytes, /) -> None:
+    def on_introduction(self, data: bytes, /) -> None:
         """Examine the peer's introduction: call `Session.admit` or `Session.close`, now or later."""
 
-    def fired(self, target: Any, /) -> None:
+    def on_fire_and_forget(self, target: Any, /) -> None:
         """Handle a request that has no answer."""
 
-    def publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
+    def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         """Report the failure of a publisher that was served; the peer is told less than `error` says."""
 
-    def warned(self, warning: PenstockError, /) -> None:
+    def on_warning(self, warning: PenstockError, /) -> None:
         """Report an act of the peer that is allowed and deserves attention."""
 
-    def over(self, error: Exception, /) -> None:
+    def on_end(self, error: Exception, /) -> None:
         """Note that the session has ended, for this reason. Called once."""

@@ -94,16 +94,16 @@ class StreamTables:
         """Subscribe an accepted stream to its publisher."""
         self._delegate.attach(stream)
 
-    def publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
+    def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         """Report a publisher's failure to the delegate. The peer is told less."""
-        self._delegate.publisher_failed(stream, error)
+        self._delegate.on_publisher_failed(stream, error)
 
-    def sending_ended(self, stream: SendingStream, /) -> None:
+    def on_sending_ended(self, stream: SendingStream, /) -> None:
         """Free the id of a stream that the peer had opened."""
         if self.serving.get(stream.id) is stream:
             del self.serving[stream.id]
 
-    def receiving_cancelled(self, stream: ReceivingStream, /) -> None:
+    def on_receiving_cancelled(self, stream: ReceivingStream, /) -> None:
         """Tell the peer to stop, and keep the id's place until it has."""
         if self.opened.get(stream.id) is not stream:
             return  # all streams have ended with the connection
@@ -138,7 +138,7 @@ class StreamTables:
         """Pass on a request that has no answer. Without room it is dropped: it cannot be refused."""
         # Below the limit and not at it: a subscribe is in the table when it is counted, and this request is in no table.
         if not self.is_draining and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
-            self._delegate.fired(target)
+            self._delegate.on_fire_and_forget(target)
         else:
             self._channel.spend_control_token()
 

@@ -25,8 +25,8 @@ class RsDelegate(RecordingDelegate):
         stream.target = f"{stream.target.model.name} {stream.target}"
         super().serve(stream)
 
-    def introduced(self, data: bytes, /) -> None:
-        super().introduced(data)
+    def on_introduction(self, data: bytes, /) -> None:
+        super().on_introduction(data)
         if not self.waits:
             self.session.admit()
 

@@ -322,7 +322,7 @@ class Penstock(Subscription):
     def wake(self) -> None:
         pass
 
-    def opened(self) -> None:
+    def on_open(self) -> None:
         pass
 
     def serve(self, stream: SendingStream, /) -> None:
@@ -334,13 +334,13 @@ class Penstock(Subscription):
     def attach(self, stream: SendingStream, /) -> None:
         stream.on_subscribe(self)
 
-    def publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
+    def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         raise error
 
-    def warned(self, warning: PenstockError, /) -> None:
+    def on_warning(self, warning: PenstockError, /) -> None:
         raise warning
 
-    def over(self, error: Exception, /) -> None:
+    def on_end(self, error: Exception, /) -> None:
         pass
 
     def request(self, n: int, /) -> None:

@@ -66,7 +66,7 @@ class ConnectionTask:
     """The peer subscribes."""
     attach: Callable[[SendingStream], None]
     """A stream that was accepted begins."""
-    fired: Callable[[Any], None]
+    on_fire_and_forget: Callable[[Any], None]
     """The peer sent a message that has no answer."""
 
     def __init__(
@@ -98,7 +98,7 @@ class ConnectionTask:
             on_violation=settings.on_violation,
         )
         # The session looks these up at each call. As attributes they cost one call less per stream than methods that pass on.
-        self.serve, self.attach, self.fired = self._incoming.serve, self._incoming.attach, self._incoming.fire
+        self.serve, self.attach, self.on_fire_and_forget = self._incoming.serve, self._incoming.attach, self._incoming.fire
         self._parts = ConnectionParts(
             session=self.session,
             limits=settings.limits,
@@ -181,16 +181,16 @@ class ConnectionTask:
     def wake(self) -> None:
         """Do nothing: something was queued before there was a link, whose writer looks first thing. `Link` replaces this in the outbox."""
 
-    def opened(self) -> None:
+    def on_open(self) -> None:
         """Both sides have said hello."""
         self._events.report_opened(self.connection.peer, self.session.channel.dialect.name)
         self.is_open.set()
 
-    def introduced(self, data: bytes) -> None:
+    def on_introduction(self, data: bytes) -> None:
         """The client has sent its setup data."""
         self._incoming.check_setup(data)
 
-    def publisher_failed(self, stream: SendingStream, error: BaseException) -> None:
+    def on_publisher_failed(self, stream: SendingStream, error: BaseException) -> None:
         """Report the full error of a publisher; the peer gets less of it."""
         # Before the report: an observer gets the error also if it is not worth a report.
         self._events.on_failure(stream, error)
@@ -199,11 +199,11 @@ class ConnectionTask:
         if isinstance(error, Exception) and not is_shutdown:
             report(self._settings.on_violation, add_target_note(error, stream.target))
 
-    def warned(self, warning: PenstockError) -> None:
+    def on_warning(self, warning: PenstockError) -> None:
         """Report what the peer may do, but a person should see."""
         report(self._settings.on_violation, warning)
 
-    def over(self, error: Exception) -> None:
+    def on_end(self, error: Exception) -> None:
         """The session has ended."""
         # The first reason counts: later ones only follow from it.
         if self.reason is None:
@@ -231,7 +231,7 @@ class ConnectionTask:
         finally:
             # An interrupt in a handler ends all of these tasks: no writer is left to send a goodbye.
             self._link.writer.can_send = False
-            self.over(ConnectionLost("what ran this connection was interrupted"))
+            self.on_end(ConnectionLost("what ran this connection was interrupted"))
 
     async def _run_links(self) -> None:
         """Run one link after another, until `_say_goodbye` has closed the last one."""
@@ -307,7 +307,7 @@ class ConnectionTask:
             if session.channel.dialect.answers_goodbye:
                 await self._parts.over.wait()
             is_sent = await linger(link.connection, self._parts, link.reader, link.writer)
-        self.over(ConnectionLost("the peer did not answer the goodbye in time"))
+        self.on_end(ConnectionLost("the peer did not answer the goodbye in time"))
         # Writer and timer first: a send in progress would fail when the transport is closed under it, and be taken for a fault.
         self._link_scope.cancel()
         has_parted = session.state in _PARTED or not session.channel.dialect.answers_goodbye
