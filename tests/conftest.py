@@ -1,15 +1,15 @@
-"""Hypothesis runs the same examples in each run, on any machine, however busy; to look further: ``--hypothesis-profile=explore``."""
+"""Hypothesis runs the same examples in each run on every machine. To search for more, pass ``--hypothesis-profile=explore``."""
 
 import os
 
 from hypothesis import settings
 
-# One of several processes that a run is shared among: it is measured, but not the programs that its tests start, for some of them
-# are timed, and most are killed.
+# In a worker of pytest-xdist, coverage measures the worker but not the programs that its tests start: some of these are timed, and
+# most are killed, which loses their data.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
-# A deadline in real time would fail on a busy machine what is right.
+# `deadline=None`: on a busy machine a deadline in real time fails correct code.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", deadline=None, max_examples=2_000)
 settings.load_profile("repeatable")

@@ -1,13 +1,13 @@
-"""The benchmarks: `python tests/bench` measures for some minutes at the full bars, `--short` for one minute at half of them.
+"""The benchmarks: `python tests/bench` runs for some minutes with the full bars, `--short` for one minute with half of each bar.
 
-Exits with 1, and names the bar, when one is missed.
+If a bar is missed, the program names it and exits with 1.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # so that `python tests/bench` finds its own parts
+sys.path.insert(0, str(Path(__file__).parents[2]))  # `python tests/bench` puts only tests/bench on the path; `tests.bench` needs the root
 
 from tests.bench import _amounts, _inprocess, _network, _pages, _reactivesocket, _report
 from tests.bench._measure import Group, measure, progress
@@ -18,25 +18,28 @@ AMOUNTS = "amounts"
 
 def _options(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/bench", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="a minute, at half the bars: what CI runs")
-    parser.add_argument("--full", action="store_true", help="the default: all rounds, at the full bars")
-    parser.add_argument("--rounds", type=int, help="how many rounds, where it shall be another number")
-    parser.add_argument("--only", metavar="KEYS", help=f"measure these parts alone: {','.join([*(each.key for each in GROUPS), AMOUNTS])}")
+    parser.add_argument("--short", action="store_true", help="one minute, with half of each bar")
+    parser.add_argument("--full", action="store_true", help="the default: all rounds, with the full bars")
+    parser.add_argument("--rounds", type=int, help="the number of rounds, instead of the default")
+    parser.add_argument("--only", metavar="KEYS", help=f"measure only these parts: {','.join([*(each.key for each in GROUPS), AMOUNTS])}")
     parser.add_argument(
-        "--docs", type=Path, metavar="FOLDER", help="keep the figures there, beside those of other parts, and make the pages"
+        "--docs",
+        type=Path,
+        metavar="FOLDER",
+        help="store the figures in FOLDER, keep the figures of parts that were not measured, and render the pages",
     )
-    parser.add_argument("--render", type=Path, metavar="FOLDER", help="measure nothing: make the pages again from the figures kept there")
+    parser.add_argument("--render", type=Path, metavar="FOLDER", help="measure nothing: render the pages from the figures stored in FOLDER")
     return parser.parse_args(argv)
 
 
 def main(argv: list[str]) -> int:
-    """Measure, show, judge."""
+    """Measure the chosen parts, print them, and return the exit status."""
     options = _options(argv)
     if options.render:
-        _pages.write(options.render, GROUPS)
+        _pages.render(options.render, GROUPS)
         return 0
     keys = options.only.split(",") if options.only else [*(group.key for group in GROUPS), AMOUNTS]
-    run = _pages.Run("nox -s bench" if options.short else "nox -s bench -- --full", _report.where(), {}, {})
+    run = _pages.Run("nox -s bench" if options.short else "nox -s bench -- --full", _report.environment(), {}, {})
     missed: list[str] = []
     for group in GROUPS:
         if group.key in keys:
@@ -45,17 +48,18 @@ def main(argv: list[str]) -> int:
         missed += _measure_amounts(run, short=options.short)
     print(run.where)
     if options.docs:
-        _pages.keep(run, options.docs)
-        _pages.write(options.docs, GROUPS)
+        _pages.store(run, options.docs)
+        _pages.render(options.docs, GROUPS)
     for bar in missed:
         print(f"bar missed: {bar}", file=sys.stderr)
     return 1 if missed else 0
 
 
 def _measure_group(group: Group, run: _pages.Run, *, short: bool, rounds: int | None) -> list[str]:
-    """Measure a group and show it; return the bars that it misses."""
-    usual = (5, 11) if group.key == "inprocess" else (3, 7)
-    measured = run.measured[group.key] = measure(group, short=short, rounds=rounds or usual[0 if short else 1])
+    """Measure a group and print it; return the bars that it misses."""
+    # A round inside one process is short, so there are more of them.
+    default_rounds = (5, 11) if group.key == "inprocess" else (3, 7)
+    measured = run.measured[group.key] = measure(group, short=short, rounds=rounds or default_rounds[0 if short else 1])
     judged = [measured.judge(bar.relaxed(2 if short else 1)) for bar in group.bars]
     print(_report.table(measured, group.baseline, title=group.title, unit=group.unit))
     print(f"\n{_report.verdicts(judged)}\n(medians of {measured.rounds} rounds)\n")
@@ -63,16 +67,16 @@ def _measure_group(group: Group, run: _pages.Run, *, short: bool, rounds: int | 
 
 
 def _measure_amounts(run: _pages.Run, *, short: bool) -> list[str]:
-    """Measure the amounts and show them; return the ceilings that are missed."""
+    """Measure the amounts of memory and print them; return the ceilings that are missed."""
     progress("memory of idle streams")
-    run.amounts.update(_amounts.amounts(short=short))
+    run.amounts.update(_amounts.measure_amounts(short=short))
     progress("")
     promised = [each.relaxed(2 if short else 1) for each in _amounts.CEILINGS]
     print(_report.ceilings(run.amounts, promised) + "\n")
     return [
         f"{each.name}: at most {each.at_most:g} {each.unit}, seen {run.amounts[each.name]:.0f}"
         for each in promised
-        if not each.keeps(run.amounts)
+        if not each.is_kept(run.amounts)
     ]
 
 

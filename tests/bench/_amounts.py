@@ -1,4 +1,4 @@
-"""Promises about amounts: memory, that is."""
+"""Ceilings on memory: the promises that are amounts instead of ratios of speed."""
 
 from typing import Final, NamedTuple
 
@@ -6,18 +6,18 @@ from tests.bench import _idle
 
 
 class Ceiling(NamedTuple):
-    """A promise about an amount."""
+    """An amount and the most that it may be."""
 
     name: str
     unit: str
     at_most: float
 
     def relaxed(self, factor: float) -> "Ceiling":
-        """The same for a short run."""
+        """Return the ceiling of a short run: `factor` times as high."""
         return self._replace(at_most=self.at_most * factor)
 
-    def keeps(self, seen: dict[str, float]) -> bool:
-        """Whether it was kept."""
+    def is_kept(self, seen: dict[str, float]) -> bool:
+        """Tell whether the measured amount is at most the ceiling."""
         return seen[self.name] <= self.at_most
 
 
@@ -28,7 +28,7 @@ CEILINGS: Final = (
 )
 
 
-def amounts(*, short: bool) -> dict[str, float]:
-    """Measure what the ceilings are about."""
-    here, there = _idle.bytes_a_side(5_000 if short else 20_000)
-    return dict(zip((each.name for each in CEILINGS), (here, there, _idle.megabytes_of_both(1_000, 100)), strict=True))
+def measure_amounts(*, short: bool) -> dict[str, float]:
+    """Measure the amount of each ceiling; the keys are the names of the ceilings."""
+    client, server = _idle.bytes_per_subscription(5_000 if short else 20_000)
+    return dict(zip((each.name for each in CEILINGS), (client, server, _idle.resident_megabytes(1_000, 100)), strict=True))

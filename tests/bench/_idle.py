@@ -1,4 +1,4 @@
-"""Streams that rest: what one costs in memory, what a hundred thousand do, and that those which rest make the others no dearer."""
+"""Idle streams: the memory of one and of 100,000, and the speed of an active stream beside idle streams on its connection."""
 
 import threading
 import tracemalloc
@@ -10,18 +10,19 @@ from typing import Any
 
 import trio
 
-from tests.bench._bulk import by_element
+from tests.bench._bulk import time_subscription
 from tests.bench._measure import Opening, Timer
-from tests.bench._other_process import other_process
-from tests.bench._raised import allocated, raised, resident
+from tests.bench._raised import allocated_bytes, raised_limits, resident_bytes
+from tests.bench._serving_process import serving_process
 
 SIZE = 64
 TASKS = 100
-"""Tasks that open idle streams, because one that waits for its turn after each takes a minute for very many. They end before we measure."""
+"""Number of tasks that open idle streams. One task checkpoints after each stream and takes a minute for 100,000. The tasks end before
+memory is measured."""
 
 
 async def _subscribe_idle(remote: Any, count: int) -> list[Any]:
-    """Open `count` streams without demand; return their blocks, entered. Whoever forgets them leaves them to the connection's end."""
+    """Open `count` streams without demand; return their entered blocks. The streams stay open until the connection ends."""
     blocks: list[Any] = [None] * count
 
     async def enter(first: int) -> None:
@@ -35,82 +36,87 @@ async def _subscribe_idle(remote: Any, count: int) -> list[Any]:
     return blocks
 
 
-async def _answered(remote: Any) -> None:
-    """Return when the other process has done all that was asked of it before."""
+async def _wait_until_served(remote: Any) -> None:
+    """Return when the server process has processed all earlier messages: it processes the messages of a connection in order."""
     async with remote.subscribe("one") as stream:
         async for _ in stream:
             pass
 
 
-async def _memory_there(remote: Any) -> dict[str, int]:
-    """Ask the other process."""
+async def _memory_of_server(remote: Any) -> dict[str, int]:
+    """Read the allocated and the resident bytes of the server process."""
     async with remote.subscribe("memory", serializer="json") as stream:
         async for memory in stream:
             return dict(memory)
-    raise AssertionError("the other process did not answer")
+    raise AssertionError("the server process ended the stream `memory` without an element")
 
 
-def bytes_a_side(count: int) -> tuple[float, float]:
-    """What an idle subscription has allocated: here, where it was opened (its block included), and in the process that serves it."""
+def bytes_per_subscription(count: int) -> tuple[float, float]:
+    """Return the bytes that one idle subscription allocates: in the client (its block included), and in the server."""
 
     async def main(port: int) -> tuple[float, float]:
         from penstock.runtime import connect
 
-        async with connect(f"tcp://127.0.0.1:{port}", limits=raised()) as remote:
-            held = await _subscribe_idle(remote, 100)  # what is made once is not counted
-            there = (await _memory_there(remote))["allocated"]
-            here = allocated()
+        async with connect(f"tcp://127.0.0.1:{port}", limits=raised_limits()) as remote:
+            held = await _subscribe_idle(remote, 100)  # allocations that a connection makes once are not counted
+            server_before = (await _memory_of_server(remote))["allocated"]
+            client_before = allocated_bytes()
             held += await _subscribe_idle(remote, count)
-            there = (await _memory_there(remote))["allocated"] - there
-            here = allocated() - here - 8 * count  # the list of blocks is the measurement's own
-            return here / count, there / count
+            server_bytes = (await _memory_of_server(remote))["allocated"] - server_before
+            client_bytes = (
+                allocated_bytes() - client_before - 8 * count
+            )  # 8 bytes for each place in the list of blocks, which the measurement itself keeps
+            return client_bytes / count, server_bytes / count
 
-    with other_process("penstock_traced", SIZE, 1) as other:
+    with serving_process("penstock_traced", SIZE, 1) as server:
         tracemalloc.start()
         try:
-            return trio.run(main, other.port)
+            return trio.run(main, server.port)
         finally:
             tracemalloc.stop()
 
 
-def megabytes_of_both(connections: int, streams: int) -> float:
-    """What both processes hold, all in all, with so many idle streams on each of so many connections; in the unit of 10^6 bytes."""
+def resident_megabytes(connections: int, streams: int) -> float:
+    """Return the resident memory of both processes, in 10^6 bytes, with `streams` idle streams on each of `connections` connections."""
 
     async def main(port: int) -> float:
         from penstock.plugins import build_registry
         from penstock.runtime import connect
 
-        registry, limits = build_registry(), raised()
+        registry, limits = build_registry(), raised_limits()
         held = []
         async with AsyncExitStack() as stack:
             for _ in range(connections):
                 remote = await stack.enter_async_context(connect(f"tcp://127.0.0.1:{port}", limits=limits, registry=registry))
                 await remote.wait_accepted()
                 held.append(await _subscribe_idle(remote, streams))
-                await _answered(remote)
-            there = await _memory_there(remote)
-            return (resident() + there["resident"]) / 1e6
+                await _wait_until_served(remote)
+            in_server = await _memory_of_server(remote)
+            return (resident_bytes() + in_server["resident"]) / 1e6
 
-    raised()
-    with other_process("penstock_raised", SIZE, 1) as other:
-        return trio.run(main, other.port)
+    raised_limits()  # raises the limit on open files before the first connection
+    with serving_process("penstock_raised", SIZE, 1) as server:
+        return trio.run(main, server.port)
 
 
 @contextmanager
 def beside_idle(idle: int, count: int) -> Iterator[Timer]:
-    """A contender that reads one stream on a connection on which `idle` others rest. It stays connected: trio runs in a thread."""
+    """Open a contender that reads one stream on a connection with `idle` idle streams.
+
+    Trio runs in a thread, so that the connection and its idle streams stay open between the rounds.
+    """
     ready: SimpleQueue[tuple[trio.lowlevel.TrioToken, Any, trio.Event] | None] = SimpleQueue()
 
     async def main(port: int) -> None:
         from penstock.runtime import connect
 
-        leave = trio.Event()
-        async with connect(f"tcp://127.0.0.1:{port}", limits=raised()) as remote:
+        may_close = trio.Event()
+        async with connect(f"tcp://127.0.0.1:{port}", limits=raised_limits()) as remote:
             await remote.wait_accepted()
             held = await _subscribe_idle(remote, idle)
-            await _answered(remote)
-            ready.put((trio.lowlevel.current_trio_token(), remote, leave))
-            await leave.wait()
+            await _wait_until_served(remote)
+            ready.put((trio.lowlevel.current_trio_token(), remote, may_close))
+            await may_close.wait()
             held.clear()
 
     def run(port: int) -> None:
@@ -119,22 +125,22 @@ def beside_idle(idle: int, count: int) -> Iterator[Timer]:
         finally:
             ready.put(None)
 
-    with other_process("penstock_raised", SIZE, count) as other:
-        thread = threading.Thread(target=run, args=(other.port,))
+    with serving_process("penstock_raised", SIZE, count) as server:
+        thread = threading.Thread(target=run, args=(server.port,))
         thread.start()
-        there = ready.get()
-        if there is None:
-            raise RuntimeError("the connection ended before its streams were open; what it said is above")
-        token, remote, leave = there
-        timer = partial(trio.from_thread.run, by_element, remote, SIZE, count, trio_token=token)
+        opened = ready.get()
+        if opened is None:
+            raise RuntimeError("the connection ended before its idle streams were open; its traceback is printed above")
+        token, remote, may_close = opened
+        timer = partial(trio.from_thread.run, time_subscription, remote, SIZE, count, trio_token=token)
         try:
             timer()
             yield timer
         finally:
-            trio.from_thread.run_sync(leave.set, trio_token=token)
+            trio.from_thread.run_sync(may_close.set, trio_token=token)
             thread.join()
 
 
-def everybody(counts: tuple[int, ...], elements: int) -> dict[str, Opening]:
-    """The same stream, beside ever more that rest."""
+def idle_contenders(counts: tuple[int, ...], elements: int) -> dict[str, Opening]:
+    """Return the same contender for each number of idle streams."""
     return {f"beside {count:,} idle": partial(beside_idle, count, elements) for count in counts}

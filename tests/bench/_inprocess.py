@@ -1,4 +1,4 @@
-"""The contenders inside one process: a stream of ours against what one would write without us."""
+"""The contenders inside one process: a stream of penstock beside plain Python and beside trio's memory channel."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -15,20 +15,20 @@ BATCH: Final = 100
 
 
 async def numbers(count: int) -> AsyncIterator[int]:
-    """The generator that everybody reads."""
+    """Yield `count` numbers: the source of all contenders."""
     for number in range(count):
         yield number
 
 
 async def bare(count: int) -> int:
-    """No library: `async for` over the generator itself."""
+    """Read the generator itself with `async for`."""
     async for _ in numbers(count):
         pass
     return count
 
 
 async def channel(count: int) -> int:
-    """What one writes with trio alone to decouple two tasks: a memory channel, one element a hop."""
+    """Send each element from one task to another through a memory channel of trio with no buffer."""
     send, receive = trio.open_memory_channel[int](0)
 
     async def producer() -> None:
@@ -44,7 +44,7 @@ async def channel(count: int) -> int:
 
 
 async def by_element(count: int) -> int:
-    """`async for` over a stream with demand 1,024."""
+    """Read a stream with `async for` and demand 1,024."""
     async with subscribe(lambda: numbers(count), demand=1024) as stream:
         async for _ in stream:
             pass
@@ -52,7 +52,7 @@ async def by_element(count: int) -> int:
 
 
 async def by_batch(count: int) -> int:
-    """`batches()` of a stream with demand 1,024, and a plain loop over each."""
+    """Read a stream with `batches()` and demand 1,024, and loop over each batch."""
     async with subscribe(lambda: numbers(count), demand=1024) as stream:
         async for batch in stream.batches():
             for _ in batch:
@@ -61,7 +61,7 @@ async def by_batch(count: int) -> int:
 
 
 async def one_by_one(count: int) -> int:
-    """`async for` over a stream with demand 1: stop and wait."""
+    """Read a stream with `async for` and demand 1, so that each element waits for a request."""
     async with subscribe(lambda: numbers(count), demand=1) as stream:
         async for _ in stream:
             pass
@@ -77,7 +77,7 @@ def _is_even(number: int) -> bool:
 
 
 async def chain(count: int) -> int:
-    """map, filter, batch as operators."""
+    """Apply map, filter and batch as operators."""
     piped = pipe(lambda: numbers(count), ops.map(_tripled), ops.filter(_is_even), ops.batch(BATCH))
     async with subscribe(piped, demand=1024) as stream:
         async for batch in stream:
@@ -87,7 +87,7 @@ async def chain(count: int) -> int:
 
 
 async def chain_by_hand(count: int) -> int:
-    """map, filter, batch as one would write them into a loop, with the same two functions."""
+    """Apply map, filter and batch in a loop without operators, with the same two functions."""
     batch: list[int] = []
     async for number in numbers(count):
         tripled = _tripled(number)
@@ -101,7 +101,7 @@ async def chain_by_hand(count: int) -> int:
 
 
 def contenders(scale: int) -> dict[str, tuple[Contender, int]]:
-    """Every contender, and how many elements it moves in a round; the dear ones move fewer."""
+    """Return each contender and its elements per round. Contenders that switch tasks for each element get fewer."""
     return {
         "bare async for": (bare, 40 * scale),
         "memory channel": (channel, scale),
@@ -123,8 +123,8 @@ BARS: Final = (
 
 
 @contextmanager
-def _here(contender: Contender, count: int) -> Iterator[Timer]:
-    """Run a contender in this process, each round in a run of its own."""
+def _in_this_process(contender: Contender, count: int) -> Iterator[Timer]:
+    """Open a contender in this process. Each round is one `trio.run`."""
 
     async def timed() -> float:
         began = perf_counter()
@@ -136,7 +136,9 @@ def _here(contender: Contender, count: int) -> Iterator[Timer]:
 
 
 def _openings(short: bool) -> dict[str, Opening]:
-    return {name: partial(_here, contender, count) for name, (contender, count) in contenders(1_000 if short else 10_000).items()}
+    return {
+        name: partial(_in_this_process, contender, count) for name, (contender, count) in contenders(1_000 if short else 10_000).items()
+    }
 
 
 GROUP: Final = Group("inprocess", "Inside one process", "element", "bare async for", _openings, BARS)

@@ -1,6 +1,6 @@
-"""Measuring: contenders run in turn, round after round in one run, and what counts is the median of the ratios within a round.
+"""Measuring: in each round every contender runs once; a bar is judged by the median, over the rounds, of the ratio within a round.
 
-Absolute times on a shared machine say little; two contenders that ran within the same second share its noise, so their ratio says much.
+Absolute times on a shared machine vary with its load. Contenders of one round run within seconds, under the same load, so their ratio is stable.
 """
 
 import gc
@@ -12,17 +12,17 @@ from statistics import median
 from typing import NamedTuple, TypeAlias
 
 Contender: TypeAlias = Callable[[int], Awaitable[int]]
-"""Moves about so many elements, and returns how many it really moved."""
+"""Takes the number of elements to move, and returns the number that it moved."""
 
 Timer: TypeAlias = Callable[[], float]
-"""Runs one round, and returns what an element cost in nanoseconds."""
+"""Runs one round, and returns nanoseconds per element."""
 
 Opening: TypeAlias = Callable[[], AbstractContextManager[Timer]]
-"""Brings a contender to life for all rounds, its other process and its warm-up included."""
+"""Opens a contender for all rounds: starts its server process if it has one, and warms it up."""
 
 
 class Bar(NamedTuple):
-    """A promise about speed: the ratio of two contenders' costs per element must stay under (or over) a number."""
+    """A promise about speed: a bound on the ratio of two contenders' costs per element."""
 
     name: str
     cost_of: str
@@ -30,13 +30,13 @@ class Bar(NamedTuple):
     at_most: float | None = None
     at_least: float | None = None
     or_under: float | None = None
-    """Nanoseconds per element: a cost under it keeps the bar, whatever the ratio."""
+    """Nanoseconds per element: a cost of at most this keeps the bar at any ratio."""
 
     reached: float | None = None
-    """What `at_least` came to, where it is missed: a long run names it as missed, a short one watches that it gets no worse."""
+    """The measured ratio, if `at_least` is not reached yet. A full run judges by `at_least`, a short run by `reached`, to notice a loss."""
 
     def relaxed(self, factor: float) -> "Bar":
-        """The same bar for a short run, in which `factor` as much is forgiven."""
+        """Return the bar of a short run: `factor` times the cost, or the advantage divided by `factor`."""
         at_least = self.at_least if self.reached is None or factor == 1 else self.reached
         return self._replace(
             at_most=None if self.at_most is None else self.at_most * factor,
@@ -45,13 +45,13 @@ class Bar(NamedTuple):
         )
 
     def text(self) -> str:
-        """The promise in words."""
+        """Return the bound as tables and pages print it."""
         ratio = f"at most {self.at_most:g} ×" if self.at_most is not None else f"at least {self.at_least:g} × as fast"
         return ratio if self.or_under is None else f"{ratio}, or {1e3 / self.or_under:g} M/s"
 
 
 class Verdict(NamedTuple):
-    """A bar, what was seen, and whether it was kept."""
+    """A bar, the measured ratio, and whether the bar was kept."""
 
     bar: Bar
     seen: float
@@ -59,7 +59,7 @@ class Verdict(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What an element cost one contender: the median over the rounds and the extremes, in nanoseconds."""
+    """Nanoseconds per element of one contender: the median over the rounds, the least and the most."""
 
     median: float
     least: float
@@ -67,22 +67,22 @@ class Cost(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """All that one run found out about contenders that do the same."""
+    """The costs of the contenders of a group, from one run."""
 
     rounds: int
     costs: dict[str, list[float]]  # nanoseconds per element, one for each round
 
     def cost(self, name: str) -> Cost:
-        """The cost of one contender over all rounds."""
+        """Return the cost of one contender over all rounds."""
         seen = self.costs[name]
         return Cost(median(seen), min(seen), max(seen))
 
     def ratio(self, name: str, to: str) -> float:
-        """How many times as much one contender cost as another: the median over the rounds of the ratio within a round."""
+        """Return the cost of one contender relative to another: the median, over the rounds, of the ratio within a round."""
         return median(one / other for one, other in zip(self.costs[name], self.costs[to], strict=True))
 
     def judge(self, bar: Bar) -> Verdict:
-        """Compare a bar with what was seen. A contender that is missing keeps no bar."""
+        """Compare a bar with the measured costs. If a contender of the bar did not run, the bar is missed."""
         if not {bar.cost_of, bar.relative_to} <= self.costs.keys():
             return Verdict(bar, float("nan"), kept=False)
         if bar.at_most is not None:
@@ -95,21 +95,21 @@ class Measured(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Contenders that do the same, and the promises about them."""
+    """Contenders that do the same work, and the bars about them."""
 
     key: str
     title: str
     unit: str
     baseline: str
     contenders: Callable[[bool], dict[str, Opening]]
-    """Given whether the run is short: who takes part."""
+    """Takes whether the run is short, and returns the contenders by name."""
     bars: tuple[Bar, ...]
-    needs: dict[str, str] = {}  # noqa: RUF012  # read, never changed
-    """The package without which a contender cannot take part."""
+    needs: dict[str, str] = {}  # noqa: RUF012  # the default is never changed
+    """The package that a contender imports. `measure` omits a contender whose package is not installed."""
 
 
 def measure(group: Group, *, short: bool, rounds: int) -> Measured:
-    """Bring all contenders of a group to life, and run them in turn, `rounds` times."""
+    """Open all contenders of a group, and run each once per round."""
     contenders = {name: opening for name, opening in group.contenders(short).items() if find_spec(group.needs.get(name, "sys")) is not None}
     costs: dict[str, list[float]] = {name: [] for name in contenders}
     with ExitStack() as stack:
@@ -120,14 +120,14 @@ def measure(group: Group, *, short: bool, rounds: int) -> Measured:
         for number in range(1, rounds + 1):
             for name, timer in timers.items():
                 progress(f"{group.title}: round {number} of {rounds}: {name}")
-                gc.collect()
+                gc.collect()  # else a contender pays for the garbage of the one before it
                 costs[name].append(timer())
     progress("")
     return Measured(rounds, costs)
 
 
 def progress(text: str) -> None:
-    """Say what is going on, where a person looks."""
+    """Write `text` over the current line of standard error if that is a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()

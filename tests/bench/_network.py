@@ -1,4 +1,4 @@
-"""The network's part of the benchmarks: who is compared over loopback, in two processes, and the bars."""
+"""The network benchmarks: the groups of contenders, which run over loopback in two processes, and their bars."""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,30 +7,30 @@ from tests.bench import _bulk, _idle, _round_trips
 from tests.bench._measure import Bar, Group, Opening
 
 _PACKAGES: Final = {"pyzmq": "zmq", "rsocket-py": "rsocket", "grpcio": "grpc", "grpcio.aio": "grpc"}
-_OURS: Final = "penstock, by element"
+_PENSTOCK: Final = "penstock, by element"
 
 
-def _bulk_of(size: int, count: int, dear: int) -> Callable[[bool], dict[str, Opening]]:
+def _bulk_of(size: int, count: int, slow_count: int) -> Callable[[bool], dict[str, Opening]]:
     def contenders(short: bool) -> dict[str, Opening]:
-        return _bulk.everybody(size, count // 3, dear // 5) if short else _bulk.everybody(size, count, dear)
+        return _bulk.element_contenders(size, count // 3, slow_count // 5) if short else _bulk.element_contenders(size, count, slow_count)
 
     return contenders
 
 
 def _packed(short: bool) -> dict[str, Opening]:
-    return _bulk.packed(4_000_000 if short else 20_000_000)
+    return _bulk.packed_contenders(4_000_000 if short else 20_000_000)
 
 
 def _tls(short: bool) -> dict[str, Opening]:
-    return _bulk.tls(4096, 12_000 if short else 80_000)
+    return _bulk.tls_contenders(4096, 12_000 if short else 80_000)
 
 
 def _trips(short: bool) -> dict[str, Opening]:
-    return _round_trips.everybody(300 if short else 2_000)
+    return _round_trips.round_trip_contenders(300 if short else 2_000)
 
 
 def _beside_idle(short: bool) -> dict[str, Opening]:
-    return _idle.everybody((1, 1_000, 100_000), 100_000 if short else 400_000)
+    return _idle.idle_contenders((1, 1_000, 100_000), 100_000 if short else 400_000)
 
 
 GROUPS: Final = (
@@ -41,9 +41,9 @@ GROUPS: Final = (
         "raw split",
         _bulk_of(64, 600_000, 15_000),
         (
-            Bar("64 B by element, beside pyzmq", _OURS, "pyzmq", at_least=1),
-            Bar("64 B by element, beside rsocket-py", _OURS, "rsocket-py", at_least=30),
-            Bar("64 B by element, beside grpcio", _OURS, "grpcio", at_least=40),
+            Bar("64 B by element, beside pyzmq", _PENSTOCK, "pyzmq", at_least=1),
+            Bar("64 B by element, beside rsocket-py", _PENSTOCK, "rsocket-py", at_least=30),
+            Bar("64 B by element, beside grpcio", _PENSTOCK, "grpcio", at_least=40),
             Bar("64 B by batches(), beside a bare split loop", "penstock, batches()", "raw split", at_least=0.6),
         ),
         _PACKAGES,
@@ -54,7 +54,7 @@ GROUPS: Final = (
         "element",
         "raw split",
         _bulk_of(4096, 90_000, 9_000),
-        (Bar("4 KiB by element, beside pyzmq", _OURS, "pyzmq", at_least=1),),
+        (Bar("4 KiB by element, beside pyzmq", _PENSTOCK, "pyzmq", at_least=1),),
         _PACKAGES,
     ),
     Group(
@@ -63,7 +63,7 @@ GROUPS: Final = (
         "element",
         "raw split",
         _bulk_of(256 << 10, 3_000, 900),
-        (Bar("256 KiB by element, beside pyzmq", _OURS, "pyzmq", at_least=0.5),),
+        (Bar("256 KiB by element, beside pyzmq", _PENSTOCK, "pyzmq", at_least=0.5),),
         _PACKAGES,
     ),
     Group(

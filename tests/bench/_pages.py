@@ -1,8 +1,8 @@
-"""The figures of a run, kept as JSON, and what the documentation makes of them: a page for each part, and a plot.
+"""The figures of a run, stored as JSON, and the pages and the plot of the documentation that are rendered from them.
 
 Rules of this file:
 
-* The pages and the plot are made from the JSON alone, so that they can be made again, and a test sees that they were.
+* The pages and the plot depend on the JSON alone, so that a test can render them again and compare.
 """
 
 import json
@@ -18,7 +18,7 @@ PLOTTED = {"small", "middling", "large", "requested", "responses"}
 
 
 class Run(NamedTuple):
-    """All that one run found out."""
+    """The figures of one run, and the command and the environment of the run."""
 
     command: str
     where: str
@@ -26,7 +26,7 @@ class Run(NamedTuple):
     amounts: dict[str, float]
 
     def to_json(self) -> str:
-        """Return the text to keep."""
+        """Return the figures as JSON text."""
         groups = {
             key: {"rounds": each.rounds, "costs": {name: [round(cost, 2) for cost in costs] for name, costs in each.costs.items()}}
             for key, each in self.measured.items()
@@ -36,14 +36,14 @@ class Run(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str) -> "Run":
-        """Read what was kept."""
-        kept = json.loads(text)
-        measured = {key: Measured(each["rounds"], each["costs"]) for key, each in kept["measured"].items()}
-        return cls(kept["command"], kept["where"], measured, kept["amounts"])
+        """Read the figures from JSON text."""
+        stored = json.loads(text)
+        measured = {key: Measured(each["rounds"], each["costs"]) for key, each in stored["measured"].items()}
+        return cls(stored["command"], stored["where"], measured, stored["amounts"])
 
 
-def keep(run: Run, folder: Path) -> None:
-    """Keep the figures of a run in `folder`, beside what is kept there of parts that it has not measured."""
+def store(run: Run, folder: Path) -> None:
+    """Store the figures of a run in `folder`; figures there of parts that the run did not measure stay."""
     path = folder / FIGURES
     if path.exists():
         before = Run.from_json(path.read_text(encoding="utf-8"))
@@ -52,7 +52,7 @@ def keep(run: Run, folder: Path) -> None:
 
 
 def pages(run: Run, groups: Sequence[Group]) -> dict[str, str]:
-    """Return the files of the documentation, by name."""
+    """Return the texts of the rendered files, by file name."""
     inside = [group for group in groups if group.key == "inprocess"]
     outside = [group for group in groups if group.key != "inprocess"]
     network = _page(run, outside)
@@ -63,15 +63,15 @@ def pages(run: Run, groups: Sequence[Group]) -> dict[str, str]:
 
 
 def _page(run: Run, groups: Sequence[Group]) -> str:
-    there = [(group, run.measured[group.key]) for group in groups if group.key in run.measured]
-    rounds = " and ".join(sorted({str(measured.rounds) for _, measured in there}))
+    shown = [(group, run.measured[group.key]) for group in groups if group.key in run.measured]
+    rounds = " and ".join(sorted({str(measured.rounds) for _, measured in shown}))
     parts = [f"Measured with `{run.command}`: medians of {rounds} rounds, all contenders of a table in one run;\n{run.where}.\n"]
-    parts += [_report.markdown(group, measured, [measured.judge(bar) for bar in group.bars]) for group, measured in there]
+    parts += [_report.markdown(group, measured, [measured.judge(bar) for bar in group.bars]) for group, measured in shown]
     return "\n".join(parts)
 
 
-def write(folder: Path, groups: Sequence[Group]) -> None:
-    """Make the pages from the figures that are kept in `folder`."""
+def render(folder: Path, groups: Sequence[Group]) -> None:
+    """Render the pages from the figures that are stored in `folder`."""
     run = Run.from_json((folder / FIGURES).read_text(encoding="utf-8"))
     for name, text in pages(run, groups).items():
         (folder / name).write_text(text, encoding="utf-8")

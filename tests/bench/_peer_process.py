@@ -1,7 +1,7 @@
-"""The other process of a network benchmark: serves elements in the way that its first argument names, and prints its port.
+"""The server process of a network benchmark: its first argument names the function that serves; it prints its port.
 
-``python _peer_process.py KIND SIZE COUNT [CERTIFICATE]``: each connection gets COUNT elements of SIZE bytes, as often as it asks.
-It ends with its standard input, and so with the process that started it.
+``python _peer_process.py KIND SIZE COUNT [CERTIFICATE]``: the server sends COUNT elements of SIZE bytes for each request.
+The process exits when its standard input ends, so it does not outlive the process that started it.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ import trio
 PIECE = 64 << 10
 
 
-def ready(*ports: int) -> None:
-    """Tell the parent where to connect."""
+def print_ports(*ports: int) -> None:
+    """Print the ports to which the parent process connects."""
     for port in ports:
         sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
 
 
-def die_with_the_parent() -> None:
-    """End when standard input does, however the parent ended."""
+def exit_with_parent() -> None:
+    """Exit when standard input ends. That also happens if the parent was killed."""
 
     def wait() -> None:
         while os.read(0, 4096):
@@ -34,20 +34,20 @@ def die_with_the_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-# --- the floors: trio and nothing else
+# --- the floors: trio without a library
 
 
-async def serve_trio(talk: Callable[[Any], Any], certificate: str | None = None) -> None:
-    """A bare trio server."""
+async def serve_trio(handle: Callable[[Any], Any], certificate: str | None = None) -> None:
+    """Serve one connection after another with trio alone."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    ready(listeners[0].socket.getsockname()[1])
+    print_ports(listeners[0].socket.getsockname()[1])
     secure = _server_context(certificate) if certificate else None
     async with listeners[0] as listener:
         while True:
             plain = await listener.accept()
             async with plain if secure is None else trio.SSLStream(plain, secure, server_side=True) as stream:
                 try:
-                    await talk(stream)
+                    await handle(stream)
                 except trio.BrokenResourceError:
                     continue
 
@@ -61,9 +61,9 @@ def _server_context(certificate: str) -> Any:
 
 
 def raw(size: int, count: int, certificate: str | None = None) -> None:
-    """Bytes, as many as the elements have, in pieces of 64 KiB: what the machine can do at all. One byte asks for them."""
+    """Send SIZE x COUNT bytes in pieces of 64 KiB for each byte received: the most that the machine and trio can do."""
 
-    async def talk(stream: Any) -> None:
+    async def handle(stream: Any) -> None:
         piece = bytes(PIECE)
         while await stream.receive_some(1):
             left = size * count
@@ -71,13 +71,13 @@ def raw(size: int, count: int, certificate: str | None = None) -> None:
                 await stream.send_all(piece[: min(left, len(piece))])
                 left -= len(piece)
 
-    trio.run(serve_trio, talk, certificate)
+    trio.run(serve_trio, handle, certificate)
 
 
 def split(size: int, count: int) -> None:
-    """Elements behind a length of four bytes, joined to pieces of 64 KiB: the least that any protocol must do."""
+    """Send elements, each after a length of four bytes, joined to pieces of 64 KiB: the least work of a protocol."""
 
-    async def talk(stream: Any) -> None:
+    async def handle(stream: Any) -> None:
         element = size.to_bytes(4, "big") + bytes(size)
         a_piece = max(1, PIECE // len(element))
         while await stream.receive_some(1):
@@ -86,43 +86,43 @@ def split(size: int, count: int) -> None:
                 await stream.send_all(b"".join([element for _ in range(min(left, a_piece))]))
                 left -= a_piece
 
-    trio.run(serve_trio, talk)
+    trio.run(serve_trio, handle)
 
 
 def echo(size: int, count: int) -> None:
-    """Sends back what it gets."""
+    """Send each received chunk back."""
 
-    async def talk(stream: Any) -> None:
+    async def handle(stream: Any) -> None:
         async for data in stream:
             await stream.send_all(data)
 
-    trio.run(serve_trio, talk)
+    trio.run(serve_trio, handle)
 
 
 # --- penstock
 
 
 def penstock(size: int, count: int, certificate: str | None = None) -> None:
-    """Our own service, with the limits that everybody gets."""
+    """Serve with penstock and its default limits."""
     _serve_penstock(size, count, None, certificate)
 
 
 def penstock_raised(size: int, count: int) -> None:
-    """The same for what is measured beyond the limits: round trips faster than strangers may make them, and very many idle streams."""
-    from _raised import raised
+    """Serve with raised limits: the default ones bound the rate of new streams per client and the number of idle streams."""
+    from _raised import raised_limits
 
-    _serve_penstock(size, count, raised())
+    _serve_penstock(size, count, raised_limits())
 
 
 def penstock_busy(size: int, count: int) -> None:
-    """The same, and it stays awake for a while after each read."""
-    from _raised import BUSY, raised
+    """Serve with raised limits and `busy_poll`."""
+    from _raised import BUSY_POLL_SECONDS, raised_limits
 
-    _serve_penstock(size, count, raised(), busy_poll=BUSY)
+    _serve_penstock(size, count, raised_limits(), busy_poll=BUSY_POLL_SECONDS)
 
 
 def penstock_traced(size: int, count: int) -> None:
-    """The same, and it knows how much memory it has allocated."""
+    """Serve with raised limits, and trace allocated memory."""
     import tracemalloc
 
     tracemalloc.start()
@@ -130,7 +130,7 @@ def penstock_traced(size: int, count: int) -> None:
 
 
 def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None = None, *, busy_poll: float = 0.0) -> None:
-    from _raised import allocated, resident
+    from _raised import allocated_bytes, resident_bytes
 
     from penstock.plugins import Tls, TransportOptions
     from penstock.runtime import Service, serve
@@ -164,28 +164,28 @@ def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None 
 
     @service.publisher("memory", serializer="json")
     async def memory() -> AsyncIterator[dict[str, int]]:
-        yield {"allocated": allocated(), "resident": resident()}
+        yield {"allocated": allocated_bytes(), "resident": resident_bytes()}
 
     async def main() -> None:
         options = TransportOptions(tls=Tls(certificate=certificate) if certificate else None, busy_poll=busy_poll)
         async with serve(service, f"{'tls' if certificate else 'tcp'}://127.0.0.1:0", limits=limits, options=options) as server:
-            ready(int(server.addresses[0].rsplit(":", 1)[1]))
+            print_ports(int(server.addresses[0].rsplit(":", 1)[1]))
             await trio.sleep_forever()
 
     trio.run(main)
 
 
-# --- what others wrote
+# --- other libraries
 
 
 def zeromq(size: int, count: int) -> None:
-    """pyzmq, push: what many would take for the fastest."""
+    """Serve with pyzmq: a PUSH socket sends the elements after each request to a REP socket."""
     import zmq
 
     context = zmq.Context()
     socket = context.socket(zmq.PUSH)
     control = context.socket(zmq.REP)
-    ready(socket.bind_to_random_port("tcp://127.0.0.1"), control.bind_to_random_port("tcp://127.0.0.1"))
+    print_ports(socket.bind_to_random_port("tcp://127.0.0.1"), control.bind_to_random_port("tcp://127.0.0.1"))
     element = bytes(size)
     while True:
         control.recv()
@@ -195,7 +195,7 @@ def zeromq(size: int, count: int) -> None:
 
 
 def rsocket(size: int, count: int) -> None:
-    """rsocket-py: request_stream from a generator, and request_response with what was asked."""
+    """Serve with rsocket-py: request_stream from a generator, and request_response that returns the request's data."""
     from rsocket.payload import Payload
     from rsocket.request_handler import BaseRequestHandler
     from rsocket.rsocket_server import RSocketServer
@@ -221,14 +221,14 @@ def rsocket(size: int, count: int) -> None:
             RSocketServer(TransportTCP(*connection, read_buffer_size=PIECE), handler_factory=Handler)
 
         server = await asyncio.start_server(session, "127.0.0.1", 0)
-        ready(server.sockets[0].getsockname()[1])
+        print_ports(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
     asyncio.run(main())
 
 
 def grpc(size: int, count: int) -> None:
-    """grpcio, methods with bytes for messages, on threads."""
+    """Serve with grpcio on threads; the messages are bytes."""
     from concurrent.futures import ThreadPoolExecutor
 
     import grpc as grpcio
@@ -246,12 +246,12 @@ def grpc(size: int, count: int) -> None:
     server.add_generic_rpc_handlers((_grpc_methods(elements, echo_one),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    ready(port)
+    print_ports(port)
     server.wait_for_termination()
 
 
 def grpc_aio(size: int, count: int) -> None:
-    """The same on grpcio's asyncio."""
+    """Serve with grpcio on asyncio; the messages are bytes."""
     import grpc as grpcio
 
     element = bytes(size)
@@ -268,14 +268,14 @@ def grpc_aio(size: int, count: int) -> None:
         server.add_generic_rpc_handlers((_grpc_methods(elements, echo_one),))
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
-        ready(port)
+        print_ports(port)
         await server.wait_for_termination()
 
     asyncio.run(main())
 
 
 def _grpc_methods(elements: Any, echo_one: Any) -> Any:
-    """Without serializers a message is its bytes: no generated code takes part."""
+    """Return the methods without serializers, so that a message is its bytes and no generated code is measured."""
     import grpc as grpcio
 
     return grpcio.method_handlers_generic_handler(
@@ -284,5 +284,5 @@ def _grpc_methods(elements: Any, echo_one: Any) -> Any:
 
 
 if __name__ == "__main__":
-    die_with_the_parent()
+    exit_with_parent()
     globals()[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -1,4 +1,4 @@
-"""A plot of what moves how many elements a second, as SVG, with nothing but text: bars on a logarithmic scale, ours in a colour."""
+"""A plot of elements per second as SVG, written as text: bars on a logarithmic scale, those of penstock in a colour."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ STYLE: Final = (
 
 
 def svg(groups: Sequence[tuple[Group, Measured]]) -> str:
-    """Return the picture: a block of bars for each group, longest is fastest."""
+    """Return the plot: one block of bars for each group; the longest bar is the fastest contender."""
     rates = [1e9 / measured.cost(name).median for _, measured in groups for name in measured.costs]
     low, high = (math.floor(math.log10(min(rates))), math.ceil(math.log10(max(rates)))) if rates else (0, 1)
     parts: list[str] = []
@@ -36,7 +36,7 @@ def svg(groups: Sequence[tuple[Group, Measured]]) -> str:
 
 
 def _row(name: str, rate: float, y: int, low: int, high: int) -> list[str]:
-    length = _at(rate, low, high) - LEFT
+    length = _x_of(rate, low, high) - LEFT
     kind = "bar ours" if name.startswith("penstock") else "bar"
     return [
         f'<text x="{LEFT - 8}" y="{y + 14}" text-anchor="end">{escape(name)}</text>',
@@ -48,11 +48,11 @@ def _row(name: str, rate: float, y: int, low: int, high: int) -> list[str]:
 def _grid(low: int, high: int, bottom: int) -> list[str]:
     lines: list[str] = []
     for power in range(low, high + 1):
-        x = _at(10**power, low, high)
+        x = _x_of(10**power, low, high)
         lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{ROW + 4}" y2="{bottom - 8}"/>')
         lines.append(f'<text x="{x:.1f}" y="{bottom + 8}" text-anchor="middle">{10**power:,}</text>')
     return lines
 
 
-def _at(rate: float, low: int, high: int) -> float:
+def _x_of(rate: float, low: int, high: int) -> float:
     return LEFT + WIDTH * (math.log10(rate) - low) / (high - low)

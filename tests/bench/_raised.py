@@ -1,4 +1,4 @@
-"""What both processes need to measure very many streams: limits that are high enough, and a look at their own memory."""
+"""For both processes: limits that allow 100,000 streams, and the memory of the own process."""
 
 import gc
 import os
@@ -12,12 +12,12 @@ from penstock.api import Limits
 
 MANY = 1 << 30
 
-BUSY = 0.0005
-"""Seconds to stay awake for after each read, where both sides do: several times what an answer takes."""
+BUSY_POLL_SECONDS = 0.0005
+"""The `busy_poll` of the contenders that poll. An answer takes about 0.00005 s, so it arrives while the reader polls."""
 
 
-def raised() -> Limits:
-    """Limits under which one peer may open a hundred thousand streams at once, over a thousand connections; and files for those."""
+def raised_limits() -> Limits:
+    """Return limits that let one peer open 100,000 streams over 1,000 connections; also raise this process's limit on open files."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -35,19 +35,19 @@ def raised() -> Limits:
     )
 
 
-def allocated() -> int:
-    """Bytes that Python code has allocated, where that is traced."""
+def allocated_bytes() -> int:
+    """Return the bytes that Python code has allocated, or 0 if `tracemalloc` does not run."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
 
-def resident() -> int:
-    """Bytes of this process that are in memory."""
+def resident_bytes() -> int:
+    """Return the resident bytes of this process. Without /proc, return the peak: `getrusage` offers no other figure."""
     gc.collect()
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     import resource
 
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # no way to ask for less than the most it ever was
-    return most if sys.platform == "darwin" else most * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, other systems KiB

@@ -1,9 +1,9 @@
-"""ReactiveSocket beside rsocket-py, which speaks its successor: both serve and ask in the same way, in two processes.
+"""ReactiveSocket of penstock beside rsocket-py, which implements RSocket, its successor: the same requests, in two processes.
 
 Rules of this file:
 
-* Requests in flight are workers, each of which asks again when it has been answered; the number of requests is shared among them.
-* The length of 64 bytes and the number of requests are the same for both; elements are dear to rsocket-py, so it streams fewer.
+* `in_flight` is the number of worker tasks. A worker sends its next request after the answer to its last one; each sends `count // in_flight`.
+* Both libraries send the same number of requests of 64 bytes. rsocket-py streams fewer elements, because each costs it about 50 times as much.
 """
 
 import asyncio
@@ -14,24 +14,24 @@ from typing import Any, Final
 
 import trio
 
-from tests.bench._bulk import by_element_of, demand_for, each, over_asyncio, over_trio, read_rsocket
+from tests.bench._bulk import demand_for, nanoseconds_each, over_asyncio, over_trio, read_rsocket, time_elements
 from tests.bench._measure import Bar, Group, Opening
-from tests.bench._raised import BUSY, raised
+from tests.bench._raised import BUSY_POLL_SECONDS, raised_limits
 
 SIZE: Final = 64
 IN_FLIGHT: Final = (1, 16, 256)
 
 
 async def read_stream(port: int, size: int, count: int) -> float:
-    """Ask for a stream, and read it by the element."""
+    """Request a stream, and read it with `async for`."""
     from penstock.runtime import connect
 
     async with connect(f"reactivesocket+tcp://127.0.0.1:{port}") as remote:
-        return await by_element_of(remote.request_stream(b"x", demand=demand_for(size)), count)
+        return await time_elements(remote.request_stream(b"x", demand=demand_for(size)), count)
 
 
-async def ask(port: int, size: int, count: int, in_flight: int, busy_poll: float = 0.0) -> float:
-    """Ask for one value, again and again, by so many tasks."""
+async def request(port: int, size: int, count: int, in_flight: int, busy_poll: float = 0.0) -> float:
+    """Request single values with penstock from `in_flight` tasks."""
     from penstock.plugins import TransportOptions
     from penstock.runtime import connect
 
@@ -43,18 +43,20 @@ async def ask(port: int, size: int, count: int, in_flight: int, busy_poll: float
             answer = await remote.request_response(data)
             got += answer == data
 
-    async with connect(f"reactivesocket+tcp://127.0.0.1:{port}", limits=raised(), options=TransportOptions(busy_poll=busy_poll)) as remote:
+    async with connect(
+        f"reactivesocket+tcp://127.0.0.1:{port}", limits=raised_limits(), options=TransportOptions(busy_poll=busy_poll)
+    ) as remote:
         assert await remote.request_response(data) == data
         began = perf_counter()
         async with trio.open_nursery() as nursery:
             for _ in range(in_flight):
                 nursery.start_soon(worker)
         assert got == count // in_flight * in_flight
-        return each(began, got)
+        return nanoseconds_each(began, got)
 
 
-async def ask_rsocket(port: int, size: int, count: int, in_flight: int) -> float:
-    """The same by rsocket-py."""
+async def request_by_rsocket(port: int, size: int, count: int, in_flight: int) -> float:
+    """Request single values with rsocket-py from `in_flight` tasks."""
     from rsocket.awaitable.awaitable_rsocket import AwaitableRSocket
     from rsocket.helpers import single_transport_provider
     from rsocket.payload import Payload
@@ -64,43 +66,47 @@ async def ask_rsocket(port: int, size: int, count: int, in_flight: int) -> float
     data, got = bytes(size), 0
     provider = single_transport_provider(TransportTCP(*await asyncio.open_connection("127.0.0.1", port)))
 
-    async def worker(asker: Any) -> None:
+    async def worker(requester: Any) -> None:
         nonlocal got
         for _ in range(count // in_flight):
-            answer = await asker.request_response(Payload(data))
+            answer = await requester.request_response(Payload(data))
             got += answer.data == data
 
     async with RSocketClient(provider) as client:
-        asker = AwaitableRSocket(client)
-        assert (await asker.request_response(Payload(data))).data == data
+        requester = AwaitableRSocket(client)
+        assert (await requester.request_response(Payload(data))).data == data
         began = perf_counter()
-        await asyncio.gather(*(worker(asker) for _ in range(in_flight)))
+        await asyncio.gather(*(worker(requester) for _ in range(in_flight)))
         assert got == count // in_flight * in_flight
-        return each(began, got)
+        return nanoseconds_each(began, got)
 
 
-def _at(in_flight: int, read: Callable[..., Awaitable[float]]) -> Callable[[int, int, int], Awaitable[float]]:
+def _with_in_flight(in_flight: int, read: Callable[..., Awaitable[float]]) -> Callable[[int, int, int], Awaitable[float]]:
     return partial(read, in_flight=in_flight)
 
 
-def streams(short: bool) -> dict[str, Opening]:
-    """Who streams elements of 64 bytes that were requested."""
-    count, dear = (100_000, 3_000) if short else (400_000, 15_000)
+def stream_contenders(short: bool) -> dict[str, Opening]:
+    """Return the contenders that stream elements of 64 bytes."""
+    count, slow_count = (100_000, 3_000) if short else (400_000, 15_000)
     return {
         "penstock": partial(over_trio, "penstock", read_stream, SIZE, count),
-        "rsocket-py": partial(over_asyncio, "rsocket", read_rsocket, SIZE, dear),
+        "rsocket-py": partial(over_asyncio, "rsocket", read_rsocket, SIZE, slow_count),
     }
 
 
-def requests(short: bool) -> dict[str, Opening]:
-    """Who answers requests, by how many of them are in flight."""
+def request_contenders(short: bool) -> dict[str, Opening]:
+    """Return the contenders that answer requests, for each number of requests in flight."""
     count = 512 if short else 4_096
     contenders: dict[str, Opening] = {
-        "penstock awake, 1 in flight": partial(over_trio, "penstock_busy", partial(ask, in_flight=1, busy_poll=BUSY), SIZE, count)
+        "penstock awake, 1 in flight": partial(
+            over_trio, "penstock_busy", partial(request, in_flight=1, busy_poll=BUSY_POLL_SECONDS), SIZE, count
+        )
     }
     for number in IN_FLIGHT:
-        contenders[f"penstock, {number} in flight"] = partial(over_trio, "penstock_raised", _at(number, ask), SIZE, count)
-        contenders[f"rsocket-py, {number} in flight"] = partial(over_asyncio, "rsocket", _at(number, ask_rsocket), SIZE, count)
+        contenders[f"penstock, {number} in flight"] = partial(over_trio, "penstock_raised", _with_in_flight(number, request), SIZE, count)
+        contenders[f"rsocket-py, {number} in flight"] = partial(
+            over_asyncio, "rsocket", _with_in_flight(number, request_by_rsocket), SIZE, count
+        )
     return contenders
 
 
@@ -110,7 +116,7 @@ GROUPS: Final = (
         "ReactiveSocket: 64 bytes by request_stream",
         "element",
         "rsocket-py",
-        streams,
+        stream_contenders,
         (Bar("64 B by request_stream, beside rsocket-py", "penstock", "rsocket-py", at_least=20),),
         {"rsocket-py": "rsocket"},
     ),
@@ -119,7 +125,7 @@ GROUPS: Final = (
         "ReactiveSocket: 64 bytes by request_response",
         "round trip",
         "rsocket-py, 1 in flight",
-        requests,
+        request_contenders,
         (
             Bar("1 in flight, beside rsocket-py", "penstock, 1 in flight", "rsocket-py, 1 in flight", at_least=3, reached=1.4),
             Bar("1 in flight, both sides awake", "penstock awake, 1 in flight", "rsocket-py, 1 in flight", at_least=3),

@@ -1,4 +1,4 @@
-"""One question, one answer: a stream of one element on a connection that stands, beside a bare echo and beside the calls of others."""
+"""Round trips on an open connection: a stream of one element beside a bare echo, and beside calls of other libraries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,28 +8,28 @@ from typing import Any
 
 import trio
 
-from tests.bench._bulk import each, over_asyncio, over_trio
+from tests.bench._bulk import nanoseconds_each, over_asyncio, over_trio
 from tests.bench._measure import Opening
 
 SIZE = 64
 
 
 async def echo(port: int, size: int, count: int) -> float:
-    """Bytes there and back, with trio alone."""
+    """Send bytes and receive them back, with trio alone."""
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         stream.setsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_NODELAY, 1)
-        question = bytes(size)
+        message = bytes(size)
         began = perf_counter()
         for _ in range(count):
-            await stream.send_all(question)
+            await stream.send_all(message)
             got = 0
             while got < size:
                 got += len(await stream.receive_some(4096))
-        return each(began, count)
+        return nanoseconds_each(began, count)
 
 
 async def stream_of_one(port: int, size: int, count: int) -> float:
-    """A subscription to a generator that yields once, to its end."""
+    """Subscribe to a publisher of one element, and read to the end of the stream."""
     from penstock.runtime import connect
 
     async with connect(f"tcp://127.0.0.1:{port}") as remote:
@@ -41,27 +41,27 @@ async def stream_of_one(port: int, size: int, count: int) -> float:
                 async for _ in stream:
                     got += 1
         assert got == count
-        return each(began, count)
+        return nanoseconds_each(began, count)
 
 
-async def _asked(ask: Callable[[], Awaitable[Any]], count: int) -> float:
+async def _time_calls(call: Callable[[], Awaitable[Any]], count: int) -> float:
     began = perf_counter()
     for _ in range(count):
-        await ask()
-    return each(began, count)
+        await call()
+    return nanoseconds_each(began, count)
 
 
 async def grpc_aio(port: int, size: int, count: int) -> float:
-    """A unary call of grpcio, on asyncio."""
+    """Make unary calls with grpcio on asyncio."""
     import grpc as grpcio
 
     async with grpcio.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         await channel.channel_ready()
-        return await _asked(partial(channel.unary_unary("/bench/echo"), bytes(size)), count)
+        return await _time_calls(partial(channel.unary_unary("/bench/echo"), bytes(size)), count)
 
 
 async def rsocket(port: int, size: int, count: int) -> float:
-    """A request and its response, by rsocket-py."""
+    """Make request_response calls with rsocket-py."""
     from rsocket.awaitable.awaitable_rsocket import AwaitableRSocket
     from rsocket.helpers import single_transport_provider
     from rsocket.payload import Payload
@@ -70,11 +70,11 @@ async def rsocket(port: int, size: int, count: int) -> float:
 
     provider = single_transport_provider(TransportTCP(*await asyncio.open_connection("127.0.0.1", port)))
     async with RSocketClient(provider) as client:
-        return await _asked(partial(AwaitableRSocket(client).request_response, Payload(bytes(size))), count)
+        return await _time_calls(partial(AwaitableRSocket(client).request_response, Payload(bytes(size))), count)
 
 
-def everybody(count: int) -> dict[str, Opening]:
-    """Who answers."""
+def round_trip_contenders(count: int) -> dict[str, Opening]:
+    """Return the contenders that make round trips."""
     return {
         "raw echo": partial(over_trio, "echo", echo, SIZE, count),
         "penstock, stream of one": partial(over_trio, "penstock_raised", stream_of_one, SIZE, count),

@@ -1,6 +1,6 @@
-"""The demo's parts: what it shows on a terminal and elsewhere, how it judges itself, and its scenes on virtual time.
+"""The demo: its output with and without a terminal, its table of findings, and the scenes that run on virtual time.
 
-Three scenes measure the machine itself or start programs, in real time: `nox -s demo` runs those.
+The other three scenes measure the machine or start programs, in real time. `nox -s demo` runs them.
 """
 
 import io
@@ -22,23 +22,23 @@ NOT_SHOWN = Finding("water flows uphill", "it does not", shown=False)
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal, or an old one that knows ASCII alone."""
+    """A text stream with a chosen `isatty` and a chosen encoding."""
 
     def __init__(self, *, tty: bool = True, encoding: str = "utf-8") -> None:
         super().__init__()
-        self.tty = tty
-        self.says = encoding
+        self._tty = tty
+        self._encoding = encoding
 
     @property
     def encoding(self) -> str:
-        return self.says
+        return self._encoding
 
     def isatty(self) -> bool:
-        return self.tty
+        return self._tty
 
 
 @pytest.fixture(autouse=True)
-def _a_capable_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def _environment_with_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
 
@@ -49,15 +49,15 @@ async def _watched(screen: Screen, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("scene", [multicast, recovery, leaving], ids=lambda scene: scene.__name__)
-def test_a_scene_shows_what_it_claims(scene) -> None:
-    """On virtual time a scene takes no time, and shows the same."""
+def test_scene_shows_all_its_findings(scene) -> None:
+    """Each scene that runs on virtual time shows at least two findings, and all of them hold."""
     findings = trio.run(scene.play, Screen(io.StringIO()), clock=trio.testing.MockClock(autojump_threshold=0))
     assert [finding for finding in findings if not finding.shown] == []
     assert len(findings) >= 2
 
 
-async def test_without_a_terminal_there_are_plain_lines(autojump_clock: trio.testing.MockClock) -> None:
-    """One line a second and one at the end, without a control character, whatever reads them."""
+async def test_stream_that_is_not_a_terminal_gets_plain_lines(autojump_clock: trio.testing.MockClock) -> None:
+    """The screen prints one line a second and one at the end, without escape sequences."""
     stream = Terminal(tty=False)
     screen = Screen(stream)
     screen.title(1, "A scene", "What it is about.")
@@ -66,8 +66,8 @@ async def test_without_a_terminal_there_are_plain_lines(autojump_clock: trio.tes
     assert stream.getvalue().count("level 7 of 10") == 4
 
 
-async def test_a_terminal_gets_a_panel_that_is_redrawn(autojump_clock: trio.testing.MockClock) -> None:
-    """Each frame takes the one before it off the terminal: one line up, and clear from there."""
+async def test_terminal_gets_a_panel_that_is_redrawn(autojump_clock: trio.testing.MockClock) -> None:
+    """Each frame first moves the cursor one line up and clears the screen below it, which removes the previous frame."""
     stream = Terminal()
     await _watched(Screen(stream), 1.0)
     frames = stream.getvalue().split("\x1b[1F\x1b[J")
@@ -76,14 +76,14 @@ async def test_a_terminal_gets_a_panel_that_is_redrawn(autojump_clock: trio.test
     assert "█" in frames[0]
 
 
-def test_a_terminal_that_cannot_redraw_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TERM=dumb is what editors and build logs say of themselves."""
+def test_dumb_terminal_is_not_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With TERM=dumb, which editors and build logs set, the screen does not redraw."""
     monkeypatch.setenv("TERM", "dumb")
     assert not Screen(Terminal()).live
 
 
-async def test_an_ascii_terminal_gets_ascii(autojump_clock: trio.testing.MockClock) -> None:
-    """Bars, marks and rules are made of what the stream can write."""
+async def test_ascii_terminal_gets_ascii(autojump_clock: trio.testing.MockClock) -> None:
+    """If the encoding of the stream is ASCII, bars, marks and rules are ASCII."""
     stream = Terminal(encoding="ascii")
     await _watched(Screen(stream), 0.1)
     write_table({"1  A scene": [SHOWN, NOT_SHOWN]}, stream)
@@ -91,8 +91,8 @@ async def test_an_ascii_terminal_gets_ascii(autojump_clock: trio.testing.MockClo
     assert "##" in stream.getvalue()
 
 
-def test_the_table_says_what_was_not_shown() -> None:
-    """One finding that is not shown makes the whole demo fail, and its line is marked."""
+def test_table_marks_a_finding_that_was_not_shown() -> None:
+    """One finding that is not shown makes `write_table` return False, and its line is marked."""
     stream = Terminal(tty=False)
     assert write_table({"1  A scene": [SHOWN]}, stream)
     assert not write_table({"1  A scene": [SHOWN, NOT_SHOWN]}, stream)
@@ -100,8 +100,8 @@ def test_the_table_says_what_was_not_shown() -> None:
     assert "1 of 2 shown" in stream.getvalue()
 
 
-def test_no_colour_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NO_COLOR leaves the layout and takes the colours."""
+def test_no_color_removes_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With NO_COLOR the table has no escape sequences."""
     coloured, plain = Terminal(), Terminal()
     write_table({"1  A scene": [SHOWN]}, coloured)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -110,8 +110,8 @@ def test_no_colour_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in plain.getvalue()
 
 
-def test_what_does_not_arrive_over_a_network_is_told_in_words() -> None:
-    """Nobody listens at port 1: the row is not shown, and says what `penstock cat` said."""
+def test_refused_connection_is_reported_in_words() -> None:
+    """Port 1 refuses connections. The finding is not shown, and it quotes the error of `penstock cat`."""
     subscriber = network.Subscriber("tcp://", "tcp://127.0.0.1:1/")
     trio.run(subscriber.watch)
     trio.run(subscriber.hurry)
@@ -120,8 +120,8 @@ def test_what_does_not_arrive_over_a_network_is_told_in_words() -> None:
     assert finding.seen.startswith("penstock: ")
 
 
-def test_a_server_that_does_not_start_is_told_in_words() -> None:
-    """What it said itself, and nothing is waited for."""
+def test_server_that_does_not_start_is_reported_in_words() -> None:
+    """If the server program exits before it serves, `DidNotStart` quotes the error of the program."""
 
     async def start() -> None:
         async with programs.serving("tcp://256.0.0.1:0"):

@@ -1,4 +1,4 @@
-"""Each example prints what its .out file says."""
+"""Each example prints the text of its .out file."""
 
 import os
 import subprocess
@@ -10,11 +10,11 @@ import pytest
 from tests._real_time import HANGS_AFTER
 
 ROOT = Path(__file__).parents[2]
-# The demo prints what it measures, in real time; `nox -s demo` runs it, and it judges itself.
+# The demo measures in real time, so its output differs between runs. `nox -s demo` runs it, and the demo checks its own findings.
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "demo.py")
-# These wait for other programs, threads and sockets, which virtual time would not wait for.
+# These wait for other programs, threads and sockets. The autojump clock would jump ahead of those.
 ON_A_REAL_CLOCK = {"exec_pipe.py", "mutual_tls.py", "unix_socket.py"}
-STORED_OUTPUTS_ARE_REWRITTEN = "PENSTOCK_WRITE_OUT" in os.environ
+REWRITE_STORED_OUTPUTS = "PENSTOCK_WRITE_OUT" in os.environ
 
 
 def _run(example: Path) -> "subprocess.CompletedProcess[str]":
@@ -24,20 +24,20 @@ def _run(example: Path) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_prints_what_its_out_file_says(example: Path) -> None:
-    """The example runs without a warning, ends by itself, and prints to the letter what the documentation shows.
+def test_example_prints_its_out_file(example: Path) -> None:
+    """The example ends with status 0, writes nothing to standard error, and prints exactly its .out file, which the documentation shows.
 
-    Set PENSTOCK_WRITE_OUT to store what it prints now; then read the difference before you commit it.
+    Set PENSTOCK_WRITE_OUT to store the present output; then read the difference before you commit it.
     """
     done = _run(example)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    if STORED_OUTPUTS_ARE_REWRITTEN:
+    if REWRITE_STORED_OUTPUTS:
         example.with_suffix(".out").write_text(done.stdout, encoding="utf-8")
     assert done.stdout == example.with_suffix(".out").read_text(encoding="utf-8")
 
 
-def test_there_are_examples_to_run() -> None:
-    """An empty folder would prove nothing; neither would a name that nothing has."""
+def test_examples_are_found() -> None:
+    """The folder of examples is not empty, and each name in `ON_A_REAL_CLOCK` is the name of an example."""
     assert EXAMPLES
     assert {path.name for path in EXAMPLES} >= ON_A_REAL_CLOCK
