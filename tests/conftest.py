@@ -4,8 +4,8 @@ import os
 
 from hypothesis import settings
 
-# In a worker of pytest-xdist, coverage measures the worker but not the programs that its tests start: some of these are timed, and
-# most are killed, which loses their data.
+# In a worker of pytest-xdist, coverage measures the worker but not the programs that its tests start: some of these are timed,
+# and most are killed.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 

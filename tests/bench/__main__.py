@@ -26,7 +26,7 @@ def _options(argv: list[str]) -> argparse.Namespace:
         "--docs",
         type=Path,
         metavar="FOLDER",
-        help="store the figures in FOLDER, keep the figures of parts that were not measured, and render the pages",
+        help="store the figures in FOLDER, beside those of parts not measured now, and render the pages",
     )
     parser.add_argument("--render", type=Path, metavar="FOLDER", help="measure nothing: render the pages from the figures stored in FOLDER")
     return parser.parse_args(argv)

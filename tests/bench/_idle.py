@@ -63,9 +63,7 @@ def bytes_per_subscription(count: int) -> tuple[float, float]:
             client_before = allocated_bytes()
             held += await _subscribe_idle(remote, count)
             server_bytes = (await _memory_of_server(remote))["allocated"] - server_before
-            client_bytes = (
-                allocated_bytes() - client_before - 8 * count
-            )  # 8 bytes for each place in the list of blocks, which the measurement itself keeps
+            client_bytes = allocated_bytes() - client_before - 8 * count  # 8 bytes are the block's place in the list `held`
             return client_bytes / count, server_bytes / count
 
     with serving_process("penstock_traced", SIZE, 1) as server:

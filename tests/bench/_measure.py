@@ -1,6 +1,7 @@
 """Measuring: in each round every contender runs once; a bar is judged by the median, over the rounds, of the ratio within a round.
 
-Absolute times on a shared machine vary with its load. Contenders of one round run within seconds, under the same load, so their ratio is stable.
+Absolute times on a shared machine vary with its load. The contenders of one round run within seconds of each other, under the same load,
+so their ratio varies little.
 """
 
 import gc

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* `in_flight` is the number of worker tasks. A worker sends its next request after the answer to its last one; each sends `count // in_flight`.
-* Both libraries send the same number of requests of 64 bytes. rsocket-py streams fewer elements, because each costs it about 50 times as much.
+* `in_flight` is the number of worker tasks. A worker sends a request, waits for the answer, and repeats this `count // in_flight` times.
+* Both libraries send the same number of requests of 64 bytes. rsocket-py streams fewer elements: each costs about 50 times as much.
 """
 
 import asyncio

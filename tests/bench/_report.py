@@ -1,4 +1,4 @@
-"""Reports of a run: tables of costs with a bar for each contender, tables of the promises with the measured ratios, and both as Markdown."""
+"""Reports of a run: tables of costs with a bar for each contender, tables of the promises with the measured ratios, also as Markdown."""
 
 import math
 import os

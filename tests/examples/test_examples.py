@@ -25,7 +25,7 @@ def _run(example: Path) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_example_prints_its_out_file(example: Path) -> None:
-    """The example ends with status 0, writes nothing to standard error, and prints exactly its .out file, which the documentation shows.
+    """The example runs without a warning, ends by itself with status 0, and prints exactly its .out file, which the documentation shows.
 
     Set PENSTOCK_WRITE_OUT to store the present output; then read the difference before you commit it.
     """
