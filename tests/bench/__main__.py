@@ -1,6 +1,6 @@
-"""The benchmarks: `python tests/bench` measures for some minutes at the full bars, `--short` for one minute at half of them.
+"""The benchmarks: `python tests/bench` measures for some minutes against the full bars, `--short` for one minute against half of each.
 
-Exits with 1, and names the bar, when one is missed.
+Exits with 1 and names the bar if one is missed.
 """
 
 import argparse
@@ -18,19 +18,19 @@ AMOUNTS = "amounts"
 
 def _options(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/bench", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="a minute, at half the bars: what CI runs")
-    parser.add_argument("--full", action="store_true", help="the default: all rounds, at the full bars")
-    parser.add_argument("--rounds", type=int, help="how many rounds, where it shall be another number")
-    parser.add_argument("--only", metavar="KEYS", help=f"measure these parts alone: {','.join([*(each.key for each in GROUPS), AMOUNTS])}")
+    parser.add_argument("--short", action="store_true", help="one minute, against half of each bar")
+    parser.add_argument("--full", action="store_true", help="the default: all rounds, against the full bars")
+    parser.add_argument("--rounds", type=int, help="how many rounds, instead of the usual number")
+    parser.add_argument("--only", metavar="KEYS", help=f"measure only these parts: {','.join([*(each.key for each in GROUPS), AMOUNTS])}")
     parser.add_argument(
-        "--docs", type=Path, metavar="FOLDER", help="keep the figures there, beside those of other parts, and make the pages"
+        "--docs", type=Path, metavar="FOLDER", help="store the figures there, beside those of other parts, and make the pages"
     )
-    parser.add_argument("--render", type=Path, metavar="FOLDER", help="measure nothing: make the pages again from the figures kept there")
+    parser.add_argument("--render", type=Path, metavar="FOLDER", help="measure nothing: make the pages again from the figures there")
     return parser.parse_args(argv)
 
 
 def main(argv: list[str]) -> int:
-    """Measure, show, judge."""
+    """Measure, print and judge; return the exit status."""
     options = _options(argv)
     if options.render:
         _pages.write(options.render, GROUPS)
@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
         missed += _measure_amounts(run, short=options.short)
     print(run.where)
     if options.docs:
-        _pages.keep(run, options.docs)
+        _pages.store(run, options.docs)
         _pages.write(options.docs, GROUPS)
     for bar in missed:
         print(f"bar missed: {bar}", file=sys.stderr)
@@ -53,7 +53,7 @@ def main(argv: list[str]) -> int:
 
 
 def _measure_group(group: Group, run: _pages.Run, *, short: bool, rounds: int | None) -> list[str]:
-    """Measure a group and show it; return the bars that it misses."""
+    """Measure a group and print it; return the bars that it misses."""
     usual = (5, 11) if group.key == "inprocess" else (3, 7)
     measured = run.measured[group.key] = measure(group, short=short, rounds=rounds or usual[0 if short else 1])
     judged = [measured.judge(bar.relaxed(2 if short else 1)) for bar in group.bars]
@@ -63,7 +63,7 @@ def _measure_group(group: Group, run: _pages.Run, *, short: bool, rounds: int | 
 
 
 def _measure_amounts(run: _pages.Run, *, short: bool) -> list[str]:
-    """Measure the amounts and show them; return the ceilings that are missed."""
+    """Measure the amounts and print them; return the ceilings that are missed."""
     progress("memory of idle streams")
     run.amounts.update(_amounts.amounts(short=short))
     progress("")

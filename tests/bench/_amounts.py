@@ -1,4 +1,4 @@
-"""Promises about amounts: memory, that is."""
+"""Bounds on memory."""
 
 from typing import Final, NamedTuple
 
@@ -6,18 +6,18 @@ from tests.bench import _idle
 
 
 class Ceiling(NamedTuple):
-    """A promise about an amount."""
+    """An upper bound of an amount."""
 
     name: str
     unit: str
     at_most: float
 
     def relaxed(self, factor: float) -> "Ceiling":
-        """The same for a short run."""
+        """Return the bound of a short run: `factor` times as high."""
         return self._replace(at_most=self.at_most * factor)
 
     def keeps(self, seen: dict[str, float]) -> bool:
-        """Whether it was kept."""
+        """Whether the measured amount is within the bound."""
         return seen[self.name] <= self.at_most
 
 
@@ -29,6 +29,6 @@ CEILINGS: Final = (
 
 
 def amounts(*, short: bool) -> dict[str, float]:
-    """Measure what the ceilings are about."""
+    """Measure the amount of each ceiling."""
     here, there = _idle.bytes_a_side(5_000 if short else 20_000)
     return dict(zip((each.name for each in CEILINGS), (here, there, _idle.megabytes_of_both(1_000, 100)), strict=True))

@@ -1,9 +1,9 @@
-"""Many elements over loopback: ours, the floors that nothing in Python can beat, and what others wrote.
+"""Many elements over loopback: penstock, floors (the least that any Python code must do), and other libraries.
 
 Rules of this file:
 
-* The other process serves for all rounds; a round connects anew where that is its way, and the clock starts when the connection stands.
-* Everybody gets elements of the same size and reads them one by one, but where a name says otherwise. Dear ones are sent fewer.
+* The other process serves for all rounds. Most contenders connect again in each round; the clock starts when the connection is open.
+* Each contender gets elements of the same size and reads them one by one, unless its name says otherwise. Slow contenders get fewer.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from tests.bench._other_process import other_process
 
 CHUNK: Final = 64 << 10
 Read = Callable[[int, int, int], Awaitable[float]]
-"""Given port, size and count: read them all, and return what one cost in nanoseconds."""
+"""Given port, size and count: read all elements, and return the nanoseconds per element."""
 
 
 @contextmanager
 def over_trio(kind: str, read: Read, size: int, count: int) -> Iterator[Timer]:
-    """A contender on trio; each round is a run and a connection of its own."""
+    """A contender on trio. Each round is a run of trio with a new connection."""
     with other_process(kind, size, count) as other:
         timer = partial(trio.run, read, other.port, size, count)
         timer()
@@ -35,7 +35,7 @@ def over_trio(kind: str, read: Read, size: int, count: int) -> Iterator[Timer]:
 
 @contextmanager
 def over_asyncio(kind: str, read: Read, size: int, count: int) -> Iterator[Timer]:
-    """The same on asyncio."""
+    """A contender on asyncio. Each round is a run of asyncio with a new connection."""
     with other_process(kind, size, count) as other:
 
         def timer() -> float:
@@ -49,7 +49,7 @@ def over_asyncio(kind: str, read: Read, size: int, count: int) -> Iterator[Timer
 
 
 def each(began: float, count: int) -> float:
-    """What one of `count` has cost, in nanoseconds."""
+    """Return the nanoseconds per element, of `count` elements since `began`."""
     return (perf_counter() - began) / count * 1e9
 
 
@@ -57,7 +57,7 @@ def each(began: float, count: int) -> float:
 
 
 async def read_raw(port: int, size: int, count: int, context: ssl.SSLContext | None = None) -> float:
-    """Bytes, whatever they mean."""
+    """Read the bytes of all elements, without splitting them."""
     plain = await trio.open_tcp_stream("127.0.0.1", port)
     got = 0
     async with plain if context is None else trio.SSLStream(plain, context, server_hostname="127.0.0.1") as stream:
@@ -71,7 +71,7 @@ async def read_raw(port: int, size: int, count: int, context: ssl.SSLContext | N
 
 
 async def read_split(port: int, size: int, count: int) -> float:
-    """Bytes, split into elements behind their lengths, a chunk at a time."""
+    """Read chunks, and split each into elements by their lengths."""
     stream = await trio.open_tcp_stream("127.0.0.1", port)
     got, rest = 0, b""
     async with stream:
@@ -96,7 +96,7 @@ async def read_split(port: int, size: int, count: int) -> float:
 
 
 async def read_elements(port: int, size: int, count: int) -> float:
-    """`async for`."""
+    """Read with `async for`."""
     from penstock.runtime import connect
 
     async with connect(f"tcp://127.0.0.1:{port}") as remote:
@@ -105,12 +105,12 @@ async def read_elements(port: int, size: int, count: int) -> float:
 
 
 async def by_element(remote: Any, size: int, count: int) -> float:
-    """Read one stream of a connection by the element."""
+    """Read one stream of a connection with `async for`."""
     return await by_element_of(remote.subscribe("elements", demand=demand_for(size)), count)
 
 
 async def by_element_of(opening: Any, count: int) -> float:
-    """Open a stream, and read it by the element."""
+    """Open a stream and read it with `async for`."""
     began, got = perf_counter(), 0
     async with opening as stream:
         async for _ in stream:
@@ -120,7 +120,7 @@ async def by_element_of(opening: Any, count: int) -> float:
 
 
 async def read_batches(port: int, size: int, count: int) -> float:
-    """`batches()`."""
+    """Read with `batches()`."""
     from penstock.runtime import connect
 
     async with connect(f"tcp://127.0.0.1:{port}") as remote:
@@ -134,7 +134,7 @@ async def read_batches(port: int, size: int, count: int) -> float:
 
 
 async def read_buffers(port: int, size: int, count: int) -> float:
-    """`buffers()`: elements of fixed size as memory, 2 MiB of them under way at a time."""
+    """Read elements of fixed size with `buffers()`, with a demand of 2 MiB."""
     from penstock.runtime import connect
 
     async with connect(f"tcp://127.0.0.1:{port}") as remote:
@@ -148,7 +148,7 @@ async def read_buffers(port: int, size: int, count: int) -> float:
 
 
 def demand_for(size: int) -> int:
-    """1,024 elements, and no more than 16 MiB of them."""
+    """Return a demand of 1,024 elements, but no more than 16 MiB."""
     return min(1024, (16 << 20) // size)
 
 
@@ -157,7 +157,7 @@ def demand_for(size: int) -> int:
 
 @contextmanager
 def over_tls(kind: str, read: Callable[..., Awaitable[float]], size: int, count: int) -> Iterator[Timer]:
-    """A contender over TLS, with a certificate made for this run."""
+    """A contender over TLS. Its certificate is made for this run."""
     import trustme
 
     authority = trustme.CA()
@@ -171,7 +171,7 @@ def over_tls(kind: str, read: Callable[..., Awaitable[float]], size: int, count:
 
 
 async def read_elements_tls(port: int, size: int, count: int, context: ssl.SSLContext) -> float:
-    """`async for`, over TLS."""
+    """Read with `async for` over TLS."""
     from penstock.plugins import Tls, TransportOptions
     from penstock.runtime import connect
 
@@ -180,12 +180,12 @@ async def read_elements_tls(port: int, size: int, count: int, context: ssl.SSLCo
         return await by_element(remote, size, count)
 
 
-# --- what others wrote
+# --- other libraries
 
 
 @contextmanager
 def zeromq(size: int, count: int) -> Iterator[Timer]:
-    """pyzmq, pull."""
+    """pyzmq, a PULL socket."""
     import zmq
 
     with other_process("zeromq", size, count) as other:
@@ -210,7 +210,7 @@ def zeromq(size: int, count: int) -> Iterator[Timer]:
 
 
 async def read_rsocket(port: int, size: int, count: int) -> float:
-    """rsocket-py, 1,024 elements under way at a time; it hands them over together, at the end."""
+    """rsocket-py with a demand of 1,024 elements. It returns all elements together at the end."""
     from rsocket.awaitable.awaitable_rsocket import AwaitableRSocket
     from rsocket.helpers import single_transport_provider
     from rsocket.payload import Payload
@@ -228,7 +228,7 @@ async def read_rsocket(port: int, size: int, count: int) -> float:
 
 @contextmanager
 def grpc(size: int, count: int) -> Iterator[Timer]:
-    """grpcio, with threads."""
+    """Grpcio with threads."""
     import grpc as grpcio
 
     with other_process("grpc", size, count) as other, grpcio.insecure_channel(f"127.0.0.1:{other.port}") as channel:
@@ -245,7 +245,7 @@ def grpc(size: int, count: int) -> Iterator[Timer]:
 
 
 async def read_grpc_aio(port: int, size: int, count: int) -> float:
-    """Its asyncio."""
+    """Grpcio on asyncio."""
     import grpc as grpcio
 
     async with grpcio.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
@@ -257,22 +257,22 @@ async def read_grpc_aio(port: int, size: int, count: int) -> float:
         return each(began, count)
 
 
-def everybody(size: int, count: int, dear: int) -> dict[str, Opening]:
-    """Who reads elements of a size: `count` of them, those to whom an element is dear `dear` of them."""
+def contenders(size: int, count: int, slow_count: int) -> dict[str, Opening]:
+    """The contenders for elements of one size: `count` elements a round, or `slow_count` for slow contenders."""
     return {
         "raw bytes": partial(over_trio, "raw", read_raw, size, count),
         "raw split": partial(over_trio, "split", read_split, size, count),
         "penstock, batches()": partial(over_trio, "penstock", read_batches, size, count),
         "penstock, by element": partial(over_trio, "penstock", read_elements, size, count),
         "pyzmq": partial(zeromq, size, count),
-        "rsocket-py": partial(over_asyncio, "rsocket", read_rsocket, size, dear),
-        "grpcio": partial(grpc, size, dear),
-        "grpcio.aio": partial(over_asyncio, "grpc_aio", read_grpc_aio, size, dear),
+        "rsocket-py": partial(over_asyncio, "rsocket", read_rsocket, size, slow_count),
+        "grpcio": partial(grpc, size, slow_count),
+        "grpcio.aio": partial(over_asyncio, "grpc_aio", read_grpc_aio, size, slow_count),
     }
 
 
 def packed(count: int) -> dict[str, Opening]:
-    """Who reads elements of eight bytes as memory."""
+    """The contenders for packed elements of eight bytes."""
     count -= count % 4096
     return {
         "raw bytes": partial(over_trio, "raw", read_raw, 8, count),
@@ -281,7 +281,7 @@ def packed(count: int) -> dict[str, Opening]:
 
 
 def tls(size: int, count: int) -> dict[str, Opening]:
-    """Who reads over TLS."""
+    """The contenders over TLS."""
     return {
         "raw TLS": partial(over_tls, "raw", read_raw, size, count),
         "penstock, TLS": partial(over_tls, "penstock", read_elements_tls, size, count),

@@ -1,4 +1,4 @@
-"""Streams that rest: what one costs in memory, what a hundred thousand do, and that those which rest make the others no dearer."""
+"""Idle streams: the memory of one, the memory of a hundred thousand, and the cost of an active stream beside them."""
 
 import threading
 import tracemalloc
@@ -11,17 +11,17 @@ from typing import Any
 import trio
 
 from tests.bench._bulk import by_element
+from tests.bench._limits_and_memory import allocated_bytes, raised_limits, resident_bytes
 from tests.bench._measure import Opening, Timer
 from tests.bench._other_process import other_process
-from tests.bench._raised import allocated, raised, resident
 
 SIZE = 64
 TASKS = 100
-"""Tasks that open idle streams, because one that waits for its turn after each takes a minute for very many. They end before we measure."""
+"""Tasks that open the idle streams. One task alone would take a minute for 100,000. They end before the measurement."""
 
 
 async def _subscribe_idle(remote: Any, count: int) -> list[Any]:
-    """Open `count` streams without demand; return their blocks, entered. Whoever forgets them leaves them to the connection's end."""
+    """Open `count` streams without demand and return their context managers, entered. The end of the connection closes them."""
     blocks: list[Any] = [None] * count
 
     async def enter(first: int) -> None:
@@ -35,15 +35,15 @@ async def _subscribe_idle(remote: Any, count: int) -> list[Any]:
     return blocks
 
 
-async def _answered(remote: Any) -> None:
-    """Return when the other process has done all that was asked of it before."""
+async def _wait_answered(remote: Any) -> None:
+    """Return when the other process has answered every earlier request."""
     async with remote.subscribe("one") as stream:
         async for _ in stream:
             pass
 
 
 async def _memory_there(remote: Any) -> dict[str, int]:
-    """Ask the other process."""
+    """Ask the other process for its memory, in bytes."""
     async with remote.subscribe("memory", serializer="json") as stream:
         async for memory in stream:
             return dict(memory)
@@ -51,18 +51,18 @@ async def _memory_there(remote: Any) -> dict[str, int]:
 
 
 def bytes_a_side(count: int) -> tuple[float, float]:
-    """What an idle subscription has allocated: here, where it was opened (its block included), and in the process that serves it."""
+    """Return the bytes that an idle subscription allocates: in this process, its context manager included, and in the serving process."""
 
     async def main(port: int) -> tuple[float, float]:
         from penstock.runtime import connect
 
-        async with connect(f"tcp://127.0.0.1:{port}", limits=raised()) as remote:
-            held = await _subscribe_idle(remote, 100)  # what is made once is not counted
+        async with connect(f"tcp://127.0.0.1:{port}", limits=raised_limits()) as remote:
+            held = await _subscribe_idle(remote, 100)  # objects that are made once are not counted
             there = (await _memory_there(remote))["allocated"]
-            here = allocated()
+            here = allocated_bytes()
             held += await _subscribe_idle(remote, count)
             there = (await _memory_there(remote))["allocated"] - there
-            here = allocated() - here - 8 * count  # the list of blocks is the measurement's own
+            here = allocated_bytes() - here - 8 * count  # the list `held` is part of the measurement
             return here / count, there / count
 
     with other_process("penstock_traced", SIZE, 1) as other:
@@ -74,41 +74,41 @@ def bytes_a_side(count: int) -> tuple[float, float]:
 
 
 def megabytes_of_both(connections: int, streams: int) -> float:
-    """What both processes hold, all in all, with so many idle streams on each of so many connections; in the unit of 10^6 bytes."""
+    """Return the memory of both processes, in 10^6 bytes, with `streams` idle streams on each of `connections` connections."""
 
     async def main(port: int) -> float:
         from penstock.plugins import build_registry
         from penstock.runtime import connect
 
-        registry, limits = build_registry(), raised()
+        registry, limits = build_registry(), raised_limits()
         held = []
         async with AsyncExitStack() as stack:
             for _ in range(connections):
                 remote = await stack.enter_async_context(connect(f"tcp://127.0.0.1:{port}", limits=limits, registry=registry))
                 await remote.wait_accepted()
                 held.append(await _subscribe_idle(remote, streams))
-                await _answered(remote)
+                await _wait_answered(remote)
             there = await _memory_there(remote)
-            return (resident() + there["resident"]) / 1e6
+            return (resident_bytes() + there["resident"]) / 1e6
 
-    raised()
+    raised_limits()
     with other_process("penstock_raised", SIZE, 1) as other:
         return trio.run(main, other.port)
 
 
 @contextmanager
 def beside_idle(idle: int, count: int) -> Iterator[Timer]:
-    """A contender that reads one stream on a connection on which `idle` others rest. It stays connected: trio runs in a thread."""
+    """A contender that reads one stream beside `idle` idle ones. The connection lasts for all rounds, so trio runs in a thread."""
     ready: SimpleQueue[tuple[trio.lowlevel.TrioToken, Any, trio.Event] | None] = SimpleQueue()
 
     async def main(port: int) -> None:
         from penstock.runtime import connect
 
         leave = trio.Event()
-        async with connect(f"tcp://127.0.0.1:{port}", limits=raised()) as remote:
+        async with connect(f"tcp://127.0.0.1:{port}", limits=raised_limits()) as remote:
             await remote.wait_accepted()
             held = await _subscribe_idle(remote, idle)
-            await _answered(remote)
+            await _wait_answered(remote)
             ready.put((trio.lowlevel.current_trio_token(), remote, leave))
             await leave.wait()
             held.clear()
@@ -124,7 +124,7 @@ def beside_idle(idle: int, count: int) -> Iterator[Timer]:
         thread.start()
         there = ready.get()
         if there is None:
-            raise RuntimeError("the connection ended before its streams were open; what it said is above")
+            raise RuntimeError("the connection ended before its streams were open; its error is above")
         token, remote, leave = there
         timer = partial(trio.from_thread.run, by_element, remote, SIZE, count, trio_token=token)
         try:
@@ -135,6 +135,6 @@ def beside_idle(idle: int, count: int) -> Iterator[Timer]:
             thread.join()
 
 
-def everybody(counts: tuple[int, ...], elements: int) -> dict[str, Opening]:
-    """The same stream, beside ever more that rest."""
+def contenders(counts: tuple[int, ...], elements: int) -> dict[str, Opening]:
+    """The same stream beside each number of idle streams."""
     return {f"beside {count:,} idle": partial(beside_idle, count, elements) for count in counts}

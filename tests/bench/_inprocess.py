@@ -1,4 +1,4 @@
-"""The contenders inside one process: a stream of ours against what one would write without us."""
+"""The contenders inside one process: a stream of penstock, and the same code without penstock."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -15,20 +15,20 @@ BATCH: Final = 100
 
 
 async def numbers(count: int) -> AsyncIterator[int]:
-    """The generator that everybody reads."""
+    """The generator that each contender reads."""
     for number in range(count):
         yield number
 
 
 async def bare(count: int) -> int:
-    """No library: `async for` over the generator itself."""
+    """`async for` over the generator itself, without a library."""
     async for _ in numbers(count):
         pass
     return count
 
 
 async def channel(count: int) -> int:
-    """What one writes with trio alone to decouple two tasks: a memory channel, one element a hop."""
+    """Two tasks and a memory channel of trio without a buffer: one element a hop."""
     send, receive = trio.open_memory_channel[int](0)
 
     async def producer() -> None:
@@ -87,7 +87,7 @@ async def chain(count: int) -> int:
 
 
 async def chain_by_hand(count: int) -> int:
-    """map, filter, batch as one would write them into a loop, with the same two functions."""
+    """map, filter and batch written by hand into a loop, with the same two functions."""
     batch: list[int] = []
     async for number in numbers(count):
         tripled = _tripled(number)
@@ -101,7 +101,7 @@ async def chain_by_hand(count: int) -> int:
 
 
 def contenders(scale: int) -> dict[str, tuple[Contender, int]]:
-    """Every contender, and how many elements it moves in a round; the dear ones move fewer."""
+    """Return every contender with its number of elements a round; slow contenders move fewer."""
     return {
         "bare async for": (bare, 40 * scale),
         "memory channel": (channel, scale),
@@ -124,7 +124,7 @@ BARS: Final = (
 
 @contextmanager
 def _here(contender: Contender, count: int) -> Iterator[Timer]:
-    """Run a contender in this process, each round in a run of its own."""
+    """Run a contender in this process; each round is a run of trio."""
 
     async def timed() -> float:
         began = perf_counter()

@@ -1,6 +1,7 @@
-"""Measuring: contenders run in turn, round after round in one run, and what counts is the median of the ratios within a round.
+"""Measure contenders in turn, round after round in one run. The result is the median of the ratios within a round.
 
-Absolute times on a shared machine say little; two contenders that ran within the same second share its noise, so their ratio says much.
+Absolute times depend on the other programs of the machine. Two contenders that run within the same second share that noise, so their ratio
+varies far less.
 """
 
 import gc
@@ -12,17 +13,17 @@ from statistics import median
 from typing import NamedTuple, TypeAlias
 
 Contender: TypeAlias = Callable[[int], Awaitable[int]]
-"""Moves about so many elements, and returns how many it really moved."""
+"""Moves about as many elements as its argument says, and returns the exact number."""
 
 Timer: TypeAlias = Callable[[], float]
-"""Runs one round, and returns what an element cost in nanoseconds."""
+"""Runs one round, and returns the nanoseconds per element."""
 
 Opening: TypeAlias = Callable[[], AbstractContextManager[Timer]]
-"""Brings a contender to life for all rounds, its other process and its warm-up included."""
+"""Starts a contender for all rounds, with its serving process and a warm-up."""
 
 
 class Bar(NamedTuple):
-    """A promise about speed: the ratio of two contenders' costs per element must stay under (or over) a number."""
+    """A bound on the ratio of two contenders' costs per element."""
 
     name: str
     cost_of: str
@@ -30,13 +31,13 @@ class Bar(NamedTuple):
     at_most: float | None = None
     at_least: float | None = None
     or_under: float | None = None
-    """Nanoseconds per element: a cost under it keeps the bar, whatever the ratio."""
+    """Nanoseconds per element: a lower cost keeps the bar at any ratio."""
 
     reached: float | None = None
-    """What `at_least` came to, where it is missed: a long run names it as missed, a short one watches that it gets no worse."""
+    """The measured ratio of a bar that has never been reached. A long run names the bar as missed; a short run judges half of `reached`."""
 
     def relaxed(self, factor: float) -> "Bar":
-        """The same bar for a short run, in which `factor` as much is forgiven."""
+        """Return the bar of a short run: `factor` times looser."""
         at_least = self.at_least if self.reached is None or factor == 1 else self.reached
         return self._replace(
             at_most=None if self.at_most is None else self.at_most * factor,
@@ -45,13 +46,13 @@ class Bar(NamedTuple):
         )
 
     def text(self) -> str:
-        """The promise in words."""
+        """Return the bar as text."""
         ratio = f"at most {self.at_most:g} ×" if self.at_most is not None else f"at least {self.at_least:g} × as fast"
         return ratio if self.or_under is None else f"{ratio}, or {1e3 / self.or_under:g} M/s"
 
 
 class Verdict(NamedTuple):
-    """A bar, what was seen, and whether it was kept."""
+    """A bar, the measured ratio, and whether the bar was kept."""
 
     bar: Bar
     seen: float
@@ -59,7 +60,7 @@ class Verdict(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What an element cost one contender: the median over the rounds and the extremes, in nanoseconds."""
+    """The nanoseconds per element of one contender: median and extremes over the rounds."""
 
     median: float
     least: float
@@ -67,22 +68,22 @@ class Cost(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """All that one run found out about contenders that do the same."""
+    """The measurements of one group of contenders."""
 
     rounds: int
     costs: dict[str, list[float]]  # nanoseconds per element, one for each round
 
     def cost(self, name: str) -> Cost:
-        """The cost of one contender over all rounds."""
+        """Return the cost of one contender over all rounds."""
         seen = self.costs[name]
         return Cost(median(seen), min(seen), max(seen))
 
     def ratio(self, name: str, to: str) -> float:
-        """How many times as much one contender cost as another: the median over the rounds of the ratio within a round."""
+        """Return the median over the rounds of the ratio of two contenders' costs."""
         return median(one / other for one, other in zip(self.costs[name], self.costs[to], strict=True))
 
     def judge(self, bar: Bar) -> Verdict:
-        """Compare a bar with what was seen. A contender that is missing keeps no bar."""
+        """Compare a bar with the measurement. A bar about a missing contender is missed."""
         if not {bar.cost_of, bar.relative_to} <= self.costs.keys():
             return Verdict(bar, float("nan"), kept=False)
         if bar.at_most is not None:
@@ -95,21 +96,21 @@ class Measured(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Contenders that do the same, and the promises about them."""
+    """Contenders that do the same work, and the bars for them."""
 
     key: str
     title: str
     unit: str
     baseline: str
     contenders: Callable[[bool], dict[str, Opening]]
-    """Given whether the run is short: who takes part."""
+    """Given whether the run is short: the contenders by name."""
     bars: tuple[Bar, ...]
     needs: dict[str, str] = {}  # noqa: RUF012  # read, never changed
-    """The package without which a contender cannot take part."""
+    """The package that a contender needs. A contender whose package is missing is left out."""
 
 
 def measure(group: Group, *, short: bool, rounds: int) -> Measured:
-    """Bring all contenders of a group to life, and run them in turn, `rounds` times."""
+    """Start all contenders of a group, and run them in turn, `rounds` times."""
     contenders = {name: opening for name, opening in group.contenders(short).items() if find_spec(group.needs.get(name, "sys")) is not None}
     costs: dict[str, list[float]] = {name: [] for name in contenders}
     with ExitStack() as stack:
@@ -127,7 +128,7 @@ def measure(group: Group, *, short: bool, rounds: int) -> Measured:
 
 
 def progress(text: str) -> None:
-    """Say what is going on, where a person looks."""
+    """Write a line of progress, if standard error is a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""The network's part of the benchmarks: who is compared over loopback, in two processes, and the bars."""
+"""The benchmarks over loopback, in two processes: contenders and bars."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,9 +10,9 @@ _PACKAGES: Final = {"pyzmq": "zmq", "rsocket-py": "rsocket", "grpcio": "grpc", "
 _OURS: Final = "penstock, by element"
 
 
-def _bulk_of(size: int, count: int, dear: int) -> Callable[[bool], dict[str, Opening]]:
+def _bulk_of(size: int, count: int, slow_count: int) -> Callable[[bool], dict[str, Opening]]:
     def contenders(short: bool) -> dict[str, Opening]:
-        return _bulk.everybody(size, count // 3, dear // 5) if short else _bulk.everybody(size, count, dear)
+        return _bulk.contenders(size, count // 3, slow_count // 5) if short else _bulk.contenders(size, count, slow_count)
 
     return contenders
 
@@ -26,11 +26,11 @@ def _tls(short: bool) -> dict[str, Opening]:
 
 
 def _trips(short: bool) -> dict[str, Opening]:
-    return _round_trips.everybody(300 if short else 2_000)
+    return _round_trips.contenders(300 if short else 2_000)
 
 
 def _beside_idle(short: bool) -> dict[str, Opening]:
-    return _idle.everybody((1, 1_000, 100_000), 100_000 if short else 400_000)
+    return _idle.contenders((1, 1_000, 100_000), 100_000 if short else 400_000)
 
 
 GROUPS: Final = (

@@ -1,4 +1,4 @@
-"""The other half of a network contender: a process of its own that serves, alive for all rounds."""
+"""The serving process of a network contender. It runs for all rounds."""
 
 import subprocess
 import sys
@@ -10,8 +10,8 @@ from typing import IO, cast
 PROGRAM = Path(__file__).parent / "_peer_process.py"
 
 
-class Other:
-    """A process that serves."""
+class OtherProcess:
+    """A running serving process."""
 
     def __init__(self, output: IO[str], what: str) -> None:
         self._output = output
@@ -19,19 +19,19 @@ class Other:
         self.port: int = self.next_port()
 
     def next_port(self) -> int:
-        """Read a port that it has printed."""
+        """Read the next port that the process prints."""
         line = self._output.readline()
         if not line:
-            raise RuntimeError(f"the other process of {self._what} ended before it served; what it said is above")
+            raise RuntimeError(f"the other process of {self._what} ended before it served; its error is above")
         return int(line)
 
 
 @contextmanager
-def other_process(kind: str, size: int, count: int, *more: str) -> Iterator[Other]:
-    """Run the other half of a contender for the length of the block."""
+def other_process(kind: str, size: int, count: int, *more: str) -> Iterator[OtherProcess]:
+    """Run the serving process of a contender for the length of the block."""
     command = [sys.executable, str(PROGRAM), kind, str(size), str(count), *more]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield Other(cast("IO[str]", process.stdout), kind)
+            yield OtherProcess(cast("IO[str]", process.stdout), kind)
         finally:
             process.kill()

@@ -1,8 +1,8 @@
-"""The figures of a run, kept as JSON, and what the documentation makes of them: a page for each part, and a plot.
+"""The figures of a run, stored as JSON, and the pages and the plot of the documentation that are made from them.
 
 Rules of this file:
 
-* The pages and the plot are made from the JSON alone, so that they can be made again, and a test sees that they were.
+* The pages and the plot are made from the JSON alone, so they can be made again, and a test compares them with the JSON.
 """
 
 import json
@@ -18,7 +18,7 @@ PLOTTED = {"small", "middling", "large", "requested", "responses"}
 
 
 class Run(NamedTuple):
-    """All that one run found out."""
+    """The results of one run."""
 
     command: str
     where: str
@@ -26,7 +26,7 @@ class Run(NamedTuple):
     amounts: dict[str, float]
 
     def to_json(self) -> str:
-        """Return the text to keep."""
+        """Return the JSON text."""
         groups = {
             key: {"rounds": each.rounds, "costs": {name: [round(cost, 2) for cost in costs] for name, costs in each.costs.items()}}
             for key, each in self.measured.items()
@@ -36,14 +36,14 @@ class Run(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str) -> "Run":
-        """Read what was kept."""
+        """Read the JSON text."""
         kept = json.loads(text)
         measured = {key: Measured(each["rounds"], each["costs"]) for key, each in kept["measured"].items()}
         return cls(kept["command"], kept["where"], measured, kept["amounts"])
 
 
-def keep(run: Run, folder: Path) -> None:
-    """Keep the figures of a run in `folder`, beside what is kept there of parts that it has not measured."""
+def store(run: Run, folder: Path) -> None:
+    """Store the figures of a run in `folder`. Figures of parts that the run has not measured stay."""
     path = folder / FIGURES
     if path.exists():
         before = Run.from_json(path.read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ def _page(run: Run, groups: Sequence[Group]) -> str:
 
 
 def write(folder: Path, groups: Sequence[Group]) -> None:
-    """Make the pages from the figures that are kept in `folder`."""
+    """Make the pages from the figures in `folder`."""
     run = Run.from_json((folder / FIGURES).read_text(encoding="utf-8"))
     for name, text in pages(run, groups).items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The other process of a network benchmark: serves elements in the way that its first argument names, and prints its port.
+"""The serving process of a network benchmark. The first argument names the function below that serves; the port is printed.
 
-``python _peer_process.py KIND SIZE COUNT [CERTIFICATE]``: each connection gets COUNT elements of SIZE bytes, as often as it asks.
-It ends with its standard input, and so with the process that started it.
+``python _peer_process.py KIND SIZE COUNT [CERTIFICATE]``: each connection gets COUNT elements of SIZE bytes for each request.
+The process ends when its standard input does, and so when its parent process ends.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ PIECE = 64 << 10
 
 
 def ready(*ports: int) -> None:
-    """Tell the parent where to connect."""
+    """Print the ports for the parent process."""
     for port in ports:
         sys.stdout.write(f"{port}\n")
     sys.stdout.flush()
 
 
-def die_with_the_parent() -> None:
-    """End when standard input does, however the parent ended."""
+def exit_with_the_parent() -> None:
+    """Exit when standard input ends: the system closes it even if the parent was killed."""
 
     def wait() -> None:
         while os.read(0, 4096):
@@ -38,7 +38,7 @@ def die_with_the_parent() -> None:
 
 
 async def serve_trio(talk: Callable[[Any], Any], certificate: str | None = None) -> None:
-    """A bare trio server."""
+    """Serve with trio alone."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     ready(listeners[0].socket.getsockname()[1])
     secure = _server_context(certificate) if certificate else None
@@ -61,7 +61,7 @@ def _server_context(certificate: str) -> Any:
 
 
 def raw(size: int, count: int, certificate: str | None = None) -> None:
-    """Bytes, as many as the elements have, in pieces of 64 KiB: what the machine can do at all. One byte asks for them."""
+    """For each byte received, send the bytes of all elements in pieces of 64 KiB: the least that the machine must do."""
 
     async def talk(stream: Any) -> None:
         piece = bytes(PIECE)
@@ -75,7 +75,7 @@ def raw(size: int, count: int, certificate: str | None = None) -> None:
 
 
 def split(size: int, count: int) -> None:
-    """Elements behind a length of four bytes, joined to pieces of 64 KiB: the least that any protocol must do."""
+    """Send elements with a length of four bytes, joined to pieces of 64 KiB: the least that any protocol must do."""
 
     async def talk(stream: Any) -> None:
         element = size.to_bytes(4, "big") + bytes(size)
@@ -90,7 +90,7 @@ def split(size: int, count: int) -> None:
 
 
 def echo(size: int, count: int) -> None:
-    """Sends back what it gets."""
+    """Send the received bytes back."""
 
     async def talk(stream: Any) -> None:
         async for data in stream:
@@ -103,26 +103,26 @@ def echo(size: int, count: int) -> None:
 
 
 def penstock(size: int, count: int, certificate: str | None = None) -> None:
-    """Our own service, with the limits that everybody gets."""
+    """Serve with penstock, with the default limits."""
     _serve_penstock(size, count, None, certificate)
 
 
 def penstock_raised(size: int, count: int) -> None:
-    """The same for what is measured beyond the limits: round trips faster than strangers may make them, and very many idle streams."""
-    from _raised import raised
+    """Serve with penstock, with raised limits: for faster round trips and more idle streams than the default limits allow."""
+    from _limits_and_memory import raised_limits
 
-    _serve_penstock(size, count, raised())
+    _serve_penstock(size, count, raised_limits())
 
 
 def penstock_busy(size: int, count: int) -> None:
-    """The same, and it stays awake for a while after each read."""
-    from _raised import BUSY, raised
+    """Serve with raised limits and with `busy_poll`."""
+    from _limits_and_memory import BUSY_POLL_SECONDS, raised_limits
 
-    _serve_penstock(size, count, raised(), busy_poll=BUSY)
+    _serve_penstock(size, count, raised_limits(), busy_poll=BUSY_POLL_SECONDS)
 
 
 def penstock_traced(size: int, count: int) -> None:
-    """The same, and it knows how much memory it has allocated."""
+    """Serve with raised limits, and trace the allocated memory."""
     import tracemalloc
 
     tracemalloc.start()
@@ -130,7 +130,7 @@ def penstock_traced(size: int, count: int) -> None:
 
 
 def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None = None, *, busy_poll: float = 0.0) -> None:
-    from _raised import allocated, resident
+    from _limits_and_memory import allocated_bytes, resident_bytes
 
     from penstock.plugins import Tls, TransportOptions
     from penstock.runtime import Service, serve
@@ -164,7 +164,7 @@ def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None 
 
     @service.publisher("memory", serializer="json")
     async def memory() -> AsyncIterator[dict[str, int]]:
-        yield {"allocated": allocated(), "resident": resident()}
+        yield {"allocated": allocated_bytes(), "resident": resident_bytes()}
 
     async def main() -> None:
         options = TransportOptions(tls=Tls(certificate=certificate) if certificate else None, busy_poll=busy_poll)
@@ -175,11 +175,11 @@ def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None 
     trio.run(main)
 
 
-# --- what others wrote
+# --- other libraries
 
 
 def zeromq(size: int, count: int) -> None:
-    """pyzmq, push: what many would take for the fastest."""
+    """pyzmq, a PUSH socket."""
     import zmq
 
     context = zmq.Context()
@@ -195,7 +195,7 @@ def zeromq(size: int, count: int) -> None:
 
 
 def rsocket(size: int, count: int) -> None:
-    """rsocket-py: request_stream from a generator, and request_response with what was asked."""
+    """rsocket-py: request_stream from a generator, and a request_response that returns the request's data."""
     from rsocket.payload import Payload
     from rsocket.request_handler import BaseRequestHandler
     from rsocket.rsocket_server import RSocketServer
@@ -228,7 +228,7 @@ def rsocket(size: int, count: int) -> None:
 
 
 def grpc(size: int, count: int) -> None:
-    """grpcio, methods with bytes for messages, on threads."""
+    """Grpcio on threads, with bytes as messages."""
     from concurrent.futures import ThreadPoolExecutor
 
     import grpc as grpcio
@@ -251,7 +251,7 @@ def grpc(size: int, count: int) -> None:
 
 
 def grpc_aio(size: int, count: int) -> None:
-    """The same on grpcio's asyncio."""
+    """Grpcio on asyncio, with bytes as messages."""
     import grpc as grpcio
 
     element = bytes(size)
@@ -275,7 +275,7 @@ def grpc_aio(size: int, count: int) -> None:
 
 
 def _grpc_methods(elements: Any, echo_one: Any) -> Any:
-    """Without serializers a message is its bytes: no generated code takes part."""
+    """Return the handlers. Without serializers a message is bytes, so no generated code is measured."""
     import grpc as grpcio
 
     return grpcio.method_handlers_generic_handler(
@@ -284,5 +284,5 @@ def _grpc_methods(elements: Any, echo_one: Any) -> Any:
 
 
 if __name__ == "__main__":
-    die_with_the_parent()
+    exit_with_the_parent()
     globals()[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

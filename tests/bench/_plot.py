@@ -1,4 +1,4 @@
-"""A plot of what moves how many elements a second, as SVG, with nothing but text: bars on a logarithmic scale, ours in a colour."""
+"""A plot of elements a second as SVG, made as text: bars on a logarithmic scale, those of penstock in a colour."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ STYLE: Final = (
 
 
 def svg(groups: Sequence[tuple[Group, Measured]]) -> str:
-    """Return the picture: a block of bars for each group, longest is fastest."""
+    """Return the plot: a block of bars for each group. The longest bar is the fastest contender."""
     rates = [1e9 / measured.cost(name).median for _, measured in groups for name in measured.costs]
     low, high = (math.floor(math.log10(min(rates))), math.ceil(math.log10(max(rates)))) if rates else (0, 1)
     parts: list[str] = []

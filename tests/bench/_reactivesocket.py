@@ -1,9 +1,9 @@
-"""ReactiveSocket beside rsocket-py, which speaks its successor: both serve and ask in the same way, in two processes.
+"""ReactiveSocket beside rsocket-py, which speaks its successor RSocket: the same requests to the same handlers, in two processes.
 
 Rules of this file:
 
-* Requests in flight are workers, each of which asks again when it has been answered; the number of requests is shared among them.
-* The length of 64 bytes and the number of requests are the same for both; elements are dear to rsocket-py, so it streams fewer.
+* N requests in flight are N worker tasks, each of which sends a request after each answer. They share the number of requests.
+* The length of 64 bytes and the number of requests are the same for both. rsocket-py is slow with elements, so it streams fewer.
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from typing import Any, Final
 import trio
 
 from tests.bench._bulk import by_element_of, demand_for, each, over_asyncio, over_trio, read_rsocket
+from tests.bench._limits_and_memory import BUSY_POLL_SECONDS, raised_limits
 from tests.bench._measure import Bar, Group, Opening
-from tests.bench._raised import BUSY, raised
 
 SIZE: Final = 64
 IN_FLIGHT: Final = (1, 16, 256)
 
 
 async def read_stream(port: int, size: int, count: int) -> float:
-    """Ask for a stream, and read it by the element."""
+    """Request a stream, and read it with `async for`."""
     from penstock.runtime import connect
 
     async with connect(f"reactivesocket+tcp://127.0.0.1:{port}") as remote:
@@ -31,7 +31,7 @@ async def read_stream(port: int, size: int, count: int) -> float:
 
 
 async def ask(port: int, size: int, count: int, in_flight: int, busy_poll: float = 0.0) -> float:
-    """Ask for one value, again and again, by so many tasks."""
+    """Request one value repeatedly, by `in_flight` tasks."""
     from penstock.plugins import TransportOptions
     from penstock.runtime import connect
 
@@ -43,7 +43,9 @@ async def ask(port: int, size: int, count: int, in_flight: int, busy_poll: float
             answer = await remote.request_response(data)
             got += answer == data
 
-    async with connect(f"reactivesocket+tcp://127.0.0.1:{port}", limits=raised(), options=TransportOptions(busy_poll=busy_poll)) as remote:
+    async with connect(
+        f"reactivesocket+tcp://127.0.0.1:{port}", limits=raised_limits(), options=TransportOptions(busy_poll=busy_poll)
+    ) as remote:
         assert await remote.request_response(data) == data
         began = perf_counter()
         async with trio.open_nursery() as nursery:
@@ -54,7 +56,7 @@ async def ask(port: int, size: int, count: int, in_flight: int, busy_poll: float
 
 
 async def ask_rsocket(port: int, size: int, count: int, in_flight: int) -> float:
-    """The same by rsocket-py."""
+    """Request one value repeatedly with rsocket-py, by `in_flight` tasks."""
     from rsocket.awaitable.awaitable_rsocket import AwaitableRSocket
     from rsocket.helpers import single_transport_provider
     from rsocket.payload import Payload
@@ -84,19 +86,21 @@ def _at(in_flight: int, read: Callable[..., Awaitable[float]]) -> Callable[[int,
 
 
 def streams(short: bool) -> dict[str, Opening]:
-    """Who streams elements of 64 bytes that were requested."""
-    count, dear = (100_000, 3_000) if short else (400_000, 15_000)
+    """The contenders for a requested stream of 64-byte elements."""
+    count, slow_count = (100_000, 3_000) if short else (400_000, 15_000)
     return {
         "penstock": partial(over_trio, "penstock", read_stream, SIZE, count),
-        "rsocket-py": partial(over_asyncio, "rsocket", read_rsocket, SIZE, dear),
+        "rsocket-py": partial(over_asyncio, "rsocket", read_rsocket, SIZE, slow_count),
     }
 
 
 def requests(short: bool) -> dict[str, Opening]:
-    """Who answers requests, by how many of them are in flight."""
+    """The contenders for requests of one value, for each number of requests in flight."""
     count = 512 if short else 4_096
     contenders: dict[str, Opening] = {
-        "penstock awake, 1 in flight": partial(over_trio, "penstock_busy", partial(ask, in_flight=1, busy_poll=BUSY), SIZE, count)
+        "penstock awake, 1 in flight": partial(
+            over_trio, "penstock_busy", partial(ask, in_flight=1, busy_poll=BUSY_POLL_SECONDS), SIZE, count
+        )
     }
     for number in IN_FLIGHT:
         contenders[f"penstock, {number} in flight"] = partial(over_trio, "penstock_raised", _at(number, ask), SIZE, count)

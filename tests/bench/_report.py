@@ -1,4 +1,4 @@
-"""What a person sees of a run: tables of costs with bars to compare by eye, the promises with what was seen, and the same as Markdown."""
+"""Renders a run for a terminal and as Markdown: a table of costs with bars, and each bound with the measured value."""
 
 import math
 import os
@@ -15,7 +15,7 @@ WIDTH = 32
 
 
 def table(measured: Measured, baseline: str, *, title: str = "", unit: str = "element") -> str:
-    """Costs per element, shortest bar best, and their ratio to the baseline."""
+    """Return the costs per element and their ratios to the baseline. The shortest bar is the best."""
     costs = {name: measured.cost(name) for name in measured.costs}
     longest = max(cost.median for cost in costs.values())
     rows = [title] if title else []
@@ -37,7 +37,7 @@ def _times(measured: Measured, name: str, baseline: str) -> str:
 
 
 def verdicts(judged: Sequence[Verdict]) -> str:
-    """Each promise, what was seen, and whether it was kept."""
+    """Return each bar, the measured ratio, and whether the bar was kept."""
     rows = [f"{'promise':<46} {'bar':<34} {'seen':>8}"]
     rows += [f"{bar.name:<46} {bar.text():<34} {_seen(seen):>8}  {'kept' if kept else 'MISSED'}" for bar, seen, kept in judged]
     return "\n".join(rows)
@@ -48,7 +48,7 @@ def _seen(ratio: float) -> str:
 
 
 def ceilings(seen: dict[str, float], promised: Sequence[Ceiling]) -> str:
-    """Each amount, and what was promised of it."""
+    """Return each amount and its bound."""
     rows = [f"{'amount':<70} {'at most':>10} {'seen':>10}"]
     rows += [
         f"{each.name:<70} {each.at_most:>10,.0f} {seen[each.name]:>10,.0f} {each.unit:<6} {'kept' if each.keeps(seen) else 'MISSED'}"
@@ -58,7 +58,7 @@ def ceilings(seen: dict[str, float], promised: Sequence[Ceiling]) -> str:
 
 
 def markdown(group: Group, measured: Measured, judged: Sequence[Verdict]) -> str:
-    """A group as a part of a page of the documentation."""
+    """Return a group in Markdown, for a page of the documentation."""
     lines = [
         f"| {group.title.lower()} | per {group.unit} | a second | relative to {group.baseline} |",
         "|---|--:|--:|--:|",
@@ -72,13 +72,13 @@ def markdown(group: Group, measured: Measured, judged: Sequence[Verdict]) -> str
 
 
 def markdown_of_amounts(seen: dict[str, float], promised: Sequence[Ceiling]) -> str:
-    """The amounts as a part of a page."""
+    """Return the amounts in Markdown, for a page of the documentation."""
     lines = ["| amount | at most | seen |", "|---|--:|--:|"]
     lines += [f"| {each.name} | {each.at_most:,.0f} {each.unit} | {seen[each.name]:,.0f} {each.unit} |" for each in promised]
     return "\n".join(lines) + "\n"
 
 
 def where() -> str:
-    """What was measured with: versions and the number of cores, because they are what a reader can compare."""
+    """Return the versions, the platform and the number of cores of the measurement."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"Python {platform.python_version()}, trio {trio.__version__}, {sys.platform} on {platform.machine()}, {cores} cores"

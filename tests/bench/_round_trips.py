@@ -1,4 +1,4 @@
-"""One question, one answer: a stream of one element on a connection that stands, beside a bare echo and beside the calls of others."""
+"""Round trips on an open connection: a stream of one element, beside a bare echo and beside the calls of other libraries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,13 +15,13 @@ SIZE = 64
 
 
 async def echo(port: int, size: int, count: int) -> float:
-    """Bytes there and back, with trio alone."""
+    """Send bytes and receive them back, with trio alone."""
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         stream.setsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_NODELAY, 1)
-        question = bytes(size)
+        data = bytes(size)
         began = perf_counter()
         for _ in range(count):
-            await stream.send_all(question)
+            await stream.send_all(data)
             got = 0
             while got < size:
                 got += len(await stream.receive_some(4096))
@@ -29,7 +29,7 @@ async def echo(port: int, size: int, count: int) -> float:
 
 
 async def stream_of_one(port: int, size: int, count: int) -> float:
-    """A subscription to a generator that yields once, to its end."""
+    """Subscribe to a generator that yields once, and read to the end."""
     from penstock.runtime import connect
 
     async with connect(f"tcp://127.0.0.1:{port}") as remote:
@@ -52,7 +52,7 @@ async def _asked(ask: Callable[[], Awaitable[Any]], count: int) -> float:
 
 
 async def grpc_aio(port: int, size: int, count: int) -> float:
-    """A unary call of grpcio, on asyncio."""
+    """Call a unary method of grpcio on asyncio."""
     import grpc as grpcio
 
     async with grpcio.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
@@ -61,7 +61,7 @@ async def grpc_aio(port: int, size: int, count: int) -> float:
 
 
 async def rsocket(port: int, size: int, count: int) -> float:
-    """A request and its response, by rsocket-py."""
+    """Send a request and receive its response with rsocket-py."""
     from rsocket.awaitable.awaitable_rsocket import AwaitableRSocket
     from rsocket.helpers import single_transport_provider
     from rsocket.payload import Payload
@@ -73,8 +73,8 @@ async def rsocket(port: int, size: int, count: int) -> float:
         return await _asked(partial(AwaitableRSocket(client).request_response, Payload(bytes(size))), count)
 
 
-def everybody(count: int) -> dict[str, Opening]:
-    """Who answers."""
+def contenders(count: int) -> dict[str, Opening]:
+    """The contenders for round trips."""
     return {
         "raw echo": partial(over_trio, "echo", echo, SIZE, count),
         "penstock, stream of one": partial(over_trio, "penstock_raised", stream_of_one, SIZE, count),

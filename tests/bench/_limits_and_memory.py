@@ -1,4 +1,4 @@
-"""What both processes need to measure very many streams: limits that are high enough, and a look at their own memory."""
+"""For both processes of a benchmark: limits that are high enough for 100,000 streams, and the memory of the process."""
 
 import gc
 import os
@@ -12,12 +12,12 @@ from penstock.api import Limits
 
 MANY = 1 << 30
 
-BUSY = 0.0005
-"""Seconds to stay awake for after each read, where both sides do: several times what an answer takes."""
+BUSY_POLL_SECONDS = 0.0005
+"""`busy_poll` of both sides: several times the duration of one round trip."""
 
 
-def raised() -> Limits:
-    """Limits under which one peer may open a hundred thousand streams at once, over a thousand connections; and files for those."""
+def raised_limits() -> Limits:
+    """Return limits for 100,000 streams of one peer over 1,000 connections. Raise the number of open files as well."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -35,19 +35,19 @@ def raised() -> Limits:
     )
 
 
-def allocated() -> int:
-    """Bytes that Python code has allocated, where that is traced."""
+def allocated_bytes() -> int:
+    """Return the traced bytes that Python code has allocated."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
 
-def resident() -> int:
-    """Bytes of this process that are in memory."""
+def resident_bytes() -> int:
+    """Return the resident memory of this process, in bytes."""
     gc.collect()
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     import resource
 
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # no way to ask for less than the most it ever was
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # other systems report the maximum only
     return most if sys.platform == "darwin" else most * 1024
