@@ -1,6 +1,6 @@
-"""The demo's parts: what it shows on a terminal and elsewhere, how it judges itself, and its scenes on virtual time.
+"""The parts of the demo: its output on a terminal and in a file, its judgement, and three of its scenes on virtual time.
 
-Three scenes measure the machine itself or start programs, in real time: `nox -s demo` runs those.
+The other scenes measure processor time and memory or start programs: `nox -s demo` runs those.
 """
 
 import io
@@ -22,7 +22,7 @@ NOT_SHOWN = Finding("water flows uphill", "it does not", shown=False)
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal, or an old one that knows ASCII alone."""
+    """A fake terminal, perhaps with an encoding that has ASCII only."""
 
     def __init__(self, *, tty: bool = True, encoding: str = "utf-8") -> None:
         super().__init__()
@@ -50,14 +50,14 @@ async def _watched(screen: Screen, seconds: float) -> None:
 
 @pytest.mark.parametrize("scene", [multicast, recovery, leaving], ids=lambda scene: scene.__name__)
 def test_a_scene_shows_what_it_claims(scene) -> None:
-    """On virtual time a scene takes no time, and shows the same."""
+    """Each finding of the scene is shown. On virtual time the scene takes no time."""
     findings = trio.run(scene.play, Screen(io.StringIO()), clock=trio.testing.MockClock(autojump_threshold=0))
     assert [finding for finding in findings if not finding.shown] == []
     assert len(findings) >= 2
 
 
 async def test_without_a_terminal_there_are_plain_lines(autojump_clock: trio.testing.MockClock) -> None:
-    """One line a second and one at the end, without a control character, whatever reads them."""
+    """One line a second and one at the end, without control characters."""
     stream = Terminal(tty=False)
     screen = Screen(stream)
     screen.title(1, "A scene", "What it is about.")
@@ -67,7 +67,7 @@ async def test_without_a_terminal_there_are_plain_lines(autojump_clock: trio.tes
 
 
 async def test_a_terminal_gets_a_panel_that_is_redrawn(autojump_clock: trio.testing.MockClock) -> None:
-    """Each frame takes the one before it off the terminal: one line up, and clear from there."""
+    """Each frame clears the frame before it: the cursor moves up one line, and the rest of the screen is cleared."""
     stream = Terminal()
     await _watched(Screen(stream), 1.0)
     frames = stream.getvalue().split("\x1b[1F\x1b[J")
@@ -76,14 +76,14 @@ async def test_a_terminal_gets_a_panel_that_is_redrawn(autojump_clock: trio.test
     assert "█" in frames[0]
 
 
-def test_a_terminal_that_cannot_redraw_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TERM=dumb is what editors and build logs say of themselves."""
+def test_a_terminal_that_cannot_redraw_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Editors and build logs set TERM=dumb: the demo writes plain lines there."""
     monkeypatch.setenv("TERM", "dumb")
     assert not Screen(Terminal()).live
 
 
 async def test_an_ascii_terminal_gets_ascii(autojump_clock: trio.testing.MockClock) -> None:
-    """Bars, marks and rules are made of what the stream can write."""
+    """Bars, marks and rules have characters of the stream's encoding only."""
     stream = Terminal(encoding="ascii")
     await _watched(Screen(stream), 0.1)
     write_table({"1  A scene": [SHOWN, NOT_SHOWN]}, stream)
@@ -91,8 +91,8 @@ async def test_an_ascii_terminal_gets_ascii(autojump_clock: trio.testing.MockClo
     assert "##" in stream.getvalue()
 
 
-def test_the_table_says_what_was_not_shown() -> None:
-    """One finding that is not shown makes the whole demo fail, and its line is marked."""
+def test_the_table_marks_a_finding_that_was_not_shown() -> None:
+    """One such finding makes the whole demo fail."""
     stream = Terminal(tty=False)
     assert write_table({"1  A scene": [SHOWN]}, stream)
     assert not write_table({"1  A scene": [SHOWN, NOT_SHOWN]}, stream)
@@ -101,7 +101,7 @@ def test_the_table_says_what_was_not_shown() -> None:
 
 
 def test_no_colour_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NO_COLOR leaves the layout and takes the colours."""
+    """With NO_COLOR the layout stays and the colours are gone."""
     coloured, plain = Terminal(), Terminal()
     write_table({"1  A scene": [SHOWN]}, coloured)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -110,8 +110,8 @@ def test_no_colour_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in plain.getvalue()
 
 
-def test_what_does_not_arrive_over_a_network_is_told_in_words() -> None:
-    """Nobody listens at port 1: the row is not shown, and says what `penstock cat` said."""
+def test_a_failed_connection_is_a_finding_with_the_error() -> None:
+    """No server listens at port 1: the finding is not shown, and has the error of `penstock cat`."""
     subscriber = network.Subscriber("tcp://", "tcp://127.0.0.1:1/")
     trio.run(subscriber.watch)
     trio.run(subscriber.hurry)
@@ -120,8 +120,8 @@ def test_what_does_not_arrive_over_a_network_is_told_in_words() -> None:
     assert finding.seen.startswith("penstock: ")
 
 
-def test_a_server_that_does_not_start_is_told_in_words() -> None:
-    """What it said itself, and nothing is waited for."""
+def test_a_server_that_does_not_start_raises_with_its_error() -> None:
+    """The exception has the output of the server, and comes as soon as the server ends."""
 
     async def start() -> None:
         async with programs.serving("tcp://256.0.0.1:0"):

@@ -1,4 +1,4 @@
-"""Each example prints what its .out file says."""
+"""Each example prints the text of its .out file."""
 
 import os
 import subprocess
@@ -10,9 +10,9 @@ import pytest
 from tests._real_time import HANGS_AFTER
 
 ROOT = Path(__file__).parents[2]
-# The demo prints what it measures, in real time; `nox -s demo` runs it, and it judges itself.
+# The demo prints measurements, and judges them itself: `nox -s demo` runs it.
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "demo.py")
-# These wait for other programs, threads and sockets, which virtual time would not wait for.
+# These wait for other programs, threads and sockets. Virtual time would not wait for them.
 ON_A_REAL_CLOCK = {"exec_pipe.py", "mutual_tls.py", "unix_socket.py"}
 STORED_OUTPUTS_ARE_REWRITTEN = "PENSTOCK_WRITE_OUT" in os.environ
 
@@ -24,10 +24,10 @@ def _run(example: Path) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_prints_what_its_out_file_says(example: Path) -> None:
-    """The example runs without a warning, ends by itself, and prints to the letter what the documentation shows.
+def test_an_example_prints_the_text_of_its_out_file(example: Path) -> None:
+    """The example runs without a warning, ends by itself, and prints exactly the text that the documentation shows.
 
-    Set PENSTOCK_WRITE_OUT to store what it prints now; then read the difference before you commit it.
+    Set PENSTOCK_WRITE_OUT to store the output of this run. Read the difference before you commit it.
     """
     done = _run(example)
     assert done.returncode == 0, done.stderr
@@ -38,6 +38,6 @@ def test_an_example_prints_what_its_out_file_says(example: Path) -> None:
 
 
 def test_there_are_examples_to_run() -> None:
-    """An empty folder would prove nothing; neither would a name that nothing has."""
+    """The folder is not empty, and each name in ON_A_REAL_CLOCK is an example."""
     assert EXAMPLES
     assert {path.name for path in EXAMPLES} >= ON_A_REAL_CLOCK
