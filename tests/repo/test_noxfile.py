@@ -43,7 +43,7 @@ def test_a_plain_nox_leaves_out_only_sessions_that_say_so() -> None:
 
 
 def test_speed_is_judged_only_if_it_is_asked_for() -> None:
-    """The benchmark is no part of a plain `nox`: its result depends on the other programs of the machine."""
+    """A plain `nox` does not run the benchmark: its result depends on the other programs of the machine."""
     assert _is_left_out("bench")
 
 
