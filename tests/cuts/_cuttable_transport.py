@@ -26,7 +26,7 @@ class Direction(Enum):
 
 
 class CutMode(Enum):
-    """What each side of a cut connection observes."""
+    """The errors that each side of a cut connection observes."""
 
     FIN = "FIN"
     """The other direction still delivers its buffered bytes. Then both directions report the end of input. Sending fails."""

@@ -1,4 +1,4 @@
-"""What both sides of one run share: a service whose generators are counted, and readings that record what their subscribers received.
+"""The state that both sides of one run share: a service with counted generators, and readings that record the received elements.
 
 Rules of this file:
 
@@ -21,7 +21,7 @@ from tests.cuts._cuttable_transport import CutPlugin
 REGISTRY: Final = build_registry([CutPlugin()])
 URL: Final = "cut://wire"
 DOCUMENTED: Final = (ConnectionLost, PublisherFailed, Rejected, ProtocolError)
-"""What a stream may raise because of its peer or the network."""
+"""The exceptions that a stream may raise because of its peer or the network."""
 COMPLETED: Final = "completed"
 STOPPED: Final = "stopped"
 
@@ -41,7 +41,7 @@ class Reading:
         self._restarts = restarts
 
     def faults(self) -> list[str]:
-        """Return what is wrong with the received elements: each must be whole and in order, and a completed reading must have all."""
+        """Return the faults of the received elements: each must be whole and in order, and a completed reading must have all."""
         sequences = self._split_at_restarts()
         if any(sequence != self.expected[: len(sequence)] for sequence in sequences):
             return [f"{self.label} delivered {self.received!r} where {self.expected!r} was sent"]

@@ -18,7 +18,7 @@ from tests.cuts._run_context import COMPLETED, REGISTRY, STOPPED, PlannedFailure
 LIMITS: Final = replace(Limits(), split_outbound_at=16, turn=1e9)
 """Limits that keep a run short and repeatable.
 
-`split_outbound_at=16` splits elements of a few hundred bytes. (A part has 64 bytes while no other stream sends a large element.)
+`split_outbound_at=16` splits elements above 16 bytes into parts of 16 bytes (64 while no other stream sends a large element).
 `turn=1e9`: the real clock never ends a turn, so each run takes the same steps.
 """
 
@@ -180,7 +180,7 @@ async def both_ways(context: RunContext) -> None:
     async with context.connect(service) as peer:
         await context.read(peer, "slow", SMALL, demand=2)
         await peer.wait_accepted()
-        with trio.move_on_after(1):  # until the server has read its stream; if it was cancelled, 1 s
+        with trio.move_on_after(1):  # a cancelled server does not set the signal
             await context.signal.wait()
 
 
@@ -241,8 +241,8 @@ async def read_rare(context: RunContext) -> None:
 
 async def request_values(context: RunContext) -> None:
     async with context.connect() as peer, trio.open_nursery() as nursery:
-        nursery.start_soon(context.ask, peer, "slow", SMALL[0])
-        nursery.start_soon(context.ask, peer, "large", LARGE[0])
+        nursery.start_soon(context.request_value, peer, "slow", SMALL[0])
+        nursery.start_soon(context.request_value, peer, "large", LARGE[0])
         await context.request_value(peer, "absent", None)
 
 
