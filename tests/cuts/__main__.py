@@ -1,6 +1,6 @@
-"""The long form: each scenario cut after every byte, and each of its sides cancelled before every step, in as many processes as given.
+"""Sweep all scenarios with all disturbances, in several processes.
 
-`python tests/cuts` takes a minute; `--seeds 5` longer. Exits with 1 and names what was left.
+`python tests/cuts` takes about a minute of processor time for each seed. It prints each failed run, and exits with 1 if a run failed.
 """
 
 import argparse
@@ -12,40 +12,40 @@ from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # so that `python tests/cuts` finds its own parts
+sys.path.insert(0, str(Path(__file__).parents[2]))  # so that `python tests/cuts` can import `tests.cuts`
 
-from tests.cuts._run import attempt
+from tests.cuts._run import run_scenario
 from tests.cuts._scenarios import SCENARIOS
-from tests.cuts._sweep import sweep_all
+from tests.cuts._sweep import sweep_unsampled
 from tests.sweep._sweep import cheap_collections
 
-SHOWN = 20
-"""Remains that are shown of one scenario; they are alike."""
+MAX_SHOWN = 20
+"""How many failures of one scenario are printed. The failures of a scenario usually have one cause."""
 
 
-def _by_length(seeds: int) -> Iterator[tuple[str, int]]:
-    """The longest first: the last to begin shall not be the last to end."""
+def _longest_first(seeds: int) -> Iterator[tuple[str, int]]:
+    """Return each scenario with each seed. A long scenario that started last would leave the other processes idle."""
     with cheap_collections():
-        length = {name: sum(attempt(name, None).carried.values()) for name in SCENARIOS}
+        length = {name: sum(run_scenario(name, None).delivered.values()) for name in SCENARIOS}
     return ((name, seed) for name in sorted(length, key=length.__getitem__, reverse=True) for seed in range(seeds))
 
 
 def main(argv: list[str]) -> int:
-    """Sweep, show how far it is, and say what was found."""
+    """Sweep, and print the progress and the failures. Return the exit code."""
     parser = argparse.ArgumentParser(prog="tests/cuts", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1, help="scheduler seeds for each scenario (default: 1)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     options = parser.parse_args(argv)
-    began, runs, remains = monotonic(), 0, 0
-    # Spawned, not forked: a process that begins anew has no past to freeze.
+    started, all_runs, all_failures = monotonic(), 0, 0
+    # Spawned, not forked: `cheap_collections` freezes all existing objects, and a forked process would have those of its parent.
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        for name, more, found in pool.map(sweep_all, *zip(*_by_length(options.seeds), strict=True)):
-            runs, remains = runs + more, remains + len(found)
-            for each in found[:SHOWN]:
-                print(each)
-            print(f"{name}: {more:,} runs, {len(found)} that left something", flush=True)
-    print(f"{len(SCENARIOS)} scenarios x {options.seeds} seeds: {runs:,} disturbed runs in {monotonic() - began:.0f} s, {remains} remains")
-    return 1 if remains else 0
+        for name, runs, failures in pool.map(sweep_unsampled, *zip(*_longest_first(options.seeds), strict=True)):
+            all_runs, all_failures = all_runs + runs, all_failures + len(failures)
+            for failure in failures[:MAX_SHOWN]:
+                print(failure)
+            print(f"{name}: {runs:,} runs, {len(failures)} failed", flush=True)
+    print(f"{len(SCENARIOS)} scenarios x {options.seeds} seeds: {all_runs:,} runs in {monotonic() - started:.0f} s, {all_failures} failed")
+    return 1 if all_failures else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A proxy that cuts: between a client and a server over real sockets, it hands on so many bytes of one way, then closes both sides."""
+"""A TCP proxy between a client and a server. It forwards a given number of bytes in one direction, then closes both sides."""
 
 import socket
 import struct
@@ -7,21 +7,21 @@ from contextlib import suppress
 import trio
 
 from tests._real_time import HANGS_AFTER
-from tests.cuts._wire import Cut, How, Way
+from tests.cuts._cuttable_transport import Cut, CutMode, Direction
 
-_AT_ONCE = struct.pack("ii", 1, 0)
-"""SO_LINGER: on, and no time at all. Closing resets the connection."""
+_LINGER_ZERO = struct.pack("ii", 1, 0)
+"""SO_LINGER switched on with zero seconds: `close` then sends RST instead of FIN."""
 
 
 class Proxy:
-    """Takes connections at `port`, one after the other, and cuts each as `cut` says by then."""
+    """Accepts connections at `port`, one at a time, and applies to each the current value of `cut`."""
 
-    def __init__(self, to: int) -> None:
+    def __init__(self, server_port: int) -> None:
         self.cut: Cut | None = None
-        self.carried = dict.fromkeys(Way, 0)
-        """Bytes that were handed on for the last connection."""
+        self.delivered = dict.fromkeys(Direction, 0)
+        """Bytes that were forwarded for the last connection."""
         self.port = 0
-        self._to = to
+        self._server_port = server_port
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Listen, until cancelled."""
@@ -37,38 +37,40 @@ class Proxy:
                 del client
 
     async def _serve(self, client: trio.socket.SocketType) -> None:
-        self.carried = dict.fromkeys(Way, 0)
+        self.delivered = dict.fromkeys(Direction, 0)
         server = trio.socket.socket()
         with client, server:
-            await server.connect(("127.0.0.1", self._to))
-            for each in (client, server):
-                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await server.connect(("127.0.0.1", self._server_port))
+            for side in (client, server):
+                side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             async with trio.open_nursery() as nursery:
-                over = nursery.cancel_scope
-                nursery.start_soon(self._hand_on, Way.TO_SERVER, client, server, over)
-                nursery.start_soon(self._hand_on, Way.TO_CLIENT, server, client, over)
-            if self.cut is not None and self.cut.how is How.RST and over.cancelled_caught:
-                for each in (client, server):
-                    each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+                scope = nursery.cancel_scope
+                nursery.start_soon(self._forward, Direction.TO_SERVER, client, server, scope)
+                nursery.start_soon(self._forward, Direction.TO_CLIENT, server, client, scope)
+            if self.cut is not None and self.cut.mode is CutMode.RST and scope.cancelled_caught:
+                for side in (client, server):
+                    side.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
             else:
-                await self._end(client, server)
+                await self._close_without_reset(client, server)
 
-    async def _hand_on(self, way: Way, source: trio.socket.SocketType, target: trio.socket.SocketType, over: trio.CancelScope) -> None:
-        most = self.cut.after if self.cut is not None and self.cut.way is way else None
+    async def _forward(
+        self, direction: Direction, source: trio.socket.SocketType, target: trio.socket.SocketType, scope: trio.CancelScope
+    ) -> None:
+        limit = self.cut.after if self.cut is not None and self.cut.direction is direction else None
         try:
-            while most is None or self.carried[way] < most:
-                data = await source.recv(1 << 16 if most is None else most - self.carried[way])
+            while limit is None or self.delivered[direction] < limit:
+                data = await source.recv(1 << 16 if limit is None else limit - self.delivered[direction])
                 if not data:
                     target.shutdown(socket.SHUT_WR)
                     return
                 await _send(target, data)
-                self.carried[way] += len(data)
-        except OSError:  # one of the sides has closed already
+                self.delivered[direction] += len(data)
+        except OSError:  # a side has closed already
             pass
-        over.cancel()
+        scope.cancel()
 
-    async def _end(self, *sides: trio.socket.SocketType) -> None:
-        """Close both sides in good order: what they still say is taken, for else the system would reset them."""
+    async def _close_without_reset(self, *sides: trio.socket.SocketType) -> None:
+        """Read both sides to their end. Closing a socket with unread bytes makes the operating system send RST."""
         with trio.move_on_after(HANGS_AFTER):
             for side in sides:
                 with suppress(OSError):

@@ -1,10 +1,11 @@
-"""One run of a scenario, disturbed in one way: by a cut, or by the cancellation of one side before a task step. Then: what is left?
+"""One run of a scenario with one disturbance: a cut, or the cancellation of one side before a task step. Then it checks that all is freed.
 
 Rules of this file:
 
-* The two sides are two tasks; nobody else is cancelled, and nobody else's connection is cut. Each must get over what befell the other.
-* While the server still serves, nothing of a client that has gone may be left with it. After both have ended, nothing at all.
-* The clock is virtual, so "in time" is exact: a run takes as long as its scenario, and then what the deadlines of `Limits` allow.
+* The client and the server are two tasks. A disturbance affects one of them directly; the other must handle the loss of its peer.
+* While the server still serves, it must free all objects and tasks of a closed client.
+* After both have ended, no object of penstock may remain.
+* The clock is virtual, so time limits are exact: a run may take as long as its undisturbed scenario, plus `EXTRA_SECONDS`.
 """
 
 import gc
@@ -13,38 +14,43 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
+import attrs
 import trio
 import trio.testing
 
 from penstock.runtime import serve
 from penstock.testing import LeakCensus, live_tasks, run_virtual
-from tests.cuts._scenarios import SCENARIOS, Scenario, everything
-from tests.cuts._spies import Spy, overheard
-from tests.cuts._stage import DOCUMENTED, LEFT, REGISTRY, Stage
-from tests.cuts._wire import WIRE, Cut, How, Way, Wire
+from tests.cuts._cuttable_transport import NETWORK, Cut, CutMode, Direction, Network
+from tests.cuts._run_context import DOCUMENTED, REGISTRY, STOPPED, RunContext
+from tests.cuts._scenarios import SCENARIOS, Scenario, full_service
+from tests.cuts._signal_recorder import SignalRecorder, recording_signals
 
-GRACE: Final = {How.FIN: 4.0, How.RST: 4.0, How.SILENCE: 70.0}
-"""Seconds that a run may take beyond its scenario: a goodbye that nobody answers, lingering; or until keepalive has found out."""
-OURS: Final = ("penstock.session", "penstock.runtime", "penstock.core", "penstock.builtin", "penstock.wire", "tests.cuts")
-HERS: Final = frozenset({"Stage", "Wire", "Reading", "Spy", "Cut", "Cancel", "Ear", "Report", "Sides", "_Run"})
-"""Of those, what belongs to the one who watches."""
+EXTRA_SECONDS: Final = {CutMode.FIN: 4.0, CutMode.RST: 4.0, CutMode.SILENCE: 70.0}
+"""Seconds that a run may take beyond its undisturbed scenario.
+
+4 covers an unanswered goodbye and lingering. 70 covers the detection of silence by keepalive.
+"""
+CHECKED_MODULES: Final = ("penstock.session", "penstock.runtime", "penstock.core", "penstock.builtin", "penstock.wire", "tests.cuts")
+HARNESS_TYPES: Final = frozenset(
+    {"RunContext", "Network", "Reading", "SignalRecorder", "Cut", "Cancellation", "LogRecorder", "Report", "SideScopes", "_Run"}
+)
+"""Types of `tests.cuts` that outlive the connections of a run, and are therefore not counted."""
 
 
 class Side(Enum):
-    """Who is cancelled."""
+    """The side that a `Cancellation` cancels."""
 
     CLIENT = "the client"
     SERVER = "the server"
-    ONE = "one subscription"
+    SUBSCRIPTION = "one subscription"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
-    """A cancellation of one side, before a task step of either."""
+@attrs.frozen(kw_only=True)
+class Cancellation:
+    """Cancels one side before the task step number `step` of the run. The steps of all tasks are counted."""
 
     side: Side
     step: int
@@ -53,220 +59,227 @@ class Cancel:
         return f"{self.side.value} cancelled before step {self.step}"
 
 
-Disturbance = Cut | Cancel | None
+Disturbance = Cut | Cancellation | None
 
 
-class Remains(AssertionError):
-    """Something was left, or was not as it must be."""
+class RunFailed(AssertionError):
+    """A run left an object behind, or ended in a way that is not allowed."""
 
 
-@dataclass
+@attrs.define
 class Report:
-    """What a run was like."""
+    """The measurements and the faults of a run."""
 
-    faults: list[str] = field(default_factory=list)
+    faults: list[str] = attrs.Factory(list)
     steps: int = 0
     seconds: float = 0.0
-    carried: dict[Way, int] = field(default_factory=dict)
-    ends: list[str | None] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    delivered: dict[Direction, int] = attrs.Factory(dict)
+    ends: list[str | None] = attrs.Factory(list)
+    violations: list[str] = attrs.Factory(list)
 
 
-class Sides(trio.abc.Instrument):
-    """The scopes of both sides; counts the steps of all tasks, and cancels one side before the k-th."""
+class SideScopes(trio.abc.Instrument):
+    """The cancel scopes of both sides. Counts the steps of all tasks, and cancels one side before the given step."""
 
-    def __init__(self, disturbance: Disturbance, one: trio.CancelScope) -> None:
-        self.scopes = {Side.CLIENT: trio.CancelScope(), Side.SERVER: trio.CancelScope(), Side.ONE: one}
+    def __init__(self, disturbance: Disturbance, subscription: trio.CancelScope) -> None:
+        self.scopes = {Side.CLIENT: trio.CancelScope(), Side.SERVER: trio.CancelScope(), Side.SUBSCRIPTION: subscription}
         self.steps = 0
-        self._cancel = disturbance if isinstance(disturbance, Cancel) else None
+        self._cancellation = disturbance if isinstance(disturbance, Cancellation) else None
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self.steps += 1
-        if self._cancel is not None and self.steps == self._cancel.step:
-            self.scopes[self._cancel.side].cancel()
+        if self._cancellation is not None and self.steps == self._cancellation.step:
+            self.scopes[self._cancellation.side].cancel()
 
 
-class Ear(logging.Handler):
-    """Hears what is logged."""
+class LogRecorder(logging.Handler):
+    """Appends each logged message to a list of faults."""
 
-    def __init__(self, heard: list[str]) -> None:
+    def __init__(self, faults: list[str]) -> None:
         super().__init__()
-        self._heard = heard
+        self._faults = faults
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._heard.append(f"logged: {record.getMessage()}")
+        self._faults.append(f"logged: {record.getMessage()}")
 
 
 @contextmanager
-def _listening(heard: list[str]) -> Iterator[None]:
-    ear, log = Ear(heard), logging.getLogger("penstock")
-    log.addHandler(ear)
+def _recording_logs(faults: list[str]) -> Iterator[None]:
+    recorder, logger = LogRecorder(faults), logging.getLogger("penstock")
+    logger.addHandler(recorder)
     try:
         yield
     finally:
-        log.removeHandler(ear)
+        logger.removeHandler(recorder)
 
 
 class _Run:
-    """One run."""
+    """Runs a scenario once and fills a `Report`."""
 
     def __init__(self, scenario: Scenario, disturbance: Disturbance) -> None:
         self.report = Report()
         self._scenario = scenario
         self._disturbance = disturbance
-        self._stage = Stage(scenario.limits, scenario.protocol)
-        self._sides = Sides(disturbance, self._stage.one)
-        self._spies: list[Spy] = []
-        self._tasks = 0
-        self._of_the_server: Counter[str] = Counter()
+        self._context = RunContext(scenario.limits, scenario.protocol)
+        self._sides = SideScopes(disturbance, self._context.subscription_scope)
+        self._recorders: list[SignalRecorder] = []
+        self._tasks_at_start = 0
+        self._objects_at_start: Counter[str] = Counter()
 
-    async def go(self) -> Report:
+    async def execute(self) -> Report:
         census = LeakCensus()
         cut = self._disturbance if isinstance(self._disturbance, Cut) else None
-        wire = Wire(cut, capacity=self._scenario.capacity)
-        WIRE.set(wire)
-        began = trio.current_time()
-        with overheard(self._spies), _listening(self.report.faults):
-            with trio.move_on_after(1000) as all_of_it:  # what never ends is left, too
-                await self._both_sides()
+        network = Network(cut, capacity=self._scenario.capacity)
+        NETWORK.set(network)
+        started = trio.current_time()
+        with recording_signals(self._recorders), _recording_logs(self.report.faults):
+            with trio.move_on_after(1000) as timeout:  # a run that never ends is a fault, too; the longest scenario takes 120 s
+                await self._run_both_sides()
         report = self.report
-        report.seconds = trio.current_time() - began
-        report.steps, report.carried = self._sides.steps, wire.carried
-        if all_of_it.cancelled_caught:
+        report.seconds = trio.current_time() - started
+        report.steps, report.delivered = self._sides.steps, network.delivered
+        if timeout.cancelled_caught:
             report.faults.append("the run did not end")
         report.faults += census.leaks()
-        self._judge()
+        self._check_all_freed()
+        self._check_ends()
         return report
 
-    async def _both_sides(self) -> None:
+    async def _run_both_sides(self) -> None:
         trio.lowlevel.add_instrument(self._sides)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._server)
-                nursery.start_soon(self._client)
+                nursery.start_soon(self._run_server)
+                nursery.start_soon(self._run_client)
         finally:
             trio.lowlevel.remove_instrument(self._sides)
 
-    async def _server(self) -> None:
-        stage, scenario = self._stage, self._scenario
-        with self._guarded(Side.SERVER):
+    async def _run_server(self) -> None:
+        context, scenario = self._context, self._scenario
+        with self._recording_errors(Side.SERVER):
             try:
-                async with serve(everything(stage), stage.url, limits=stage.limits, registry=REGISTRY, on_violation=stage.hear) as server:
-                    await trio.testing.wait_all_tasks_blocked()  # until its own tasks are all there
-                    self._tasks, self._of_the_server = len(live_tasks()), _objects()
-                    stage.serving.set()
-                    await scenario.server(stage, server)
-                    if stage.client_over.is_set():
-                        await self._settle(server)
+                async with serve(
+                    full_service(context), context.url, limits=context.limits, registry=REGISTRY, on_violation=context.record_violation
+                ) as server:
+                    await trio.testing.wait_all_tasks_blocked()  # the server's own tasks must all be part of the count
+                    self._tasks_at_start, self._objects_at_start = len(live_tasks()), _count_objects()
+                    context.server_ready.set()
+                    await scenario.server(context, server)
+                    if context.client_done.is_set():
+                        await self._check_server_freed_client(server)
             finally:
-                stage.serving.set()
+                context.server_ready.set()
 
-    async def _client(self) -> None:
-        stage = self._stage
-        await stage.serving.wait()
-        with self._guarded(Side.CLIENT):
-            await self._scenario.client(stage)
-        stage.client_over.set()
+    async def _run_client(self) -> None:
+        context = self._context
+        await context.server_ready.wait()
+        with self._recording_errors(Side.CLIENT):
+            await self._scenario.client(context)
+        context.client_done.set()
 
     @contextmanager
-    def _guarded(self, side: Side) -> Iterator[None]:
-        """Keep what a side raises, as words."""
+    def _recording_errors(self, side: Side) -> Iterator[None]:
+        """Run a side in its cancel scope. Record an exception as text; a documented one only if the run is undisturbed."""
         try:
             with self._sides.scopes[side]:
                 yield
         except DOCUMENTED as error:
             if self._disturbance is None:
-                self.report.faults.append(f"{side.value} raised {error!r} though nobody disturbed it")
+                self.report.faults.append(f"{side.value} raised {error!r} in an undisturbed run")
         except Exception as error:
             self.report.faults.append(f"{side.value} raised {error!r}")
 
-    async def _settle(self, server: Any) -> None:
-        """The client has gone: within its deadlines the server must have forgotten it."""
-        with trio.move_on_after(GRACE[self._disturbance.how if isinstance(self._disturbance, Cut) else How.FIN]):
-            while server._admission.open:  # noqa: ASYNC110  # nobody announces it, and the clock is virtual
+    async def _check_server_freed_client(self, server: Any) -> None:
+        """Wait at most `EXTRA_SECONDS` until the server has closed the connection. Then compare its tasks and objects with the start."""
+        with trio.move_on_after(EXTRA_SECONDS[self._disturbance.mode if isinstance(self._disturbance, Cut) else CutMode.FIN]):
+            while server._admission.open:  # noqa: ASYNC110  # no event reports the end of a connection, and the clock is virtual
                 await trio.sleep(0.25)
         if server._admission.open:
             self.report.faults.append("the server still holds a connection whose client has gone")
             return
         await trio.testing.wait_all_tasks_blocked()
-        more = len(live_tasks()) - (self._tasks - 1)  # without the client's own
-        if more > 0:
-            self.report.faults.append(f"{more} tasks were left with the server")
-        self.report.faults += [f"generator {name} was not closed while the server went on" for name in self._stage.open_generators()]
+        added_tasks = len(live_tasks()) - (self._tasks_at_start - 1)  # the task of the client has ended since the first count
+        if added_tasks > 0:
+            self.report.faults.append(f"{added_tasks} tasks were left with the server")
+        self.report.faults += [f"generator {name} was not closed while the server went on" for name in self._context.open_generators()]
         gc.collect()
-        left = _objects() - self._of_the_server
-        self.report.faults += [f"{count} {name} left with the server" for name, count in left.items()]
+        added_objects = _count_objects() - self._objects_at_start
+        self.report.faults += [f"{count} {name} left with the server" for name, count in added_objects.items()]
 
-    # --- afterwards
+    # --- checks after both sides have ended
 
-    def _judge(self) -> None:
-        stage, report = self._stage, self.report
-        report.ends = [reading.end for reading in stage.readings]
+    def _check_all_freed(self) -> None:
+        context, report = self._context, self.report
+        report.ends = [reading.end for reading in context.readings]
         if not self._is_silent:
-            report.faults += stage.faults
-        report.told = stage.told
-        report.faults += [f"generator {name} was not closed" for name in stage.open_generators()]
-        for reading in stage.readings:
+            report.faults += context.faults
+        report.violations = context.violations
+        report.faults += [f"generator {name} was not closed" for name in context.open_generators()]
+        for reading in context.readings:
             report.faults += reading.faults()
-        for spy in self._spies:
-            report.faults += spy.faults()
+        for recorder in self._recorders:
+            report.faults += recorder.faults()
         gc.collect()
-        report.faults += [f"{count} {name} left" for name, count in _objects().items()]
-        self._judge_ends()
+        report.faults += [f"{count} {name} left" for name, count in _count_objects().items()]
 
-    def _judge_ends(self) -> None:
+    def _check_ends(self) -> None:
         report, scenario = self.report, self._scenario
-        report.faults += [f"on_violation was told: {told}" for told in report.told if told.split(":")[0] not in scenario.told]
-        report.faults += [f"a fault of ours: {end}" for end in report.ends if end is not None and "internal" in end]
-        ends = [None if end is None else end.split(":")[0] for end in report.ends]
+        unexpected = [violation for violation in report.violations if violation.split(":")[0] not in scenario.violations]
+        report.faults += [f"on_violation received: {violation}" for violation in unexpected]
+        report.faults += [f"an internal error of penstock: {end}" for end in report.ends if end is not None and "internal" in end]
+        kinds = [None if end is None else end.split(":")[0] for end in report.ends]
         if self._disturbance is None:
-            if tuple(ends) != scenario.ends:
-                report.faults.append(f"the readings ended with {report.ends}; {scenario.ends} was due")
+            if tuple(kinds) != scenario.ends:
+                report.faults.append(f"the readings ended with {report.ends}; expected {scenario.ends}")
             return
-        for end, kind in zip(report.ends, ends, strict=True):
-            if kind not in self._allowed:
-                report.faults.append(f"a reading ended with {end!r}: neither as it should nor with the connection")
-        spared = [reading.end for reading in self._stage.readings if not (self._is_alone and reading.label == scenario.one)]
-        if None in spared and (isinstance(self._disturbance, Cut) or self._is_alone):
-            report.faults.append(f"a reading that nobody cancelled had no end: {report.ends}")
-        if isinstance(self._disturbance, Cancel) and not scenario.protocol:  # ReactiveSocket has no word for an end without a reason
-            report.faults += [f"nobody said goodbye: {end}" for end in report.ends if end is not None and "without a goodbye" in end]
+        for end, kind in zip(report.ends, kinds, strict=True):
+            if kind not in self._allowed_ends:
+                report.faults.append(f"a reading ended with {end!r}; allowed are {self._allowed_ends}")
+        uncancelled = [
+            reading.end for reading in self._context.readings if not (self._cancels_subscription and reading.label == scenario.cancellable)
+        ]
+        if None in uncancelled and (isinstance(self._disturbance, Cut) or self._cancels_subscription):
+            report.faults.append(f"a reading that was not cancelled had no end: {report.ends}")
+        if isinstance(self._disturbance, Cancellation) and not scenario.protocol:  # ReactiveSocket has no goodbye without an error
+            report.faults += [f"no goodbye was received: {end}" for end in report.ends if end is not None and "without a goodbye" in end]
 
     @property
-    def _is_alone(self) -> bool:
-        return isinstance(self._disturbance, Cancel) and self._disturbance.side is Side.ONE
+    def _cancels_subscription(self) -> bool:
+        return isinstance(self._disturbance, Cancellation) and self._disturbance.side is Side.SUBSCRIPTION
 
     @property
-    def _allowed(self) -> set[str | None]:
-        """How a reading may end when somebody disturbs."""
+    def _allowed_ends(self) -> set[str | None]:
+        """The ends that a reading of a disturbed run may have. None is a reading that was cancelled."""
         expected: set[str | None] = {*self._scenario.ends, None}
-        if self._is_alone:
-            return expected  # the connection lives
-        return expected | ({"ConnectionLost", LEFT} if isinstance(self._disturbance, Cancel) else {"ConnectionLost"})
+        if self._cancels_subscription:
+            return expected  # the connection stays open
+        return expected | ({"ConnectionLost", STOPPED} if isinstance(self._disturbance, Cancellation) else {"ConnectionLost"})
 
     @property
     def _is_silent(self) -> bool:
-        """A connection on which nothing comes any more, and neither side knows."""
-        return isinstance(self._disturbance, Cut) and self._disturbance.how is How.SILENCE
+        """Whether the cut has `CutMode.SILENCE`: frames are then lost without an error, so an idle connection may still count streams."""
+        return isinstance(self._disturbance, Cut) and self._disturbance.mode is CutMode.SILENCE
 
 
-def _objects() -> Counter[str]:
-    """Return how many objects of ours there are, by the name of their type. Those that were frozen by `cheap_collections` are no matter."""
+def _count_objects() -> Counter[str]:
+    """Return the number of objects of the checked modules by type name. `gc` does not list objects that `cheap_collections` has frozen."""
     return Counter(
-        type(each).__name__ for each in gc.get_objects() if type(each).__module__.startswith(OURS) and type(each).__name__ not in HERS
+        type(each).__name__
+        for each in gc.get_objects()
+        if type(each).__module__.startswith(CHECKED_MODULES) and type(each).__name__ not in HARNESS_TYPES
     )
 
 
-async def _go(name: str, disturbance: Disturbance) -> Report:
-    return await _Run(SCENARIOS[name], disturbance).go()
+async def _execute(name: str, disturbance: Disturbance) -> Report:
+    return await _Run(SCENARIOS[name], disturbance).execute()
 
 
-def attempt(name: str, disturbance: Disturbance, *, seed: int = 0, most_seconds: float | None = None) -> Report:
-    """Run a scenario with a disturbance; return its report, or raise Remains."""
-    random.seed(seed)  # the jitter of keepalive
-    report = run_virtual(_go, name, disturbance, seed=seed)
-    if most_seconds is not None and report.seconds > most_seconds:
-        report.faults.append(f"it took {report.seconds:.1f} s; {most_seconds:.1f} s is the most")
+def run_scenario(name: str, disturbance: Disturbance, *, seed: int = 0, max_seconds: float | None = None) -> Report:
+    """Run a scenario with a disturbance. Return its report, or raise `RunFailed`."""
+    random.seed(seed)  # keepalive draws its jitter from `random`
+    report = run_virtual(_execute, name, disturbance, seed=seed)
+    if max_seconds is not None and report.seconds > max_seconds:
+        report.faults.append(f"it took {report.seconds:.1f} s; at most {max_seconds:.1f} s are allowed")
     if report.faults:
-        raise Remains(f"{name}, {disturbance or 'undisturbed'}, seed {seed}:\n  " + "\n  ".join(report.faults))
+        raise RunFailed(f"{name}, {disturbance or 'undisturbed'}, seed {seed}:\n  " + "\n  ".join(report.faults))
     return report

@@ -1,55 +1,55 @@
-"""Every disturbance of a scenario: a cut after each byte of each way, in each manner; each side cancelled before each task step."""
+"""All disturbances of a scenario: cuts after each byte of each direction in each mode, cancellations of each side before each task step."""
 
 from collections.abc import Iterator
 from random import Random
 
-from tests.cuts._run import GRACE, Cancel, Disturbance, Remains, Report, Side, attempt
+from tests.cuts._cuttable_transport import Cut, CutMode
+from tests.cuts._run import EXTRA_SECONDS, Cancellation, Disturbance, Report, RunFailed, Side, run_scenario
 from tests.cuts._scenarios import SCENARIOS
-from tests.cuts._wire import Cut, How
 from tests.sweep._sweep import cheap_collections
 
 
-def cuts(name: str, undisturbed: Report) -> Iterator[Cut]:
-    """Return every cut of a scenario that carries so many bytes."""
-    hows = [how for how in How if how is not How.SILENCE or SCENARIOS[name].notices_silence]
-    for way, carried in undisturbed.carried.items():
-        for how in hows:
-            yield from (Cut(way=way, after=after, how=how) for after in range(carried + 1))
+def all_cuts(name: str, undisturbed: Report) -> Iterator[Cut]:
+    """Return all cuts of a scenario, from the bytes that its undisturbed run delivers."""
+    modes = [mode for mode in CutMode if mode is not CutMode.SILENCE or SCENARIOS[name].notices_silence]
+    for direction, delivered in undisturbed.delivered.items():
+        for mode in modes:
+            yield from (Cut(direction=direction, after=after, mode=mode) for after in range(delivered + 1))
 
 
-def cancellations(name: str, undisturbed: Report) -> Iterator[Cancel]:
-    """Return every cancellation of a scenario that takes so many steps."""
-    for side in Side if SCENARIOS[name].one else (Side.CLIENT, Side.SERVER):
-        yield from (Cancel(side=side, step=step) for step in range(1, undisturbed.steps + 1))
+def all_cancellations(name: str, undisturbed: Report) -> Iterator[Cancellation]:
+    """Return all cancellations of a scenario, from the steps that its undisturbed run takes."""
+    for side in Side if SCENARIOS[name].cancellable else (Side.CLIENT, Side.SERVER):
+        yield from (Cancellation(side=side, step=step) for step in range(1, undisturbed.steps + 1))
 
 
-def sweep(name: str, *, seed: int = 0, most: int | None = None, found: list[Remains] | None = None) -> int:
-    """Disturb a scenario in every way (or in `most` ways, spread) under a seed; return the number of runs.
+def sweep(name: str, *, seed: int = 0, max_runs: int | None = None, failures: list[RunFailed] | None = None) -> int:
+    """Run a scenario with each disturbance (or a random sample of `max_runs`) under a seed. Return the number of runs.
 
-    What remains of one is raised, or put into `found`.
+    A failed run is appended to `failures`; without that list it raises.
     """
-    undisturbed = attempt(name, None, seed=seed)
-    disturbances: list[Disturbance] = [*cuts(name, undisturbed), *cancellations(name, undisturbed)]
-    if most is not None and len(disturbances) > most:
-        disturbances = Random(f"{name}{seed}").sample(disturbances, most)
-    for each in disturbances:
+    undisturbed = run_scenario(name, None, seed=seed)
+    disturbances: list[Disturbance] = [*all_cuts(name, undisturbed), *all_cancellations(name, undisturbed)]
+    if max_runs is not None and len(disturbances) > max_runs:
+        disturbances = Random(f"{name}{seed}").sample(disturbances, max_runs)
+    for disturbance in disturbances:
         try:
-            attempt(name, each, seed=seed, most_seconds=undisturbed.seconds + grace(each))
-        except Remains as remains:
-            if found is None:
+            run_scenario(name, disturbance, seed=seed, max_seconds=undisturbed.seconds + extra_seconds(disturbance))
+        except RunFailed as failure:
+            if failures is None:
                 raise
-            found.append(remains)
+            failures.append(failure)
     return len(disturbances)
 
 
-def sweep_all(name: str, seed: int) -> tuple[str, int, list[str]]:
-    """Do it in a process of its own: nothing left out, and everything that was found as words."""
-    found: list[Remains] = []
+def sweep_unsampled(name: str, seed: int) -> tuple[str, int, list[str]]:
+    """Sweep a scenario with all disturbances. Return its name, the number of runs and the texts of the failures: texts can be pickled."""
+    failures: list[RunFailed] = []
     with cheap_collections():
-        runs = sweep(name, seed=seed, found=found)
-    return name, runs, [str(each) for each in found]
+        runs = sweep(name, seed=seed, failures=failures)
+    return name, runs, [str(failure) for failure in failures]
 
 
-def grace(disturbance: Disturbance) -> float:
-    """Return how much longer than undisturbed a run may take."""
-    return GRACE[disturbance.how if isinstance(disturbance, Cut) else How.FIN]
+def extra_seconds(disturbance: Disturbance) -> float:
+    """Return how many seconds longer than the undisturbed run a run may take."""
+    return EXTRA_SECONDS[disturbance.mode if isinstance(disturbance, Cut) else CutMode.FIN]

@@ -1,4 +1,4 @@
-"""Cut after any byte, cancelled before any step: nothing is left of a connection. A short form; `nox -s cuts` is the full one."""
+"""A connection that is cut after any byte, or cancelled before any step, is freed. These tests take samples; `nox -s cuts` runs all."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,16 +11,16 @@ from penstock.runtime.connection._incoming_requests import SessionPlaces
 from penstock.runtime.server._serve import Server
 from penstock.session import SendingStream, Session
 from penstock.session._receiving_stream import ReceivingStream
-from tests.cuts import _planted
-from tests.cuts._run import Cancel, Disturbance, Remains, Side, attempt
+from tests.cuts import _injected_faults
+from tests.cuts._cuttable_transport import Cut, CutMode, Direction
+from tests.cuts._run import Cancellation, Disturbance, RunFailed, Side, run_scenario
+from tests.cuts._run_context import COMPLETED, Reading
 from tests.cuts._scenarios import SCENARIOS
-from tests.cuts._spies import Spy
-from tests.cuts._stage import COMPLETED, Reading
-from tests.cuts._sweep import grace, sweep
-from tests.cuts._wire import Cut, How, Way
+from tests.cuts._signal_recorder import SignalRecorder
+from tests.cuts._sweep import extra_seconds, sweep
 from tests.sweep._sweep import cheap_collections
 
-SAMPLE = 40
+SAMPLE = 40  # disturbances of each scenario: all scenarios together then take about 20 s
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,82 +30,117 @@ def _cheap_collections() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_nothing_is_left_of_a_disturbed_connection(name: str) -> None:
-    """A spread of cuts and cancellations: all ends, each subscription once, each element whole, in order, and within the deadlines."""
-    assert sweep(name, most=SAMPLE) == SAMPLE
+def test_disturbed_connection_is_freed(name: str) -> None:
+    """After a cut or a cancellation, each subscription ends once and in time, and each delivered element is whole and in order."""
+    assert sweep(name, max_runs=SAMPLE) == SAMPLE
 
 
 @pytest.mark.parametrize("name", ["handshake only", "a publisher that fails"])
-def test_every_byte_and_every_step_of_a_short_connection(name: str) -> None:
-    """Two scenarios with nothing left out, in another order of tasks."""
+def test_short_connection_is_freed_after_every_disturbance(name: str) -> None:
+    """Two short scenarios pass all disturbances, with another scheduler seed."""
     assert sweep(name, seed=1) > 150
 
 
-def test_the_cuts_reach_every_byte() -> None:
-    """A scenario carries bytes both ways, and a cut delivers exactly as many as it says: the first or the last one is no exception."""
-    carried = attempt("small elements by element", None).carried
-    assert min(carried.values()) > 20
-    for way, most in carried.items():
-        for after in (0, 1, most - 1, most):
-            cut = attempt("small elements by element", Cut(way=way, after=after, how=How.RST))
-            assert cut.carried[way] == after
+def test_cut_delivers_exactly_its_bytes() -> None:
+    """A cut delivers exactly `after` bytes of its direction, also for the first and the last byte."""
+    delivered = run_scenario("small elements by element", None).delivered
+    assert min(delivered.values()) > 20
+    for direction, total in delivered.items():
+        for after in (0, 1, total - 1, total):
+            report = run_scenario("small elements by element", Cut(direction=direction, after=after, mode=CutMode.RST))
+            assert report.delivered[direction] == after
 
 
-def test_a_subscription_that_ends_never_or_twice_is_seen() -> None:
-    """What stands between a session and its subscriber counts the ends, and hears whatever comes after one."""
-    spy = Spy(CallbackSubscriber(_planted.nothing), "x")
-    assert spy.faults() == ["the subscription to x had 0 times on_subscribe", "the subscription to x had 0 ends: none at all"]
-    spy.on_subscribe(Spy(None, "nobody"))
-    spy.on_complete()
-    assert spy.faults() == []
-    spy.on_next(b"")
-    assert spy.faults() == ["the subscription to x had on_next after on_complete"]
+def test_recorder_reports_wrong_number_of_ends() -> None:
+    """A signal recorder reports a subscription without an end, and a signal after the end."""
+    recorder = SignalRecorder(CallbackSubscriber(_injected_faults.do_nothing), "x")
+    assert recorder.faults() == ["the subscription to x had 0 times on_subscribe", "the subscription to x had 0 ends: none at all"]
+    recorder.on_subscribe(SignalRecorder(None, "upstream"))
+    recorder.on_complete()
+    assert recorder.faults() == []
+    recorder.on_next(b"")
+    assert recorder.faults() == ["the subscription to x had on_next after on_complete"]
 
 
-def test_a_reading_with_a_hole_is_seen() -> None:
-    """A prefix is right as long as the stream did not complete; after a new connection it may begin again."""
+def test_reading_reports_missing_elements() -> None:
+    """An incomplete reading may hold any prefix, and a reading with restarts may begin again. Any other gap is a fault."""
     reading = Reading("x", [1, 2, 3])
-    reading.got = [1, 2]
+    reading.received = [1, 2]
     assert reading.faults() == []
     reading.end = COMPLETED
     assert reading.faults() == ["x completed with 2 of 3 elements: a silent gap"]
-    reading.got = [1, 3]
+    reading.received = [1, 3]
     assert reading.faults() == ["x delivered [1, 3] where [1, 2, 3] was sent"]
-    again = Reading("x", [1, 2, 3], restarts=True)
-    again.got, again.end = [1, 2, 1, 2, 3], COMPLETED
-    assert again.faults() == []
+    restarted = Reading("x", [1, 2, 3], restarts=True)
+    restarted.received, restarted.end = [1, 2, 1, 2, 3], COMPLETED
+    assert restarted.faults() == []
 
 
-# ------------------------------------------------------------------------------------------------------ planted faults
+# ------------------------------------------------------------------------------------------------------ injected faults
 
-IN_AN_ELEMENT = Cut(way=Way.TO_CLIENT, after=120, how=How.FIN)
-LATE = Cut(way=Way.TO_CLIENT, after=30, how=How.RST)
+WITHIN_ELEMENT = Cut(direction=Direction.TO_CLIENT, after=120, mode=CutMode.FIN)  # some parts of a large element have arrived
+AFTER_HANDSHAKE = Cut(direction=Direction.TO_CLIENT, after=30, mode=CutMode.RST)
 
 
 @pytest.mark.parametrize(
-    ("owner", "method", "planted", "name", "disturbance", "says"),
+    ("owner", "method", "fault", "name", "disturbance", "message"),
     [
-        (SendingStream, "receive_cancel", _planted.nothing, "keepalive", LATE, "the server still holds a connection"),
-        (ReceivingStream, "receive_error", _planted.nothing, "small elements by batch", LATE, "the run did not end"),
-        (ReceivingStream, "receive_error", _planted.twice, "small elements by batch", LATE, "2 ends"),
-        (ReceivingStream, "receive_error", _planted.as_completed, "small elements by batch", LATE, "a silent gap"),
-        (ReceivingStream, "receive_error", _planted.in_part, "large elements in parts", IN_AN_ELEMENT, "delivered"),
-        (ReceivingStream, "receive_error", _planted.bare, "small elements by batch", LATE, "the client raised KeyError"),
-        (ConnectionTask, "run", _planted.keeps_itself, "handshake only", None, "ConnectionTask left"),
-        (ConnectionTask, "run", _planted.raises, "handshake only", None, "ExceptionGroup"),
-        (ConnectionTask, "_say_goodbye", _planted.parts_late, "handshake only", LATE, "s is the most"),
-        (Server, "_serve_one", _planted.leaves_a_task, "handshake only", None, "1 tasks were left with the server"),
-        (SessionPlaces, "free_kept", _planted.nothing, "one of two streams", Cancel(side=Side.ONE, step=60), "counts . stopping"),
-        (Session, "close", _planted.mute, "small elements by batch", Cancel(side=Side.SERVER, step=70), "nobody said goodbye"),
+        (SendingStream, "receive_cancel", _injected_faults.do_nothing, "keepalive", AFTER_HANDSHAKE, "the server still holds a connection"),
+        (ReceivingStream, "receive_error", _injected_faults.do_nothing, "small elements by batch", AFTER_HANDSHAKE, "the run did not end"),
+        (ReceivingStream, "receive_error", _injected_faults.report_error_twice, "small elements by batch", AFTER_HANDSHAKE, "2 ends"),
+        (
+            ReceivingStream,
+            "receive_error",
+            _injected_faults.complete_instead_of_failing,
+            "small elements by batch",
+            AFTER_HANDSHAKE,
+            "a silent gap",
+        ),
+        (
+            ReceivingStream,
+            "receive_error",
+            _injected_faults.deliver_unfinished_elements,
+            "large elements in parts",
+            WITHIN_ELEMENT,
+            "delivered",
+        ),
+        (
+            ReceivingStream,
+            "receive_error",
+            _injected_faults.report_undocumented_error,
+            "small elements by batch",
+            AFTER_HANDSHAKE,
+            "the client raised KeyError",
+        ),
+        (ConnectionTask, "run", _injected_faults.retain_connection, "handshake only", None, "ConnectionTask left"),
+        (ConnectionTask, "run", _injected_faults.raise_group, "handshake only", None, "ExceptionGroup"),
+        (ConnectionTask, "_say_goodbye", _injected_faults.say_goodbye_late, "handshake only", AFTER_HANDSHAKE, "s are allowed"),
+        (Server, "_serve_one", _injected_faults.leave_task, "handshake only", None, "1 tasks were left with the server"),
+        (
+            SessionPlaces,
+            "free_kept",
+            _injected_faults.do_nothing,
+            "one of two streams",
+            Cancellation(side=Side.SUBSCRIPTION, step=60),
+            "counts . stopping",
+        ),
+        (
+            Session,
+            "close",
+            _injected_faults.close_without_goodbye,
+            "small elements by batch",
+            Cancellation(side=Side.SERVER, step=70),
+            "no goodbye was received",
+        ),
     ],
 )
-def test_a_planted_fault_is_found(
-    monkeypatch: pytest.MonkeyPatch, owner: type, method: str, planted: Callable[..., Any], name: str, disturbance: Disturbance, says: str
+def test_injected_fault_is_reported(
+    monkeypatch: pytest.MonkeyPatch, owner: type, method: str, fault: Callable[..., Any], name: str, disturbance: Disturbance, message: str
 ) -> None:
-    """The sweep can fail: each kind of fault is seen, and named."""
-    most = attempt(name, None).seconds + grace(disturbance)
-    attempt(name, disturbance, most_seconds=most)
-    monkeypatch.setattr(owner, method, planted)
-    with pytest.raises(Remains, match=says):
-        attempt(name, disturbance, most_seconds=most)
-    _planted.KEPT.clear()
+    """A run with an injected fault fails with a message that names the fault. The same run passes without it."""
+    max_seconds = run_scenario(name, None).seconds + extra_seconds(disturbance)
+    run_scenario(name, disturbance, max_seconds=max_seconds)
+    monkeypatch.setattr(owner, method, fault)
+    with pytest.raises(RunFailed, match=message):
+        run_scenario(name, disturbance, max_seconds=max_seconds)
+    _injected_faults.RETAINED.clear()

@@ -1,4 +1,4 @@
-"""The same over real sockets: a proxy hands on so many bytes and closes, in good order or with a reset, in the clear and over TLS."""
+"""Cuts over real sockets: a proxy forwards a given number of bytes, then closes or resets both sides. With and without TLS."""
 
 import gc
 from collections.abc import Iterator
@@ -16,20 +16,20 @@ from penstock.runtime import Server, connect, serve
 from penstock.session._receiving_stream import ReceivingStream
 from penstock.testing import LeakCensus
 from tests._real_time import HANGS_AFTER
-from tests.cuts import _planted
+from tests.cuts import _injected_faults
+from tests.cuts._cuttable_transport import Cut, CutMode, Direction
 from tests.cuts._proxy import Proxy
-from tests.cuts._scenarios import LIMITS, SMALL, everything
-from tests.cuts._spies import Spy, overheard
-from tests.cuts._stage import COMPLETED, Stage
-from tests.cuts._wire import Cut, How, Way
+from tests.cuts._run_context import COMPLETED, RunContext
+from tests.cuts._scenarios import LIMITS, SMALL, full_service
+from tests.cuts._signal_recorder import SignalRecorder, recording_signals
 
 OPEN_FILES: Final = Path("/proc/self/fd")
-ENDINGS: Final = (How.FIN, How.RST)
+SOCKET_MODES: Final = (CutMode.FIN, CutMode.RST)
 
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
-    """A certificate for this machine, and who has issued it."""
+    """A certificate for 127.0.0.1, and the authority that issued it."""
     folder: Path = tmp_path_factory.mktemp("tls")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
@@ -37,95 +37,95 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     return Tls(certificate=folder / "server.pem", authorities=folder / "ca.pem", client_may_be_unknown=True)
 
 
-def _cuts(carried: dict[Way, int], *, most: int | None = None) -> Iterator[Cut]:
-    """Each byte of each way, or `most` of them, spread; in each manner that a socket can show."""
-    for way, count in carried.items():
+def _cuts(delivered: dict[Direction, int], *, per_direction: int | None = None) -> Iterator[Cut]:
+    """Return the cuts at each byte of each direction, or at a random sample of `per_direction` bytes, in each mode of `SOCKET_MODES`."""
+    for direction, count in delivered.items():
         places = list(range(count + 1))
-        if most is not None and len(places) > most:
-            places = sorted(Random(str(way)).sample(places, most))
-        yield from (Cut(way=way, after=after, how=how) for after in places for how in ENDINGS)
+        if per_direction is not None and len(places) > per_direction:
+            places = sorted(Random(str(direction)).sample(places, per_direction))
+        yield from (Cut(direction=direction, after=after, mode=mode) for after in places for mode in SOCKET_MODES)
 
 
-async def _read_small(stage: Stage, url: str, options: TransportOptions) -> None:
+async def _read_small(context: RunContext, url: str, options: TransportOptions) -> None:
     try:
-        async with connect(url, limits=stage.limits, options=options, on_violation=stage.hear) as peer:
-            await stage.read(peer, "small", SMALL, demand=2)
+        async with connect(url, limits=context.limits, options=options, on_violation=context.record_violation) as peer:
+            await context.read(peer, "small", SMALL, demand=2)
     except ConnectionLost:
-        stage.cue.set()  # nobody was reached
+        context.signal.set()  # the handshake failed, so there may be no reading
 
 
-async def _wait_alone(server: Server, census: LeakCensus) -> None:
-    """Return when nothing of the connection runs any more."""
+async def _wait_closed(server: Server, census: LeakCensus) -> None:
+    """Return when the server has no peers and no task of the connection runs."""
     while server.peers or any("penstock" in leak for leak in census.leaks()):
         await trio.lowlevel.checkpoint()
 
 
-async def _attempt(proxy: Proxy, server: Server, served: Stage, cut: Cut | None, url: str, options: TransportOptions) -> bool:
-    """One run: a client reads through the proxy. Then nothing of it is left, here or there. Return whether the cut was felt."""
+async def _run_once(proxy: Proxy, server: Server, served: RunContext, cut: Cut | None, url: str, options: TransportOptions) -> bool:
+    """Read a stream through the proxy, then check that client and server have freed it. Return whether the stream was lost."""
     proxy.cut = cut
-    stage, spies, census = Stage(LIMITS), list[Spy](), LeakCensus()
-    with trio.fail_after(HANGS_AFTER), overheard(spies):
-        await _read_small(stage, url, options)
-        await _wait_alone(server, census)
-    faults = [fault for each in (*stage.readings, *spies) for fault in each.faults()]
-    faults += [f"told: {each}" for each in (*stage.told, *served.told)]
+    context, recorders, census = RunContext(LIMITS), list[SignalRecorder](), LeakCensus()
+    with trio.fail_after(HANGS_AFTER), recording_signals(recorders):
+        await _read_small(context, url, options)
+        await _wait_closed(server, census)
+    faults = [fault for each in (*context.readings, *recorders) for fault in each.faults()]
+    faults += [f"on_violation received: {violation}" for violation in (*context.violations, *served.violations)]
     faults += [f"generator {name} was not closed" for name in served.open_generators()]
-    ends = [str(reading.end).split(":")[0] for reading in stage.readings]
+    ends = [str(reading.end).split(":")[0] for reading in context.readings]
     allowed = {COMPLETED} if cut is None else {COMPLETED, "ConnectionLost"}
-    if not (len(ends) == 1 and allowed.issuperset(ends)) and not (cut is not None and stage.cue.is_set()):
+    if not (len(ends) == 1 and allowed.issuperset(ends)) and not (cut is not None and context.signal.is_set()):
         faults.append(f"the readings ended with {ends}")
     assert faults == [], str(cut)
     return ends != [COMPLETED]
 
 
-async def _sweep(scheme: str, options: TransportOptions, *, most: int | None = None) -> tuple[int, int]:
-    """Cut a short connection at each byte (or at `most` of each way); return how many runs that took, and how many lost something."""
-    served = Stage(LIMITS)
+async def _sweep(scheme: str, options: TransportOptions, *, per_direction: int | None = None) -> tuple[int, int]:
+    """Cut a short connection at each place of `_cuts`. Return the number of cuts, and the number of runs that lost the stream."""
+    served = RunContext(LIMITS)
     runs = lost = 0
     async with serve(
-        everything(served), f"rsio+{scheme}://127.0.0.1:0", limits=LIMITS, options=options, on_violation=served.hear
+        full_service(served), f"rsio+{scheme}://127.0.0.1:0", limits=LIMITS, options=options, on_violation=served.record_violation
     ) as server:
         proxy = Proxy(int(server.addresses[0].rsplit(":", 1)[1]))
         async with trio.open_nursery() as nursery:
             await nursery.start(proxy.run)
             url = f"{scheme}://127.0.0.1:{proxy.port}"
-            lost += await _attempt(proxy, server, served, None, url, options)
-            for cut in _cuts(dict(proxy.carried), most=most):
-                lost += await _attempt(proxy, server, served, cut, url, options)
+            lost += await _run_once(proxy, server, served, None, url, options)
+            for cut in _cuts(dict(proxy.delivered), per_direction=per_direction):
+                lost += await _run_once(proxy, server, served, cut, url, options)
                 runs += 1
             nursery.cancel_scope.cancel()
     return runs, lost
 
 
-async def test_a_tcp_connection_may_be_cut_at_any_byte() -> None:
-    """Every byte of a handshake and a stream, both ways: nothing is left, nothing is delivered in part, nobody is told of a fault."""
+async def test_tcp_connection_is_freed_after_cut_at_every_byte() -> None:
+    """After a cut at any byte of a handshake and a stream, all is freed, no partial element is delivered, and no violation is reported."""
     runs, lost = await _sweep("tcp", TransportOptions())
     assert runs > 120
     assert lost > runs / 2
 
 
-async def test_a_tls_connection_may_be_cut_anywhere(tls: Tls) -> None:
-    """The same, in the middle of TLS's own handshake and of its records: a spread of places."""
-    runs, lost = await _sweep("tls", TransportOptions(tls=tls), most=50)
+async def test_tls_connection_is_freed_after_cut(tls: Tls) -> None:
+    """The same holds for cuts inside the TLS handshake and inside TLS records, at a sample of 50 bytes for each direction."""
+    runs, lost = await _sweep("tls", TransportOptions(tls=tls), per_direction=50)
     assert runs == 200
     assert lost > runs / 2
 
 
-async def test_a_gap_over_sockets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sweep over sockets can fail, too: a lost connection that looks like the end of the stream is seen."""
-    monkeypatch.setattr(ReceivingStream, "receive_error", _planted.as_completed)
+async def test_sweep_over_sockets_reports_injected_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sweep over sockets fails if a lost connection is reported as a completed stream."""
+    monkeypatch.setattr(ReceivingStream, "receive_error", _injected_faults.complete_instead_of_failing)
     with pytest.RaisesGroup(pytest.RaisesExc(AssertionError, match="a silent gap"), flatten_subgroups=True):
-        await _sweep("tcp", TransportOptions(), most=20)
+        await _sweep("tcp", TransportOptions(), per_direction=20)
 
 
 @pytest.fixture(autouse=True)
 def _files_are_closed() -> Iterator[None]:
-    """After each test no more files are open than before it."""
-    before = _open_files()
+    """Fail a test that leaves more files open than before it."""
+    before = _count_open_files()
     yield
-    gc.collect()  # what an exception's traceback still holds is not left behind
-    assert _open_files() <= before
+    gc.collect()  # the traceback of an expected exception may still refer to a socket
+    assert _count_open_files() <= before
 
 
-def _open_files() -> int:
-    return len(list(OPEN_FILES.iterdir())) if OPEN_FILES.is_dir() else 0  # no system file lists them: then the tasks must do
+def _count_open_files() -> int:
+    return len(list(OPEN_FILES.iterdir())) if OPEN_FILES.is_dir() else 0  # without /proc, only tasks and objects are checked

@@ -1,4 +1,4 @@
-"""Listening between a session and its subscribers: each subscription of a run, its signals, and how often it ended."""
+"""Recorders between a session and its subscribers: they record the signals of each subscription and count its ends."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,35 +9,35 @@ from penstock.api import Subscriber, Subscription
 from penstock.session._stream_tables import StreamTables
 
 
-class Spy(Subscriber[Any], Subscription):
-    """Stands before a subscriber; writes down what is signalled to it, and whether it has cancelled."""
+class SignalRecorder(Subscriber[Any], Subscription):
+    """Forwards signals to a subscriber and records them. Also records whether the subscriber has cancelled."""
 
     def __init__(self, inner: Any, label: str) -> None:
         self._inner = inner
         self._upstream: Subscription | None = None
         self._label = label
-        self._began = 0
+        self._subscribed = 0
         self._ends: list[str] = []
-        self.odd: list[str] = []
+        self._signals_after_end: list[str] = []
 
     def faults(self) -> list[str]:
-        """Return what was not as it must be, once all is over."""
-        faults = list(self.odd)
-        if self._began != 1:
-            faults.append(f"{self._began} times on_subscribe")
+        """Return the broken rules of this subscription. Call it after the end of the run."""
+        faults = list(self._signals_after_end)
+        if self._subscribed != 1:
+            faults.append(f"{self._subscribed} times on_subscribe")
         if len(self._ends) != 1:
             faults.append(f"{len(self._ends)} ends: {', '.join(self._ends) or 'none at all'}")
         return [f"the subscription to {self._label} had {fault}" for fault in faults]
 
-    # --- the session's subscriber
+    # --- as the session's subscriber
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._began += 1
+        self._subscribed += 1
         self._upstream = subscription
         self._inner.on_subscribe(self)
 
     def on_next(self, element: Any, /) -> None:
-        if self._is_due("on_next"):
+        if self._check_open("on_next"):
             self._inner.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
@@ -51,29 +51,30 @@ class Spy(Subscriber[Any], Subscription):
             inner.on_complete()
 
     def __getattr__(self, name: str) -> Any:
-        """What only some subscribers have: the ways to take several elements at once."""
+        """Return a forwarding method for an optional batch method, if the subscriber has it."""
         if name not in {"on_next_many", "on_next_packed", "on_element_size"}:
             raise AttributeError(name)
         inner = getattr(self._inner, name)
 
-        def passed_on(*arguments: Any) -> None:
-            if self._is_due(name):
+        def forward(*arguments: Any) -> None:
+            if self._check_open(name):
                 inner(*arguments)
 
-        return passed_on
+        return forward
 
-    def _is_due(self, name: str) -> bool:
+    def _check_open(self, name: str) -> bool:
+        """Return False, and record the signal `name`, if the subscription has ended."""
         if self._ends:
-            self.odd.append(f"{name} after {self._ends[-1]}")
+            self._signals_after_end.append(f"{name} after {self._ends[-1]}")
         return not self._ends
 
     def _end(self, name: str) -> Any:
-        """Write down an end; return who is to be told of it. From here on nothing is held."""
+        """Record an end, drop both references, and return the subscriber if this is the first end."""
         inner, self._inner, self._upstream = self._inner, None, None
         self._ends.append(name)
         return inner
 
-    # --- the subscriber's subscription
+    # --- as the subscriber's subscription
 
     def request(self, n: int, /) -> None:
         if self._upstream is not None:
@@ -88,14 +89,14 @@ class Spy(Subscriber[Any], Subscription):
 
 
 @contextmanager
-def overheard(spies: list[Spy]) -> Iterator[None]:
-    """Put a spy before every subscriber that a session gets."""
+def recording_signals(recorders: list[SignalRecorder]) -> Iterator[None]:
+    """Put a recorder before each subscriber that a session gets."""
     subscribe = StreamTables.subscribe
 
-    def spied(self: StreamTables, target: Any, subscriber: Subscriber[Any]) -> Any:
-        spy = Spy(subscriber, f"{target!r}")
-        spies.append(spy)
-        return subscribe(self, target, spy)
+    def subscribe_recorded(self: StreamTables, target: Any, subscriber: Subscriber[Any]) -> Any:
+        recorder = SignalRecorder(subscriber, f"{target!r}")
+        recorders.append(recorder)
+        return subscribe(self, target, recorder)
 
-    with patch.object(StreamTables, "subscribe", spied):
+    with patch.object(StreamTables, "subscribe", subscribe_recorded):
         yield
