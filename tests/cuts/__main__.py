@@ -1,6 +1,6 @@
 """Sweep all scenarios with all disturbances, in several processes.
 
-`python tests/cuts` takes about a minute of processor time for each seed. It prints each failed run, and exits with 1 if a run failed.
+`python tests/cuts` takes some minutes of processor time for each seed. It prints each failed run, and exits with 1 if a run failed.
 """
 
 import argparse
