@@ -22,7 +22,7 @@ CALLER: ContextVar[str] = ContextVar("CALLER", default="none")
 Call: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Bench:
+class RunnerHarness:
     """A runner that gets its calls from the test, and a log."""
 
     def __init__(self, *, turn: float = 1.0) -> None:
@@ -51,57 +51,57 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def harness() -> RunnerHarness:
+    return RunnerHarness()
 
 
-async def test_a_call_that_does_not_block_runs_in_the_reader_task(bench: Bench) -> None:
+async def test_a_call_that_does_not_block_runs_in_the_reader_task(harness: RunnerHarness) -> None:
     """In order, after everything was read, and before the next read: no task is made for it."""
 
     async def first() -> None:
-        bench.note("first")
+        harness.note("first")
 
     async def second() -> None:
-        bench.note("second")
+        harness.note("second")
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send([first, second])
-        await bench.calls.send([second])
-        bench.calls.close()
-    assert bench.log == ["flushed", "read", "first", "second", "flushed", "read", "second", "flushed"]
-    assert [task.name for task in bench.tasks] == [READER] * 3
-    assert len(set(bench.tasks)) == 1
+        harness.runner.start(nursery)
+        await harness.calls.send([first, second])
+        await harness.calls.send([second])
+        harness.calls.close()
+    assert harness.log == ["flushed", "read", "first", "second", "flushed", "read", "second", "flushed"]
+    assert [task.name for task in harness.tasks] == [READER] * 3
+    assert len(set(harness.tasks)) == 1
 
 
-async def test_a_call_that_blocks_keeps_the_task_and_another_task_reads(bench: Bench) -> None:
+async def test_a_call_that_blocks_keeps_the_task_and_another_task_reads(harness: RunnerHarness) -> None:
     """Under the name of the call; the new reader runs the queued calls, and reads on."""
     gate = trio.Event()
 
     async def waits() -> None:
-        bench.note("waits")
+        harness.note("waits")
         await gate.wait()
-        bench.note("has waited")
+        harness.note("has waited")
 
     async def quick() -> None:
-        bench.note("quick")
+        harness.note("quick")
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send([waits, quick])
-        await bench.calls.send([quick])
+        harness.runner.start(nursery)
+        await harness.calls.send([waits, quick])
+        await harness.calls.send([quick])
         await trio.testing.wait_all_tasks_blocked()
-        assert [what for what in bench.log if what not in {"read", "flushed"}] == ["waits", "quick", "quick"]
+        assert [what for what in harness.log if what not in {"read", "flushed"}] == ["waits", "quick", "quick"]
         gate.set()
         await trio.testing.wait_all_tasks_blocked()
-        before, _, reader, after = bench.tasks
+        before, _, reader, after = harness.tasks
         assert before is after
         assert before is not reader
         assert (before.name, reader.name) == ("waits", READER)
-        bench.calls.close()
+        harness.calls.close()
 
 
-async def test_many_blocking_calls_start_in_order_within_a_few_passes(bench: Bench) -> None:
+async def test_many_blocking_calls_start_in_order_within_a_few_passes(harness: RunnerHarness) -> None:
     """The hundredth of the calls that arrived together does not wait for a hundred scheduler passes."""
     gate, passes = trio.Event(), 0
 
@@ -113,7 +113,7 @@ async def test_many_blocking_calls_start_in_order_within_a_few_passes(bench: Ben
 
     def work(number: int) -> Call:
         async def waits() -> None:
-            bench.note(f"{number}")
+            harness.note(f"{number}")
             if number == LAST:
                 gate.set()
             await gate.wait()
@@ -121,36 +121,36 @@ async def test_many_blocking_calls_start_in_order_within_a_few_passes(bench: Ben
         return waits
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send([work(number) for number in range(LAST + 1)])
-        bench.calls.close()
+        harness.runner.start(nursery)
+        await harness.calls.send([work(number) for number in range(LAST + 1)])
+        harness.calls.close()
         nursery.start_soon(neighbour)
-    assert [entry for entry in bench.log if entry.isdigit()] == [f"{number}" for number in range(LAST + 1)]
-    assert len(set(bench.tasks)) == LAST + 1
-    assert {task.name for task in bench.tasks} == {"waits"}
+    assert [entry for entry in harness.log if entry.isdigit()] == [f"{number}" for number in range(LAST + 1)]
+    assert len(set(harness.tasks)) == LAST + 1
+    assert {task.name for task in harness.tasks} == {"waits"}
     assert passes < 12
 
 
-async def test_a_helper_task_that_finds_no_call_ends(bench: Bench) -> None:
+async def test_a_helper_task_that_finds_no_call_ends(harness: RunnerHarness) -> None:
     """Helper tasks were started because other calls blocked; by now the queue is empty."""
 
     async def waits() -> None:
-        bench.note("waits")
+        harness.note("waits")
         await trio.lowlevel.checkpoint()
 
     async def quick() -> None:
-        bench.note("quick")
+        harness.note("quick")
 
     calls = [*[waits] * 5, *[quick] * 60]
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send(calls)
-        await bench.calls.send([quick])
-        bench.calls.close()
-    assert [entry for entry in bench.log if entry in ("waits", "quick")] == ["waits"] * 5 + ["quick"] * 61
+        harness.runner.start(nursery)
+        await harness.calls.send(calls)
+        await harness.calls.send([quick])
+        harness.calls.close()
+    assert [entry for entry in harness.log if entry in ("waits", "quick")] == ["waits"] * 5 + ["quick"] * 61
 
 
-async def test_if_few_calls_block_no_helper_task_is_started(bench: Bench) -> None:
+async def test_if_few_calls_block_no_helper_task_is_started(harness: RunnerHarness) -> None:
     """A task for a call that does not block costs more than that call: each such call halves the number of helper tasks."""
     helpers = 0
 
@@ -163,40 +163,40 @@ async def test_if_few_calls_block_no_helper_task_is_started(bench: Bench) -> Non
         await trio.lowlevel.checkpoint()
 
     async def quick() -> None:
-        bench.note("quick")
+        harness.note("quick")
 
     instrument = Counts()
     trio.lowlevel.add_instrument(instrument)
     try:
         async with trio.open_nursery() as nursery:
-            bench.runner.start(nursery)
-            await bench.calls.send([waits] * 20)
+            harness.runner.start(nursery)
+            await harness.calls.send([waits] * 20)
             await trio.testing.wait_all_tasks_blocked()
             before = helpers
-            await bench.calls.send([*[quick] * 8, *[waits, *[quick] * 8] * 4])
-            bench.calls.close()
+            await harness.calls.send([*[quick] * 8, *[waits, *[quick] * 8] * 4])
+            harness.calls.close()
     finally:
         trio.lowlevel.remove_instrument(instrument)
     assert before > 0
     assert helpers == before
 
 
-async def test_answers_are_flushed_when_a_call_blocks(bench: Bench) -> None:
+async def test_answers_are_flushed_when_a_call_blocks(harness: RunnerHarness) -> None:
     """They are not held back until the next reader runs."""
 
     async def waits() -> None:
-        bench.note("waits")
+        harness.note("waits")
         await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send([waits])
+        harness.runner.start(nursery)
+        await harness.calls.send([waits])
         await trio.testing.wait_all_tasks_blocked()
-        assert bench.log == ["flushed", "read", "waits", "flushed", "flushed"]  # by the call that blocks, and by the new reader
+        assert harness.log == ["flushed", "read", "waits", "flushed", "flushed"]  # by the call that blocks, and by the new reader
         nursery.cancel_scope.cancel()
 
 
-async def test_each_call_has_its_own_context_variables(bench: Bench) -> None:
+async def test_each_call_has_its_own_context_variables(harness: RunnerHarness) -> None:
     """From its first step to its last, although the first step is taken in the reader's task."""
     seen: list[str] = []
 
@@ -210,13 +210,13 @@ async def test_each_call_has_its_own_context_variables(bench: Bench) -> None:
         CALLER.set("second")
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send([first, second, second])
-        bench.calls.close()
+        harness.runner.start(nursery)
+        await harness.calls.send([first, second, second])
+        harness.calls.close()
     assert sorted(seen) == ["first", "none", "none"]
 
 
-async def test_a_cancel_reaches_the_call_that_blocks_and_no_other(bench: Bench) -> None:
+async def test_a_cancel_reaches_the_call_that_blocks_and_no_other(harness: RunnerHarness) -> None:
     """`on_blocked` gets the cancel scope when the call blocks; the reader goes on."""
     told: list[trio.CancelScope] = []
 
@@ -224,127 +224,127 @@ async def test_a_cancel_reaches_the_call_that_blocks_and_no_other(bench: Bench) 
         await trio.sleep_forever()
 
     async def quick() -> None:
-        bench.note("quick")
+        harness.note("quick")
 
     async def starts_cancellable() -> None:
-        bench.runner.start_cancellable(quick, told.append, name="quick")
-        bench.runner.start_cancellable(sleeps, told.append, name="sleeps")
+        harness.runner.start_cancellable(quick, told.append, name="quick")
+        harness.runner.start_cancellable(sleeps, told.append, name="sleeps")
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send([starts_cancellable])
+        harness.runner.start(nursery)
+        await harness.calls.send([starts_cancellable])
         await trio.testing.wait_all_tasks_blocked()
         (scope,) = told
         scope.cancel()
-        await bench.calls.send([quick])
+        await harness.calls.send([quick])
         await trio.testing.wait_all_tasks_blocked()
-        assert bench.log.count("quick") == 2
-        bench.calls.close()
+        assert harness.log.count("quick") == 2
+        harness.calls.close()
 
 
-async def test_a_call_from_elsewhere_gets_a_task(bench: Bench) -> None:
+async def test_a_call_from_elsewhere_gets_a_task(harness: RunnerHarness) -> None:
     """It runs beside the reader, which waits meanwhile; it can be cancelled as well."""
     told: list[trio.CancelScope] = []
 
     async def quick() -> None:
-        bench.note("quick")
+        harness.note("quick")
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        bench.runner.start_soon(quick, name="alone")
-        bench.runner.start_cancellable(trio.sleep_forever, told.append, name="sleeps")
+        harness.runner.start(nursery)
+        harness.runner.start_soon(quick, name="alone")
+        harness.runner.start_cancellable(trio.sleep_forever, told.append, name="sleeps")
         await trio.testing.wait_all_tasks_blocked()
-        assert bench.tasks[0].name == "alone"
+        assert harness.tasks[0].name == "alone"
         told[0].cancel()
-        bench.calls.close()
+        harness.calls.close()
 
 
-async def test_before_start_no_call_can_be_made(bench: Bench) -> None:
+async def test_before_start_no_call_can_be_made(harness: RunnerHarness) -> None:
     """RuntimeError, as from a nursery that has closed."""
     with pytest.raises(RuntimeError, match=r"start\(\) was not called yet"):
-        bench.runner.start_soon(trio.sleep_forever, name="early")
+        harness.runner.start_soon(trio.sleep_forever, name="early")
 
 
-async def test_stop_ends_the_reader_and_no_call(bench: Bench) -> None:
+async def test_stop_ends_the_reader_and_no_call(harness: RunnerHarness) -> None:
     """The connection is over; each call that runs ends by itself."""
     gate = trio.Event()
 
     async def waits() -> None:
         await gate.wait()
-        bench.note("has waited")
+        harness.note("has waited")
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send([waits])
+        harness.runner.start(nursery)
+        await harness.calls.send([waits])
         await trio.testing.wait_all_tasks_blocked()
-        bench.runner.stop()
+        harness.runner.stop()
         await trio.testing.wait_all_tasks_blocked()
         assert len(nursery.child_tasks) == 1
         gate.set()
-    assert bench.log[-1] == "has waited"
+    assert harness.log[-1] == "has waited"
 
 
-async def test_a_reader_that_starts_after_stop_does_not_read(bench: Bench) -> None:
+async def test_a_reader_that_starts_after_stop_does_not_read(harness: RunnerHarness) -> None:
     """A call blocks in the same step in which the runner is stopped."""
 
     async def stops() -> None:
         await trio.lowlevel.checkpoint()
 
     async def halts() -> None:
-        bench.runner.stop()
+        harness.runner.stop()
         await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send([halts, stops])
-    assert bench.log.count("read") == 1
+        harness.runner.start(nursery)
+        await harness.calls.send([halts, stops])
+    assert harness.log.count("read") == 1
 
 
 async def test_queued_calls_start_although_the_runner_is_stopped() -> None:
     """Each in its own task, and in order: a caller may wait for their end."""
-    bench = Bench(turn=0.0)
+    harness = RunnerHarness(turn=0.0)
     told: list[trio.CancelScope] = []
 
     async def halts() -> None:
-        bench.runner.stop()
+        harness.runner.stop()
 
     async def due() -> None:
-        bench.note("due")
+        harness.note("due")
         await trio.lowlevel.checkpoint()
-        bench.note("done")
+        harness.note("done")
 
     async def starts_cancellable() -> None:
-        bench.runner.start_cancellable(due, told.append, name="cancellable")
+        harness.runner.start_cancellable(due, told.append, name="cancellable")
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send([starts_cancellable, halts, due])
-    assert bench.log.count("due") == bench.log.count("done") == 2
+        harness.runner.start(nursery)
+        await harness.calls.send([starts_cancellable, halts, due])
+    assert harness.log.count("due") == harness.log.count("done") == 2
     assert len(told) == 1
 
 
 async def test_calls_that_never_block_give_other_tasks_a_turn() -> None:
     """After `turn` seconds other tasks run, between two calls."""
-    bench = Bench(turn=0.0)
+    harness = RunnerHarness(turn=0.0)
 
     async def quick() -> None:
-        bench.note("quick")
+        harness.note("quick")
 
     async def neighbour() -> None:
-        while bench.log.count("quick") < 3:
-            bench.log.append("neighbour")
+        while harness.log.count("quick") < 3:
+            harness.log.append("neighbour")
             await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(neighbour)
-        bench.runner.start(nursery)
-        await bench.calls.send([quick, quick, quick])
-        bench.calls.close()
-    first, _, last = (place for place, what in enumerate(bench.log) if what == "quick")
-    assert "neighbour" in bench.log[first:last]
+        harness.runner.start(nursery)
+        await harness.calls.send([quick, quick, quick])
+        harness.calls.close()
+    first, _, last = (place for place, what in enumerate(harness.log) if what == "quick")
+    assert "neighbour" in harness.log[first:last]
 
 
-async def test_an_exception_of_a_call_reaches_the_nursery(bench: Bench) -> None:
+async def test_an_exception_of_a_call_reaches_the_nursery(harness: RunnerHarness) -> None:
     """Before the call blocks and after it."""
 
     async def at_once() -> None:
@@ -358,12 +358,12 @@ async def test_an_exception_of_a_call_reaches_the_nursery(bench: Bench) -> None:
     for work in (at_once, later):
         with pytest.RaisesGroup(ValueError):
             async with trio.open_nursery() as nursery:
-                fresh = Bench()
+                fresh = RunnerHarness()
                 fresh.runner.start(nursery)
                 await fresh.calls.send([work])
 
 
-async def test_an_exception_thrown_into_the_task_reaches_the_call(bench: Bench) -> None:
+async def test_an_exception_thrown_into_the_task_reaches_the_call(harness: RunnerHarness) -> None:
     """Trio throws a TypeError into a task that awaits a foreign object."""
 
     class NotTrios:
@@ -375,14 +375,14 @@ async def test_an_exception_thrown_into_the_task_reaches_the_call(bench: Bench) 
         try:
             await NotTrios()
         except TypeError:
-            bench.note("told")
+            harness.note("told")
 
     async with trio.open_nursery() as nursery:
-        bench.runner.start(nursery)
-        await bench.calls.send([foreign])
+        harness.runner.start(nursery)
+        await harness.calls.send([foreign])
         await trio.testing.wait_all_tasks_blocked()
-        bench.calls.close()
-    assert "told" in bench.log
+        harness.calls.close()
+    assert "told" in harness.log
 
 
 async def test_a_call_whose_task_is_dropped_is_closed() -> None:
@@ -408,7 +408,7 @@ async def test_a_call_whose_task_is_dropped_is_closed() -> None:
     assert closed == ["closed"]
 
 
-async def test_a_cancelled_call_keeps_nothing_alive(bench: Bench) -> None:
+async def test_a_cancelled_call_keeps_nothing_alive(harness: RunnerHarness) -> None:
     """Without the garbage collector: the Cancelled exception refers to a frame that refers to it no longer."""
 
     class Held:
@@ -423,17 +423,17 @@ async def test_a_cancelled_call_keeps_nothing_alive(bench: Bench) -> None:
         await trio.sleep_forever()
 
     async def starts_cancellable() -> None:
-        bench.runner.start_cancellable(waits, told.append, name="cancellable")
+        harness.runner.start_cancellable(waits, told.append, name="cancellable")
 
     gc.disable()
     try:
         async with trio.open_nursery() as nursery:
-            bench.runner.start(nursery)
-            await bench.calls.send([starts_cancellable])
+            harness.runner.start(nursery)
+            await harness.calls.send([starts_cancellable])
             await trio.testing.wait_all_tasks_blocked()
             assert held[0]() is not None
             told[0].cancel()
-            bench.calls.close()
+            harness.calls.close()
         assert held[0]() is None
     finally:
         gc.enable()
@@ -483,13 +483,13 @@ def test_calls_see_the_same_as_in_tasks_of_a_nursery(scripts: list[list[Step]]) 
     inline, plain = Scripted(scripts), Scripted(scripts)
 
     async def run_inline() -> None:
-        bench = Bench()
-        inline.start_soon = bench.runner.start_soon
+        harness = RunnerHarness()
+        inline.start_soon = harness.runner.start_soon
         async with trio.open_nursery() as nursery:
-            bench.runner.start(nursery)
-            await bench.calls.send([inline.call(number) for number in range(len(scripts))])
+            harness.runner.start(nursery)
+            await harness.calls.send([inline.call(number) for number in range(len(scripts))])
             await trio.testing.wait_all_tasks_blocked()
-            bench.calls.close()
+            harness.calls.close()
 
     async def run_plain() -> None:
         async with trio.open_nursery() as nursery:

@@ -19,7 +19,7 @@ from tests.runtime._requests import Handlers
 URL = parse_url("memory://replaced")
 
 
-class Bench:
+class LinkHarness:
     """Two connection tasks over memory, and the transport connections that replace one another."""
 
     def __init__(self, nursery: trio.Nursery, dialect: str) -> None:
@@ -77,10 +77,10 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(service: Service, *, dialect: str = "rsio", reconnect: bool = True) -> AsyncIterator[Bench]:
+async def harness(service: Service, *, dialect: str = "rsio", reconnect: bool = True) -> AsyncIterator[LinkHarness]:
     with trio.fail_after(5):
         async with trio.open_nursery() as nursery:
-            made = Bench(nursery, dialect)
+            made = LinkHarness(nursery, dialect)
             await made.start(service, reconnect)
             yield made
             made.client.leave("")
@@ -101,7 +101,7 @@ def counting_service() -> Service:
 @pytest.mark.parametrize("dialect", ["rsio", "reactivesocket"])
 async def test_a_stream_goes_on_over_a_second_transport_connection(dialect: str) -> None:
     """Both sides replace their link, twice; no element is lost or repeated, and the session is the same."""
-    async with bench(counting_service(), dialect=dialect) as made:
+    async with harness(counting_service(), dialect=dialect) as made:
         session, links = made.client.session, {made.client.connection}
         async with made.peer.subscribe("numbers", demand=4) as stream:
             read = [await anext(stream) for _ in range(10)]
@@ -126,7 +126,7 @@ async def test_what_is_queued_while_there_is_no_link_is_sent_by_the_next_one() -
         await go.wait()
         yield b"slow"
 
-    async with bench(handlers.service, dialect="reactivesocket") as made:
+    async with harness(handlers.service, dialect="reactivesocket") as made:
         answers: list[bytes] = []
         assert await made.peer.request_response("ab") == b"ba"
 
@@ -155,7 +155,7 @@ async def test_what_is_queued_while_there_is_no_link_is_sent_by_the_next_one() -
 
 async def test_without_a_hook_the_end_of_the_transport_ends_the_session() -> None:
     """The streams get ConnectionLost."""
-    async with bench(counting_service(), reconnect=False) as made:
+    async with harness(counting_service(), reconnect=False) as made:
         async with made.peer.subscribe("numbers", demand=1) as stream:
             await anext(stream)
             await made.cut()
@@ -175,7 +175,7 @@ async def test_a_hook_that_gives_no_connection_ends_the_session(hook: str) -> No
         return None
 
     async with trio.open_nursery() as nursery:
-        made = Bench(nursery, "rsio")
+        made = LinkHarness(nursery, "rsio")
         made.reconnect = fails  # type: ignore[method-assign]  # for this test
         made.accept_again = fails  # type: ignore[method-assign]  # for this test
         await made.start(counting_service(), reconnect=True)
@@ -191,7 +191,7 @@ async def test_a_hook_that_gives_no_connection_ends_the_session(hook: str) -> No
 
 async def test_a_message_that_was_cut_ends_the_session() -> None:
     """The rest of it will never come, so the hook is not asked."""
-    async with bench(counting_service()) as made:
+    async with harness(counting_service()) as made:
         half: Any = b"\x05\x00"  # the beginning of a message, in both directions
         await trio.testing.wait_all_tasks_blocked()
         await made.server.connection.send(half[:1])
@@ -209,7 +209,7 @@ async def test_leaving_while_a_hook_is_at_work_cancels_it(autojump_clock: trio.t
         raise AssertionError
 
     async with trio.open_nursery() as nursery:
-        made = Bench(nursery, "rsio")
+        made = LinkHarness(nursery, "rsio")
         made.reconnect = never  # type: ignore[method-assign]  # for this test
         made.accept_again = never  # type: ignore[method-assign]  # for this test
         await made.start(counting_service(), reconnect=True)

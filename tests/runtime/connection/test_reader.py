@@ -14,7 +14,7 @@ from penstock.session import ConnectionState
 from tests.runtime.connection._fakes import FakeConnection, FakeSession, make_parts
 
 
-class Bench:
+class ReaderHarness:
     """A reader over fakes."""
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -29,77 +29,77 @@ class Bench:
 
 async def test_what_arrives_is_fed_to_the_session_once_and_in_turns() -> None:
     """While the session has more to do, it is called again without new bytes."""
-    bench = Bench()
-    bench.session.more = [True, True, False]
-    bench.connection.arrive.send_nowait(b"abc")
-    bench.connection.arrive.send_nowait(b"def")
+    harness = ReaderHarness()
+    harness.session.more = [True, True, False]
+    harness.connection.arrive.send_nowait(b"abc")
+    harness.connection.arrive.send_nowait(b"def")
     for _ in range(4):
-        assert await bench.reader.receive_and_dispatch()
-    assert bench.session.received == [b"abc", b"", b"", b"def"]
-    assert not bench.parts.runner.is_running_inline
+        assert await harness.reader.receive_and_dispatch()
+    assert harness.session.received == [b"abc", b"", b"", b"def"]
+    assert not harness.parts.runner.is_running_inline
 
 
 @pytest.mark.parametrize("error", [None, trio.BrokenResourceError(), KeyError("a plugin")])
 async def test_the_end_of_the_input_is_reported_with_its_cause(error: Exception | None) -> None:
     """An end in good order has no cause."""
-    bench = Bench()
-    bench.connection.error = error
-    bench.connection.arrive.send_nowait(None)
-    assert not await bench.reader.receive_and_dispatch()
-    assert bench.reader.input_ended.is_set()
-    assert bench.ends[0] is error
+    harness = ReaderHarness()
+    harness.connection.error = error
+    harness.connection.arrive.send_nowait(None)
+    assert not await harness.reader.receive_and_dispatch()
+    assert harness.reader.input_ended.is_set()
+    assert harness.ends[0] is error
 
 
 async def test_after_the_end_of_the_session_no_more_than_the_linger_bytes_are_read() -> None:
     """Then a peer that goes on sending is not read any more."""
-    bench = Bench()
-    bench.parts.over.set()
+    harness = ReaderHarness()
+    harness.parts.over.set()
     chunk = bytes(LINGER_BYTES // 2)
     for _ in range(3):
-        bench.connection.arrive.send_nowait(chunk)
-    assert [await bench.reader.receive_and_dispatch() for _ in range(3)] == [True, True, False]
+        harness.connection.arrive.send_nowait(chunk)
+    assert [await harness.reader.receive_and_dispatch() for _ in range(3)] == [True, True, False]
 
 
 async def test_while_the_client_is_checked_its_input_is_read_ahead() -> None:
     """It is kept, counted, and fed in order afterwards; the end of the transport is noticed meanwhile."""
-    bench = Bench(replace(Limits(), preauth_bytes=1000))
-    bench.session.channel.state = ConnectionState.EXAMINING
-    bench.connection.arrive.send_nowait(b"setup")
+    harness = ReaderHarness(replace(Limits(), preauth_bytes=1000))
+    harness.session.channel.state = ConnectionState.EXAMINING
+    harness.connection.arrive.send_nowait(b"setup")
     async with trio.open_nursery() as nursery:
-        bench.reader.nursery = nursery
-        assert await bench.reader.receive_and_dispatch()
-        nursery.start_soon(bench.reader.receive_and_dispatch)
+        harness.reader.nursery = nursery
+        assert await harness.reader.receive_and_dispatch()
+        nursery.start_soon(harness.reader.receive_and_dispatch)
         await trio.testing.wait_all_tasks_blocked()
-        bench.connection.arrive.send_nowait(b"later")
-        bench.connection.arrive.send_nowait(None)
+        harness.connection.arrive.send_nowait(b"later")
+        harness.connection.arrive.send_nowait(None)
         await trio.testing.wait_all_tasks_blocked()
-        assert bench.reader.held() == 5
-        assert bench.ends == [None]
-        bench.session.channel.state = ConnectionState.OPEN
-        bench.parts.is_open.set()
+        assert harness.reader.held() == 5
+        assert harness.ends == [None]
+        harness.session.channel.state = ConnectionState.OPEN
+        harness.parts.is_open.set()
         await trio.testing.wait_all_tasks_blocked()
-        assert await bench.reader.receive_and_dispatch()
-        assert not await bench.reader.receive_and_dispatch()
-    assert bench.session.received == [b"setup", b"", b"later"]
-    assert bench.reader.held() == 0
+        assert await harness.reader.receive_and_dispatch()
+        assert not await harness.reader.receive_and_dispatch()
+    assert harness.session.received == [b"setup", b"", b"later"]
+    assert harness.reader.held() == 0
 
 
 async def test_after_a_batch_the_answers_are_flushed_and_between_two_turns_the_writer_sends() -> None:
     """A batch that is not finished has more answers to come."""
-    bench = Bench()
+    harness = ReaderHarness()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(bench.writer.run)
+        nursery.start_soon(harness.writer.run)
         await trio.testing.wait_all_tasks_blocked()
-        bench.session.more = [True, False]
-        bench.connection.arrive.send_nowait(b"abc")
-        assert await bench.reader.receive_and_dispatch()
-        bench.session.outbox.buffer += b"first"
-        bench.reader.after_batch()
-        assert bench.connection.sent_now == []
+        harness.session.more = [True, False]
+        harness.connection.arrive.send_nowait(b"abc")
+        assert await harness.reader.receive_and_dispatch()
+        harness.session.outbox.buffer += b"first"
+        harness.reader.after_batch()
+        assert harness.connection.sent_now == []
         await trio.testing.wait_all_tasks_blocked()
-        assert bench.connection.sent_now == [b"first"]
-        assert await bench.reader.receive_and_dispatch()
-        bench.session.outbox.buffer += b"second"
-        bench.reader.after_batch()
-        assert bench.connection.sent_now == [b"first", b"second"]
+        assert harness.connection.sent_now == [b"first"]
+        assert await harness.reader.receive_and_dispatch()
+        harness.session.outbox.buffer += b"second"
+        harness.reader.after_batch()
+        assert harness.connection.sent_now == [b"first", b"second"]
         nursery.cancel_scope.cancel()
