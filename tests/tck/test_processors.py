@@ -163,7 +163,7 @@ class FirstAsSubscriber(SubscriberVerification):
 
 def test_every_operator_has_a_row() -> None:
     """An operator without a verification as a processor is missing here."""
-    exported = {name for name in ops.__all__ if name not in ("Operator", "pipe")}
+    exported = {name for name in ops.__all__ if name not in ("HoldingStage", "Operator", "Stage", "Timer", "pipe")}
     assert exported - {title.partition(",")[0] for title in ROWS} == {"first"}
 
 

@@ -85,7 +85,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._unrenewed = 0  # elements that were moved out of `_arrived` and not yet requested anew
         self._turn_ends = 0.0
         self._is_end_reported = False  # the end was raised without a checkpoint, which is done once
-        self._reader = ParkedTask()
+        # Made when a reader first waits: an idle stream must stay below 400 bytes, and this object has 56.
+        self._reader: ParkedTask | None = None
 
     # --- reading
 
@@ -146,9 +147,12 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         if self._arrived or self._state is not StreamState.OPEN:
             await trio.lowlevel.checkpoint()
         else:
-            if self._reader.task is not None:
+            reader = self._reader
+            if reader is None:
+                reader = self._reader = ParkedTask()
+            elif reader.task is not None:
                 raise self._second_reader()
-            await self._reader.park()
+            await reader.park()
         if not self._arrived:
             raise self._ending()
 
@@ -207,7 +211,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._counted += len(self._arrived)
         self._dropped += length_hint(self._slice) + len(self._arrived)
         self._arrived, self._slice, self._error = [], _NO_SLICE, None
-        self._reader.wake()
+        if self._reader is not None:
+            self._reader.wake()
 
     def statistics(self) -> StreamStatistics:
         """Return the state, the counts, and whether the stream is starved of demand."""
@@ -260,8 +265,9 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 self._arrived.append(element)
             except AttributeError:  # the first element: see __init__
                 self._arrived = [element]
-            if self._reader.task is not None:
-                self._reader.wake()
+            reader = self._reader
+            if reader is not None and reader.task is not None:
+                reader.wake()
 
     def on_next_many(self, elements: Sequence[T], /) -> None:
         """Receive elements that arrived together, from an upstream that has counted them and that sends no None."""
@@ -270,8 +276,9 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 self._arrived.extend(elements)
             except AttributeError:
                 self._arrived = [*elements]
-            if self._reader.task is not None:
-                self._reader.wake()
+            reader = self._reader
+            if reader is not None and reader.task is not None:
+                reader.wake()
 
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
@@ -287,7 +294,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     def _end(self, state: StreamState) -> None:
         self._state, self._is_open = state, False
         self._subscription = None  # rule 2.4
-        self._reader.wake()
+        if self._reader is not None:
+            self._reader.wake()
 
 
 class _Batches(AsyncIterator[list[T]]):

@@ -144,9 +144,8 @@ CONNECTION_REASONS: Final = (
         "give Limits.keepalive a larger value there",
         ends_accepted=True,
     ),
-    # Given before or during the handshake. Nothing that the peer asked for was looked at.
-    Reason("limit:handshake", "{receiver} did not say hello within Limits.handshake_timeout", may_have_acted=False),
-    Reason("limit:hello", "{receiver} sent more than Limits.preauth_bytes before its hello was complete", may_have_acted=False),
+    Reason("limit:handshake", "{receiver} did not say hello within Limits.handshake_timeout"),
+    Reason("limit:hello", "{receiver} sent more than Limits.preauth_bytes before its hello was complete"),
     # The limits are those of the side that gives the reason. The two numbers show how far above the limit the message was.
     Reason("limit:extensions", "{receiver} announced more extensions than Limits.hello_extensions", parameter="N > M"),
     Reason(
@@ -185,7 +184,6 @@ CONNECTION_REASONS: Final = (
         NOT_SERVED,
         "{receiver} speaks another protocol than {sender} serves",
         "a URL with tcp:// speaks RS.io, with reactivesocket+tcp:// ReactiveSocket",
-        may_have_acted=False,
     ),
     # The one place where a protocol says that nothing was done: RS.io's goodbye in the place of the server's hello.
     Reason(

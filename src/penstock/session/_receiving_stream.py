@@ -115,7 +115,8 @@ class ReceivingStream(Subscription):
         if self.outstanding <= 0 or self._parts is not None or self._channel.incoming is not None:
             return False
         subscriber, self._subscriber = self._subscriber, None
-        self.state = ReceivingState.ENDED  # from REQUESTED or LIVE; one assignment instead of two moves, on the path of every request
+        if subscriber is not None:
+            self.state = RECEIVING_MOVES[self.state, ReceivingEvent.COMPLETED]
         if subscriber is not None:
             subscriber.on_next(element)
             subscriber.on_complete()

@@ -1,14 +1,17 @@
 """`connect`: a block with the peer in it."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
-from penstock.api import ConnectionLost, PluginError, UsageError
+from penstock.api import ConnectionLost, PluginError, Subscriber, Subscription, UsageError
 from penstock.builtin import MemoryTransport
 from penstock.plugins import ByteConnection
 from penstock.runtime import Service, connect, serve, subscribe
+from penstock.runtime.connection._peer import RemoteSource
 from tests.runtime._services import numbers_service
 
 
@@ -111,3 +114,32 @@ def test_setup_data_that_could_not_arrive_is_refused_at_the_call(url: str, setup
         with pytest.raises(UsageError, match=says) as told:
             call()
         assert "secret" not in str(told.value)
+
+
+async def test_a_subscriber_that_raises_when_the_block_is_left_harms_this_connection_only() -> None:
+    """Its exception leaves the block, the nursery of the connection is left, and the run goes on."""
+
+    class Raising(Subscriber[Any]):
+        def on_subscribe(self, subscription: Subscription, /) -> None:
+            subscription.request(1)
+
+        def on_next(self, element: Any, /) -> None: ...
+
+        def on_complete(self, /) -> None: ...
+
+        def on_error(self, error: BaseException, /) -> None:
+            raise RuntimeError("a faulty subscriber")
+
+    async def never() -> AsyncIterator[bytes]:
+        await trio.sleep_forever()
+        yield b""
+
+    service = Service()
+    service.publisher("never")(never)
+    async with serve(service, "memory://raising"):
+        with pytest.raises(RuntimeError, match="a faulty subscriber"):
+            async with connect("memory://raising") as peer:
+                RemoteSource(peer._connection, "never", None).attach(Raising())
+                await trio.testing.wait_all_tasks_blocked()
+        async with connect("memory://raising") as peer:
+            await peer.wait_accepted()

@@ -229,6 +229,16 @@ def test_the_wrong_peer_is_refused_when_it_is_added(annotation: Any, default: bo
     assert service.names() == []
 
 
+class Level(Enum):
+    """No value is a text."""
+
+    LOW = 1
+
+
+class Token(bytes):
+    """Bytes by another name."""
+
+
 class Pair:
     """Needs two values."""
 
@@ -245,6 +255,9 @@ class Pair:
         (timedelta, "annotate it with float"),
         (Pair, "Pair cannot be made of one text"),
         (date | None, "date.fromisoformat"),
+        (Level, "look the Level up in the function"),
+        (list, "take the text apart"),
+        (Token, "annotate it with str, and encode it"),
     ],
 )
 def test_a_required_parameter_that_no_text_can_become_is_refused_when_it_is_added(annotation: Any, advice: str) -> None:
@@ -301,3 +314,47 @@ def test_a_parameter_of_a_usual_type_is_made_of_its_text(annotation: Any, text: 
     service.publisher("found/{value}")(found)
     assert service.find(f"found/{text}", PeerIdentity(address="test")) is not None
     assert seen == [value]
+
+
+def test_a_parameter_of_the_pattern_is_a_text_also_with_a_default() -> None:
+    """The default would never be used, and the text never be converted."""
+
+    def at(when: date = date(2020, 1, 1)) -> date:
+        return when
+
+    with pytest.raises(UsageError, match=r"date\.fromisoformat"):
+        router(("at/{when}", at))
+
+
+def test_a_converter_that_raises_anything_does_not_match() -> None:
+    """A peer gets the same answer as for an unknown name, so it cannot find out which names exist."""
+
+    class Fussy:
+        def __init__(self, text: str) -> None:
+            raise RuntimeError(text)
+
+    def fussy(value: Fussy) -> Fussy:
+        return value
+
+    with pytest.raises(NoMatch):
+        ask(router(("fussy/{value}", fussy)), "fussy/x")
+
+
+def test_a_class_is_refused_as_a_publisher() -> None:
+    """The annotations of its constructor are not those of the class, so a peer could name its own identity."""
+
+    class Stream:
+        def __init__(self, peer: Asker) -> None: ...
+
+    with pytest.raises(UsageError, match="is a class"):
+        router(("s", Stream))
+
+
+def test_an_optional_identity_gets_the_identity_of_the_peer() -> None:
+    """`Asker | None` is the same parameter as `Asker`."""
+
+    def who(peer: Asker | None = None) -> Asker | None:
+        return peer
+
+    asker = Asker()
+    assert ask(router(("who", who)), "who", asker) is asker

@@ -126,6 +126,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         # Strict groups: `exit_nursery` relies on a group, and takes a single exception out of it again.
         self._nursery = trio.open_nursery(strict_exception_groups=True)
         nursery = await self._nursery.__aenter__()
+        self._nursery_scope = nursery.cancel_scope
         timeout = self._settings.limits.handshake_timeout
         try:
             # One deadline for the transport and its handshake. The hello of the protocol has its own, inside the session.
@@ -181,8 +182,14 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             await connection.abort()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # An empty reason: the program is done, and nothing went wrong.
-        self._connection.leave("")
+        try:
+            # An empty reason: the program is done, and nothing went wrong.
+            self._connection.leave("")
+        except BaseException as raised:  # a subscriber's on_error, or a plugin's dialect
+            # The nursery must be left in any case. An open one would end the whole run: "Nursery stack corrupted".
+            self._nursery_scope.cancel()
+            await exit_nursery(self._nursery, raised, on_violation=self._settings.on_violation)
+            raise
         await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
         # An exception of the body goes first: it is nearer to the mistake than the refusal of the connection.
         if error is None and isinstance(self._connection.reason, Rejected):

@@ -307,7 +307,8 @@ class ConnectionTask:
             if session.channel.dialect.answers_goodbye:
                 await self._parts.over.wait()
             is_sent = await linger(link.connection, self._parts, link.reader, link.writer)
-        self.on_end(ConnectionLost("the peer did not answer the goodbye in time"))
+        # If this side has a reason of its own, the missing answer is only its consequence.
+        self.on_end(session.streams.end_error or ConnectionLost("the peer did not answer the goodbye in time"))
         # Writer and timer first: a send in progress would fail when the transport is closed under it, and be taken for a fault.
         self._link_scope.cancel()
         has_parted = session.state in _PARTED or not session.channel.dialect.answers_goodbye

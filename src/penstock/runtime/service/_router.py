@@ -12,6 +12,7 @@ import inspect
 import re
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
+from enum import Enum
 from functools import partial
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
@@ -36,6 +37,10 @@ _CONVERT_IN_FUNCTION: Final = {
     object: "annotate it with str",
 }
 """Types that raise TypeError for every text, and what to write instead. They tell nothing of it in a signature."""
+
+
+_COLLECTIONS: Final = (dict, list, tuple, set, frozenset, range, slice, BaseException)
+"""Types that a text fits by accident, if at all: list("ab") is ["a", "b"]."""
 
 
 class NoMatch(Exception):
@@ -101,13 +106,17 @@ class Route:
                     f"{pattern.text!r}: the parameter {name!r} of its function cannot be given by name, and no subscribe would ever match; "
                     "write each parameter out, without '*' and '/'"
                 )
-        self._takes_peer = [name for name in signature.parameters if hints.get(name) is peer_type]
+        if isinstance(function, type):
+            # Its annotations are those of the class body, and not of __init__: a peer could give itself an identity.
+            raise UsageError(f"{pattern.text!r}: {function!r} is a class; publish a function that makes the object and returns it")
+        self._takes_peer = [name for name in signature.parameters if without_none(hints.get(name)) is peer_type]
         named = {name: each for name, each in signature.parameters.items() if name not in self._takes_peer}
         check_peer_annotations(hints, f"{pattern.text!r}")
         self._converters = {name: _converter(hints.get(name, str), name, pattern.text) for name in named}
         self._required = {name for name, each in named.items() if each.default is inspect.Parameter.empty}
         # A parameter that has a default may have any type: the program itself may call the function with such a value.
-        for name in sorted(self._required):
+        # But a parameter of the pattern always comes as a text, with or without a default.
+        for name in sorted(self._required | (named.keys() & set(pattern.parameters))):
             if advice := _why_never_from_text(hints.get(name, str)):
                 raise UsageError(
                     f"{pattern.text!r}: no text can become the parameter {name!r}, so every subscribe would be refused; {advice}"
@@ -129,7 +138,7 @@ class Route:
             raise NoMatch
         try:
             values = {name: self._converters[name](text) for name, text in texts.items()}
-        except (ValueError, TypeError, ArithmeticError):  # int, UUID and Decimal, in this order, raise these for a text that does not fit
+        except Exception:  # boundary: a converter of the user's. With any other answer a peer could find out which names exist
             raise NoMatch from None
         return partial(self.function, **values, **dict.fromkeys(self._takes_peer, peer))
 
@@ -202,7 +211,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 def check_peer_annotations(hints: dict[str, Any], where: str) -> None:
     """Raise UsageError for a parameter annotated `penstock.Peer`, which is a connection's other side and not an identity."""
     for name, hint in hints.items():
-        kind = _without_none(hint)
+        kind = without_none(hint)
         # By name: the class is defined in a layer above this one.
         if isinstance(kind, type) and kind.__name__ == "Peer" and kind.__module__.partition(".")[0] == "penstock" and name != "return":
             raise UsageError(
@@ -211,7 +220,7 @@ def check_peer_annotations(hints: dict[str, Any], where: str) -> None:
             )
 
 
-def _without_none(kind: Any) -> Any:
+def without_none(kind: Any) -> Any:
     """Return T for ``T | None``."""
     if get_origin(kind) in (Union, UnionType):
         choices = [each for each in get_args(kind) if each is not type(None)]
@@ -220,13 +229,24 @@ def _without_none(kind: Any) -> Any:
     return kind
 
 
+def _advice_for(kind: type) -> str:
+    """Return what to write instead of a type that is known to take no text, or ''."""
+    if issubclass(kind, Enum) and not any(isinstance(member.value, str) for member in kind):
+        return f"no value of {kind.__name__} is a text: annotate it with str, and look the {kind.__name__} up in the function"
+    if issubclass(kind, _COLLECTIONS):
+        return "annotate it with str, and take the text apart in the function"
+    # The nearest base counts: a datetime is a date, too. Every class is an object, so that one counts only if it is written itself.
+    known = [base for base in kind.__mro__ if base in _CONVERT_IN_FUNCTION and (base is not object or kind is object)]
+    return _CONVERT_IN_FUNCTION[known[0]] if known else ""
+
+
 def _why_never_from_text(kind: Any) -> str:
     """Return what to write instead if no text can become a value of type `kind`, or ''."""
-    kind = _without_none(kind)
-    if kind in _CONVERT_IN_FUNCTION:
-        return _CONVERT_IN_FUNCTION[kind]
+    kind = without_none(kind)
     if not isinstance(kind, type):
         return ""  # str, Any and the like: `_converter` has refused everything else
+    if advice := _advice_for(kind):
+        return advice
     # Asked of the signature, and not tried: to make an object of a user's class may have effects.
     try:
         inspect.signature(kind).bind("")
@@ -239,7 +259,7 @@ def _why_never_from_text(kind: Any) -> str:
 
 def _converter(kind: Any, name: str, pattern: str) -> Callable[[str], Any]:
     """Return a function that turns a text into a parameter of type `kind`, or raises ValueError."""
-    kind = _without_none(kind)
+    kind = without_none(kind)
     if kind in (str, Any, inspect.Parameter.empty):
         return str
     if kind is bool:

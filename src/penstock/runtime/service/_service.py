@@ -16,7 +16,7 @@ import attrs
 from penstock.api import Model, Request, UsageError
 from penstock.core import Source, Streamable, as_source, generate
 from penstock.plugins import PeerIdentity, Registry
-from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, check_peer_annotations, hints_of
+from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, check_peer_annotations, hints_of, without_none
 
 LONGEST_NAME: Final = 4096
 """Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""
@@ -226,7 +226,7 @@ class Handler:
             raise UsageError(f"{what}: {function!r} is not callable; put the decorator directly above the function")
         signature, hints = inspect.signature(function), hints_of(function)
         check_peer_annotations(hints, f"{what} {function!r}")
-        self._takes_peer = [name for name in signature.parameters if hints.get(name) is PeerIdentity]
+        self._takes_peer = [name for name in signature.parameters if without_none(hints.get(name)) is PeerIdentity]
         try:
             signature.bind(b"", **dict.fromkeys(self._takes_peer))
         except TypeError:
