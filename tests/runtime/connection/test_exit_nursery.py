@@ -87,3 +87,22 @@ async def test_an_interrupt_goes_before_everything() -> None:
     """Unwrapped, also if the body and another task have failed."""
     interrupt = KeyboardInterrupt()
     assert await _leave(KeyError("the body's"), interrupt, ValueError("a task's")) == (interrupt, [])
+
+
+async def test_a_failed_task_is_raised_in_place_of_the_cancellation_that_it_caused() -> None:
+    """The body waits, a task fails, and the nursery cancels the body: the caller gets the failure, and not a stray Cancelled."""
+
+    async def fail() -> None:
+        raise ValueError("a task of the block")
+
+    reported: list[BaseException] = []
+    manager = trio.open_nursery(strict_exception_groups=True)
+    nursery = await manager.__aenter__()
+    nursery.start_soon(fail)
+    with pytest.raises(ValueError, match="a task of the block"):
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled as cancelled:
+            await exit_nursery(manager, cancelled, on_violation=reported.append)
+            raise
+    assert reported == []

@@ -235,21 +235,27 @@ class ConnectionTask:
 
     async def _run_links(self) -> None:
         """Run one link after another, until `_say_goodbye` has closed the last one."""
-        with self._link_scope:
-            while True:
-                async with trio.open_nursery() as nursery:
-                    link = self._link
-                    # A nursery per link: the tasks of the old link end before the next one starts, so there is never a second writer.
-                    link.start(nursery)
-                    await link.ended.wait()
-                    connection = await self._connection_after(link)
-                    if connection is None:
-                        await trio.sleep_forever()  # writer and timer go on: a goodbye may be under way
-                    else:
-                        nursery.cancel_scope.cancel()
-                if connection is not None:
-                    self._use(connection)
-                    link.replaced.set()
+        connection: Connection | None = None
+        try:
+            with self._link_scope:
+                while True:
+                    async with trio.open_nursery() as nursery:
+                        link = self._link
+                        # A nursery per link: the tasks of the old link end before the next one starts, so there is never a second writer.
+                        link.start(nursery)
+                        await link.ended.wait()
+                        connection = await self._connection_after(link)
+                        if connection is None:
+                            await trio.sleep_forever()  # writer and timer go on: a goodbye may be under way
+                        else:
+                            nursery.cancel_scope.cancel()
+                    if connection is not None:
+                        self._use(connection)
+                        link.replaced.set()
+        finally:
+            # The hook may hand over a connection while this is cancelled. Nothing else knows of it, so it is closed here.
+            if connection is not None and connection is not self._link.connection:
+                await self._close(connection, in_good_order=False)
 
     async def _connection_after(self, link: Link) -> Connection | None:
         """Return the transport connection that goes on for `link`, or end the session."""
@@ -313,6 +319,8 @@ class ConnectionTask:
         self._link_scope.cancel()
         has_parted = session.state in _PARTED or not session.channel.dialect.answers_goodbye
         await self._close(link.connection, in_good_order=is_sent and has_parted)
+        if self._link is not link:  # replaced while the goodbye was under way
+            await self._close(self._link.connection, in_good_order=False)
 
     async def _close(self, connection: Connection, *, in_good_order: bool) -> None:
         settings = self._settings

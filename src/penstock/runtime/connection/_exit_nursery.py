@@ -37,6 +37,10 @@ def _judge(raised: BaseException, error: BaseException | None, on_violation: Rep
         return _first(interrupts)
     if error is None:
         return _first(cancellations) if failures is None else _sole(failures)
+    # A body that was cancelled has no error of its own. If a task of this nursery failed, the cancellation is the nursery's: it would leave
+    # a scope that is closed by then, and an outer nursery would swallow it, with the code behind the block and without a word.
+    if isinstance(error, trio.Cancelled) and failures is not None:
+        return _sole(failures)
     # The body's exception leaves the block; this one would be lost otherwise.
     if isinstance(failures, Exception):
         report(on_violation, failures)

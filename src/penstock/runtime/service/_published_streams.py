@@ -225,14 +225,18 @@ class _StreamEnd(Subscriber[Any], Subscription):
         if subscriber is not None:
             if self._upstream is None:  # the attach of the source raised; rule 1.9: on_subscribe comes first
                 subscriber.on_subscribe(EndedSubscription())
-            subscriber.on_error(error)
-            self.on_end()
+            try:
+                subscriber.on_error(error)
+            finally:
+                self.on_end()  # also if the subscriber raises: its place would be lost for good
 
     def on_complete(self, /) -> None:
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
-            subscriber.on_complete()
-            self.on_end()
+            try:
+                subscriber.on_complete()
+            finally:
+                self.on_end()
 
     def request(self, n: int, /) -> None:
         if self._upstream is not None:
