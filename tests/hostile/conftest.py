@@ -15,7 +15,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("h"))
 
 
-@pytest.fixture(scope="session")
+# For each module, because the tests of other folders check that no child process runs.
+@pytest.fixture(scope="module")
 def control(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlCanary]:
     """The control canary of this test process."""
     canary = ControlCanary(tmp_path_factory.mktemp("control"))
