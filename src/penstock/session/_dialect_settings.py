@@ -34,7 +34,7 @@ class DialectFactory(Protocol):
     takes_extensions: bool
     """Extensions are on unless they are switched off."""
 
-    # Each dialect declares its own: every client once offered the name of the first dialect, whatever its URL was.
+    # Each dialect declares its own: every client once offered the name of the first dialect with every URL.
     alpn: str
     """The dialect's name where TLS negotiates the protocol (ALPN), 1 to 255 ASCII characters; empty: it is not offered there."""
 

@@ -32,7 +32,7 @@ class ExtensionHost:
         extension = self.known.get(extension_id)
         if extension is None or extension_id in self.active:
             return None
-        # Each connection gets a link of its own: an extension object serves many connections.
+        # Each connection gets a separate link: an extension object serves many connections.
         link = _Link(self._session, extension, self._encode)
         active = self._call(extension.open, link, self._session.channel.now)
         # An extension whose open() raised gets no messages.
@@ -93,7 +93,7 @@ class _Link:
         self._session.close(reason, error)
 
     def glitch(self, weight: int = 1) -> None:
-        """Spend tokens of the peer's oddity budget."""
+        """Spend oddity tokens of the peer."""
         self._session.channel.count_oddity(weight)
 
     def hold_elements(self) -> None:

@@ -1,7 +1,7 @@
 """The lives of a connection and of its streams, as tables.
 
 A row is a state, an event, and the state after it. A pair without a row cannot happen: looking it up raises `InternalError` with both
-names. What a peer does wrong never gets this far; the dialect and the session refuse it before they move a state.
+names. A mistake of a peer never gets this far; the dialect and the session refuse it before they move a state.
 
 The tables are printed in the documentation, and a test walks the whole product of states and events.
 """
@@ -18,7 +18,7 @@ E = TypeVar("E", bound=Enum)
 class Moves(dict[tuple[S, E], S], Generic[S, E]):
     """A table of moves: the state after each pair of a state and an event that may happen.
 
-    It is a dict, so that a look-up on the path of every request is no call of a function.
+    It is a dict, so that a look-up on the path of every request calls no function.
     """
 
     def __missing__(self, pair: tuple[S, E]) -> S:
