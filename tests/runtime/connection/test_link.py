@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import ConnectionLost, Limits, Role
+from penstock.api import ConnectionLost, Limits, Role, UsageError
 from penstock.builtin import MemoryTransport
 from penstock.plugins import Connection, TransportOptions, build_registry, parse_url
 from penstock.runtime import Peer, Service
@@ -165,14 +165,14 @@ async def test_without_a_hook_the_end_of_the_transport_ends_the_session() -> Non
     assert made.ends == []
 
 
-@pytest.mark.parametrize("hook", ["none", "raises"])
-async def test_a_hook_that_gives_no_connection_ends_the_session(hook: str) -> None:
+@pytest.mark.parametrize(("hook", "reported"), [("none", []), ("raises", [KeyError] * 2), ("something else", [UsageError] * 2)])
+async def test_a_hook_that_gives_no_connection_ends_the_session(hook: str, reported: list[type[Exception]]) -> None:
     """Its exception is reported; the streams get the end of the transport."""
 
     async def fails(error: Exception) -> Connection | None:
         if hook == "raises":
             raise KeyError("hook")
-        return None
+        return "no connection" if hook == "something else" else None  # type: ignore[return-value]  # the point
 
     async with trio.open_nursery() as nursery:
         made = LinkHarness(nursery, "rsio")
@@ -186,7 +186,7 @@ async def test_a_hook_that_gives_no_connection_ends_the_session(hook: str) -> No
                 while True:
                     await anext(stream)
         await made.listener.aclose()
-    assert [type(error) for error in made.told] == [KeyError] * (2 if hook == "raises" else 0)
+    assert [type(error) for error in made.told] == reported
 
 
 async def test_a_message_that_was_cut_ends_the_session() -> None:

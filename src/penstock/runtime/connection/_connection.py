@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PublisherStopped
+from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PublisherStopped, UsageError
 from penstock.core import CLEANUP_SECONDS, Report, report
 from penstock.plugins import Connection, Registry
 from penstock.runtime.connection._event_reporting import ConnectionEvents
@@ -279,9 +279,13 @@ class ConnectionTask:
 
     async def _replacement(self, replace_link: ReplaceLink, error: Exception) -> Connection | None:
         try:
-            connection = await replace_link(error)
+            connection: object = await replace_link(error)
         except Exception as raised:  # boundary: a hook; its failure counts as None
             report(self._settings.on_violation, raised)
+            return None
+        if connection is not None and not isinstance(connection, Connection):
+            what = "return a penstock.plugins.Connection whose handshake is done, or None"
+            report(self._settings.on_violation, UsageError(f"replace_link returned {connection!r}; {what}"))
             return None
         # The hook may take long: the session's own deadlines run meanwhile.
         if connection is not None and self.session.state is not ConnectionState.OPEN:
