@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+import penstock.protocols
+
 ROOT = Path(__file__).parents[2]
+CODE = Path(penstock.protocols.__file__).parent  # in the installed wheel, too
 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
@@ -16,7 +19,7 @@ def test_each_cited_section_is_on_the_page(protocol: str) -> None:
     # Other words may follow a citation in its line, so it is compared with the headings instead of parsed.
     cited = [
         text[match.end() : match.end() + 60]
-        for path in (ROOT / "src/penstock/protocols" / protocol).rglob("*.py")
+        for path in (CODE / protocol).rglob("*.py")
         for text in [path.read_text(encoding="utf-8")]
         for match in re.finditer(r"wire §(?!…)", text)
     ]

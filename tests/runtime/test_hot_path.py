@@ -3,16 +3,21 @@
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
+from pathlib import Path
 from types import FrameType
 
 import pytest
 import trio
 import trio.testing
 
+import penstock
 from penstock.runtime import Peer, Service, connect, serve
 
 SIDE: ContextVar[str] = ContextVar("side", default="")
 """Tasks inherit it, and trio steps each task in its own context; so does the inline task runner."""
+
+PACKAGE = f"{Path(penstock.__file__).parent}/"
+"""The folder of the package, in the checkout or in the installed wheel."""
 
 TRANSPORT = {"builtin/_memory_pipe.py", "plugins/_transport.py"}
 """The memory transport of this test."""
@@ -31,7 +36,7 @@ class Files:
 
     def profile(self, frame: FrameType, event: str, _: object) -> None:
         if event == "call":
-            _, mark, file = frame.f_code.co_filename.rpartition("/src/penstock/")
+            _, mark, file = frame.f_code.co_filename.rpartition(PACKAGE)
             if mark and SIDE.get():
                 self.of[SIDE.get()].add(file)
 

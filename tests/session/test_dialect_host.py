@@ -4,16 +4,17 @@ import ast
 import inspect
 from pathlib import Path
 
+import penstock.protocols
 from penstock.api import Role
 from penstock.session import DialectHost, Session
 from tests.protocols import _toy_protocol
 from tests.session._pair import RecordingDelegate
 
-ROOT = Path(__file__).parents[2]
+CODE = Path(penstock.protocols.__file__).parent  # in the installed wheel, too
 DIALECTS = [
-    ROOT / "src/penstock/protocols/rsio/_dialect.py",
-    ROOT / "src/penstock/protocols/reactivesocket/_dialect.py",
-    ROOT / "src/penstock/protocols/reactivesocket/_received.py",
+    CODE / "rsio/_dialect.py",
+    CODE / "reactivesocket/_dialect.py",
+    CODE / "reactivesocket/_received.py",
     Path(inspect.getfile(_toy_protocol)),
 ]
 
