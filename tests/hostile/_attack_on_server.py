@@ -41,16 +41,19 @@ async def attack_server(row: Row, scheme: str, files: Certificates, stretch: flo
 
 
 async def _attack(row: Row, server: Server, files: Certificates, clock: AttackClock) -> Outcome:
+    # Before the connection: the deadline of the server starts before the TLS handshake of the attacker returns, 46 to 57 ms on a busy
+    # machine.
+    opened_on_the_wall = trio.current_time()
     stream = await open_stream(server.addresses[0], files.authority, without_tls=row.without_tls, small_buffer=not row.reads)
     attacker = Attacker(stream, clock, row.protocol)
     outcome = Outcome(attacker)
     async with trio.open_nursery() as nursery:
         await _say_hello(row, attacker, nursery)
-        began, began_on_the_wall = clock.now(), trio.current_time()
+        began = clock.now()
         nursery.start_soon(_act, row, attacker)
         await _wait_for_answer(row, attacker, server)
         outcome.answered = clock.now() - began
-        outcome.waited = trio.current_time() - began_on_the_wall
+        outcome.waited = trio.current_time() - opened_on_the_wall
         if row.answer is not C:
             await attacker.close()
         await wait_alone(server)
