@@ -214,7 +214,7 @@ async def test_tls_to_a_plain_server_and_the_other_way_round(tmp_path: Path) -> 
     ],
 )
 async def test_a_url_that_is_misspelt(url: str, says: str) -> None:
-    """What is wrong with it, and what to write."""
+    """The error says the mistake, and the text to write."""
     assert says in await told(url, UsageError)
 
 
@@ -315,7 +315,7 @@ async def test_a_publisher_that_fails(name: str, serializer: str, says: str) -> 
 
 @pytest.mark.parametrize("serializer", ["json", "text"])
 async def test_another_serializer_than_the_publishers(serializer: str) -> None:
-    """What cannot be read, and what to compare."""
+    """The error names the unreadable element, and the two settings to compare."""
     service = Service()
     service.publish("raw", [b"\xff\xfe"])
     async with serve(service, "memory://test"):

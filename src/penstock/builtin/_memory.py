@@ -130,7 +130,7 @@ class MemoryListener(Listener):
         self._waiting[connection] = None
         try:
             await self._queue_in.send(connection)
-        except BaseException:
+        except BaseException:  # a cancellation above all: the connection leaves the count, and the exception goes on
             self._waiting.pop(connection, None)
             raise
 

@@ -32,7 +32,7 @@ class Moves(dict[tuple[S, E], S], Generic[S, E]):
 class State(Enum):
     """A member of one of the enums below, with the hash of its identity."""
 
-    # Enum hashes the member's name in Python. With that, the look-ups in the tables cost 2.5 us of a request's 20.
+    # Enum hashes the member's name in Python. Without that, and with some calls fewer, a request took 19.8 us instead of 21.4.
     if not TYPE_CHECKING:  # a type checker sees the method of Enum, which has the same type
         __hash__ = object.__hash__
 

@@ -77,7 +77,7 @@ class OverwritesItsDemand(ManualHonestSubscriber):
 
 
 class RequestsOneOnly(ManualHonestSubscriber):
-    """It requests one element, whichever number it is told to request."""
+    """It requests one element, and ignores the number that it is told to request."""
 
     def request(self, n: int) -> None:
         super().request(1)
