@@ -1,6 +1,6 @@
 """The outbox: messages and elements that wait for the writer, their order, and when publishers are asked again."""
 
-from penstock.session._outbox import Outbox
+from penstock.session._channel import Outbox
 from tests.session._pair import limits_with
 
 

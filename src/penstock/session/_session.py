@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, Role, Subscriber
-from penstock.session._channel import Channel
+from penstock.session._channel import Channel, Outbox
 from penstock.session._dialect import Dialect
 from penstock.session._dialect_host import DialectHost
 from penstock.session._handshake_guard import ChooseDialect, HandshakeGuard
 from penstock.session._message_age import MessageAge
-from penstock.session._outbox import Outbox
 from penstock.session._reasons import IDLE, explain_connection_end
 from penstock.session._receiving_stream import ReceivingStream
 from penstock.session._session_delegate import SessionDelegate

@@ -9,8 +9,7 @@ from penstock.api import Limits
 from penstock.plugins import Bytes, Connection
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._parts import ConnectionParts
-from penstock.runtime.connection._requests import OutgoingRequests
-from penstock.runtime.connection._send_batcher import SendBatcher
+from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
 from penstock.session import ConnectionState
 
 

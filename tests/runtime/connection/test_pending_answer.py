@@ -10,8 +10,7 @@ import trio.testing
 
 from penstock.api import ConnectionLost, Limits, NoElement, PublisherFailed, Rejected, UsageError
 from penstock.runtime import Service, connect, serve, subscribe
-from penstock.runtime.connection._pending_answer import PendingAnswer
-from penstock.runtime.connection._send_batcher import SendBatcher
+from penstock.runtime.connection._requests import PendingAnswer, SendBatcher
 from tests.runtime._requests import Handlers
 from tests.runtime._services import named
 

@@ -9,8 +9,8 @@ import trio.testing
 from penstock.api import ConnectionLost
 from penstock.plugins import Bytes, SocketConnection
 from penstock.runtime import connect, serve
-from penstock.runtime.connection import _send_batcher
-from penstock.runtime.connection._send_batcher import MAX_BATCH, MAX_DELAY, MAX_UNBATCHED, SendBatcher
+from penstock.runtime.connection import _requests
+from penstock.runtime.connection._requests import MAX_BATCH, MAX_DELAY, MAX_UNBATCHED, SendBatcher
 from tests._real_time import HANGS_AFTER
 from tests.runtime._requests import Handlers
 
@@ -35,7 +35,7 @@ class Sent:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, as the test sets it."""
     now = [100.0]
-    monkeypatch.setattr(_send_batcher, "monotonic", lambda: now[0])
+    monkeypatch.setattr(_requests, "monotonic", lambda: now[0])
     return now
 
 

@@ -7,7 +7,7 @@ import trio
 
 from penstock.api import Limits
 from penstock.plugins import MessageConnection, PeerIdentity
-from penstock.runtime.connection._send_deadline import DeadlineSender
+from penstock.runtime.connection._writer import DeadlineSender
 
 
 class Slow(MessageConnection):

@@ -1,18 +1,13 @@
 """ReactiveSocket version 0: the dialect that the session uses, and the codec that the dialect uses (records, encoder, decoder)."""
 
-from penstock.protocols.reactivesocket._codec import (
-    BEGIN,
-    COMPLETE,
-    END,
-    VERSION,
-    WHOLE,
+from penstock.protocols.reactivesocket._codec import ReactiveSocketDecoder, encode, request_n, request_response, response_header
+from penstock.protocols.reactivesocket._detect import opens
+from penstock.protocols.reactivesocket._dialect import ReactiveSocketDialect
+from penstock.protocols.reactivesocket._frames import (
     Cancel,
     Error,
     Ext,
     Frame,
-    FrameType,
-    ReactiveSocketDecoder,
-    ReactiveSocketSink,
     RequestFnf,
     RequestN,
     RequestResponse,
@@ -20,14 +15,9 @@ from penstock.protocols.reactivesocket._codec import (
     RequestSub,
     Response,
     Setup,
-    WireStream,
-    encode,
-    opens,
-    request_n,
-    request_response,
-    response_header,
 )
-from penstock.protocols.reactivesocket._dialect import ReactiveSocketDialect
+from penstock.protocols.reactivesocket._layout import BEGIN, COMPLETE, END, VERSION, WHOLE, FrameType
+from penstock.protocols.reactivesocket._sink import ReactiveSocketSink, WireStream
 
 __all__ = [
     "BEGIN",

@@ -11,11 +11,23 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
-from penstock.api import Extension, Model, ProtocolError, Request, Role
-from penstock.protocols.reactivesocket import _codec as wire
-from penstock.protocols.reactivesocket._received import PART_NUMBER, ReceivedFrames, announcement
+from penstock.api import UNBOUNDED, Model, ProtocolError, PublisherFailed, Request, Role
+from penstock.protocols.reactivesocket import _frames as frames
+from penstock.protocols.reactivesocket._codec import ReactiveSocketDecoder, encode, request_n, request_response, response_header
+from penstock.protocols.reactivesocket._detect import opens
+from penstock.protocols.reactivesocket._handshake import announcement, check_setup, extension_message, setup_refusal
+from penstock.protocols.reactivesocket._layout import BEGIN, COMPLETE, END, WHOLE, FrameType
 from penstock.protocols.reactivesocket._request_shapes import RequestShapes
-from penstock.session import ConnectionState, DialectHost, DialectSettings, ExtensionHost, Fault
+from penstock.session import (
+    ILLEGAL_DEMAND,
+    ConnectionState,
+    DialectHost,
+    DialectSettings,
+    ExtensionHost,
+    Fault,
+    ReceivingStream,
+    explain_stream_end,
+)
 
 NO_VALUE: Final = "there was nothing to answer with"
 """The error of a request for one value whose publisher completed without one."""
@@ -29,6 +41,188 @@ LENGTH_SIZE: Final = 4
 
 NO_PREAUTH_BOUND: Final = 1 << 62
 """A client takes all that its server sends: the program has chosen the server."""
+
+PART_NUMBER: Final = 0
+"""Fragments of one stream are not interleaved, so one number is enough for the element that is under way."""
+
+_MODELS: Final = {
+    FrameType.REQUEST_RESPONSE: Model.RESPONSE,
+    FrameType.REQUEST_FNF: Model.FIRE_AND_FORGET,
+    FrameType.REQUEST_STREAM: Model.STREAM,
+    FrameType.REQUEST_SUB: Model.SUBSCRIPTION,
+}
+
+
+class ReceivedFrames:
+    """The sink of the decoder: passes each frame of the peer to the session.
+
+    * Before SETUP nothing else is taken. A second SETUP is ignored, as is every frame out of place, for a token of the oddity budget.
+    * The type of a frame tells the two spaces of ids apart: requests, grants and cancels name the peer's, responses and errors this side's.
+    * A request for one value is over with its first response, whether that says so or not. A second response belongs to no stream.
+    * An ERROR has a text and no code. The text may be a publisher's own words, so it decides nothing: on a stream it is `PublisherFailed`,
+      and no error says that nothing was done.
+    """
+
+    def __init__(self, session: DialectHost, shapes: RequestShapes, extensions: ExtensionHost) -> None:
+        self._session = session
+        self._channel = session.channel
+        self._streams = session.streams
+        self._shapes = shapes
+        self._extensions = extensions
+        self.has_setup: bool = session.channel.role is Role.CLIENT
+        """The client's SETUP has come; always true for a client."""
+        self._is_accepted = session.channel.role is Role.SERVER  # for a client: the server has answered something
+        # Values that came without the end. Some peers send the end in a separate frame, which then belongs to no stream.
+        self._bare_ends_due = 0
+
+    def receive_setup(self, version: int, stream_id: int, data: bytes) -> None:
+        """Let the service examine the client's introduction."""
+        if self.has_setup:
+            self._channel.count_oddity()  # a second SETUP, or one from a server
+            return
+        check_setup(version, stream_id, data, self._channel.limits)
+        self.has_setup = True
+        if not self._channel.state.is_closing:  # this side may have closed meanwhile
+            self._session.hello_sent()
+            self._session.receive_introduction(data)
+
+    def receive_request(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes) -> None:
+        """Serve a request."""
+        self._check_setup()
+        # A server that sends requests has accepted the client. On a server this does nothing.
+        self.accept_setup()
+        streams = self._streams
+        if self._channel.state.is_closing:
+            return
+        if not stream_id or stream_id in streams.serving:
+            self._channel.count_oddity()
+            return
+        request = Request(_MODELS[kind], data)
+        if request.model is Model.FIRE_AND_FORGET:
+            streams.receive_fire_and_forget(request)
+            return
+        if request.model is not Model.STREAM:
+            self._shapes.answering[stream_id] = request.model
+        # The field has 64 bits; demand has 63 (rule 3.17).
+        is_illegal = demand is not None and demand > UNBOUNDED
+        streams.receive_subscribe(stream_id, request, 1 if demand is None else demand, ILLEGAL_DEMAND if is_illegal else None)
+        if stream_id not in streams.serving:  # refused, or answered at once
+            self._shapes.answering.pop(stream_id, None)
+
+    def receive_request_n(self, stream_id: int, demand: int) -> None:
+        """Add demand."""
+        self._check_setup()
+        if self._shapes.answering.get(stream_id) in {Model.RESPONSE, Model.NAMED}:
+            self._channel.count_oddity()  # a request for one value has its demand in itself
+        elif not self._channel.state.is_closing:
+            self._streams.receive_request(stream_id, demand if demand <= UNBOUNDED else 0)
+
+    def receive_cancel(self, stream_id: int) -> None:
+        """Cancel a stream that this side serves."""
+        self._check_setup()
+        if not self._channel.state.is_closing:
+            self._shapes.answering.pop(stream_id, None)
+            self._streams.receive_cancel(stream_id)
+
+    def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
+        """Deliver an element, a fragment of one, the end, or the last element with the end."""
+        self._check_setup()
+        # Asked here, before the call: this is the path of every answer.
+        if not self._is_accepted:
+            self.accept_setup()
+        opened = self._streams.opened
+        stream = opened.get(stream_id)
+        if not isinstance(stream, ReceivingStream):
+            self._receive_late(bare_end=complete and not data)
+            return
+        # The path of most answers: one value and the end in one frame.
+        if complete and begin and end and stream_id in self._shapes.single and stream.receive_answer(data):
+            self._shapes.single.discard(stream_id)
+            opened.pop(stream_id, None)  # unless the subscriber has ended everything
+            return
+        if stream.element_size < 0:
+            stream.receive_accept(0)  # from now on the decoder hands unsplit elements straight to the stream
+        joining = stream.is_joining(PART_NUMBER)
+        if (begin and joining) or (end and not begin and not joining):
+            self._shapes.single.discard(stream_id)
+            stream.fail_contract("a fragment begins within another" if joining else "a fragment ends that never began")
+        elif begin == end and not joining:
+            self._deliver_whole(stream, data, complete=complete)
+        else:
+            stream.receive_part(PART_NUMBER, data, end)
+            if end and (complete or stream_id in self._shapes.single):
+                self._bare_ends_due += not complete
+                self._end(stream_id, None)
+
+    def receive_error(self, stream_id: int, data: bytes) -> None:
+        """End a stream with an error; on stream 0, the connection."""
+        self._check_setup()
+        # Cut here: the decoder bounds frames by max_frame only.
+        text = data.decode("utf-8", "replace")[: self._channel.limits.max_error_text]
+        if not stream_id:
+            self._session.receive_goodbye(text, None if self._is_accepted else setup_refusal(text))
+            return
+        self.accept_setup()
+        if isinstance(self._streams.opened.get(stream_id), ReceivingStream):
+            self._end(stream_id, PublisherFailed(explain_stream_end(text)))
+        else:
+            self._channel.count_oddity()
+
+    def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
+        """Pass a frame to its extension. A frame without a body announces the extension."""
+        self._check_setup()
+        extensions = self._extensions
+        # A frame that may be ignored costs a token, because a flood of them is work as well.
+        if ext_type not in extensions.known:
+            if not ignore:
+                raise ProtocolError(f"extension {ext_type} is not known here", reason=f"protocol:extension {ext_type}")
+            self._channel.spend_control_token()
+            return
+        if extensions.open(ext_type) is not None and self._channel.role is Role.SERVER:
+            self._channel.send(announcement(ext_type))
+        active = extensions.active.get(ext_type)
+        if data and active is not None:
+            extensions.received(active, data[0], data[1:])
+
+    def receive_unknown(self, frame_type: int) -> None:
+        """Ignore a frame of an unknown type that may be ignored."""
+        self._check_setup()
+        self._channel.count_oddity()
+
+    def accept_setup(self) -> None:
+        """Open a client's session: the server has sent something that it sends only to a client that it has accepted."""
+        if not self._is_accepted:
+            self._is_accepted = True
+            # If not, the connection is closing or over, and the late answer changes nothing.
+            if self._channel.state is ConnectionState.GREETING:
+                self._session.receive_hello()
+
+    # --- inside
+
+    def _check_setup(self) -> None:
+        if not self.has_setup:
+            raise ProtocolError("the first frame was no SETUP", reason="protocol:setup")
+
+    def _deliver_whole(self, stream: ReceivingStream, data: bytes, *, complete: bool) -> None:
+        """Deliver an unsplit element, the end, or both."""
+        single = stream.id in self._shapes.single
+        if data or single or not complete:
+            stream.receive_element(data)
+        if (complete or single) and stream.id in self._streams.opened:  # if not, the subscriber has cancelled
+            self._bare_ends_due += not complete
+            self._end(stream.id, None)
+
+    def _end(self, stream_id: int, error: Exception | None) -> None:
+        self._shapes.single.discard(stream_id)
+        if stream_id in self._streams.opened:
+            self._streams.receive_end(stream_id, error)
+
+    def _receive_late(self, *, bare_end: bool) -> None:
+        """Tolerate a response to a request that is over: it crossed the cancel, or it is a separate end after the only value."""
+        if bare_end and self._bare_ends_due:
+            self._bare_ends_due -= 1
+        else:
+            self._streams.cancelled.count_late(1)
 
 
 class ReactiveSocketDialect:
@@ -48,13 +242,13 @@ class ReactiveSocketDialect:
         self._channel = session.channel
         self._setup = settings.setup
         self.max_unsplit: int = session.channel.limits.split_outbound_at
-        self._extensions = ExtensionHost(session, settings.extensions, _extension_message)
+        self._extensions = ExtensionHost(session, settings.extensions, extension_message)
         # Odd ids from the client and even ones from the server, because a dump reads better. The two spaces are apart in any case.
         self._next_id = -1 if session.channel.role is Role.CLIENT else 0
         self._shapes = RequestShapes()
         self._is_framed = settings.framed
         self._received = ReceivedFrames(session, self._shapes, self._extensions)
-        self._decoder = wire.ReactiveSocketDecoder(
+        self._decoder = ReactiveSocketDecoder(
             self._received, session.streams.opened, framed=settings.framed, max_frame=session.channel.limits.max_frame
         )
 
@@ -70,7 +264,7 @@ class ReactiveSocketDialect:
         """Send a client's SETUP. A server waits for it."""
         if self._channel.role is Role.CLIENT:
             self._session.hello_sent()
-            self._channel.send(wire.encode(wire.Setup(data=self._setup)))
+            self._channel.send(encode(frames.Setup(data=self._setup)))
             # Without waiting: a server without the extension ignores the frame, because its flag permits that.
             for extension_id in self._extensions.known:
                 self._channel.send(announcement(extension_id))
@@ -94,22 +288,22 @@ class ReactiveSocketDialect:
         if request.model is Model.RESPONSE:
             # The only shape whose end this side must know: its first response ends it, with or without the flag C.
             self._shapes.single.add(stream_id)
-            return wire.request_response(stream_id, request.data)
-        kind = wire.RequestSub if request.model is Model.SUBSCRIPTION else wire.RequestStream
-        return wire.encode(kind(stream_id=stream_id, demand=demand, data=request.data))
+            return request_response(stream_id, request.data)
+        kind = frames.RequestSub if request.model is Model.SUBSCRIPTION else frames.RequestStream
+        return encode(kind(stream_id=stream_id, demand=demand, data=request.data))
 
     def fire(self, stream_id: int, target: Any) -> bytes:
         """Encode a request that has no answer."""
-        return wire.encode(wire.RequestFnf(stream_id=stream_id, data=target.data))
+        return encode(frames.RequestFnf(stream_id=stream_id, data=target.data))
 
     def request(self, stream_id: int, n: int) -> bytes:
         """Encode more demand. A request for one value has its demand in itself."""
-        return b"" if stream_id in self._shapes.single else wire.request_n(stream_id, n)
+        return b"" if stream_id in self._shapes.single else request_n(stream_id, n)
 
     def cancel(self, stream_id: int) -> bytes:
         """Encode a cancel."""
         self._shapes.single.discard(stream_id)
-        return wire.encode(wire.Cancel(stream_id=stream_id))
+        return encode(frames.Cancel(stream_id=stream_id))
 
     def begin(self, stream_id: int, element_size: int) -> bytes:
         """Encode nothing: no frame accepts a stream, and every frame has its own length."""
@@ -117,7 +311,7 @@ class ReactiveSocketDialect:
 
     def header(self, stream_id: int, length: int) -> bytes:
         """Encode the header of an unsplit element."""
-        return wire.response_header(stream_id, length, wire.WHOLE | self._end_flag(stream_id))
+        return response_header(stream_id, length, WHOLE | self._end_flag(stream_id))
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""
@@ -132,8 +326,8 @@ class ReactiveSocketDialect:
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
         """Encode the header of a fragment."""
-        flags = (wire.BEGIN if first else 0) | (wire.END | self._end_flag(stream_id) if last else 0)
-        return wire.response_header(stream_id, length, flags)
+        flags = (BEGIN if first else 0) | (END | self._end_flag(stream_id) if last else 0)
+        return response_header(stream_id, length, flags)
 
     def complete(self, stream_id: int) -> bytes:
         """Encode a good end: nothing if a value was sent with its end, an error for a subscription, which has no good end."""
@@ -141,18 +335,18 @@ class ReactiveSocketDialect:
         if model is Model.NAMED:
             return b""
         if model is Model.STREAM:
-            return wire.response_header(stream_id, 0, wire.COMPLETE)
+            return response_header(stream_id, 0, COMPLETE)
         return self.error(stream_id, NO_VALUE if model is Model.RESPONSE else SUBSCRIPTION_ENDED, Fault.FAILED)
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """Encode an ERROR. The draft has a text for it and no code."""
         self._shapes.answering.pop(stream_id, None)
-        return wire.encode(wire.Error(stream_id=stream_id, data=text.encode(errors="replace")))
+        return encode(frames.Error(stream_id=stream_id, data=text.encode(errors="replace")))
 
     def goodbye(self, reason: str) -> bytes:
         """Encode the reason as an ERROR on stream 0, if there is one."""
         # An ERROR without a text would look like a failure, so a good end sends nothing: the transport ends.
-        return wire.encode(wire.Error(stream_id=0, data=reason.encode(errors="replace"))) if reason else b""
+        return encode(frames.Error(stream_id=0, data=reason.encode(errors="replace"))) if reason else b""
 
     def split(self, data: bytearray) -> Iterator[memoryview]:
         """Cut between frames, and leave their lengths out: a framed transport knows them."""
@@ -166,14 +360,14 @@ class ReactiveSocketDialect:
     @staticmethod
     def refusal(reason: str) -> bytes:
         """Encode an ERROR on stream 0 for a client where ReactiveSocket is not served."""
-        return wire.encode(wire.Error(stream_id=0, data=reason.encode()))
+        return encode(frames.Error(stream_id=0, data=reason.encode()))
 
     # --- receiving
 
     @staticmethod
     def recognises(first: bytes, framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
         """Return whether a client begins with a SETUP, or with a frame that belongs behind one and is refused."""
-        return wire.opens(first, framed=framed)
+        return opens(first, framed=framed)
 
     def feed(self, data: bytes, most: int) -> bool:
         """Decode bytes and act on their frames. Frames behind the SETUP wait until the service has examined it."""
@@ -208,7 +402,7 @@ class ReactiveSocketDialect:
         if self._shapes.answering.get(stream_id) is not Model.RESPONSE:
             return 0
         self._shapes.answering[stream_id] = Model.NAMED  # answered: the completion that follows was sent with the value
-        return wire.COMPLETE
+        return COMPLETE
 
     def _write_parts(self, into: bytearray, stream_id: int, element: memoryview) -> None:
         size = self._channel.limits.split_outbound_at
@@ -216,7 +410,3 @@ class ReactiveSocketDialect:
             piece = element[start : start + size]
             into += self.part(stream_id, PART_NUMBER, len(piece), not start, start + size >= len(element))
             into += piece
-
-
-def _extension_message(extension: Extension, code: int, body: bytes) -> bytes:
-    return wire.encode(wire.Ext(stream_id=0, ignore=True, ext_type=extension.id, data=bytes([code]) + body))

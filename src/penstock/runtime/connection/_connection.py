@@ -27,8 +27,7 @@ from penstock.runtime.connection._incoming_requests import IncomingRequests
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._link import Link
 from penstock.runtime.connection._parts import ConnectionParts, SharedMemory
-from penstock.runtime.connection._requests import OutgoingRequests
-from penstock.runtime.connection._send_batcher import SendBatcher
+from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
 from penstock.runtime.service import Service, add_target_note
 from penstock.session import ConnectionState, SendingStream, Session, SessionDelegate
 

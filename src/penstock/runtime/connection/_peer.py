@@ -10,8 +10,8 @@ from penstock.api import Model, PenstockError, PluginError, ProtocolError, Reque
 from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import PeerIdentity, Registry, Serializer
 from penstock.runtime.connection._connection import ConnectionTask
-from penstock.runtime.connection._pending_answer import PendingAnswer
 from penstock.runtime.connection._remote_stream import RemoteStream
+from penstock.runtime.connection._requests import PendingAnswer
 
 DEMAND_SIZE: Final = 8
 """Bytes of the initial demand in the frame of a request for a stream. The frame has that much less room for data."""

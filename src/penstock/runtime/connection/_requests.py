@@ -1,13 +1,165 @@
-"""The requests of this side: it opens streams and asks for single values, as far as the outbox has room."""
+"""The requests of this side: it opens streams and asks for single values, as far as the outbox has room.
 
-from typing import Any
+* `OutgoingRequests` opens a stream or asks for one value.
+* `PendingAnswer` is the wait of one task for one value.
+* `SendBatcher` decides when queued messages are sent: at once, together with those of other tasks, or by the writer task.
+"""
+
+from time import monotonic
+from typing import Any, Final, Protocol
 
 import trio
 
-from penstock.api import Subscriber, Subscription
+from penstock.api import NoElement, Subscriber, Subscription
 from penstock.runtime.connection._event_reporting import ConnectionEvents
-from penstock.runtime.connection._send_batcher import SendBatcher
 from penstock.session import Session
+
+MAX_BATCH: Final = 8
+"""Messages in one send. With more, the peer is idle while they are encoded."""
+
+MAX_DELAY: Final = 0.001
+"""Seconds for which a message waits for the next task to run."""
+
+MAX_UNBATCHED: Final = 4
+"""Messages that are sent one by one while nothing arrives."""
+
+
+class Sender(Protocol):
+    """The writer of a link, as far as it is used here."""
+
+    def flush(self) -> None:
+        """Send what is queued, as far as the transport takes it without waiting."""
+
+    def wake(self) -> None:
+        """Let the writer task send what is queued."""
+
+
+class SendBatcher:
+    """The requests of one connection. `message_queued` is called after each; it is the one decision on when to send.
+
+    Why: to send costs more than to encode a request. Answers that arrive together wake their tasks in one scheduler pass, and most of these
+    tasks make their next request in that same pass. Sent together, 16 requests in flight are 1.17 to 1.43 times as fast.
+
+    Rules:
+
+    * A message waits only for tasks that were woken and have not run yet (`woken`). The scheduler runs all of them in its next pass,
+      whether they were cancelled meanwhile or not. So a message waits for one pass at most, and never for a task that does not come.
+    * The last of these tasks sends what the others have queued. If no task is due, a message is sent at once.
+    * The tasks may do other work before they make a request. So `MAX_BATCH` messages are sent without waiting for the rest, and so is a
+      message that has waited for `MAX_DELAY`.
+    * If `MAX_UNBATCHED` messages were sent one by one and nothing has arrived from the peer since, many tasks are making their first
+      request. Then the writer task sends: it runs behind them, and takes all that they have queued.
+    """
+
+    __slots__ = ("_began", "_messages", "is_requesting", "unbatched", "woken", "writer")
+
+    writer: Sender
+    """The writer of the current link; set before the first message, and again when the link is replaced."""
+
+    def __init__(self) -> None:
+        self.woken: int = 0
+        """Tasks that were woken and have not run yet. Count a task here when it is woken; it calls `task_resumed` first thing."""
+        self.unbatched: int = 0
+        """Messages that were sent one by one. The reader sets this to 0 when something arrives."""
+        self.is_requesting: bool = False
+        """True while a request is being queued: `message_queued` follows, so the writer need not be woken."""
+        self._messages = 0
+        self._began = 0.0  # when the first of these messages was queued
+
+    def message_queued(self) -> None:
+        """Send what is queued, or leave it to a task that is due, or to the writer."""
+        if not self.woken:
+            # A request alone must not wait for a scheduler pass: that made a single request in flight 1.6 to 1.95 times as slow.
+            if self.unbatched < MAX_UNBATCHED:
+                # Set back by the reader: a peer that answers shows that more answers, and more woken tasks, will come.
+                self.unbatched += 1
+                self.writer.flush()
+                return
+            # The writer task runs behind the tasks that are making their first requests, and sends all of them.
+            self.writer.wake()
+        if not self._messages:
+            self._began = monotonic()
+        self._messages += 1
+        # More than MAX_BATCH in one send would let the peer idle; fewer cost a system call each.
+        if self._messages >= MAX_BATCH or monotonic() >= self._began + MAX_DELAY:
+            self._messages = 0
+            self.writer.flush()
+
+    def task_resumed(self) -> None:
+        """Count a woken task as running; the last one sends."""
+        # Counted off before the send: the send may wake tasks, which would be counted on top.
+        self.woken -= 1
+        if self._messages and not self.woken:
+            self._messages = 0
+            self.writer.flush()
+
+
+class PendingAnswer(Subscriber[Any]):
+    """Takes one element, and wakes the task that waits for it. If it gets a subscription, it requests the element."""
+
+    __slots__ = ("_batcher", "_error", "_is_over", "_task", "_value", "subscription")
+
+    subscription: Subscription
+
+    def __init__(self, batcher: SendBatcher) -> None:
+        self._batcher = batcher
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._is_over = False
+        self._task: trio.lowlevel.Task | None = None  # the task in `receive`; still set after it was woken, and None after a cancel
+
+    async def receive(self) -> Any:
+        """Return the value. A cancel is passed on to the peer. Raises the error that the stream ends with. Checkpoints."""
+        if self._is_over:
+            await trio.lowlevel.checkpoint()
+        else:
+            self._task = trio.lowlevel.current_task()
+            try:
+                await trio.lowlevel.wait_task_rescheduled(self._abort)
+            finally:
+                # `_end` has counted this task as woken. Other requests wait until it is counted off.
+                if self._task is not None:
+                    self._batcher.task_resumed()
+        # Taken out: the object must not keep the exception alive, which refers to this task's frames.
+        error, self._error = self._error, None
+        if error is None:
+            return self._value
+        try:
+            raise error
+        finally:
+            del error  # it refers to this frame through its traceback, and the frame to all that the caller holds
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+        subscription.request(1)
+
+    def on_next(self, element: Any, /) -> None:
+        # One element was requested, so this is the only one.
+        self._value = element
+        self._end()
+
+    def on_error(self, error: BaseException, /) -> None:
+        if not self._is_over:
+            self._error = error
+            self._end()
+
+    def on_complete(self, /) -> None:
+        # After the value on_complete is expected, and changes nothing.
+        if not self._is_over:
+            self.on_error(NoElement("the peer ended the request without a value"))
+
+    def _end(self) -> None:
+        self._is_over = True
+        if self._task is not None:
+            self._batcher.woken += 1
+            # The task runs in the next scheduler pass, with all others that this batch of answers wakes.
+            trio.lowlevel.reschedule(self._task)
+
+    def _abort(self, _: Any) -> trio.lowlevel.Abort:
+        # None: this task was not woken by `_end`, so it must not be counted off.
+        self._is_over, self._task = True, None
+        self.subscription.cancel()
+        return trio.lowlevel.Abort.SUCCEEDED
 
 
 class OutgoingRequests:
