@@ -18,6 +18,8 @@ class RecordingDelegate:
 
     def __init__(self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
         self.publishers: dict[str, ScriptedPublisher] = {}
+        self.calls: dict[str, Subscription] = {}
+        """Calls with one answer, by name: each is accepted in the place of a publisher."""
         self.served: list[SendingStream] = []
         self.failures: list[BaseException] = []
         self.introductions: list[bytes] = []
@@ -40,7 +42,9 @@ class RecordingDelegate:
     def serve(self, stream: SendingStream, /) -> None:
         self.served.append(stream)
         script = self.publishers.get(stream.target)
-        if script is None:
+        if stream.target in self.calls:
+            stream.accept_call(self.calls[stream.target])
+        elif script is None:
             stream.refuse("no such publisher")
         else:
             stream.accept(element_size=script.element_size, idle_until_demand=script.idle_until_demand)

@@ -1,8 +1,13 @@
 """A sending stream: its publisher, its failures and its end, seen from the publisher and on the wire."""
 
-from penstock.api import PublicError, PublisherFailed
+from typing import Any
+
+import pytest
+
+from penstock.api import PublicError, PublisherFailed, Subscriber
+from penstock.session import SendingStream
 from penstock.session._reasons import PRIVATE, explain_stream_end
-from tests.session._pair import Pair, limits_with, open_stream
+from tests.session._pair import Pair, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream
 
 
 def test_a_lazy_publisher_is_attached_with_the_first_demand() -> None:
@@ -77,3 +82,93 @@ def test_a_publisher_that_subscribes_after_the_end_is_cancelled() -> None:
     before = source.cancels
     pair.server.served[0].on_subscribe(source)
     assert source.cancels == before + 1
+
+
+class AcceptedCall(ScriptedPublisher):
+    """The call of a handler in the place of a publisher: it answers when the test says so."""
+
+    def attach(self, subscriber: Subscriber[Any]) -> None:
+        raise AssertionError("a call is accepted at once, and never attached")
+
+
+def accept_call(pair: Pair, demand: int = 1) -> tuple[AcceptedCall, SendingStream, RecordingSubscriber]:
+    """Open a stream that is answered by a call."""
+    call, subscriber = AcceptedCall(), RecordingSubscriber(demand)
+    pair.server.calls["call"] = call
+    pair.client.session.subscribe("call", subscriber)
+    pair.settle()
+    return call, pair.server.served[-1], subscriber
+
+
+def test_an_answer_and_its_end_cross_in_one_go() -> None:
+    """The id is free, and `when_over` is called once."""
+    pair = Pair()
+    call, stream, subscriber = accept_call(pair)
+    over: list[bool] = []
+    stream.when_over = lambda: over.append(stream.is_ended)
+    stream.answer(b"value")
+    pair.settle()
+    assert (subscriber.elements, subscriber.ends) == ([b"value"], ["complete"])
+    assert (call.requests, call.cancels, over) == ([1], 0, [True])
+    assert not pair.server.session.streams.serving
+
+
+def test_an_answer_after_the_cancel_is_not_sent() -> None:
+    """Rule 1.8: the call was told to stop, and its late answer is dropped."""
+    pair = Pair()
+    call, stream, subscriber = accept_call(pair)
+    subscriber.cancel()
+    pair.settle()
+    stream.answer(b"late")
+    assert bytes(pair.server.session.take()) == b""
+    assert call.cancels == 1
+
+
+@pytest.mark.parametrize("value", [bytearray(b"abc"), bytes(200_000)], ids=["a bytearray", "a large element"])
+def test_an_answer_that_is_not_small_bytes_arrives_too(value: bytes | bytearray) -> None:
+    """It takes the path of elements: copied, or in parts."""
+    pair = Pair()
+    _, stream, subscriber = accept_call(pair)
+    stream.answer(value)  # type: ignore[arg-type]  # a handler may return any bytes-like object
+    pair.settle()
+    assert (subscriber.elements, subscriber.ends) == ([bytes(value)], ["complete"])
+
+
+def test_an_answer_above_max_element_fails_its_stream() -> None:
+    """Also if it would fit into one message."""
+    pair = Pair(limits=limits_with(max_element=100))
+    _, stream, subscriber = accept_call(pair)
+    stream.answer(bytes(101))
+    pair.settle()
+    assert isinstance(subscriber.ends[0], PublisherFailed)
+    assert "101 bytes" in str(pair.server.failures[0])
+
+
+def test_an_answer_passes_through_the_change_of_an_extension() -> None:
+    """A change of elements applies to answers too."""
+    pair = Pair()
+    _, stream, subscriber = accept_call(pair)
+    pair.server.session.streams.change_outgoing(lambda element: element[::-1])
+    stream.answer(b"abc")
+    pair.settle()
+    assert (subscriber.elements, subscriber.ends) == ([b"cba"], ["complete"])
+
+
+def test_a_call_begins_when_the_outbox_has_room() -> None:
+    """Until then nothing is asked of it."""
+    pair = Pair()
+    pair.server.session.outbox.hold()
+    call, _, _ = accept_call(pair)
+    assert call.requests == []
+    pair.server.session.outbox.resume()
+    assert call.requests == [1]
+
+
+def test_a_call_without_demand_begins_with_the_first_demand() -> None:
+    """A request for one value may come without demand in protocols that permit it."""
+    pair = Pair()
+    call, _, subscriber = accept_call(pair, demand=0)
+    assert call.requests == []
+    subscriber.request(3)
+    pair.settle()
+    assert call.requests == [1]

@@ -8,7 +8,7 @@ def test_each_kind_of_call_becomes_its_record() -> None:
     """Single elements, runs of elements, the four kinds of requests, and every other frame."""
     frame_list = FrameList()
     frame_list.receive_setup(1, 2, b"cap")
-    frame_list.receive_request(rs.FrameType.REQUEST_RESPONSE, 1, None, b"a")
+    frame_list.receive_request_response(1, b"a")
     frame_list.receive_request(rs.FrameType.REQUEST_FNF, 2, None, b"b")
     frame_list.receive_request(rs.FrameType.REQUEST_STREAM, 3, 0, b"c")
     frame_list.receive_request(rs.FrameType.REQUEST_SUB, 4, 9, b"d")

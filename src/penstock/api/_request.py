@@ -13,6 +13,9 @@ class Model(Enum):
     STREAM = "request for a stream"
     SUBSCRIPTION = "request for a subscription"
 
+    # Enum hashes the name with a Python function, and each request looks its model up in three tables.
+    __hash__ = object.__hash__
+
 
 @dataclass(slots=True)
 class Request:

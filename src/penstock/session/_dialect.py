@@ -89,6 +89,9 @@ class Dialect(Protocol):
     def header(self, stream_id: int, length: int, /) -> bytes:
         """Encode the header of an unsplit element. The bytes are used again for following elements of the same length."""
 
+    def answer(self, stream_id: int, element: bytes, /) -> bytes:
+        """Encode the only element of a stream, unsplit, and the completion behind it."""
+
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray, /) -> None:
         """Write elements of fixed size, which lie one behind the other in `elements`."""
 

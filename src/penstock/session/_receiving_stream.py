@@ -58,10 +58,6 @@ class ReceivingStream(Subscription):
 
     # --- for the session
 
-    def on_subscribed(self) -> None:
-        """Note that the subscribe is sent."""
-        self.state = RECEIVING_MOVES[self.state, ReceivingEvent.SUBSCRIBED]
-
     def on_connection_end(self, error: Exception) -> None:
         """End with a copy of the connection's error.
 
@@ -117,7 +113,6 @@ class ReceivingStream(Subscription):
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             self.state = RECEIVING_MOVES[self.state, ReceivingEvent.COMPLETED]
-        if subscriber is not None:
             subscriber.on_next(element)
             subscriber.on_complete()
         return True

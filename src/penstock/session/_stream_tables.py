@@ -14,6 +14,7 @@ from penstock.session._receiving_stream import ReceivingStream
 from penstock.session._request_ratio import RequestClass
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session_delegate import SessionDelegate
+from penstock.session._states import RECEIVING_MOVES, ReceivingEvent
 
 
 class StreamTables:
@@ -196,7 +197,7 @@ class StreamTables:
         if self._channel.state.is_closing:
             stream.receive_error(self._closing_error())
             return
-        stream.on_subscribed()
+        stream.state = RECEIVING_MOVES[stream.state, ReceivingEvent.SUBSCRIBED]
         self.opened[stream.id] = stream
         self._channel.send(self._channel.dialect.subscribe(stream.id, target, stream.outstanding))
 

@@ -25,11 +25,13 @@ class FrameList:
         """Keep a SETUP."""
         self.frames.append(reactivesocket.Setup(version=version, stream_id=stream_id, data=data))
 
+    def receive_request_response(self, stream_id: int, data: bytes, /) -> None:
+        """Keep a request for one value."""
+        self.frames.append(reactivesocket.RequestResponse(stream_id=stream_id, data=data))
+
     def receive_request(self, kind: reactivesocket.FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
-        """Keep a request of one of the four kinds. A demand of None becomes 0."""
+        """Keep a request of another kind. A demand of None becomes 0."""
         match kind:
-            case reactivesocket.FrameType.REQUEST_RESPONSE:
-                self.frames.append(reactivesocket.RequestResponse(stream_id=stream_id, data=data))
             case reactivesocket.FrameType.REQUEST_FNF:
                 self.frames.append(reactivesocket.RequestFnf(stream_id=stream_id, data=data))
             case reactivesocket.FrameType.REQUEST_STREAM:  # the decoder always gives a demand here; `or 0` is for the type checker

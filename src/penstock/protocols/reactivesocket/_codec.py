@@ -27,6 +27,7 @@ from penstock.protocols.reactivesocket._layout import (
     HEADER_SIZE,
     LAST_RESPONSES,
     LENGTH_SIZE,
+    PLAIN_REQUEST,
     WHOLE_RESPONSES,
     FrameType,
 )
@@ -172,7 +173,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
         self._max_body = max_frame
         self._readers: dict[int, Callable[[int, int, bytes], None]] = {
             FrameType.SETUP: self._setup,
-            FrameType.REQUEST_RESPONSE: self._request,
+            FrameType.REQUEST_RESPONSE: self._request_response,
             FrameType.REQUEST_FNF: self._request,
             FrameType.REQUEST_STREAM: self._request_with_demand,
             FrameType.REQUEST_SUB: self._request_with_demand,
@@ -233,7 +234,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
                 if after > end:
                     break
                 max_messages -= 1
-                # The words of the two most frequent frames come first: they need no check of version and type, because their words
+                # The words of the three most frequent frames come first: they need no check of version and type, because their words
                 # contain both.
                 if word in WHOLE_RESPONSES:
                     stream = self.streams.get(stream_id)
@@ -248,6 +249,8 @@ class ReactiveSocketDecoder(BufferedDecoder):
                         continue
                 if word in LAST_RESPONSES:
                     self._sink.receive_response(stream_id, True, True, True, data[position + HEADER_SIZE : after])  # noqa: FBT003  # in the order of the flags
+                elif word == PLAIN_REQUEST:
+                    self._sink.receive_request_response(stream_id, data[position + HEADER_SIZE : after])
                 else:
                     self._check_header(word, stream_id, length - HEADER_SIZE)
                     self._dispatch(word, stream_id, data[position + HEADER_SIZE : after])
@@ -323,8 +326,11 @@ class ReactiveSocketDecoder(BufferedDecoder):
         # A SETUP of another version does not reach this method: _check_header has passed it on and raised.
         self._sink.receive_setup(layout.VERSION, stream_id, body)
 
+    def _request_response(self, word: int, stream_id: int, body: bytes) -> None:
+        self._sink.receive_request_response(stream_id, body)
+
     def _request(self, word: int, stream_id: int, body: bytes) -> None:
-        # None, and not 0: these requests have no demand field, while 0 is a stream that waits for REQUEST_N.
+        # None, and not 0: this request has no demand field, while 0 is a stream that waits for REQUEST_N.
         self._sink.receive_request(_FRAME_TYPES[word & layout.TYPE_MASK], stream_id, None, body)
 
     def _request_with_demand(self, word: int, stream_id: int, body: bytes) -> None:

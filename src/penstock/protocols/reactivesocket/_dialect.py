@@ -46,7 +46,6 @@ PART_NUMBER: Final = 0
 """Fragments of one stream are not interleaved, so one number is enough for the element that is under way."""
 
 _MODELS: Final = {
-    FrameType.REQUEST_RESPONSE: Model.RESPONSE,
     FrameType.REQUEST_FNF: Model.FIRE_AND_FORGET,
     FrameType.REQUEST_STREAM: Model.STREAM,
     FrameType.REQUEST_SUB: Model.SUBSCRIPTION,
@@ -86,18 +85,20 @@ class ReceivedFrames:
             self._session.hello_sent()
             self._session.receive_introduction(data)
 
+    def receive_request_response(self, stream_id: int, data: bytes) -> None:
+        """Serve a request for one value."""
+        if self._may_begin(stream_id):
+            # Before the request is served: it may be answered inside that call.
+            self._shapes.answering[stream_id] = Model.RESPONSE
+            self._streams.receive_subscribe(stream_id, Request(Model.RESPONSE, data), 1)
+            if stream_id not in self._streams.serving:  # refused, or answered at once
+                self._shapes.answering.pop(stream_id, None)
+
     def receive_request(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes) -> None:
-        """Serve a request."""
-        self._check_setup()
-        # A server that sends requests has accepted the client. On a server this does nothing.
-        self.accept_setup()
-        streams = self._streams
-        if self._channel.state.is_closing:
+        """Serve a request of another kind."""
+        if not self._may_begin(stream_id):
             return
-        if not stream_id or stream_id in streams.serving:
-            self._channel.count_oddity()
-            return
-        request = Request(_MODELS[kind], data)
+        streams, request = self._streams, Request(_MODELS[kind], data)
         if request.model is Model.FIRE_AND_FORGET:
             streams.receive_fire_and_forget(request)
             return
@@ -198,6 +199,19 @@ class ReceivedFrames:
                 self._session.receive_hello()
 
     # --- inside
+
+    def _may_begin(self, stream_id: int) -> bool:
+        """Return whether a request with this id may be served."""
+        self._check_setup()
+        # A server that sends requests has accepted the client.
+        if not self._is_accepted:
+            self.accept_setup()
+        if self._channel.state.is_closing:
+            return False
+        if stream_id and stream_id not in self._streams.serving:
+            return True
+        self._channel.count_oddity()
+        return False
 
     def _check_setup(self) -> None:
         if not self.has_setup:
@@ -312,6 +326,11 @@ class ReactiveSocketDialect:
     def header(self, stream_id: int, length: int) -> bytes:
         """Encode the header of an unsplit element."""
         return response_header(stream_id, length, WHOLE | self._end_flag(stream_id))
+
+    def answer(self, stream_id: int, element: bytes) -> bytes:
+        """Encode the only element of a request for one value, with its end in the same frame."""
+        self._shapes.answering.pop(stream_id, None)
+        return response_header(stream_id, len(element), WHOLE | COMPLETE) + element
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""

@@ -93,3 +93,5 @@ WHOLE_RESPONSES: Final = frozenset(
 """The words of responses that are a complete element and do not end their stream."""
 LAST_RESPONSES: Final = frozenset((WHOLE | COMPLETE | meaningless) << FLAGS_SHIFT | FrameType.RESPONSE for meaningless in _MEANINGLESS)
 """The words of responses that are a complete element and end their stream: the answer to a request for one value."""
+PLAIN_REQUEST: Final = VERSION << VERSION_SHIFT | FrameType.REQUEST_RESPONSE
+"""The word of a request for one value without flags, as every peer sends it."""

@@ -40,8 +40,11 @@ class ReactiveSocketSink(Protocol):
         A SETUP of another version is passed on as soon as its header is there, without data. Then the decoding ends with ProtocolError.
         """
 
+    def receive_request_response(self, stream_id: int, data: bytes, /) -> None:
+        """Take a request for one value, the most frequent request."""
+
     def receive_request(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
-        """Take a request of one of the four kinds; `demand` is None for REQUEST_RESPONSE and REQUEST_FNF, which have none."""
+        """Take a request of another kind; `demand` is None for REQUEST_FNF, which has none."""
 
     def receive_request_n(self, stream_id: int, demand: int, /) -> None:
         """Take a REQUEST_N."""

@@ -100,19 +100,22 @@ class IncomingRequests:
 
     def serve(self, stream: SendingStream) -> None:
         """Accept a stream, or refuse it."""
-        found = self._find(stream)
-        if found is None:
+        try:
+            found = self._published.find(stream.target, self.peer)
+        except CannotOpen as error:
+            stream.refuse(_refusal(error))
             return
         # Before the accept: an accepted stream may begin, and end, inside that call.
         count = self._events.serve(stream) if self._events.wants_streams else None
         if isinstance(found, Handler):
-            # The demand for the one answer came with the request, so the handler starts at once.
-            stream.accept_at_once()
-            subscriber = stream if count is None else CountingSubscriber(count, stream)
-            # After the accept: it may have closed the connection, and then on_subscribe below cancels the call.
-            call = HandlerCall(self._calls, found, stream.target.data, self.peer, subscriber, stream.when_over)
+            # The demand for the one answer came with the request, so the handler starts as soon as there is room for its answer.
+            if count is None:
+                call = HandlerCall(self._calls, found, stream.target.data, self.peer, stream, stream.when_over, stream.answer)
+            else:
+                counting = CountingSubscriber(count, stream)
+                call = HandlerCall(self._calls, found, stream.target.data, self.peer, counting, stream.when_over)
             stream.when_over = call.on_stream_end
-            subscriber.on_subscribe(call)
+            stream.accept_call(call)
             return
         # Only a source that does nothing before its first request can be looked up again then; others may signal earlier.
         is_idle = found.waits_for_demand
@@ -122,9 +125,13 @@ class IncomingRequests:
 
     def attach(self, stream: SendingStream) -> None:
         """Attach the publisher of a stream that was accepted."""
-        found = self._found.pop(stream, None) or self._find(stream)
-        if not isinstance(found, FoundStream):
+        try:
+            found = self._found.pop(stream, None) or self._published.find(stream.target, self.peer)
+        except CannotOpen as error:
+            stream.refuse(_refusal(error))
             return
+        if not isinstance(found, FoundStream):
+            return  # a handler that was added meanwhile: only publishers wait for demand
         slot = StreamSlot(self._places, stream.when_over)
         slot.scope = Scope(
             self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=slot.on_tasks_stopped
@@ -173,14 +180,6 @@ class IncomingRequests:
             self._setup_scope.cancel()
 
     # --- inside
-
-    def _find(self, stream: SendingStream) -> Handler | FoundStream | None:
-        """Return what the target of `stream` leads to, or refuse it and return None."""
-        try:
-            return self._published.find(stream.target, self.peer)
-        except CannotOpen as error:
-            stream.refuse(_refusal(error))
-            return None
 
     async def _run_listener(self, handler: Any, data: bytes) -> None:
         try:

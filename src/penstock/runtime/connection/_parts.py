@@ -32,6 +32,10 @@ class SharedMemory(Protocol):
 
     is_tight: bool
     """True if a connection that holds more than its share is not read from."""
+    moved: int
+    """Bytes that have moved in or out since the last measurement. The reader and the writer add to it: a call for each would cost more."""
+    slack: float
+    """Call `measure` when `moved` has reached this."""
 
     def add(self, holder: MemoryHolder, /) -> None:
         """Count `holder` from now on."""
@@ -41,6 +45,9 @@ class SharedMemory(Protocol):
 
     def note_bytes(self, size: int, /) -> None:
         """Note that `size` bytes have moved in or out."""
+
+    def measure(self) -> None:
+        """Ask every connection what it holds, and close the largest ones if that is too much."""
 
     async def wait_for_room(self, holder: MemoryHolder, /) -> None:
         """Wait while memory is tight and `holder` has more than its share."""

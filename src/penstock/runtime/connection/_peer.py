@@ -66,7 +66,10 @@ class Peer:
         """
         # Everything that can be refused is refused before the wait: it may last for as long as the outbox is full.
         requests, request, loader = self._connection.requests, self._request(Model.RESPONSE, data), self._loader(serializer)
-        await requests.wait_for_room()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        # Asked here first: most requests find room, and a coroutine that does nothing costs a twentieth of a request.
+        if not requests.has_room:
+            await requests.wait_for_room()
         answer = PendingAnswer(requests.batcher)
         # The short way for most requests: no source, no decoder, and no on_subscribe.
         if loader is None and not requests.is_observed:

@@ -101,8 +101,11 @@ class Reader:
         # In the middle of a chunk the next turn follows at once, and looks at the clock itself.
         if not self._has_more and now >= self._timer.covered_until:
             self._timer.reschedule_soon(now)
-        if self._parts.budget is not None:
-            self._parts.budget.note_bytes(len(data))
+        budget = self._parts.budget
+        if budget is not None:
+            budget.moved += len(data)
+            if budget.moved >= budget.slack:
+                budget.measure()
         return True
 
     def after_batch(self) -> None:

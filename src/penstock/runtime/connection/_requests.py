@@ -117,7 +117,7 @@ class PendingAnswer(Subscriber[Any]):
             try:
                 await trio.lowlevel.wait_task_rescheduled(self._abort)
             finally:
-                # `_end` has counted this task as woken. Other requests wait until it is counted off.
+                # `_wake` has counted this task as woken. Other requests wait until it is counted off.
                 if self._task is not None:
                     self._batcher.task_resumed()
         # Taken out: the object must not keep the exception alive, which refers to this task's frames.
@@ -135,28 +135,28 @@ class PendingAnswer(Subscriber[Any]):
 
     def on_next(self, element: Any, /) -> None:
         # One element was requested, so this is the only one.
-        self._value = element
-        self._end()
+        self._value, self._is_over = element, True
+        if self._task is not None:
+            self._wake(self._task)
 
     def on_error(self, error: BaseException, /) -> None:
         if not self._is_over:
-            self._error = error
-            self._end()
+            self._error, self._is_over = error, True
+            if self._task is not None:
+                self._wake(self._task)
 
     def on_complete(self, /) -> None:
         # After the value on_complete is expected, and changes nothing.
         if not self._is_over:
             self.on_error(NoElement("the peer ended the request without a value"))
 
-    def _end(self) -> None:
-        self._is_over = True
-        if self._task is not None:
-            self._batcher.woken += 1
-            # The task runs in the next scheduler pass, with all others that this batch of answers wakes.
-            trio.lowlevel.reschedule(self._task)
+    def _wake(self, task: trio.lowlevel.Task) -> None:
+        self._batcher.woken += 1
+        # The task runs in the next scheduler pass, with all others that this batch of answers wakes.
+        trio.lowlevel.reschedule(task)
 
     def _abort(self, _: Any) -> trio.lowlevel.Abort:
-        # None: this task was not woken by `_end`, so it must not be counted off.
+        # None: this task was not woken by `_wake`, so it must not be counted off.
         self._is_over, self._task = True, None
         self.subscription.cancel()
         return trio.lowlevel.Abort.SUCCEEDED
@@ -207,8 +207,7 @@ class OutgoingRequests:
         return self._session.outbox.room() > 0 or self._session.state.is_closing
 
     async def wait_for_room(self) -> None:
-        """Wait while the outbox is full. Raises Cancelled if the task is cancelled, but may not checkpoint otherwise."""
-        await trio.lowlevel.checkpoint_if_cancelled()
+        """Wait while the outbox is full. Checkpoints only if it waits."""
         # A loop: of the tasks that are woken together, the first ones may fill the outbox again.
         while not self.has_room:
             if self.room is None:

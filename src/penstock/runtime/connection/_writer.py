@@ -176,8 +176,11 @@ class Writer:
             self._timer.reschedule()  # our goodbye is in `data`: from now on the answer to it has a deadline
         self.in_flight = len(data)
         # Bytes that leave the outbox may be more than the session had announced: parts of large elements, for example.
-        if self._parts.budget is not None:
-            self._parts.budget.note_bytes(len(data))
+        budget = self._parts.budget
+        if budget is not None:
+            budget.moved += len(data)
+            if budget.moved >= budget.slack:
+                budget.measure()
         return data
 
     def _send_now(self, data: bytearray) -> bool:

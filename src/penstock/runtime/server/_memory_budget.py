@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Nothing is counted per element. The connections are asked what they hold (`measure`) when `_slack` bytes have moved since the last time,
+* Nothing is counted per element. The connections are asked what they hold (`measure`) when `slack` bytes have moved since the last time,
   and every `MEASURE_SECONDS` while memory is tight. While it is not tight, no timer runs.
 * At 80 % a connection that holds more than an equal share is not read from; the others are, so that a few large connections do not stop
   the small ones. At 90 % no connection is accepted. At 95 % the connection that holds most is closed, and the next, until it is less.
@@ -25,7 +25,7 @@ MEASURE_SECONDS: Final = 0.05
 class MemoryBudget:
     """Measures the memory of the connections of one server. The `SharedMemory` of these connections."""
 
-    __slots__ = ("_closed", "_holders", "_limit", "_moved", "_relief", "_share", "_slack", "_tension", "is_full", "is_tight")
+    __slots__ = ("_closed", "_holders", "_limit", "_relief", "_share", "_tension", "is_full", "is_tight", "moved", "slack")
 
     def __init__(self, limit: int) -> None:
         self.is_tight: bool = False
@@ -35,8 +35,10 @@ class MemoryBudget:
         self._limit = limit
         self._holders: dict[MemoryHolder, None] = {}  # bounded by Limits.max_connections; a dict keeps the order, a set would not
         self._closed: set[MemoryHolder] = set()  # those that were told to close, and still hold memory
-        self._moved = 0  # bytes since the last measurement
-        self._slack = limit * TIGHT / 4
+        self.moved: int = 0
+        """Bytes since the last measurement."""
+        self.slack: float = limit * TIGHT / 4
+        """`measure` is due when `moved` has reached this."""
         self._share = float("inf")
         self._relief = trio.Event()  # set and replaced at each measurement
         self._tension = trio.Event()  # set while memory is tight
@@ -52,8 +54,8 @@ class MemoryBudget:
 
     def note_bytes(self, size: int) -> None:
         """Note that `size` bytes have arrived, or were requested from publishers, or are about to be sent."""
-        self._moved += size
-        if self._moved >= self._slack:
+        self.moved += size
+        if self.moved >= self.slack:
             self.measure()
 
     def measure(self) -> None:
@@ -71,10 +73,10 @@ class MemoryBudget:
         self.is_full = total >= self._limit * FULL
         self.is_tight = total >= self._limit * TIGHT
         self._share = self._limit * TIGHT / max(1, len(held))
-        self._moved = 0
+        self.moved = 0
         # A quarter of the bytes left until TIGHT. Buffers grow by no more than the bytes that move, so no threshold is passed unseen.
         # 1/64 of the limit at least: near the threshold each message would cause a measurement otherwise.
-        self._slack = max(self._limit / 64, (self._limit * TIGHT - total) / 4)
+        self.slack = max(self._limit / 64, (self._limit * TIGHT - total) / 4)
         if self.is_tight:
             self._tension.set()
         # Every waiter looks again after each measurement, and waits for the next one if it must.

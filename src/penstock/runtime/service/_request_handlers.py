@@ -46,7 +46,19 @@ class HandlerCalls:
 class HandlerCall(Subscription):
     """One request and the call of its handler. It is the subscription that the subscriber of the answer gets."""
 
-    __slots__ = ("_calls", "_data", "_handler", "_has_begun", "_is_running", "_on_end", "_peer", "_place_kept", "_scope", "_subscriber")
+    __slots__ = (
+        "_calls",
+        "_data",
+        "_give",
+        "_handler",
+        "_has_begun",
+        "_is_running",
+        "_on_end",
+        "_peer",
+        "_place_kept",
+        "_scope",
+        "_subscriber",
+    )
 
     def __init__(
         self,
@@ -56,13 +68,16 @@ class HandlerCall(Subscription):
         peer: PeerIdentity,
         subscriber: Subscriber[Any],
         on_end: Callable[[], None] | None = None,
+        give: Callable[[Any], None] | None = None,
     ) -> None:
+        """`give` takes the value and the completion in one call. Without it the subscriber gets them one after the other."""
         self._calls = calls
         self._handler = handler
         self._data = data
         self._peer = peer
         self._subscriber: Subscriber[Any] | None = subscriber
         self._on_end = on_end
+        self._give = give
         self._scope: trio.CancelScope | None = None  # the cancel scope around the handler, once it has blocked
         self._has_begun = self._is_running = self._place_kept = False
 
@@ -121,6 +136,9 @@ class HandlerCall(Subscription):
             return
         # Taken out first: on_next may cancel, and then on_complete must still be the last signal.
         self._subscriber = None
+        if self._give is not None:
+            self._give(value)
+            return
         subscriber.on_next(value)
         subscriber.on_complete()
 
@@ -140,4 +158,6 @@ class HandlerCall(Subscription):
         self._is_running = False
         if self._place_kept:
             self._calls.places.free_kept()
-        self._calls.places.tasks_stopped()
+        # Without a scope the handler ran inline: then it was no task, and the reader sends the answer.
+        if self._scope is not None:
+            self._calls.places.tasks_stopped()

@@ -168,8 +168,9 @@ class Service:
 
         Raises what the user's function raises.
         """
-        named = self._named(request, peer)
         handler = self._handlers.get(request.model)
+        # The usual case first: a service of handlers alone looks no name up.
+        named = self._named(request, peer) if self._options or handler is None else None
         if named is not None or handler is None:
             return named
         if request.model is Model.RESPONSE:
