@@ -103,7 +103,7 @@ def request_contenders(short: bool) -> dict[str, Opening]:
         "raw echo, 1 in flight": partial(over_trio, "echo", echo, SIZE, count),
         "penstock awake, 1 in flight": partial(
             over_trio, "penstock_busy", partial(request, in_flight=1, busy_poll=BUSY_POLL_SECONDS), SIZE, count
-        )
+        ),
     }
     for number in IN_FLIGHT:
         contenders[f"penstock, {number} in flight"] = partial(over_trio, "penstock_raised", _with_in_flight(number, request), SIZE, count)

@@ -67,9 +67,9 @@ async def _subscribe(peer: Peer) -> None:
 @pytest.mark.parametrize(
     ("protocol", "act", "client", "server"),
     [
-        ("reactivesocket", _request, 18, 22),
-        ("reactivesocket", _subscribe, 22, 30),
-        ("rsio", _subscribe, 24, 32),
+        ("reactivesocket", _request, 12, 12),
+        ("reactivesocket", _subscribe, 15, 23),
+        ("rsio", _subscribe, 19, 26),
     ],
     ids=["request", "stream of one", "stream of one, RS.io"],
 )

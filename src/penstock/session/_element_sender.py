@@ -27,7 +27,7 @@ NO_RUN_LENGTH: Final = -1
 HEADER_ALLOWANCE: Final = 8
 """The room is divided by the expected size plus this: the headers of the shipped protocols have 3 to 12 bytes."""
 
-_NO_HEAD: Final = bytearray()
+NO_HEAD: Final = bytearray()
 
 
 class ElementSender(DemandLedger, ABC):
@@ -52,22 +52,23 @@ class ElementSender(DemandLedger, ABC):
         "state",
     )
 
-    def __init__(self, channel: Channel, stream_id: int, demand: int) -> None:
-        self.available: int = demand
-        self.reserved: int = 0
-        self.id: int = stream_id
-        self.state: SendingState = SendingState.REQUESTED
-        self.element_size: int = 0
-        self.run: ElementRun | None = None
-        """Elements of one length that go out together. A pump appends to it while `run.length` fits."""
-        self._channel = channel
-        self._upstream: Subscription | None = None
-        self._run_length = NO_RUN_LENGTH  # the length of the last element, if the next one of this length may begin a run
-        self._head = _NO_HEAD  # the header of an element of that length
-        self._gathered = 0  # bytes of run and packed elements that the outbox knows of
-        self._expected_size = UNKNOWN_SIZE
-        self._large: LargeElements | None = None
-        self._fixed: FixedSizeElements | None = None
+    # The constructor of SendingStream sets all of these: a second constructor would cost each request a call.
+    id: int
+    state: SendingState
+    element_size: int
+    run: ElementRun | None
+    """Elements of one length that go out together. A pump appends to it while `run.length` fits."""
+    _channel: Channel
+    _upstream: Subscription | None
+    _run_length: int
+    """The length of the last element, if the next one of this length may begin a run."""
+    _head: bytearray
+    """The header of an element of that length."""
+    _gathered: int
+    """Bytes of the run and of packed elements that the outbox knows of."""
+    _expected_size: int
+    _large: LargeElements | None
+    _fixed: FixedSizeElements | None
 
     # --- defined by SendingStream
 

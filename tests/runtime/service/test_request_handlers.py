@@ -8,12 +8,12 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import Limits, PublisherFailed, PublisherStopped
+from penstock.api import Limits, Model, PublisherFailed, PublisherStopped, Request
 from penstock.core import Scope
 from penstock.plugins import PeerIdentity
 from penstock.runtime import Peer, Service, connect, serve
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
-from penstock.runtime.service import Handler, HandlerCall, HandlerCalls, Places
+from penstock.runtime.service import Forbidden, Handler, HandlerCall, HandlerCalls, Places, RequestHandlers
 from penstock.testing import ManualSubscriber
 
 
@@ -270,3 +270,47 @@ async def test_a_call_that_is_cancelled_before_its_turn_is_not_made() -> None:
             assert called == ([] if cancelled else ["called"])
         assert len(nursery.child_tasks) == 1  # the reader
         runner.stop()
+
+
+# --- the look-up
+
+
+def named_service() -> Service:
+    """Return a service with a handler and three publishers."""
+    service = Service()
+    service.request_response(reverse)
+    for name in ("ticks/all", "größe"):
+        service.publish(name, [b"x"])
+
+    @service.publisher("ticks/{symbol}")
+    async def ticks(symbol: str) -> AsyncIterator[bytes]:
+        yield symbol.encode()
+
+    return service
+
+
+async def reverse(data: bytes) -> bytes:
+    return data[::-1]
+
+
+def test_data_that_may_be_a_name_is_left_to_the_publishers() -> None:
+    """It is judged as bytes, without decoding; all other data goes to the handler."""
+    service, peer = named_service(), PeerIdentity(address="test")
+    handlers = RequestHandlers(service)
+    for name in ("ticks/all", "ticks/all?x=1", "größe", "ticks/ACME", "any/thing", "größe?"):
+        assert handlers.find(Request(Model.RESPONSE, name.encode()), peer) is None, name
+    for data in (b"", b"ticks", b"ticks/all/of", bytes(64), b"\xff"):
+        assert handlers.find(Request(Model.RESPONSE, data), peer) is service.handlers[Model.RESPONSE], data
+
+
+def test_a_request_of_another_kind_is_left_to_the_publishers() -> None:
+    """Only requests for one value have this shorter look-up."""
+    assert RequestHandlers(named_service()).find(Request(Model.STREAM, b""), PeerIdentity(address="test")) is None
+
+
+def test_a_peer_that_may_not_open_a_request_does_not_reach_its_handler() -> None:
+    """The decision gets the request and the peer."""
+    handlers = RequestHandlers(named_service(), may_open=lambda target, _: str(target) != "secret")
+    with pytest.raises(Forbidden):
+        handlers.find(Request(Model.RESPONSE, b"secret"), PeerIdentity(address="test"))
+    assert handlers.find(Request(Model.RESPONSE, b"public"), PeerIdentity(address="test")) is not None

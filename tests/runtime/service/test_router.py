@@ -188,15 +188,6 @@ def test_a_partial_and_a_callable_object_are_functions_too() -> None:
         assert route.bind({"number": "7"}, {}, None)() == expected
 
 
-def test_most_data_that_is_not_a_name_is_not_looked_up() -> None:
-    """It is judged as bytes; a possible name is looked up."""
-    made = router(("ticks/all", lambda: None), ("größe", lambda: None), ("ticks/{symbol}", lambda symbol: symbol))
-    for name in ("ticks/all", "ticks/all?x=1", "größe", "ticks/ACME", "any/thing", "größe?"):
-        assert made.may_find(name.encode()), name
-    for data in (b"", b"ticks", b"ticks/all/of", bytes(64), b"\xff"):
-        assert not made.may_find(data), data
-
-
 # --- parameters that nothing can fill
 
 

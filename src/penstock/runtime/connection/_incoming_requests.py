@@ -14,7 +14,7 @@ from typing import Any
 
 import trio
 
-from penstock.api import PublicError, Rejected
+from penstock.api import PublicError, Rejected, Request
 from penstock.core import CLEANUP_SECONDS, Report, Scope, report
 from penstock.plugins import PeerIdentity, Registry
 from penstock.runtime.connection._event_reporting import ConnectionEvents
@@ -100,8 +100,10 @@ class IncomingRequests:
 
     def serve(self, stream: SendingStream) -> None:
         """Accept a stream, or refuse it."""
+        target = stream.target
         try:
-            found = self._published.find(stream.target, self.peer)
+            handler = self._published.handlers.find(target, self.peer) if isinstance(target, Request) else None
+            found = handler or self._published.find(target, self.peer)
         except CannotOpen as error:
             stream.refuse(_refusal(error))
             return
@@ -110,10 +112,10 @@ class IncomingRequests:
         if isinstance(found, Handler):
             # The demand for the one answer came with the request, so the handler starts as soon as there is room for its answer.
             if count is None:
-                call = HandlerCall(self._calls, found, stream.target.data, self.peer, stream, stream.when_over, stream.answer)
+                call = HandlerCall(self._calls, found, target.data, self.peer, stream, stream.when_over, stream.answer)
             else:
                 counting = CountingSubscriber(count, stream)
-                call = HandlerCall(self._calls, found, stream.target.data, self.peer, counting, stream.when_over)
+                call = HandlerCall(self._calls, found, target.data, self.peer, counting, stream.when_over)
             stream.when_over = call.on_stream_end
             stream.accept_call(call)
             return

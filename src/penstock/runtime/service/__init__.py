@@ -4,17 +4,9 @@ May import `penstock.api`, `penstock.core` and `penstock.plugins`. A transport o
 `PublishedStreams.open`, as the connections of `penstock.runtime.connection` do.
 """
 
-from penstock.runtime.service._published_streams import (
-    CannotOpen,
-    FactoryFailed,
-    Forbidden,
-    FoundStream,
-    NoPlace,
-    NoSuchPublisher,
-    PublishedStreams,
-    add_target_note,
-)
-from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, TaskRunner
+from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, NoPlace, NoSuchPublisher
+from penstock.runtime.service._published_streams import FoundStream, PublishedStreams, add_target_note
+from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers, TaskRunner
 from penstock.runtime.service._service import Handler, Publication, Service
 from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
 from penstock.runtime.service._stream_slot import PlaceLimit, Places, StreamSlot
@@ -34,6 +26,7 @@ __all__ = [
     "Places",
     "Publication",
     "PublishedStreams",
+    "RequestHandlers",
     "Service",
     "StreamCount",
     "StreamSlot",

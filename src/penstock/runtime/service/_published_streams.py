@@ -17,41 +17,15 @@ import trio
 from penstock.api import Model, Request, Subscriber, Subscription
 from penstock.core import EndedSubscription, Report, Scope, report, waits_for_demand
 from penstock.plugins import PeerIdentity, Registry, Serializer
-from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls
+from penstock.runtime.service._cannot_open import FactoryFailed, Forbidden, MayOpen, NoPlace, NoSuchPublisher
+from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers
 from penstock.runtime.service._serializing import FirstElementOnly, Serializing
 from penstock.runtime.service._service import Handler, Publication, Service
 from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
 from penstock.runtime.service._stream_slot import Places, StreamSlot
 
-MayOpen: TypeAlias = Callable[[str | Request, PeerIdentity], bool]
-"""Decides whether a peer may open what it asks for. Called before the name is looked up."""
-
 Observe: TypeAlias = Callable[[str | Request], StreamCount | None]
 """Called for each stream that is opened; returns the record that counts its elements, or None if no plugin listens."""
-
-
-class CannotOpen(Exception):
-    """A stream was not opened."""
-
-
-class NoSuchPublisher(CannotOpen):
-    """The name leads to no publisher, or its parameters do not fit."""
-
-
-class Forbidden(CannotOpen):
-    """`MayOpen` returned False."""
-
-
-class NoPlace(CannotOpen):
-    """The peer has as many streams as it may have."""
-
-
-class FactoryFailed(CannotOpen):
-    """The user's function raised when it was called to make a publisher. Reported to `on_violation` already."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error: Exception = error
 
 
 class FoundStream:
@@ -102,6 +76,8 @@ class PublishedStreams:
         self._on_violation = on_violation
         self._may_open = may_open
         self._observe = observe
+        self.handlers: RequestHandlers = RequestHandlers(service, may_open)
+        """The shorter look-up of a request: ask here first, and call `find` if the answer is None."""
 
     def find(self, target: str | Request, peer: PeerIdentity) -> Handler | FoundStream:
         """Return what `target` leads to for `peer`. Raises NoSuchPublisher, Forbidden or FactoryFailed.

@@ -12,11 +12,37 @@ from typing import Any, Protocol
 
 import trio
 
-from penstock.api import PublisherStopped, Subscriber, Subscription, UsageError
+from penstock.api import Model, PublisherStopped, Request, Subscriber, Subscription, UsageError
 from penstock.core import Scope
 from penstock.plugins import PeerIdentity
-from penstock.runtime.service._service import Handler
+from penstock.runtime.service._cannot_open import Forbidden, MayOpen
+from penstock.runtime.service._service import Handler, Service
 from penstock.runtime.service._stream_slot import Places
+
+
+class RequestHandlers:
+    """The handlers of a service for requests with one answer, as one peer may reach them."""
+
+    __slots__ = ("_handlers", "_may_open", "_router")
+
+    def __init__(self, service: Service, may_open: MayOpen | None = None) -> None:
+        # The tables of the service and not the service: a request is looked up here without a further call.
+        self._handlers = service.handlers
+        self._router = service.router
+        self._may_open = may_open
+
+    def find(self, request: Request, peer: PeerIdentity) -> Handler | None:
+        """Return the handler of `request`, or None if it has none or its data may be a publisher's name. Raises Forbidden."""
+        handler = self._handlers.get(request.model) if request.model is Model.RESPONSE else None
+        if handler is None:
+            return None
+        # A publisher's name goes to the publisher. Most data is not a name, and two cheap looks show that: nothing is decoded.
+        path = request.data.partition(b"?")[0]
+        if path in self._router.literal_names or path.count(b"/") + 1 in self._router.patterns:
+            return None
+        if self._may_open is not None and not self._may_open(request, peer):
+            raise Forbidden(str(request))
+        return handler
 
 
 class TaskRunner(Protocol):
@@ -108,7 +134,10 @@ class HandlerCall(Subscription):
     async def _run(self) -> None:
         try:
             # A call that was cancelled before its turn is not begun: its subscriber is gone.
-            value = await self._handler(self._data, self._peer) if self._subscriber is not None else None
+            value = None
+            if self._subscriber is not None:
+                plain = self._handler.plain
+                value = await (self._handler(self._data, self._peer) if plain is None else plain(self._data))
         except Exception as error:  # boundary: the user's handler; rule 1.4
             self._is_running = False
             self._fail(error)

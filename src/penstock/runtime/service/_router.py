@@ -149,8 +149,10 @@ class Router:
     def __init__(self) -> None:
         self._routes: dict[tuple[str | None, ...], Route] = {}  # all, by their segments
         self._literal: dict[str, Route] = {}  # those without parameters: found in one dict lookup
-        self._patterns: dict[int, list[Route]] = {}  # those with parameters, by their number of segments
-        self._encoded: set[bytes] = set()  # the names of the literal routes as UTF-8, for `may_find`
+        self.patterns: dict[int, list[Route]] = {}
+        """Routes with parameters, by their number of segments."""
+        self.literal_names: set[bytes] = set()
+        """The names of the routes without parameters, as UTF-8."""
 
     def add(self, route: Route) -> None:
         """Add a route. Raises UsageError if another route matches the same names."""
@@ -163,15 +165,10 @@ class Router:
         self._routes = dict(sorted(self._routes.items(), key=lambda item: [segment is None for segment in item[0]]))
         if None not in shape:
             self._literal[route.pattern.text] = route
-            self._encoded.add(route.pattern.text.encode())
+            self.literal_names.add(route.pattern.text.encode())
         else:
             alike = [each for segments, each in self._routes.items() if len(segments) == len(shape) and None in segments]
-            self._patterns[len(shape)] = alike
-
-    def may_find(self, name: bytes) -> bool:
-        """Return False if `name` certainly has no route. Most request data is not a name, and is not decoded then."""
-        path = name.partition(b"?")[0]
-        return path in self._encoded or path.count(b"/") + 1 in self._patterns
+            self.patterns[len(shape)] = alike
 
     def find(self, name: str) -> tuple[Route, dict[str, str], dict[str, str]]:
         """Return the route for `name`, the parameters in its segments, and those behind the '?'. Raises NoMatch."""
@@ -181,7 +178,7 @@ class Router:
         if route is not None:
             return _with_query(route, {}, query)
         segments = path.split("/")
-        for route in self._patterns.get(len(segments), ()):
+        for route in self.patterns.get(len(segments), ()):
             given = route.pattern.match(segments)
             if given is not None:
                 return _with_query(route, given, query)

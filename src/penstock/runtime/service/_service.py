@@ -54,8 +54,10 @@ class Service:
         """
         # Checked now: a wrong signature would otherwise refuse every client.
         self._setup = None if setup is None else Handler(setup, "the setup function")
-        self._handlers: dict[Model, Handler] = {}
-        self._router = Router()
+        self.handlers: dict[Model, Handler] = {}
+        """The handlers of requests that carry data, by the kind of request."""
+        self.router: Router = Router()
+        """The publishers, by their names."""
         self._options: dict[Route, tuple[str, int]] = {}
         self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
 
@@ -76,7 +78,7 @@ class Service:
 
         def add(function: F) -> F:
             route = Route(pattern, function, peer_type=PeerIdentity)
-            self._router.add(route)
+            self.router.add(route)
             self._options[route] = serializer, element_size
             # One source for all subscribers: a generator source holds no state, and calls the function for each.
             if route.is_generator:
@@ -129,7 +131,7 @@ class Service:
 
     def names(self) -> list[str]:
         """Return the names and patterns that are offered, sorted."""
-        return self._router.names()
+        return self.router.names()
 
     # The registry is not known when a publisher is added: the service may be built at import time.
     def check(self, registry: Registry) -> None:
@@ -143,7 +145,7 @@ class Service:
     def find(self, name: str, peer: PeerIdentity) -> Publication | None:
         """Return what `name` leads to for `peer`, or None. Raises what the publisher's own function raises."""
         try:
-            route, given, query = self._router.find(name)
+            route, given, query = self.router.find(name)
             call = route.bind(given, query, peer)
         except NoMatch:
             return None
@@ -168,9 +170,8 @@ class Service:
 
         Raises what the user's function raises.
         """
-        handler = self._handlers.get(request.model)
-        # The usual case first: a service of handlers alone looks no name up.
-        named = self._named(request, peer) if self._options or handler is None else None
+        named = self._named(request, peer)
+        handler = self.handlers.get(request.model)
         if named is not None or handler is None:
             return named
         if request.model is Model.RESPONSE:
@@ -181,7 +182,7 @@ class Service:
 
     def listener(self) -> Callable[[bytes, PeerIdentity], Any] | None:
         """Return the handler of messages without an answer, or None."""
-        return self._handlers.get(Model.FIRE_AND_FORGET)
+        return self.handlers.get(Model.FIRE_AND_FORGET)
 
     @property
     def is_guarded(self) -> bool:
@@ -193,8 +194,7 @@ class Service:
         return None if self._setup is None else self._setup(data, peer)
 
     def _named(self, request: Request, peer: PeerIdentity) -> Publication | None:
-        # Two cheap looks before the decoding: most data is not a name.
-        if len(request.data) > LONGEST_NAME or not self._router.may_find(request.data):
+        if len(request.data) > LONGEST_NAME:
             return None
         try:
             name = request.data.decode()
@@ -208,9 +208,9 @@ class Service:
         return self._handle(model, function)
 
     def _handle(self, model: Model, function: F) -> F:
-        if model in self._handlers:
+        if model in self.handlers:
             raise UsageError(f"{function!r}: there is a handler for a {model.value} already; a service has one of each kind")
-        self._handlers[model] = Handler(function, f"the handler for a {model.value}")
+        self.handlers[model] = Handler(function, f"the handler for a {model.value}")
         return function
 
     def __repr__(self) -> str:
@@ -220,7 +220,7 @@ class Service:
 class Handler:
     """A user's function that takes data and, if it wants it, the identity of the peer."""
 
-    __slots__ = ("_function", "_takes_peer", "is_generator", "label")
+    __slots__ = ("_function", "_takes_peer", "is_generator", "label", "plain")
 
     def __init__(self, function: Any, what: str) -> None:
         if not callable(function):
@@ -235,6 +235,9 @@ class Handler:
                 f"{what} {function!r} takes {signature}; give it one parameter for the data, and if you like one annotated PeerIdentity"
             ) from None
         self._function = function
+        # The usual function wants nothing else, and this call is on the path of every request.
+        self.plain: Any = None if self._takes_peer else function
+        """The function itself if it takes the data alone, else None."""
         self.label: str = getattr(function, "__qualname__", what)
         self.is_generator: bool = inspect.isasyncgenfunction(function)
 
