@@ -1,6 +1,8 @@
 """The serializer ``bytes``: elements are bytes, and are sent unchanged."""
 
-from penstock.api import UsageError
+from typing import Any
+
+from penstock.api import UsageError, shown
 from penstock.plugins import Serializer
 
 
@@ -21,3 +23,8 @@ class BytesSerializer(Serializer):
 
     def loads(self, data: bytes, /) -> object:
         return data if type(data) is bytes else bytes(data)
+
+    def for_type(self, kind: Any, /) -> Serializer:
+        if kind not in (bytes, bytearray, memoryview):
+            raise UsageError(f"the serializer 'bytes' is for elements of type bytes, not {shown(kind)}; leave serializer= out to use json")
+        return self

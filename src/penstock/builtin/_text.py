@@ -1,6 +1,8 @@
 """The serializer ``text``: elements are str, encoded as UTF-8."""
 
-from penstock.api import ProtocolError, UsageError
+from typing import Any
+
+from penstock.api import ProtocolError, UsageError, shown
 from penstock.plugins import Serializer
 
 
@@ -23,3 +25,8 @@ class TextSerializer(Serializer):
         except UnicodeDecodeError as error:
             # `from None`: the chained error would contain the peer's bytes, and tracebacks are logged.
             raise ProtocolError(f"the element is not UTF-8: {error.reason} at byte {error.start} of {len(data)}") from None
+
+    def for_type(self, kind: Any, /) -> Serializer:
+        if kind is not str:
+            raise UsageError(f"the serializer 'text' is for elements of type str, not {shown(kind)}; leave serializer= out to use json")
+        return self

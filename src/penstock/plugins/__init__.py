@@ -23,6 +23,7 @@ from penstock.plugins._hookspecs import (
 from penstock.plugins._options import TransportOptions
 from penstock.plugins._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
+from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._socket_connection import SocketConnection
 from penstock.plugins._socket_listener import SocketListener
@@ -67,6 +68,7 @@ __all__ = [
     "Url",
     "build_registry",
     "certificate_of",
+    "check_serializer_argument",
     "hookimpl",
     "listen_tcp",
     "listen_unix",
@@ -82,4 +84,5 @@ __all__ = [
     "penstock_stream_ended",
     "penstock_stream_opened",
     "penstock_transports",
+    "resolve_serializer",
 ]

@@ -115,7 +115,7 @@ class Registry:
         """Return the transport for a scheme. Raises UsageError with the available ones."""
         return self._look_up(self.transports, "transport", scheme)
 
-    def serializer(self, name: str) -> Serializer:
+    def serializer(self, name: str, /) -> Serializer:
         """Return a serializer by its name. Raises UsageError as `transport` does."""
         return self._look_up(self.serializers, "serializer", name)
 

@@ -1,7 +1,9 @@
 """The interface of a serializer: elements to bytes, and bytes to elements."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from penstock.api import UsageError, shown
 
 
 class Serializer(ABC):
@@ -26,6 +28,16 @@ class Serializer(ABC):
 
         The bytes come from a peer that may be hostile: they must not select which code runs.
         """
+
+    def for_type(self, kind: Any, /) -> "Serializer":
+        """Return the serializer of the same format for elements of type `kind`. Raises UsageError for an unsupported type.
+
+        Called for each stream, so a serializer that builds something for a type keeps it. Without this method the serializer cannot
+        be combined with ``type=``.
+        """
+        raise UsageError(
+            f"the serializer {self.name!r} cannot be bound to a type; leave type={shown(kind)} out, or leave serializer= out to use json"
+        )
 
     def __repr__(self) -> str:
         return f"<serializer {self.name}>"

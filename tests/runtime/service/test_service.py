@@ -10,7 +10,7 @@ import trio.testing
 
 import penstock
 from penstock.api import Limits, PublicError, Rejected, UsageError
-from penstock.plugins import PeerIdentity
+from penstock.plugins import PeerIdentity, Serializer
 from penstock.runtime import Service, connect, serve
 
 PEER = PeerIdentity(address="memory://test")
@@ -229,3 +229,52 @@ def test_a_service_with_a_setup_function_must_name_its_protocol(url: str) -> Non
         serve(guarded, url)
     assert serve(guarded, "reactivesocket+" + url)
     assert serve(guarded, "rsio+" + url)
+
+
+# --- serializers as objects
+
+
+class Reversed(Serializer):
+    """Texts, last character first."""
+
+    name = "reversed"
+
+    def dumps(self, element: object, /) -> bytes:
+        return str(element)[::-1].encode()
+
+    def loads(self, data: bytes, /) -> object:
+        return data.decode()[::-1]
+
+
+async def test_a_serializer_may_be_an_object_wherever_a_name_may_be() -> None:
+    """On both sides, over both protocols; it need not be installed."""
+    service = Service()
+    service.publish("words", ["one", "two"], serializer=Reversed())
+
+    @service.publisher("more")
+    async def more() -> AsyncIterator[bytes]:
+        yield b"eno"
+
+    for protocol in ("rsio", "reactivesocket"):
+        async with serve(service, f"{protocol}+memory://s") as server, connect(server.addresses[0]) as peer:
+            words, one = f"{server.addresses[0]}/words", Reversed()
+            async with penstock.subscribe(words, serializer=one) as stream:
+                assert [word async for word in stream] == ["one", "two"]
+            async with peer.subscribe("words", serializer=one) as stream:
+                assert [word async for word in stream] == ["one", "two"]
+            assert await penstock.collect(penstock.remote(words, serializer=one)) == ["one", "two"]
+            assert await penstock.collect(peer.source("more", serializer=one)) == ["one"]
+            if protocol == "reactivesocket":
+                assert await peer.request_response("words", serializer=one) == "one"
+                async with peer.request_stream("words", serializer=one) as stream:
+                    assert [word async for word in stream] == ["one", "two"]
+
+
+def test_a_value_that_is_no_serializer_is_refused_by_the_decorator() -> None:
+    """Before the service is served."""
+    for add in (
+        lambda: Service().publisher("x", serializer=Reversed),  # type: ignore[arg-type]  # the mistake that is tried
+        lambda: Service().publish("x", [], serializer=Reversed),  # type: ignore[arg-type]  # the same
+    ):
+        with pytest.raises(UsageError, match=r"serializer=Reversed is a class; give an object: serializer=Reversed\(\)"):
+            add()

@@ -30,7 +30,7 @@ from penstock.api import (
 )
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
-from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
+from penstock.plugins import Registry, Serializer, TransportOptions, Url, build_registry, parse_url, resolve_serializer
 from penstock.runtime.client._connect import OpenConnection, check_setup
 from penstock.runtime.client._reconnect import Reconnect
 from penstock.runtime.connection import (
@@ -52,7 +52,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     url: str,
     *,
     publisher: str | None = None,
-    serializer: str = "bytes",
+    serializer: str | Serializer | None = None,
     reconnect: Reconnect | None = None,
     setup: bytes = b"",
     limits: Limits | None = None,
@@ -74,8 +74,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     if not name:
         raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
     # Looked up here, so that a missing serializer is an error of this call, and not of each subscription.
-    if serializer != "bytes":
-        registry.serializer(serializer)
+    loader = resolve_serializer(registry, serializer)
     dialect_factory(registry, parsed.dialect or DEFAULT_DIALECT)
     limits = limits or Limits()
     check_setup(parsed, setup, limits)
@@ -87,7 +86,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
         extensions=extensions_for(registry, extensions, log_violation),
         options=(options or TransportOptions()).within(limits),
     )
-    return _RemoteUrl(parsed, name, serializer, reconnect, opening)
+    return _RemoteUrl(parsed, name, loader, reconnect, opening)
 
 
 @overload
@@ -96,7 +95,7 @@ def subscribe(
     *,
     demand: int = ...,
     publisher: str | None = ...,
-    serializer: str = ...,
+    serializer: str | Serializer | None = ...,
     reconnect: Reconnect | None = ...,
     setup: bytes = ...,
     limits: Limits | None = ...,
@@ -160,7 +159,7 @@ class _RemoteUrl(Source[Any]):
 
     __slots__ = ("_name", "_opening", "_reconnect", "_serializer", "_url")
 
-    def __init__(self, url: Url, name: str, serializer: str, reconnect: Reconnect | None, opening: _Opening) -> None:
+    def __init__(self, url: Url, name: str, serializer: Serializer | None, reconnect: Reconnect | None, opening: _Opening) -> None:
         self._url = url
         self._name = name
         self._serializer = serializer
@@ -173,7 +172,6 @@ class _RemoteUrl(Source[Any]):
 
     def subscribe_at(self, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
         """Subscribe over a connection that was made."""
-        # The loader of the serializer is looked up again, because each connection has its own peer object.
         peer.source(self._name, serializer=self._serializer).attach(subscriber, scope)
 
     def pause_after(self, attempts: int) -> float | None:

@@ -8,7 +8,7 @@ import trio
 
 from penstock.api import Model, PenstockError, PluginError, ProtocolError, Request, Subscriber, Subscription, UsageError
 from penstock.core import DEFAULT_DEMAND, Scope, Source
-from penstock.plugins import PeerIdentity, Registry, Serializer
+from penstock.plugins import PeerIdentity, Registry, Serializer, resolve_serializer
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._requests import PendingAnswer
@@ -40,12 +40,12 @@ class Peer:
         if self._connection.reason is not None:
             raise self._connection.reason
 
-    def source(self, publisher: str, *, serializer: str = "bytes") -> Source[Any]:
+    def source(self, publisher: str, *, serializer: str | Serializer | None = None) -> Source[Any]:
         """Return the peer's publisher as a source, for `pipe`, sinks and callbacks."""
         return RemoteSource(self._connection, publisher, self._loader(serializer))
 
     def subscribe(
-        self, publisher: str, *, demand: int = DEFAULT_DEMAND, serializer: str = "bytes"
+        self, publisher: str, *, demand: int = DEFAULT_DEMAND, serializer: str | Serializer | None = None
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
@@ -57,7 +57,7 @@ class Peer:
 
     # --- requests that carry data
 
-    async def request_response(self, data: bytes | str, *, serializer: str = "bytes") -> Any:
+    async def request_response(self, data: bytes | str, *, serializer: str | Serializer | None = None) -> Any:
         """Ask for one value, and return it.
 
         The meaning of `data` is up to the peer; a publisher's name leads to its first element. A cancel here cancels there.
@@ -90,7 +90,7 @@ class Peer:
         self._connection.session.streams.fire(request)
 
     def request_stream(
-        self, data: bytes | str, *, demand: int = DEFAULT_DEMAND, serializer: str = "bytes"
+        self, data: bytes | str, *, demand: int = DEFAULT_DEMAND, serializer: str | Serializer | None = None
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Ask for a stream, for the length of an ``async with`` block, as `subscribe` does.
 
@@ -99,12 +99,12 @@ class Peer:
         return _RemoteOpening(self._requesting(Model.STREAM, data, serializer), demand)
 
     def request_subscription(
-        self, data: bytes | str, *, demand: int = DEFAULT_DEMAND, serializer: str = "bytes"
+        self, data: bytes | str, *, demand: int = DEFAULT_DEMAND, serializer: str | Serializer | None = None
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Ask for a stream that never completes: if its publisher completes, the stream fails. Otherwise as `request_stream`."""
         return _RemoteOpening(self._requesting(Model.SUBSCRIPTION, data, serializer), demand)
 
-    def _requesting(self, model: Model, data: bytes | str, serializer: str) -> "RemoteSource":
+    def _requesting(self, model: Model, data: bytes | str, serializer: str | Serializer | None) -> "RemoteSource":
         return RemoteSource(self._connection, self._request(model, data), self._loader(serializer))
 
     def _request(self, model: Model, data: bytes | str) -> Request:
@@ -121,8 +121,8 @@ class Peer:
             raise UsageError(f"request data of {len(encoded)} bytes; {most} is the most, because requests are not split (Limits.max_frame)")
         return Request(model, encoded)
 
-    def _loader(self, serializer: str) -> Serializer | None:
-        return None if serializer == "bytes" else self._registry.serializer(serializer)
+    def _loader(self, serializer: str | Serializer | None) -> Serializer | None:
+        return resolve_serializer(self._registry, serializer)
 
     def __repr__(self) -> str:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"

@@ -97,8 +97,7 @@ class PublishedStreams:
             if isinstance(found, Handler):
                 return found
             if found is not None:
-                serializer = None if found.serializer == "bytes" else self._registry.serializer(found.serializer)
-                return FoundStream(found, serializer, is_single=is_single)
+                return FoundStream(found, found.find_serializer(self._registry), is_single=is_single)
         except Exception as error:  # boundary: the user's function, called to make a publisher
             report(self._on_violation, add_target_note(error, target))
             raise FactoryFailed(error) from error

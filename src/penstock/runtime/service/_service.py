@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from penstock.api import Model, Request, UsageError
+from penstock.api import Model, Request, UsageError, shown
 from penstock.core import Source, Streamable, as_source, generate
-from penstock.plugins import PeerIdentity, Registry
+from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, check_peer_annotations, hints_of, without_none
 
 LONGEST_NAME: Final = 4096
@@ -29,8 +29,15 @@ class Publication:
     """A publisher that a name led to, and how its elements become bytes."""
 
     source: Source[Any]
-    serializer: str
+    serializer: str | Serializer | None
+    """As it was given to the decorator."""
     element_size: int
+    element_type: Any = None
+    """The type of the elements, for `penstock.plugins.resolve_serializer`; None if it is not known."""
+
+    def find_serializer(self, registry: Registry) -> Serializer | None:
+        """Return what turns the elements into bytes, or None if they are bytes. Raises UsageError."""
+        return resolve_serializer(registry, self.serializer, self.element_type)
 
 
 class Service:
@@ -58,36 +65,37 @@ class Service:
         """The handlers of requests that carry data, by the kind of request."""
         self.router: Router = Router()
         """The publishers, by their names."""
-        self._options: dict[Route, tuple[str, int]] = {}
+        self._options: dict[Route, tuple[str | Serializer | None, int, Any]] = {}  # the fields of a Publication after its source
         self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
 
-    def publisher(self, name: str, *, serializer: str = "bytes", element_size: int = 0) -> Callable[[F], F]:
+    def publisher(self, name: str, *, serializer: str | Serializer | None = None, element_size: int = 0) -> Callable[[F], F]:
         """Offer the decorated function under `name`.
 
         The function is called for each subscription and returns a publisher, a source or an iterable; most are async generator functions.
         A segment of `name` like ``{symbol}`` becomes the parameter of that name, converted to its annotation; parameters may also stand
         behind a ``?``, as in a URL. A parameter annotated `penstock.plugins.PeerIdentity` gets the identity of the peer that subscribes.
 
-        `serializer` turns elements into bytes. With `element_size` every element has that number of bytes; the function may then yield
-        several elements as one piece of memory.
+        `serializer` turns elements into bytes: a name like ``"json"``, or an object; without one, elements are bytes.
+        With `element_size` every element has that number of bytes; the function may then yield several elements as one piece of memory.
         Raises UsageError for a name that is taken or malformed, and for a parameter that no text can become.
         """
         pattern = Pattern.parse(name)
         if type(element_size) is not int or element_size < 0:
             raise UsageError(f"element_size={element_size!r}; give the number of bytes of every element, or 0 where it differs")
+        check_serializer_argument(serializer)
 
         def add(function: F) -> F:
             route = Route(pattern, function, peer_type=PeerIdentity)
             self.router.add(route)
-            self._options[route] = serializer, element_size
+            self._options[route] = options = serializer, element_size, None
             # One source for all subscribers: a generator source holds no state, and calls the function for each.
             if route.is_generator:
-                self._plain[route] = Publication(generate(function), serializer, element_size)
+                self._plain[route] = Publication(generate(function), *options)
             return function
 
         return add
 
-    def publish(self, name: str, source: Streamable[Any], *, serializer: str = "bytes", element_size: int = 0) -> None:
+    def publish(self, name: str, source: Streamable[Any], *, serializer: str | Serializer | None = None, element_size: int = 0) -> None:
         """Offer `source` itself under `name` to every subscriber: a topic, a pipe, or a publisher of your own."""
         # Converted once, so that a value that cannot be streamed is refused here.
         blueprint = as_source(source)
@@ -136,11 +144,12 @@ class Service:
     # The registry is not known when a publisher is added: the service may be built at import time.
     def check(self, registry: Registry) -> None:
         """Raise UsageError for a publisher whose serializer is not installed, before any peer subscribes to it."""
-        for route, (serializer, _) in self._options.items():
+        for route, (serializer, _, kind) in self._options.items():
             try:
-                registry.serializer(serializer)
+                resolve_serializer(registry, serializer, kind)
             except UsageError as error:
-                raise UsageError(f"the publisher {route.pattern.text!r} wants serializer={serializer!r}: {error}") from None
+                wanted = f"wants serializer={serializer!r}" if kind is None else f"has elements of type {shown(kind)}"
+                raise UsageError(f"the publisher {route.pattern.text!r} {wanted}: {error}") from None
 
     def find(self, name: str, peer: PeerIdentity) -> Publication | None:
         """Return what `name` leads to for `peer`, or None. Raises what the publisher's own function raises."""
@@ -153,9 +162,9 @@ class Service:
         known = self._plain.get(route) if call is route.function else None
         if known is not None:
             return known
-        serializer, element_size = self._options[route]
+        options = self._options[route]
         if route.is_generator:
-            return Publication(generate(call), serializer, element_size)  # the function is called when its stream is first pulled
+            return Publication(generate(call), *options)  # the function is called when its stream is first pulled
         made = call()
         if inspect.iscoroutine(made):
             # Without this Python warns that a coroutine was never awaited, somewhere else and later.
@@ -163,7 +172,7 @@ class Service:
             raise UsageError(
                 f"{name!r}: its function is a coroutine function, it returns one value; to stream, `yield` the elements instead"
             )
-        return Publication(as_source(made), serializer, element_size)
+        return Publication(as_source(made), *options)
 
     def answer(self, request: Request, peer: PeerIdentity) -> "Publication | Handler | None":
         """Return what a request leads to for `peer`: a publication, or the handler of requests with one answer, or None.
@@ -178,7 +187,7 @@ class Service:
             return handler
         # Bound here, so that the stream is a source like any other from now on.
         call = partial(handler, request.data, peer)
-        return Publication(generate(call) if handler.is_generator else as_source(call()), "bytes", 0)
+        return Publication(generate(call) if handler.is_generator else as_source(call()), None, 0)
 
     def listener(self) -> Callable[[bytes, PeerIdentity], Any] | None:
         """Return the handler of messages without an answer, or None."""
