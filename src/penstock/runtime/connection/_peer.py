@@ -122,7 +122,8 @@ class Peer:
         return Request(model, encoded)
 
     def _loader(self, serializer: str | Serializer | None) -> Serializer | None:
-        return resolve_serializer(self._registry, serializer)
+        # The usual case: bytes, for which nothing is looked up.
+        return None if serializer is None else resolve_serializer(self._registry, serializer)
 
     def __repr__(self) -> str:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
