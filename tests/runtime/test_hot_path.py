@@ -68,8 +68,8 @@ async def _subscribe(peer: Peer) -> None:
     ("protocol", "act", "client", "server"),
     [
         ("reactivesocket", _request, 12, 12),
-        ("reactivesocket", _subscribe, 15, 23),
-        ("rsio", _subscribe, 19, 26),
+        ("reactivesocket", _subscribe, 15, 24),
+        ("rsio", _subscribe, 19, 27),
     ],
     ids=["request", "stream of one", "stream of one, RS.io"],
 )
