@@ -82,6 +82,40 @@ async def test_a_transport_that_raises_while_connecting_is_the_plugins_fault(whe
         assert server.peers == ()
 
 
+async def test_a_transport_that_returns_no_connection_is_the_plugins_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text shows what it returned."""
+
+    async def forget_to_return(*_: object, **__: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(MemoryTransport, "connect", forget_to_return)
+    with pytest.raises(PluginError, match=r"the transport 'memory' returned None from connect\(\)"):
+        async with connect("memory://test"):
+            pass
+
+
+async def test_an_abort_that_raises_does_not_hide_the_error_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block raises the failure of the handshake; the failure of the abort is reported."""
+
+    async def fail(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise ConnectionLost("the certificate is not trusted")
+
+    async def fail_again(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise KeyError("abort")
+
+    told: list[Exception] = []
+    async with serve(numbers_service(), "memory://test"):
+        monkeypatch.setattr(ByteConnection, "handshake", fail)
+        monkeypatch.setattr(ByteConnection, "abort", fail_again)
+        with pytest.raises(ConnectionLost, match="the certificate is not trusted"):
+            async with connect("memory://test", on_violation=told.append):
+                pass
+        assert [repr(error) for error in told] == ["KeyError('abort')"]
+        monkeypatch.undo()
+
+
 async def test_a_handshake_that_never_ends_is_cut_by_its_deadline(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,9 +7,10 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, PluginError, UsageError
+from penstock.builtin import Keepalive
 from penstock.plugins import Factory, TransportOptions, build_registry, hookimpl, parse_url
 from penstock.runtime import Service, connect, serve, subscribe
-from penstock.runtime.connection import check_transport, dialects_at, protocols_of, unserved_at
+from penstock.runtime.connection import NegotiableExtensions, check_transport, dialects_at, protocols_of, settings_for, unserved_at
 from tests.runtime._services import numbers_service
 
 
@@ -26,6 +27,16 @@ def test_a_dialect_without_alpn_is_left_out_of_it() -> None:
     """A plugin may lack the attribute, or have an empty one."""
     kinds: Any = [SimpleNamespace(alpn="one"), SimpleNamespace(alpn=""), SimpleNamespace()]
     assert list(protocols_of(kinds)) == ["one"]
+
+
+def test_a_dialect_that_does_not_say_whether_it_takes_extensions_takes_none() -> None:
+    """A plugin may lack the attribute."""
+    offered = NegotiableExtensions(None, (Keepalive(),))
+    connection: Any = SimpleNamespace(framed=False)
+    taking: Any = SimpleNamespace(takes_extensions=True)
+    silent: Any = SimpleNamespace()
+    assert settings_for(taking, connection, offered).extensions == offered.offered
+    assert settings_for(silent, connection, offered).extensions == ()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from penstock.api import ConnectionLost, Extension, Limits, PenstockError, PluginError, Rejected, Role, UsageError
+from penstock.api import ConnectionLost, Extension, Limits, PenstockError, PluginError, Rejected, Role, UsageError, shown
 from penstock.core import Report, log_violation
 from penstock.plugins import Connection, Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime.connection import (
@@ -26,6 +26,7 @@ from penstock.runtime.connection import (
     NegotiableExtensions,
     Peer,
     check_transport,
+    close,
     dialect_factory,
     exit_nursery,
     extensions_for,
@@ -145,7 +146,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
     async def _open_transport(self, nursery: trio.Nursery) -> Connection:
         transport = self._settings.registry.transport(self._url.transport)
         try:
-            connection = await transport.connect(self._url, options=self._options, nursery=nursery)
+            connection = self._checked(await transport.connect(self._url, options=self._options, nursery=nursery))
             try:
                 await connection.handshake(nursery)
             except BaseException:
@@ -159,6 +160,13 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
                 f"the transport {self._url.transport!r} raised, where only UsageError and ConnectionLost are due: {error!r}"
             ) from error
         return connection
+
+    def _checked(self, made: object) -> Connection:
+        if isinstance(made, Connection):
+            return made
+        raise PluginError(
+            f"the transport {self._url.transport!r} returned {shown(made)} from connect(), where a penstock.plugins.Connection is due"
+        )
 
     async def _start(self, connection: Connection, nursery: trio.Nursery) -> None:
         """Start the connection task. A dialect or an extension that raises here ends this connection only."""
@@ -177,9 +185,10 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         nursery.start_soon(self._connection.run)
 
     async def _abort(self, connection: Connection) -> None:
-        # Shielded: the transport must be closed although this task may be cancelled.
-        with trio.move_on_after(self._settings.limits.goodbye_timeout, shield=True):
-            await connection.abort()
+        # An abort that raises is reported: the error that led here must reach the caller.
+        await close(
+            connection, in_good_order=False, seconds=self._settings.limits.goodbye_timeout, on_violation=self._settings.on_violation
+        )
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:

@@ -7,6 +7,7 @@ from penstock.runtime.connection._connection import ConnectionSettings, Connecti
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._exit_nursery import exit_nursery
 from penstock.runtime.connection._extensions_for import NegotiableExtensions, extensions_for
+from penstock.runtime.connection._goodbye import close
 from penstock.runtime.connection._new_connection import (
     DEFAULT_DIALECT,
     check_transport,
@@ -33,6 +34,7 @@ __all__ = [
     "ReplaceLink",
     "SharedMemory",
     "check_transport",
+    "close",
     "dialect_factory",
     "dialects_at",
     "exit_nursery",

@@ -8,12 +8,12 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import attrs
 
-from penstock.api import Extension, PluginError, UsageError
+from penstock.api import Extension, PluginError, UsageError, shown
 from penstock.core import Report, report
 from penstock.plugins import Factory, Registry
 
@@ -69,6 +69,9 @@ def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:
 
 def check_given(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
     """Return what the program gave. Raises UsageError if it cannot be negotiated."""
+    if not isinstance(extensions, Iterable):
+        raise UsageError(f"extensions={shown(extensions)}; give a sequence of extensions, or () for none")
+    extensions = tuple(extensions)
     for extension in extensions:
         if wrong := _wrong(extension):
             raise UsageError(f"extensions: {wrong}")
@@ -79,7 +82,7 @@ def check_given(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
         shared = f"id={extension.id}" if ids[extension.id] > 1 else _shared(extension, uses)
         if shared:
             raise UsageError(f"extensions: {extension.name!r} has {shared}, like another one; give each its own")
-    return tuple(extensions)
+    return extensions
 
 
 def _made(offer: Factory) -> Extension:
@@ -102,6 +105,9 @@ def _wrong(extension: object) -> str:
         return f"{extension!r} is no Extension: it needs an id, a name, codes and open()"
     if type(extension.id) is not int or extension.id not in IDS:
         return f"{extension.name!r} has id={extension.id!r}; give an int from 0 to {IDS.stop - 1}, and {FIRST_FREE_ID} or more for your own"
+    codes: object = extension.codes
+    if not isinstance(codes, Collection) or not all(type(code) is int for code in codes):
+        return f"{extension.name!r} has codes={shown(codes)}; give a collection of ints"
     # The project's own extensions may use both ranges: they are kept apart by hand.
     allowed = FREE_CODES if extension.id >= FIRST_FREE_ID else range(OUR_CODES.start, FREE_CODES.stop)
     if others := [code for code in extension.codes if code not in allowed]:

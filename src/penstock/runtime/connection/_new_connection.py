@@ -61,8 +61,8 @@ def unserved_at(registry: Registry, served: Sequence[DialectFactory]) -> list[Di
 
 def settings_for(kind: DialectFactory, connection: Connection, extensions: NegotiableExtensions, setup: bytes = b"") -> DialectSettings:
     """Return what a connection tells its dialect."""
-    # Each dialect takes what it needs of this, and ignores the rest.
-    return DialectSettings(extensions=extensions.of(takes=kind.takes_extensions), setup=setup, framed=connection.framed)
+    # Each dialect takes what it needs of this, and ignores the rest. The dialect of a plugin may lack the attribute: then it takes none.
+    return DialectSettings(extensions=extensions.of(takes=getattr(kind, "takes_extensions", False)), setup=setup, framed=connection.framed)
 
 
 def new_connection(
