@@ -86,8 +86,8 @@ def test_two_extensions_with_one_code_are_both_left_out() -> None:
         ([1], "1 is no Extension"),
         ([Odd(200), Odd(200, frozenset({0x61}))], "'odd' has id=200, like another one"),
         ([Odd(200), Odd(201)], "'odd' has the code 0x60, like another one"),
-        ([Odd(200, codes=None)], "'odd' has codes=None; give a collection of ints"),  # type: ignore[arg-type]
-        ([Odd(200, codes={"a"})], r"'odd' has codes=\{'a'\}; give a collection of ints"),  # type: ignore[arg-type]
+        ([Odd(200, codes=None)], "'odd' has codes=None; give a collection of ints"),  # type: ignore[arg-type]  # wrong on purpose
+        ([Odd(200, codes={"a"})], r"'odd' has codes=\{'a'\}; give a collection of ints"),  # type: ignore[arg-type]  # wrong on purpose
         (7, "extensions=7; give a sequence of extensions"),
     ],
     ids=["no extension", "same id", "same code", "no codes", "codes of text", "no sequence"],
