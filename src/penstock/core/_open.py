@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 import trio
 
 from penstock.api import UsageError
+from penstock.core._in_trio import check_in_trio
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation, report
 from penstock.core._source import Source
 from penstock.core._sources import Streamable, as_source
@@ -84,6 +85,7 @@ class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
         self._failures: list[Exception] = []
 
     async def __aenter__(self) -> S:
+        check_in_trio("subscribe()")
         await trio.lowlevel.checkpoint()  # first: a cancelled entry has opened nothing, and can be tried again
         source, self._source = self._source, None
         if source is None:
