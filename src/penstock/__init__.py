@@ -17,6 +17,7 @@ The names that most programs need are here; `ops` is short for `penstock.operato
 from penstock import operators as ops
 from penstock.api import (
     UNBOUNDED,
+    AlreadySubscribed,
     CleanupTimeout,
     ConnectionLost,
     IllegalDemand,
@@ -75,6 +76,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "UNBOUNDED",
+    "AlreadySubscribed",
     "CallbackSubscriber",
     "CleanupTimeout",
     "ConnectionLost",

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import assert_checkpoints
 
 from penstock.api import CleanupTimeout, PublisherStopped, Subscriber, UsageError
@@ -70,11 +71,83 @@ async def test_the_block_gives_the_stream() -> None:
         assert [await anext(stream) for _ in range(3)] == [0, 1, 2]
 
 
+class Preferring(Source[int]):
+    """A source with a prefetch of its own, over a publisher that is driven by hand."""
+
+    def __init__(self, prefetch: int) -> None:
+        self._prefetch = prefetch
+        self.upstream: ManualPublisher = ManualPublisher()
+
+    @property
+    def prefetch(self) -> int:
+        return self._prefetch
+
+    def attach(self, subscriber: Subscriber[int], scope: Scope) -> None:
+        self.upstream.subscribe(subscriber)
+
+
+@pytest.mark.parametrize("prefetch", [1, 2, 300])
+async def test_a_stream_without_a_demand_requests_what_its_source_prefers(prefetch: int) -> None:
+    """`Source.prefetch` is the demand, and is renewed in halves as a demand that was given."""
+    source = Preferring(prefetch)
+    async with subscribe(source):
+        assert source.upstream.subscription.requests == [prefetch]
+
+
+@pytest.mark.parametrize("demand", [1, 2, 256])
+async def test_a_demand_that_the_program_gives_wins(demand: int) -> None:
+    """The source is asked only if the program gives none."""
+    source = Preferring(0)
+    async with subscribe(source, demand=demand):
+        assert source.upstream.subscription.requests == [demand]
+
+
+async def test_a_prefetch_of_0_requests_each_element_when_the_reader_asks() -> None:
+    """Nothing is requested when the block is entered, one element at each read, and none after a read."""
+    source = Preferring(0)
+    async with subscribe(source) as stream, trio.open_nursery() as nursery:
+        requests = source.upstream.subscription.requests
+        for count in (1, 2, 3):
+            assert requests == [1] * (count - 1)
+            nursery.start_soon(stream.__anext__)
+            await trio.testing.wait_all_tasks_blocked()
+            assert requests == [1] * count
+            source.upstream.emit(count)
+            await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_a_prefetch_of_0_requests_each_batch_when_the_reader_asks() -> None:
+    """A batch is one element, and the next one is not requested while the reader works on it."""
+    source = Preferring(0)
+    async with subscribe(source) as stream, trio.open_nursery() as nursery:
+        requests = source.upstream.subscription.requests
+        batches = stream.batches()
+        for count in (1, 2, 3):
+            assert requests == [1] * (count - 1)
+            nursery.start_soon(batches.__anext__)
+            await trio.testing.wait_all_tasks_blocked()
+            source.upstream.emit(count)
+            await trio.testing.wait_all_tasks_blocked()
+            assert requests == [1] * count
+
+
+async def test_a_reader_that_waits_before_on_subscribe_has_its_element_requested() -> None:
+    """A foreign source may signal on_subscribe late; the request of the reader is then made up for."""
+    stream: Stream[int] = Stream(demand=1, prefetch=0)
+    upstream: ManualPublisher = ManualPublisher()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stream.__anext__)
+        await trio.testing.wait_all_tasks_blocked()
+        upstream.subscribe(stream)
+        assert upstream.subscription.requests == [1]
+        upstream.emit(1)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"demand": -1}, "demand=-1; give how many elements"),
-        ({"demand": None}, "demand=None; give how many elements"),
+        ({"demand": "1"}, "demand='1'; give how many elements"),
         ({"on_violation": 5}, "on_violation is 5; give a function"),
         ({"cleanup_timeout": -1}, "cleanup_timeout is -1; it is a time"),
         ({"cleanup_timeout": float("inf")}, "cleanup_timeout is inf; it is a time"),

@@ -1,6 +1,7 @@
 """Every source, and the source that `as_source` makes of each kind of argument."""
 
 import gc
+import io
 import sys
 import weakref
 from collections.abc import AsyncIterator, Iterator
@@ -8,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import trio
 
-from penstock.api import UNBOUNDED, RuleViolation, UsageError
+from penstock.api import UNBOUNDED, AlreadySubscribed, RuleViolation, UsageError
 from penstock.core import (
     EndedSubscription,
     Source,
@@ -17,6 +18,7 @@ from penstock.core import (
     collect,
     empty,
     failed,
+    first,
     from_async_iterable,
     from_channel,
     from_iterable,
@@ -28,7 +30,7 @@ from penstock.core import (
     timer,
 )
 from tests.core._foreign import CountingPublisher, Recorder, ScriptedPublisher, boom
-from tests.core._helpers import Reports, Token, numbers, our_tasks, quiet
+from tests.core._helpers import Reports, Token, numbers, our_tasks, quiet, raised_by
 
 
 def plain(count: int = 3) -> Iterator[int]:
@@ -300,7 +302,8 @@ async def test_an_async_generator_refuses_a_second_subscriber(nursery) -> None:
     await quiet()
     assert str(second.error) == (
         "numbers was subscribed to before, and a generator runs once. "
-        "Give the generator function itself (without the call): each subscriber gets a generator of its own"
+        "Give the generator function itself (without the call): each subscriber then gets its own. "
+        "To let subscribers share one, put share() or a Topic in between"
     )
     first.subscription.request(5)
     await quiet()
@@ -353,6 +356,115 @@ async def test_an_object_that_is_its_own_iterator_stays_open() -> None:
     assert receive.receive_nowait() == 2
     send.close()
     receive.close()
+
+
+# --- one subscriber for each iterator
+
+
+def _six() -> Iterator[int]:
+    yield from range(6)
+
+
+class Reader:
+    """An async iterator that stays open, as a socket does."""
+
+    def __init__(self) -> None:
+        self._numbers = iter(range(6))
+
+    def __aiter__(self) -> "Reader":
+        return self
+
+    async def __anext__(self) -> int:
+        await trio.lowlevel.checkpoint()
+        for number in self._numbers:
+            return number
+        raise StopAsyncIteration
+
+
+class SlottedReader(Reader):
+    """One that cannot be referred to weakly."""
+
+    __slots__ = ("_numbers",)
+
+
+STATEFUL = {
+    "a generator": _six,
+    "a generator expression": lambda: (number for number in range(6)),
+    "an iterator": lambda: iter(range(6)),
+    "a map": lambda: map(int, "012345"),
+    "an open file": lambda: io.StringIO("0\n1\n2\n3\n4\n5\n"),
+    "an async generator": lambda: numbers(6),
+    "an open async iterator": Reader,
+    "an open async iterator with slots": SlottedReader,
+}
+by_stateful = pytest.mark.parametrize("make", STATEFUL.values(), ids=STATEFUL)
+WAYS = {"the object twice": lambda given: (given, given), "one source twice": lambda given: (as_source(given),) * 2}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@by_stateful
+async def test_two_subscribers_do_not_share_one_iterator_in_silence(make, way) -> None:
+    """The second gets an error that says what to give; the first gets every element that it would get alone."""
+    one, other = way(make())
+    async with subscribe(one, demand=3) as first_stream:
+        error = await raised_by(lambda: collect(other))
+        assert isinstance(error, AlreadySubscribed)
+        assert "share() or a Topic" in str(error)
+        assert "function" in str(error)
+        assert [int(element) async for element in first_stream] == list(range(6))
+
+
+@by_stateful
+async def test_a_source_of_one_iterator_has_one_subscriber_for_good(make) -> None:
+    """Also when the first stream is over: it may have requested elements that its reader never got."""
+    source = as_source(make())
+    async with subscribe(source, demand=1):
+        pass
+    assert isinstance(await raised_by(lambda: collect(source)), AlreadySubscribed)
+
+
+@pytest.mark.parametrize("make", [lambda: iter(range(6)), Reader, SlottedReader], ids=["iterator", "async", "slots"])
+async def test_an_open_iterator_is_read_on_by_the_next_stream(make) -> None:
+    """It belongs to the program, which says so by giving it again. With a demand of 1 nothing was requested ahead."""
+    given = make()
+    assert [await first(given), await collect(given)] == [0, [1, 2, 3, 4, 5]]
+
+
+@pytest.mark.parametrize("make", [_six, lambda: numbers(6)], ids=["plain", "async"])
+async def test_a_generator_is_refused_also_after_its_stream(make) -> None:
+    """The stream has closed it, and a second one would be empty in silence."""
+    given = make()
+    assert await first(given) == 0
+    assert isinstance(await raised_by(lambda: collect(given)), AlreadySubscribed)
+
+
+@by_stateful
+async def test_a_function_that_returns_the_same_iterator_is_found_out(make) -> None:
+    """At the pull, because only then it is called."""
+    given = make()
+
+    def function():
+        return given
+
+    async with subscribe(function, demand=3) as stream:
+        assert int(await anext(stream)) == 0
+        error = await raised_by(lambda: collect(function))
+        assert isinstance(error, AlreadySubscribed)
+
+
+async def test_a_function_that_makes_an_iterator_serves_each_subscriber() -> None:
+    """The error advises such a function."""
+    for function in (_six, lambda: iter(range(6)), lambda: numbers(6), Reader, SlottedReader):
+        async with subscribe(function) as one, subscribe(function) as other:
+            assert [element async for element in one] == [element async for element in other] == list(range(6))
+
+
+async def test_a_subscription_that_never_requested_frees_an_open_iterator() -> None:
+    """Its stream is over, and has pulled nothing."""
+    given = iter(range(3))
+    async with subscribe(given, demand=0):
+        pass
+    assert await collect(given) == [0, 1, 2]
 
 
 # --- functions

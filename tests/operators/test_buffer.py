@@ -664,3 +664,111 @@ async def test_the_repr_is_the_text_of_the_call() -> None:
         "<operator drop()>",
         "<operator latest()>",
     ]
+
+
+# --- the operators that relax demand, read through a stream
+
+
+async def read_every_tenth(source: penstock.Streamable[int], topic: penstock.Topic[int], read: Callable[..., Any]) -> list[tuple[int, int]]:
+    """Read ten elements, one every 160 ms, while `topic` publishes one every 10 ms. Return each with the newest number at that time."""
+    seen: list[tuple[int, int]] = []
+    async with trio.open_nursery() as nursery, penstock.subscribe(source) as stream:
+
+        async def publish() -> None:
+            for number in range(1_000):
+                await topic.publish(number)
+                await trio.sleep(0.01)
+
+        nursery.start_soon(publish)
+        await trio.sleep(0.005)  # the first element is published before the first read
+        while len(seen) < 10:
+            seen.append((await read(stream), topic.statistics().published - 1))
+            await trio.sleep(0.16)
+        nursery.cancel_scope.cancel()
+    return seen
+
+
+async def one_element(stream: penstock.Stream[int]) -> int:
+    """Read by element."""
+    return await anext(stream)
+
+
+async def one_batch(stream: penstock.Stream[int]) -> int:
+    """Read by batch, and return the last element of it."""
+    return (await anext(stream.batches()))[-1]
+
+
+BEHIND = {
+    "alone": (ops.latest(),),
+    "map": (ops.latest(), ops.map(lambda number: number)),
+    "distinct": (ops.latest(), ops.distinct_until_changed()),
+    "merge": (ops.latest(), ops.merge([])),
+    "retry": (ops.latest(), ops.retry(2)),
+}
+
+
+@pytest.mark.parametrize("read", [one_element, one_batch])
+@pytest.mark.parametrize("operators", BEHIND.values(), ids=BEHIND)
+async def test_a_slow_reader_gets_the_newest_element_behind_latest(
+    autojump_clock: trio.testing.MockClock, operators: Any, read: Any
+) -> None:
+    """At the default demand, from the first read on. The stream's own buffer holds no older element."""
+    topic = penstock.Topic[int]()
+    seen = await read_every_tenth(penstock.pipe(topic, *operators), topic, read)
+    assert [number for number, _ in seen] == [newest for _, newest in seen]
+    assert seen[-1][0] >= 129
+
+
+@pytest.mark.parametrize("read", [one_element, one_batch])
+async def test_a_slow_reader_gets_the_newest_element_of_a_topic_that_keeps_the_latest(
+    autojump_clock: trio.testing.MockClock, read: Any
+) -> None:
+    """`SlowPolicy.LATEST` promises the same as `latest`."""
+    topic = penstock.Topic[int](slow=penstock.SlowPolicy.LATEST)
+    seen = await read_every_tenth(topic, topic, read)
+    assert [number for number, _ in seen] == [newest for _, newest in seen]
+
+
+@pytest.mark.parametrize("read", [one_element, one_batch])
+async def test_a_slow_reader_gets_an_element_that_came_after_it_asked_behind_drop(
+    autojump_clock: trio.testing.MockClock, read: Any
+) -> None:
+    """`drop` keeps nothing. So the element is the first that is published after the reader asked, which is the newest then."""
+    topic = penstock.Topic[int]()
+    seen = await read_every_tenth(penstock.pipe(topic, ops.drop()), topic, read)
+    assert [number for number, _ in seen] == [newest for _, newest in seen]
+
+
+async def test_a_reader_that_comes_late_gets_the_newest_element_behind_latest() -> None:
+    """130 elements are published before the first read; the first read gets the last of them."""
+    topic = penstock.Topic[int]()
+    async with penstock.subscribe(penstock.pipe(topic, ops.latest())) as stream:
+        for number in range(130):
+            await topic.publish(number)
+        assert await anext(stream) == 129
+
+
+async def test_a_demand_that_is_given_holds_older_elements_behind_latest() -> None:
+    """The program asked for a buffer of that length, and gets it."""
+    topic = penstock.Topic[int]()
+    async with penstock.subscribe(penstock.pipe(topic, ops.latest()), demand=4) as stream:
+        for number in range(130):
+            await topic.publish(number)
+        assert [await anext(stream) for _ in range(5)] == [0, 1, 2, 3, 129]
+
+
+PREFETCH = {
+    "latest": (0, (ops.latest(),)),
+    "drop": (0, (ops.drop(),)),
+    "debounce": (1, (ops.debounce(1.0),)),
+    "behind an operator": (0, (ops.latest(), ops.take(3))),
+    "joined": (0, (ops.merge(penstock.pipe([1], ops.latest())),)),
+    "buffer": (256, (ops.latest(), ops.buffer(2))),
+    "others": (256, (ops.map(str), ops.zip([1]), ops.flat_map(list))),
+}
+
+
+@pytest.mark.parametrize(("prefetch", "operators"), PREFETCH.values(), ids=PREFETCH)
+def test_each_operator_says_how_much_to_prefetch(prefetch: int, operators: Any) -> None:
+    """An operator passes on the prefetch of its source, or has its own. `buffer` begins anew: a buffer is what it is for."""
+    assert penstock.pipe(range(3), *operators).prefetch == prefetch

@@ -9,7 +9,7 @@ import trio.testing
 
 import penstock
 from penstock import ops
-from penstock.api import UNBOUNDED, PublisherStopped, UsageError
+from penstock.api import UNBOUNDED, AlreadySubscribed, PublisherStopped, UsageError
 from penstock.core import Source
 from tests.operators._harness_actions import close_nursery, stop_nursery
 from tests.operators.harness import OperatorHarness, ScriptedError, clear_tracebacks
@@ -698,3 +698,11 @@ async def test_timeout_retry_and_resume_together(autojump_clock: trio.testing.Mo
     source = penstock.pipe(fails.source(), ops.timeout(60), ops.retry(2, backoff=1, jitter=None), ops.on_error_resume([1]))
     assert await penstock.collect(source) == [1]
     assert fails.waits() == [1, 2]
+
+
+async def test_a_retry_of_one_iterator_says_why_it_cannot_begin_again() -> None:
+    """An iterator has one subscriber. It is not read on in the middle as if that were the beginning; the error names the first failure."""
+    piped = ops.pipe(iter(range(6)), ops.map(lambda number: 6 // (number - 2)), ops.retry(3))
+    with pytest.raises(AlreadySubscribed) as caught:
+        await penstock.collect(piped)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)

@@ -419,3 +419,20 @@ async def test_timeout_closes_a_hanging_generator(autojump_clock: trio.testing.M
         await penstock.for_each(source, seen.append)
     assert seen == [1]
     assert closed == [True]
+
+
+async def test_a_slow_reader_gets_no_old_element_from_the_stream_behind_debounce(autojump_clock: trio.testing.MockClock) -> None:
+    """The stream holds at most one settled element: while the reader works, the next one is not requested."""
+    topic = penstock.Topic[int](slow=penstock.SlowPolicy.LATEST)
+    async with penstock.subscribe(penstock.pipe(topic, ops.debounce(0.1))) as stream, trio.open_nursery() as nursery:
+
+        async def publish() -> None:
+            for number in range(100):
+                await topic.publish(number)
+                await trio.sleep(0.2)
+
+        nursery.start_soon(publish)
+        assert await anext(stream) == 0
+        await trio.sleep(10)
+        assert await anext(stream) > 45
+        nursery.cancel_scope.cancel()

@@ -16,7 +16,7 @@ import pytest
 import trio
 import trustme
 
-from penstock.api import ConnectionLost, Limits, PluginError, ProtocolError, PublisherFailed, Rejected, UsageError
+from penstock.api import AlreadySubscribed, ConnectionLost, Limits, PluginError, ProtocolError, PublisherFailed, Rejected, UsageError
 from penstock.plugins import Serializer, Tls, TransportOptions, build_registry, hookimpl
 from penstock.runtime import Peer, Service, connect, serve, subscribe
 from tests._real_time import HANGS_AFTER
@@ -385,3 +385,39 @@ async def test_a_server_that_drains() -> None:
         server.peers[0]._connection.session.streams.is_draining = True
         said = await first_of(peer, "endless")
     assert said.endswith("the server is shutting down and takes no new streams; try another server, or the same one later)")
+
+
+# --- a publisher that can be read once
+
+
+async def _sizes() -> AsyncIterator[bytes]:
+    for number in range(600):
+        yield b"%d" % number
+
+
+READ_ONCE: dict[str, Callable[[], Any]] = {
+    "iterator": lambda: iter([b"%d" % number for number in range(600)]),
+    "generator": lambda: (b"%d" % number for number in range(600)),
+    "async generator": _sizes,
+}
+
+
+@pytest.mark.parametrize("scheme", ["", "reactivesocket+"])
+@pytest.mark.parametrize("make", READ_ONCE.values(), ids=READ_ONCE)
+async def test_a_second_subscriber_of_one_iterator_is_refused(make: Callable[[], Any], scheme: str) -> None:
+    """The second peer gets a reason and no element; the operator of the server is told what to publish instead. The first goes on."""
+    reported: list[Exception] = []
+    service = Service()
+    service.publish("once", make())
+    async with serve(service, "memory://test", on_violation=reported.append) as server:
+        url = f"{scheme}{server.addresses[0]}/once"
+        async with subscribe(url, demand=3) as stream:
+            assert await anext(stream) == b"0"
+            said = await told(url, PublisherFailed)
+            assert said.startswith("taken (penstock says this if the publisher reads one iterator or one generator")
+            assert "publish a function, so that each subscriber gets its own" in said
+            assert [int(element) async for element in stream] == list(range(1, 600))
+    (error,) = reported
+    assert isinstance(error, AlreadySubscribed)
+    assert "each subscriber then gets its own. To let subscribers share one, put share() or a Topic in between" in str(error)
+    assert error.__notes__ == ["This was raised while 'once' was served to a peer."]

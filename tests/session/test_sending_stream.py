@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from penstock.api import PublicError, PublisherFailed, Subscriber
+from penstock.api import AlreadySubscribed, PublicError, PublisherFailed, Subscriber
 from penstock.session import SendingStream
-from penstock.session._reasons import PRIVATE, explain_stream_end
+from penstock.session._reasons import PRIVATE, TAKEN, explain_stream_end
 from tests.session._pair import Pair, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream
 
 
@@ -34,6 +34,17 @@ def test_only_the_text_of_a_public_error_is_sent() -> None:
     pair.settle()
     assert isinstance(subscriber.ends[0], PublisherFailed)
     assert str(subscriber.ends[0]) == "no such symbol"
+
+
+def test_a_publisher_that_had_its_one_subscriber_sends_a_token() -> None:
+    """The text of the error names an object of the program, and stays there."""
+    pair = Pair()
+    source, subscriber = open_stream(pair)
+    refusal = AlreadySubscribed("read_secrets has a subscriber")
+    source.fail(refusal)
+    pair.settle()
+    assert str(subscriber.ends[0]) == explain_stream_end(TAKEN)
+    assert pair.server.failures == [refusal]
 
 
 def test_an_element_that_is_not_bytes_fails_its_stream_only() -> None:

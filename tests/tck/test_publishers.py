@@ -60,7 +60,7 @@ class UnsizedIterable(PenstockPublisher):
 
 
 class OneIterator(PenstockPublisher):
-    """An iterator can be iterated once. A second subscriber gets the elements that the first one has left."""
+    """An iterator can be iterated once, so a second subscriber is refused."""
 
     verifies = "from_iterable"
     multicast = False

@@ -15,6 +15,7 @@ from penstock.api._batches import (
 )
 from penstock.api._demand import UNBOUNDED, add_demand, check_demand
 from penstock.api._errors import (
+    AlreadySubscribed,
     CleanupTimeout,
     ConnectionLost,
     IllegalDemand,
@@ -45,6 +46,7 @@ __all__ = [
     "AcceptsMany",
     "AcceptsPacked",
     "ActiveExtension",
+    "AlreadySubscribed",
     "BatchingSubscriber",
     "CleanupTimeout",
     "ConnectionLost",

@@ -6,6 +6,7 @@
     ├── UsageError              you: your program calls penstock in a way that cannot work
     │   ├── IllegalDemand       you: a demand that is not a positive integer (also a ValueError)
     │   ├── InvalidStateError   you: a call on a subscription that is over, by the draft's rules (also a RuntimeError)
+    │   ├── AlreadySubscribed   you: a second subscriber of an object that has one subscriber, such as an iterator
     │   └── CleanupTimeout      you: a generator's own cleanup outlived its deadline (also a TimeoutError)
     ├── RuleViolation           the author of the object that broke a rule of Reactive Streams
     ├── PublisherFailed         the remote publisher
@@ -42,6 +43,10 @@ class IllegalDemand(UsageError, ValueError):
 
 class InvalidStateError(UsageError, RuntimeError):
     """A call on a subscription that is over, which the draft makes an error. (The modern rules ignore such a call.)"""
+
+
+class AlreadySubscribed(UsageError):
+    """A second subscriber of an object that gives each element once: an iterator, a generator. The subscriber gets it as `on_error`."""
 
 
 class CleanupTimeout(UsageError, TimeoutError):

@@ -5,6 +5,7 @@ May import `penstock.api` and trio. Operators, the draft and the runtime build o
 
 from penstock.core._arguments import check_seconds, has_methods_of, name_of
 from penstock.core._callback import CallbackSubscriber
+from penstock.core._in_trio import check_in_trio
 from penstock.core._mailbox import MailboxRules, MailboxSubscriber
 from penstock.core._open import open_into, subscribe
 from penstock.core._parked_task import ParkedTask
@@ -60,6 +61,7 @@ __all__ = [
     "ViolationSink",
     "as_source",
     "check_hook",
+    "check_in_trio",
     "check_seconds",
     "collect",
     "empty",

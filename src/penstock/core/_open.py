@@ -15,10 +15,11 @@ from typing import Any, Final, Generic, TypeVar
 import trio
 
 from penstock.api import UsageError
+from penstock.core._in_trio import check_in_trio
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation, report
 from penstock.core._source import Source
 from penstock.core._sources import Streamable, as_source
-from penstock.core._stream import DEFAULT_DEMAND, Stream
+from penstock.core._stream import Stream
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Stream[Any])
@@ -30,7 +31,7 @@ MAX_KEPT_FAILURES: Final = 16
 def subscribe(
     source: Streamable[T],
     *,
-    demand: int = DEFAULT_DEMAND,
+    demand: int | None = None,
     on_violation: Report = log_violation,
     cleanup_timeout: float = CLEANUP_SECONDS,
 ) -> AbstractAsyncContextManager[Stream[T]]:
@@ -40,7 +41,8 @@ def subscribe(
     generator function.
 
     With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are taken. With ``demand=0`` you call
-    `Stream.request` yourself.
+    `Stream.request` yourself. Without `demand` it is `Source.prefetch`: 256, and behind `latest` or `drop` each element is requested
+    when the loop asks for it, so that the loop gets the newest and not one that waited in the stream's own buffer.
 
     When the block has been left, everything behind the stream has stopped: its tasks have ended and its generators are closed.
     A generator that is suspended at a `yield` gets `cleanup_timeout` seconds for its own cleanup. Then the cleanup is cancelled, and if
@@ -48,7 +50,17 @@ def subscribe(
     cleanup must shield itself if it has to wait. The block waits for a shield without a deadline as long as that takes.
     Raises UsageError if `source` cannot be streamed. Entering and leaving checkpoint.
     """
-    return open_into(Stream(demand=demand), source, on_violation=on_violation, cleanup_timeout=cleanup_timeout)
+    source = as_source(source)
+    return open_into(_stream_of(source, demand), source, on_violation=on_violation, cleanup_timeout=cleanup_timeout)
+
+
+def _stream_of(source: Source[T], demand: int | None) -> Stream[T]:
+    """Return a new stream with this demand, or with the one that `source` prefers."""
+    if demand is not None:
+        return Stream(demand=demand)
+    prefetch = source.prefetch
+    # Not demand=0, which would leave it to the program to call request().
+    return Stream(demand=max(1, prefetch), prefetch=prefetch)
 
 
 def open_into(
@@ -73,6 +85,7 @@ class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
         self._failures: list[Exception] = []
 
     async def __aenter__(self) -> S:
+        check_in_trio("subscribe()")
         await trio.lowlevel.checkpoint()  # first: a cancelled entry has opened nothing, and can be tried again
         source, self._source = self._source, None
         if source is None:

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar, cast
 import trio
 
 from penstock.api import CleanupTimeout
+from penstock.core._claims import Claim
 from penstock.core._scope import Scope
 
 T = TypeVar("T")
@@ -24,22 +25,33 @@ T = TypeVar("T")
 class PulledIterator(Generic[T]):
     """The iterator of one pump. `own_scope` in its methods is the cancel scope around the pump's task."""
 
-    __slots__ = ("_borrowed", "_iterator", "_open", "_scope", "is_given", "label")
+    __slots__ = ("_borrowed", "_claim", "_iterator", "_open", "_scope", "is_given", "label")
 
     def __init__(
-        self, open_iterator: Callable[[], AsyncIterator[T]], scope: Scope, *, label: str, is_given: bool = False, borrowed: bool = False
+        self,
+        open_iterator: Callable[[], AsyncIterator[T]],
+        scope: Scope,
+        *,
+        label: str,
+        is_given: bool = False,
+        borrowed: bool = False,
+        claim: Claim | None = None,
     ) -> None:
-        """`is_given`: the iterator exists already, and must be closed even if it is never pulled. `borrowed`: it is never closed here."""
+        """`is_given`: the iterator exists already, and must be closed even if it is never pulled. `borrowed`: it is never closed here.
+
+        `claim` is kept until the iterator is closed or discarded.
+        """
         self._open: Callable[[], AsyncIterator[T]] | None = open_iterator
         self._iterator: AsyncIterator[T] | None = None
         self._scope = scope
         self._borrowed = borrowed
+        self._claim = claim
         self.is_given: bool = is_given
         self.label: str = label
 
     def discard(self) -> None:
         """Drop the function that opens the iterator: it will never be called."""
-        self._open = None
+        self._open = self._claim = None
 
     def open(self) -> AsyncIterator[T] | None:
         """Open the iterator and return it; None if it was discarded."""
@@ -73,6 +85,7 @@ class PulledIterator(Generic[T]):
         # A generator that ran to its end has nothing to close. Most do, and skipping aclose() saves a coroutine for each stream.
         ran_to_end = isinstance(iterator, AsyncGeneratorType) and iterator.ag_frame is None
         aclose = None if self._borrowed or ran_to_end else getattr(iterator, "aclose", None)
+        self._claim = None  # an iterator that is not closed here may be read on by the next stream
         if aclose is None:
             return
         # If the task is already cancelled, the cleanup must not get a shield: trio's rule is that it shields itself if it has to wait.

@@ -32,6 +32,7 @@ from penstock.api import (
     UsageError,
     add_demand,
 )
+from penstock.core._claims import Claim
 from penstock.core._parked_task import ParkedTask
 from penstock.core._pulled_iterator import PulledIterator
 from penstock.core._scope import Scope
@@ -135,12 +136,14 @@ class Pump(Subscription, Generic[T]):
         length: int = UNBOUNDED,
         given: bool = False,
         borrowed: bool = False,
+        claim: Claim | None = None,
     ) -> None:
         """`length` is how many elements will come, if that is known.
 
         `given`: the iterator exists already, and must be closed even if it is never pulled. `borrowed`: it is never closed here.
+        `claim`: the claim on an iterator that exists already.
         """
-        self._iterator = PulledIterator(open_iterator, scope, label=label, is_given=given, borrowed=borrowed)
+        self._iterator = PulledIterator(open_iterator, scope, label=label, is_given=given, borrowed=borrowed, claim=claim)
         self._subscriber: Subscriber[T] | None = subscriber
         self._scope = scope
         self._left = length

@@ -10,7 +10,6 @@ from penstock.api import LimitExceeded, NoElement, UsageError, shown
 from penstock.core._arguments import check_count
 from penstock.core._open import subscribe
 from penstock.core._sources import Streamable
-from penstock.core._stream import DEFAULT_DEMAND
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -21,7 +20,7 @@ COLLECT_LIMIT: Final = 100_000
 _REQUIRED: Final[Any] = object()
 
 
-async def collect(source: Streamable[T], *, limit: int | None = COLLECT_LIMIT, demand: int = DEFAULT_DEMAND) -> list[T]:
+async def collect(source: Streamable[T], *, limit: int | None = COLLECT_LIMIT, demand: int | None = None) -> list[T]:
     """Return all elements of `source` as a list. Checkpoints.
 
     Raises the publisher's error, and LimitExceeded for more than `limit` elements; ``limit=None`` is without bound.
@@ -61,7 +60,7 @@ async def first(source: Streamable[T], *, default: Any = _REQUIRED) -> Any:
 
 
 async def for_each(
-    source: Streamable[T], function: Callable[[T], Any] | Callable[[T], Awaitable[Any]], *, demand: int = DEFAULT_DEMAND
+    source: Streamable[T], function: Callable[[T], Any] | Callable[[T], Awaitable[Any]], *, demand: int | None = None
 ) -> int:
     """Call `function`, plain or async, with each element in turn; return the number of elements. Checkpoints.
 
@@ -80,7 +79,7 @@ async def for_each(
     return count
 
 
-async def to_channel(source: Streamable[T], channel: "trio.MemorySendChannel[T]", *, demand: int = DEFAULT_DEMAND) -> int:
+async def to_channel(source: Streamable[T], channel: "trio.MemorySendChannel[T]", *, demand: int | None = None) -> int:
     """Send each element into a trio memory channel, and close `channel` at the end; return the number of elements. Checkpoints.
 
     Raises the publisher's error, and trio.BrokenResourceError if the receiving end has been closed.
@@ -94,7 +93,7 @@ async def to_channel(source: Streamable[T], channel: "trio.MemorySendChannel[T]"
     return count
 
 
-def _automatic(demand: int) -> int:
+def _automatic(demand: int | None) -> int | None:
     # With 0 the sink would wait forever, because nothing can call request() on its stream.
     if demand == 0:
         raise UsageError("demand=0 means that you call request() yourself, and a sink has nowhere to do it; give at least 1")

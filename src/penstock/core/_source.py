@@ -16,6 +16,7 @@ import trio
 
 from penstock.api import Publisher, Subscriber, UsageError, shown
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation
+from penstock.core._stream import DEFAULT_DEMAND
 from penstock.core._subscriber_guard import SubscriberGuard
 
 T_co = TypeVar("T_co", covariant=True)
@@ -32,6 +33,15 @@ class Source(ABC, Generic[T_co]):
 
         For authors of sources and operators; the rules of this file bind both sides.
         """
+
+    @property
+    def prefetch(self) -> int:
+        """How many elements `subscribe` requests before its reader asks for one, if the program gives no `demand`: 256 for most sources.
+
+        0 means that each element is requested when the reader asks for it, so that the reader gets no element from an old buffer.
+        `latest` and `drop` return 0. A source of your own may override it.
+        """
+        return DEFAULT_DEMAND
 
     def publisher(
         self, nursery: trio.Nursery, *, on_violation: Report = log_violation, cleanup_timeout: float = CLEANUP_SECONDS

@@ -4,16 +4,16 @@
 """
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Collection, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Collection, Generator, Iterable, Iterator
 from functools import partial
 from math import ceil
-from types import AsyncGeneratorType
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import trio
 
-from penstock.api import UNBOUNDED, Publisher, Subscriber, Subscription, UsageError, shown
+from penstock.api import UNBOUNDED, AlreadySubscribed, Publisher, Subscriber, Subscription, UsageError, shown
 from penstock.core._arguments import check_function, check_seconds, has_methods_of, name_of
+from penstock.core._claims import Claim, already_subscribed, take_claim
 from penstock.core._publisher_guard import PublisherGuard
 from penstock.core._pump import Pump
 from penstock.core._scope import Scope
@@ -106,23 +106,29 @@ def as_source(given: Streamable[T]) -> Source[T]:
 
 
 def from_iterable(iterable: Iterable[T]) -> Source[T]:
-    """Stream an iterable. If its length is known, the stream completes with the last element. An iterator can be streamed once."""
+    """Stream an iterable. If its length is known, the stream completes with the last element.
+
+    An iterator, such as a generator or an open file, has one subscriber: a second one gets `AlreadySubscribed`.
+    """
     if not isinstance(iterable, Iterable):
         raise UsageError(f"from_iterable() was given {shown(iterable)}, which cannot be iterated over")
+    if isinstance(iterable, Iterator):
+        return _OnceSource(iterable, is_async=False)
     # Only the length of a collection is the number of its elements.
     length = partial(_length, iterable) if isinstance(iterable, Collection) else None
     return IteratorSource(partial(_walk, iterable), label=name_of(iterable), length=length)
 
 
 def from_async_iterable(iterable: AsyncIterable[T]) -> Source[T]:
-    """Stream an async iterable. An async generator can be streamed once, and is closed at the end even if it was never pulled."""
+    """Stream an async iterable. An async generator is closed at the end, even if it was never pulled.
+
+    An object that is its own iterator has one subscriber: a second one gets `AlreadySubscribed`. If it is not a generator, it stays open.
+    """
     if not isinstance(iterable, AsyncIterable):
         raise UsageError(f"from_async_iterable() was given {shown(iterable)}, which cannot be iterated over with `async for`")
-    if isinstance(iterable, AsyncGenerator):
-        return _OneShotSource(iterable)
-    # An object that is its own iterator, such as an open socket, belongs to the program that opened it.
-    borrowed = isinstance(iterable, AsyncIterator)
-    return IteratorSource(partial(aiter, iterable), label=name_of(iterable), borrowed=borrowed)
+    if isinstance(iterable, AsyncIterator):
+        return _OnceSource(iterable, is_async=True)
+    return IteratorSource(partial(aiter, iterable), label=name_of(iterable))
 
 
 def generate(function: Callable[..., AsyncIterable[T]] | Callable[..., Iterable[T]], *args: object) -> Source[T]:
@@ -133,7 +139,9 @@ def generate(function: Callable[..., AsyncIterable[T]] | Callable[..., Iterable[
     check_function(function, "what generate() shall call", "the arguments that follow it, which returns an async iterable or an iterable")
     if inspect.iscoroutinefunction(function):  # `return` written for `yield`; found here before anything runs
         raise UsageError(f"{name_of(function)} is a coroutine function, it returns one value; to stream, `yield` the elements instead")
-    return IteratorSource(partial(_call, function, args), label=name_of(function))
+    # A generator function returns a new generator for each subscriber. Another function may return the same iterator again.
+    opens = partial(function, *args) if inspect.isasyncgenfunction(function) else partial(_call, function, args)
+    return IteratorSource(cast("Callable[[], AsyncIterator[T]]", opens), label=name_of(function))
 
 
 def from_channel(channel: "trio.MemoryReceiveChannel[T]") -> Source[T]:
@@ -269,37 +277,45 @@ class _SingleSubscription(Subscription, Generic[T]):
         self._subscriber = None
 
 
-class _OneShotSource(Source[T]):
-    """An async generator that exists already: the first subscriber gets it, each later one is refused (rule 1.9).
+class _OnceSource(Source[T]):
+    """An iterator that exists already: the first subscriber gets it, each later one is refused (rule 1.9).
 
     The first subscriber gets it when it subscribes, not with its first request. Otherwise a second subscriber that cancels would close the
-    generator of the first one.
+    generator of the first one. When its stream has ended, another source of the same iterator reads on, unless it is a generator.
     """
 
-    __slots__ = ("_generator", "_label")
+    __slots__ = ("_is_async", "_is_generator", "_iterator", "_label")
 
-    def __init__(self, generator: AsyncGenerator[T, Any]) -> None:
-        self._generator: AsyncGenerator[T, Any] | None = generator
-        self._label = name_of(generator)
+    def __init__(self, iterator: Iterator[T] | AsyncIterator[T], *, is_async: bool) -> None:
+        self._iterator: Any = iterator  # None after the first subscribe
+        self._is_async = is_async  # an object may be both kinds of iterator
+        self._is_generator = isinstance(iterator, AsyncGenerator | Generator)
+        self._label = name_of(iterator)
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         # Forgotten here: the source may live longer than the stream, and must not keep the generator's frame.
-        generator, self._generator = self._generator, None
-        if generator is None:
-            failed(
-                UsageError(
-                    f"{self._label} was subscribed to before, and a generator runs once. "
-                    "Give the generator function itself (without the call): each subscriber gets a generator of its own"
-                )
-            ).attach(subscriber, scope)
+        iterator, self._iterator = self._iterator, None
+        try:
+            if iterator is None:
+                raise already_subscribed(self._label, is_closed_at_end=self._is_generator)
+            claim = take_claim(iterator, self._label, is_closed_at_end=self._is_generator)
+        except AlreadySubscribed as refusal:
+            failed(refusal).attach(subscriber, scope)
+            return
+        if self._is_async:
+            # An object that is its own iterator, such as an open socket, belongs to the program that opened it. A generator is closed.
+            given, borrowed = self._is_generator, not self._is_generator
+            pump = Pump(partial(aiter, iterator), subscriber, scope, label=self._label, given=given, borrowed=borrowed, claim=claim)
         else:
-            subscriber.on_subscribe(Pump(partial(aiter, generator), subscriber, scope, label=self._label, given=True))
+            pump = Pump(partial(_walk, iterator), subscriber, scope, label=self._label, claim=claim)
+        subscriber.on_subscribe(pump)
 
     def __repr__(self) -> str:
         return f"<source {self._label}>"
 
 
-async def _walk(iterable: Iterable[T]) -> AsyncIterator[T]:
+async def _walk(iterable: Iterable[T], _claim: Claim | None = None) -> AsyncIterator[T]:
+    # `_claim` is only kept, for as long as this generator exists.
     # Never waits. The pump's pacer checkpoints, so an endless iterable cannot starve other tasks.
     iterator = iter(iterable)
     try:
@@ -319,12 +335,14 @@ def _length(collection: Collection[object]) -> int:
 
 def _call(function: Callable[..., Any], args: tuple[object, ...]) -> AsyncIterator[Any]:
     made = function(*args)
-    if type(made) is AsyncGeneratorType:  # the usual case; isinstance() with an abstract class costs ten times as much
-        return made
     if isinstance(made, AsyncIterable):
+        # Clones of a channel compete for its elements on purpose: see from_channel().
+        if isinstance(made, AsyncIterator) and not isinstance(made, trio.MemoryReceiveChannel):
+            take_claim(made, name_of(function), is_closed_at_end=True)
         return aiter(made)
     if isinstance(made, Iterable):
-        return _walk(made)
+        is_iterator, is_generator = isinstance(made, Iterator), isinstance(made, Generator)
+        return _walk(made, take_claim(made, name_of(function), is_closed_at_end=is_generator) if is_iterator else None)
     if inspect.iscoroutine(made):
         made.close()  # else Python warns that it was never awaited, which is not the mistake
     raise UsageError(

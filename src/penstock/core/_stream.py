@@ -5,7 +5,7 @@ Rules of this file:
 * Elements that have arrived are in a list; the reader takes a slice of it at a time. Elements are counted only when a slice is taken. So
   an element costs one append, one reading of the clock, and one step of a list iterator.
 * With automatic demand a slice is at most half the demand, and is requested anew when it has been read to its end. So buffered and
-  outstanding elements together never exceed the demand.
+  outstanding elements together never exceed the demand. With a demand of 1 an element is requested when the reader asks for it.
 * Reading checkpoints when it must wait, once a slice, and every `TURN_SECONDS`: a stream that is always full cannot starve other tasks.
   If the end arrived with the last slice, it is raised without a further checkpoint. Otherwise a stream of one element would pay for two.
 * Elements that arrived before the end are read before the end is raised.
@@ -62,7 +62,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         "_unrenewed",
     )
 
-    def __init__(self, *, demand: int = DEFAULT_DEMAND) -> None:
+    def __init__(self, *, demand: int = DEFAULT_DEMAND, prefetch: int | None = None) -> None:
+        """`prefetch` is how many of the `demand` are requested before the reader asks for an element; by default all."""
         if type(demand) is not int or demand < 0:
             raise UsageError(
                 f"demand={shown(demand)}; give how many elements may be under way at a time (renewed as you take them), "
@@ -82,7 +83,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._counted = 0  # elements that were moved out of `_arrived`
         self._dropped = 0  # of these, the ones that cancel() dropped
         self._requested = 0
-        self._unrenewed = 0  # elements that were moved out of `_arrived` and not yet requested anew
+        # Elements that were moved out of `_arrived` and not yet requested anew; at first the part of the demand that awaits the reader.
+        self._unrenewed = 0 if prefetch is None else self._demand - prefetch
         self._turn_ends = 0.0
         self._is_end_reported = False  # the end was raised without a checkpoint, which is done once
         # Made when a reader first waits: an idle stream must stay below 400 bytes, and this object has 56.
@@ -130,7 +132,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         batch = list(self._slice)
         more, self._arrived = self._arrived, []
         self._count(more)
-        self._renew_demand()
+        if self._demand > 1:  # else there is no half to request ahead: the next element is requested when the reader asks for it
+            self._renew_demand()
         return batch + more if batch else more  # usually `more` itself, without a copy
 
     def _count(self, part: list[T]) -> None:
@@ -253,9 +256,11 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._subscription = subscription
         # Counted before the request: the publisher may signal inside it (rule 3.10).
         if self._demand:
-            self._requested = self._demand
+            self._requested = self._demand - self._unrenewed
         if self._requested:  # with manual demand: the requests from before on_subscribe
             subscription.request(self._requested)
+        if self._reader is not None and self._reader.task is not None:
+            self._renew_demand()  # a reader came before the subscription, and found nothing to request of
 
     def on_next(self, element: T, /) -> None:
         if element is None:

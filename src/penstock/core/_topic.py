@@ -21,6 +21,7 @@ from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subsc
 from penstock.core._arguments import check_count
 from penstock.core._scope import Report, Scope, check_hook, log_violation
 from penstock.core._source import Source
+from penstock.core._stream import DEFAULT_DEMAND
 from penstock.core._subscriber_guard import SubscriberGuard
 
 T = TypeVar("T")
@@ -179,6 +180,11 @@ class Topic(Source[T], Publisher[T]):
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         self._join(subscriber)
+
+    @property
+    def prefetch(self) -> int:
+        """0 with `SlowPolicy.LATEST`: the buffer of the stream would hold the elements that the policy drops. Else 256."""
+        return 0 if self._slow is SlowPolicy.LATEST else DEFAULT_DEMAND
 
     def _join(self, subscriber: Subscriber[T]) -> None:
         end = self._end

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import trio
 
 from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand
-from penstock.core import Scope, check_seconds
+from penstock.core import DEFAULT_DEMAND, Scope, check_seconds
 from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._select import check_count
 from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, StageOperator
@@ -51,7 +51,7 @@ def buffer(size: int) -> Operator[A, A]:
     Completion comes after the held elements. An error passes at once, and held elements are dropped. A cancel drops them too.
     """
     size = check_count(size, "buffer")
-    return StageOperator(f"buffer({size})", lambda downstream, scope: _BufferStage(downstream, size))
+    return StageOperator(f"buffer({size})", lambda downstream, scope: _BufferStage(downstream, size), prefetch=DEFAULT_DEMAND)
 
 
 def drop(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
@@ -60,9 +60,10 @@ def drop(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
     ``on_drop(element)``, a plain function, is called with each dropped element. If it raises, the stream ends with that error.
     Upstream demand: unbounded, at once. Buffer: none.
     Completion, errors and cancellation pass straight through.
+    `subscribe` without `demand` requests an element when its reader asks for one, so each element came after that.
     """
     on_drop = _check_on_drop(on_drop, "drop")
-    return StageOperator("drop()", lambda downstream, scope: _DropStage(downstream, on_drop))
+    return StageOperator("drop()", lambda downstream, scope: _DropStage(downstream, on_drop), prefetch=0)
 
 
 def latest(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
@@ -72,9 +73,10 @@ def latest(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
     that error.
     Upstream demand: unbounded, at once. Buffer: 1 element.
     Completion comes after the held element. An error passes at once, and that element is dropped. A cancel drops it too.
+    `subscribe` without `demand` requests an element when its reader asks for one, so each element is the newest at that time.
     """
     on_drop = _check_on_drop(on_drop, "latest")
-    return StageOperator("latest()", lambda downstream, scope: _LatestStage(downstream, on_drop))
+    return StageOperator("latest()", lambda downstream, scope: _LatestStage(downstream, on_drop), prefetch=0)
 
 
 def _check_on_drop(on_drop: Callable[[A], object] | None, name: str) -> Callable[[A], object]:

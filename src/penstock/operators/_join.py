@@ -40,6 +40,10 @@ class JoinOperator(Operator[Any, Any]):
     def attach(self, source: Source[Any], subscriber: Subscriber[Any], scope: Scope) -> None:
         self._make_stage(subscriber, scope).start((source, *self._others))
 
+    def prefetch(self, upstream: int) -> int:
+        # The least: a source that asks for no old elements must not get them because of its neighbours.
+        return min(upstream, *(source.prefetch for source in self._others)) if self._others else upstream
+
     def __repr__(self) -> str:
         return f"<operator {self._label}>"
 

@@ -25,6 +25,10 @@ class _Piped(Source[B]):
     def attach(self, subscriber: Subscriber[B], scope: Scope) -> None:
         self._operator.attach(self._source, subscriber, scope)
 
+    @property
+    def prefetch(self) -> int:
+        return self._operator.prefetch(self._source.prefetch)
+
     def __repr__(self) -> str:
         return f"{self._source!r} | {self._operator!r}"
 

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import trio
 
-from penstock.api import Publisher, Subscriber, Subscription, UsageError, add_demand
+from penstock.api import AlreadySubscribed, Publisher, Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, Source, Streamable, as_source, name_of
 from penstock.operators._retry_policy import RetryPolicy, When, is_retryable
 from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped_error
@@ -206,12 +206,13 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
 
 
 class _RetryStage(_RecoveringStage[A]):
-    __slots__ = ("_attempts_left", "_next_wait", "_policy", "_source")
+    __slots__ = ("_attempts_left", "_failure", "_next_wait", "_policy", "_source")
 
     def __init__(self, downstream: Subscriber[A], scope: Scope, source: Source[A], policy: RetryPolicy, label: str) -> None:
         super().__init__(downstream, scope, label)
         self._policy = policy
         self._source = source
+        self._failure: Exception | None = None  # of the attempt before this one
         self._reset_attempts()
 
     def _reset_attempts(self) -> None:
@@ -224,17 +225,23 @@ class _RetryStage(_RecoveringStage[A]):
         super().on_next(element)
 
     def _is_final(self, error: Exception) -> bool:
+        if isinstance(error, AlreadySubscribed) and self._failure is not None:
+            error.__cause__ = self._failure  # it came from subscribing again, and would hide why that was tried
         # An async `when` is awaited in _next_source, where it can wait.
         return self._attempts_left <= 0 or (not is_async(self._policy.when) and not _not_coroutine(self._policy.when(error), self._label))
 
     async def _next_source(self, error: Exception) -> Source[A] | None:
-        policy = self._policy
+        policy, self._failure = self._policy, error
         if is_async(policy.when) and not await policy.when(error):
             return None
         wait, self._next_wait = self._next_wait, policy.wait_after(self._next_wait)
         self._attempts_left -= 1
         await trio.sleep(policy.jittered(wait))
         return self._source
+
+    def _release(self) -> None:
+        self._failure = None  # an error refers to its frames, and these to elements
+        super()._release()
 
 
 class _ResumeStage(_RecoveringStage[A]):

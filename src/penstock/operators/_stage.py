@@ -33,18 +33,27 @@ class Operator(ABC, Generic[A_contra, B_co]):
     def attach(self, source: Source[A_contra], subscriber: Subscriber[B_co], scope: Scope) -> None:
         """Attach `source` to `subscriber` through this operator. The rules of `Source.attach` hold."""
 
+    def prefetch(self, upstream: int) -> int:
+        """Return the `Source.prefetch` of the source that this operator makes of one with the prefetch `upstream`; by default the same."""
+        return upstream
+
 
 class StageOperator(Operator[A, B]):
     """An operator with one stage, which ``make_stage(downstream, scope)`` makes for each subscriber."""
 
-    __slots__ = ("_make_stage", "_name")
+    __slots__ = ("_make_stage", "_name", "_prefetch")
 
-    def __init__(self, name: str, make_stage: "Callable[[Subscriber[B], Scope], Stage[A, B]]") -> None:
+    def __init__(self, name: str, make_stage: "Callable[[Subscriber[B], Scope], Stage[A, B]]", *, prefetch: int | None = None) -> None:
+        """`prefetch` is the operator's own, if it is not that of its source."""
         self._name = name
         self._make_stage = make_stage
+        self._prefetch = prefetch
 
     def attach(self, source: Source[A], subscriber: Subscriber[B], scope: Scope) -> None:
         source.attach(self._make_stage(subscriber, scope), scope)
+
+    def prefetch(self, upstream: int) -> int:
+        return upstream if self._prefetch is None else self._prefetch
 
     def __repr__(self) -> str:
         return f"<operator {self._name}>"

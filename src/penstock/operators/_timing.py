@@ -26,10 +26,11 @@ def debounce(seconds: float) -> Operator[A, A]:
     Buffer: 1 element. If it arrives after demand has run out, it waits, and its time begins with the next request.
     On completion the waiting element is passed on, once requested, then completion.
     An error passes at once, and that element is dropped. A cancel drops it too.
+    `subscribe` without `demand` requests one element ahead of its reader, so the reader gets no older ones.
     """
     seconds = check_seconds(seconds, "debounce(seconds)")
     label = f"debounce({seconds:g})"
-    return StageOperator(label, lambda downstream, scope: _DebounceStage(downstream, scope, seconds, label))
+    return StageOperator(label, lambda downstream, scope: _DebounceStage(downstream, scope, seconds, label), prefetch=1)
 
 
 def throttle(seconds: float) -> Operator[A, A]:

@@ -40,6 +40,8 @@ DRAINING: Final = "draining"
 """Refuses a stream: the server is shutting down."""
 REFUSED: Final = "refused"
 """Refuses a stream: the connection has `Limits.max_subscriptions` streams."""
+TAKEN: Final = "taken"
+"""Ends a stream whose publisher reads an object that gives each element once, and that had a subscriber before."""
 PRIVATE: Final = "the publisher failed"
 """Ends a stream whose publisher raised an exception that is not a `PublicError`."""
 ILLEGAL_DEMAND: Final = "illegal demand"
@@ -62,6 +64,11 @@ STREAM_REASONS: Final = (
         REFUSED,
         "the server has no room for another stream of this connection (its Limits.max_subscriptions)",
         "cancel a stream, or open another connection",
+    ),
+    Reason(
+        TAKEN,
+        "the publisher reads one iterator or one generator, which gives each element once, and it had a subscriber before",
+        "ask the operator of the server to publish a function, so that each subscriber gets its own, or to share one stream",
     ),
     Reason(
         PRIVATE,

@@ -7,11 +7,11 @@ the reference to the publisher is dropped.
 from collections.abc import Callable
 from typing import Any, Final
 
-from penstock.api import PublicError, Subscriber, Subscription, UsageError
+from penstock.api import AlreadySubscribed, PublicError, Subscriber, Subscription, UsageError
 from penstock.session._channel import Channel
 from penstock.session._dialect import Fault
 from penstock.session._element_sender import NO_HEAD, NO_RUN_LENGTH, UNKNOWN_SIZE, ElementSender
-from penstock.session._reasons import PRIVATE
+from penstock.session._reasons import PRIVATE, TAKEN
 from penstock.session._states import SENDING_MOVES, SendingEvent, SendingState
 
 TEXT_BYTES_PER_CHARACTER: Final = 4
@@ -141,7 +141,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     def on_error(self, error: BaseException, /) -> None:
         # The full error stays here. Its text may hold paths or secrets, so only a PublicError's text crosses the wire.
         self._channel.owner.on_publisher_failed(self, error)
-        self._end_with_text(SendingEvent.FAILED, str(error) if isinstance(error, PublicError) else PRIVATE, Fault.FAILED)
+        self._end_with_text(SendingEvent.FAILED, _public_text(error), Fault.FAILED)
 
     def on_complete(self, /) -> None:
         if self.state is not SendingState.LIVE:
@@ -210,3 +210,10 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         when_over, self.when_over = self.when_over, None
         if when_over is not None:
             when_over()
+
+
+def _public_text(error: BaseException) -> str:
+    """Return what the peer gets of a publisher's failure."""
+    if isinstance(error, AlreadySubscribed):
+        return TAKEN  # a fixed token: the text of the error names an object of this program
+    return str(error) if isinstance(error, PublicError) else PRIVATE

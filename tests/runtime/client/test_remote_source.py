@@ -286,3 +286,39 @@ async def test_a_free_port_is_told_for_each_address() -> None:
         for address in (one, other):
             async with subscribe(f"{address}/numbers/2", serializer="json") as stream:
                 assert [number async for number in stream] == [0, 1]
+
+
+def live_service(topic: penstock.Topic[int]) -> penstock.Service:
+    """Publish `topic`, as it is and behind `latest`."""
+    service = penstock.Service()
+    service.publish("every", topic, serializer="json")
+    service.publish("newest", penstock.pipe(topic, penstock.ops.latest()), serializer="json")
+    return service
+
+
+async def test_latest_over_a_connection_gives_the_newest_element_that_has_come(autojump_clock: trio.testing.MockClock) -> None:
+    """The operator is on the side of the reader, so nothing is buffered behind it: 129 elements came, and the reader gets the last."""
+    topic = penstock.Topic[int]()
+    async with serve(live_service(topic), "memory://test") as server:
+        source = remote(f"{server.addresses[0]}/every", serializer="json")
+        async with subscribe(penstock.pipe(source, penstock.ops.latest())) as stream:
+            await topic.wait_subscribers()
+            for number in range(130):
+                await topic.publish(number)
+            await trio.sleep(1)  # until the elements have crossed the connection
+            assert await anext(stream) == 129
+
+
+async def test_latest_on_the_side_of_the_server_gives_the_newest_to_a_client_with_a_demand_of_1(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The client requests an element when it has read the one before. Each request gets what is the newest then."""
+    topic = penstock.Topic[int]()
+    async with serve(live_service(topic), "memory://test") as server:
+        async with subscribe(f"{server.addresses[0]}/newest", serializer="json", demand=1) as stream:
+            await topic.wait_subscribers()
+            await topic.publish(0)
+            assert await anext(stream) == 0
+            for number in range(1, 130):
+                await topic.publish(number)
+            assert await anext(stream) == 129

@@ -16,7 +16,7 @@ from typing import Final
 import trio
 
 from penstock.api import ConnectionLost, Extension, Limits, PenstockError, PluginError, Rejected, Role, UsageError, shown
-from penstock.core import Report, log_violation
+from penstock.core import Report, check_in_trio, log_violation
 from penstock.plugins import Connection, Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime.connection import (
     DEFAULT_DIALECT,
@@ -122,6 +122,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         self._connection: ConnectionTask
 
     async def __aenter__(self) -> Peer:
+        check_in_trio("connect()")
         # First, so that entering checkpoints also if everything below is refused at once.
         await trio.lowlevel.checkpoint()
         # Strict groups: `exit_nursery` relies on a group, and takes a single exception out of it again.

@@ -93,7 +93,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
 def subscribe(
     source: str,
     *,
-    demand: int = ...,
+    demand: int | None = ...,
     publisher: str | None = ...,
     serializer: str | Serializer | None = ...,
     reconnect: Reconnect | None = ...,
@@ -107,12 +107,12 @@ def subscribe(
 ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
 @overload
 def subscribe(
-    source: Streamable[T], *, demand: int = ..., on_violation: Report = ..., cleanup_timeout: float = ...
+    source: Streamable[T], *, demand: int | None = ..., on_violation: Report = ..., cleanup_timeout: float = ...
 ) -> AbstractAsyncContextManager[Stream[T]]: ...
 def subscribe(
     source: Any,
     *,
-    demand: int = DEFAULT_DEMAND,
+    demand: int | None = None,
     on_violation: Report = log_violation,
     cleanup_timeout: float = CLEANUP_SECONDS,
     **remotely: Any,
@@ -123,13 +123,14 @@ def subscribe(
     for example), or a URL like ``tcp://127.0.0.1:7000/ticks/EURUSD``; with a URL, the options of `remote` may be given as well.
 
     With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are taken; with ``demand=0`` you call
-    `Stream.request` yourself.
+    `Stream.request` yourself. Without `demand` it is 256, and behind `latest` or `drop` in this process each element is requested when the
+    loop asks for it.
 
     When the block has been left, everything behind the stream has stopped here, and the peer was told.
     Raises UsageError for anything that cannot be streamed. Entering and leaving checkpoint.
     """
     if isinstance(source, str):
-        stream: RemoteStream[Any] = RemoteStream(demand=demand)
+        stream: RemoteStream[Any] = RemoteStream(demand=DEFAULT_DEMAND if demand is None else demand)
         return open_into(stream, remote(source, **remotely), on_violation=on_violation, cleanup_timeout=cleanup_timeout)
     if remotely:
         raise UsageError(f"{', '.join(remotely)}: only a URL takes these; this stream does not leave the process")

@@ -15,7 +15,7 @@ from typing import Final, Self
 import trio
 
 from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
-from penstock.core import Report, log_violation, report
+from penstock.core import Report, check_in_trio, log_violation, report
 from penstock.plugins import Connection, Listener, Registry, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime.connection import (
     ConnectionEvents,
@@ -136,6 +136,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         await self._admission.wait_empty()
 
     async def __aenter__(self) -> Self:
+        check_in_trio("serve()")
         await trio.lowlevel.checkpoint()
         self._nursery_manager = trio.open_nursery(strict_exception_groups=True)
         self._nursery = await self._nursery_manager.__aenter__()
