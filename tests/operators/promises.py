@@ -12,7 +12,7 @@ import attrs
 from penstock import operators as ops
 from penstock.api import UNBOUNDED
 from penstock.operators import Operator
-from tests.operators.harness import OperatorHarness, Token
+from tests.operators.harness import MAX_ELEMENTS, OperatorHarness, Token
 
 STEPS: Final = 24
 """How many requests `steady` covers."""
@@ -37,7 +37,7 @@ class Promise:
     steady: int = STEPS
     """Elements requested from the first source after `STEPS` times ``request(1)``, each of them answered at once."""
     pause: float = 0.0
-    """Seconds to wait after each of those answers."""
+    """Seconds to wait after each of those answers, and before held elements must have gone on."""
     demand_words: str = "1 per downstream demand"
     """These words follow "Upstream demand:" in the docstring."""
 
@@ -120,11 +120,43 @@ def _plain_and_async(
     ]
 
 
+def _last_token(total: Any, token: Token) -> Token:
+    return token
+
+
+def _reduce() -> list[Promise]:
+    """Return the rows of `reduce`, which passes on nothing before its source has completed."""
+    plain, with_async = _plain_and_async(
+        "reduce", lambda function: ops.reduce(function, 0), _last_token, bound=1, remembered=1, after_complete=(), after_all=()
+    )
+    return [
+        attrs.evolve(
+            plain,
+            demand=lambda n: 256,
+            steady=256 + 2 * 128,  # after each 128 of the 300 elements
+            demand_words="256 with the first downstream demand, renewed by halves",
+            buffer_words="none but the last result",
+        ),
+        attrs.evolve(with_async, demand=lambda n: 16, steady=MAX_ELEMENTS + 12, demand_words="16 at a time with an async function"),
+    ]
+
+
 PROMISES: Final[list[Promise]] = [
     # --- _transform.py
     *_plain_and_async("map", ops.map, lambda token: token),
     *_plain_and_async("tap", ops.tap, lambda token: None),
     *_plain_and_async("scan", lambda function: ops.scan(function, 0), lambda total, token: token, bound=1, remembered=1),
+    Promise(
+        name="pairwise",
+        make=lambda harness: ops.pairwise(),
+        demand=lambda n: n + 1,
+        steady=STEPS + 1,
+        demand_words="1 per downstream demand, and 1 more with the first",
+        bound=1,
+        buffer_words="none but the last element",
+        remembered=1,
+    ),
+    *_reduce(),
     # --- _select.py
     *_plain_and_async("filter", ops.filter, _even, steady=2 * STEPS),
     *_plain_and_async("take_while", ops.take_while, _below_nine, steady=9),
@@ -261,6 +293,16 @@ PROMISES: Final[list[Promise]] = [
         passes_on=lambda waiting: 2 * waiting,
     ),
     # --- _flatten.py
+    Promise(
+        name="start_with",
+        make=lambda harness: ops.start_with("first"),
+        demand=lambda n: n - 1,
+        steady=STEPS - 1,
+        demand_words="1 per downstream demand, less the demand that `elements` use",
+        buffer_words="none but `elements`",
+        after_complete=(),
+        after_all=(),
+    ),
     Promise(name="concat", make=lambda harness: ops.concat(harness.source()), after_complete=()),
     *(
         Promise(

@@ -1,4 +1,4 @@
-"""`concat` and `flat_map`: which source is current, what each source is asked for, and how failing functions end the stream."""
+"""`concat`, `start_with`, `flat_map`: which source is current, what each source is asked for, and how failing functions end the stream."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,7 +8,7 @@ import trio
 
 from penstock import operators as ops
 from penstock.api import PublisherStopped, UsageError
-from penstock.core import Scope, Source, empty, failed, single, subscribe
+from penstock.core import Scope, Source, collect, empty, failed, single, subscribe
 from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Token, clear_tracebacks
 
 # --------------------------------------------------------------------------------------------------------------- concat
@@ -81,6 +81,72 @@ async def test_concat_gives_the_elements_of_itertools_chain() -> None:
     piped = ops.pipe(range(10), ops.concat(iter(range(10, 20)), empty(), single(20), lambda: iter(range(21, 30))))
     async with subscribe(piped, demand=3) as stream:
         assert [element async for element in stream] == list(range(30))
+
+
+# ----------------------------------------------------------------------------------------------------------- start_with
+
+
+async def test_start_with_subscribes_at_once_and_requests_after_its_elements() -> None:
+    """The source is subscribed to before any demand, and gets the demand that the elements have left."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.start_with("a", "b"))
+        assert len(harness.upstreams) == 1
+        recorder.request(1)
+        assert harness.upstreams[0].requests == []
+        recorder.request(3)
+        assert recorder.elements == ["a", "b"]
+        assert harness.upstreams[0].requests == [2]
+        recorder.request(4)
+        assert harness.upstreams[0].requests == [2, 4]
+        harness.upstreams[0].emit(6)
+        assert recorder.elements == ["a", "b", 1, 2, 3, 4, 5, 6]
+
+
+async def test_start_with_answers_requests_from_inside_on_next_without_recursion() -> None:
+    """A subscriber that requests one more in each on_next is never signalled inside it."""
+    async with OperatorHarness() as harness:
+        harness.answers_in_request, harness.source_length = True, 3
+        recorder = harness.run(ops.start_with(*"abc"))
+        recorder.on_element = lambda: recorder.request(1)
+        recorder.request(1)
+        assert recorder.elements == ["a", "b", "c", 1, 2, 3]
+        assert recorder.kinds[-1] == "complete"
+        assert recorder.deepest == 1
+
+
+async def test_start_with_completes_after_its_elements() -> None:
+    """Elements that were not requested before the source completed go on, and then the completion."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.start_with("a", "b"))
+        harness.upstreams[0].complete()
+        recorder.request(1)
+        assert recorder.kinds == ["next"]
+        recorder.request(1)
+        assert recorder.kinds == ["next", "next", "complete"]
+
+
+async def test_an_error_overtakes_the_elements_of_start_with() -> None:
+    """Errors do not wait for demand, so elements that were not requested are dropped."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.start_with("a", "b"))
+        recorder.request(1)
+        harness.upstreams[0].fail()
+        recorder.request(1)
+        assert recorder.kinds == ["next", "error"]
+
+
+async def test_start_with_begins_with_the_same_elements_for_each_subscriber() -> None:
+    """The operator keeps its elements; without any, it changes nothing."""
+    begun = ops.pipe([3], ops.start_with(1, 2))
+    assert await collect(begun) == [1, 2, 3]
+    assert await collect(begun) == [1, 2, 3]
+    assert await collect(ops.pipe([3], ops.start_with())) == [3]
+
+
+def test_start_with_refuses_none() -> None:
+    """None is never an element; the error is raised at the call."""
+    with pytest.raises(UsageError, match=r"start_with\(None\): None is never an element"):
+        ops.start_with(1, None)
 
 
 # -------------------------------------------------------------------------------------------------- flat_map: the inner

@@ -190,6 +190,11 @@ async def _slowly(element: Any) -> Any:
     return element
 
 
+async def _slowly_latest(total: Any, element: Any) -> Any:
+    await trio.sleep(0.001)
+    return element
+
+
 async def _slow_true(element: Any) -> bool:
     await trio.lowlevel.checkpoint()
     return True
@@ -207,6 +212,9 @@ OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
     "tap": lambda factory: ops.tap(lambda element: None),
     "tap, async": lambda factory: ops.tap(_slowly),
     "scan": lambda factory: ops.scan(lambda total, element: element, object()),
+    "pairwise": lambda factory: ops.pairwise(),
+    "reduce": lambda factory: ops.reduce(lambda total, element: element, object()),
+    "reduce, async": lambda factory: ops.reduce(_slowly_latest, object()),
     "take": lambda factory: ops.take(2),
     "skip": lambda factory: ops.skip(1),
     "take_while": lambda factory: ops.take_while(lambda element: element.number < 2),
@@ -216,6 +224,7 @@ OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
     "flat_map": lambda factory: ops.flat_map(lambda element: penstock.generate(factory.numbers), concurrency=2),
     "merge": lambda factory: ops.merge(penstock.generate(factory.numbers)),
     "concat": lambda factory: ops.concat(penstock.generate(factory.numbers)),
+    "start_with": lambda factory: ops.start_with(object()),
     "zip": lambda factory: ops.zip(penstock.generate(factory.numbers)),
     "combine_latest": lambda factory: ops.combine_latest(penstock.generate(factory.numbers)),
     "batch": lambda factory: ops.batch(2),

@@ -107,6 +107,13 @@ ROWS = [
     *_plain_and_async("map", lambda f, up, n, *e: pipe(up(n, *e), ops.map(f(_identity)))),
     *_plain_and_async("tap", lambda f, up, n, *e: pipe(up(n, *e), ops.tap(f(_identity)))),
     *_plain_and_async("scan", lambda f, up, n, *e: pipe(up(n, *e), ops.scan(f(lambda total, number: total + number), 0))),
+    Row(name="pairwise", build=lambda up, n, *e: pipe(up(min(n + 1, UNBOUNDED), *e), ops.pairwise())),
+    *_plain_and_async(
+        "reduce",
+        lambda f, up, n, *e: pipe(up(n, *e), ops.reduce(f(lambda total, number: total + number), 0)),
+        faulty=False,
+        declares={"eager_completion": False, "min_elements": 1, "max_elements": 1},
+    ),
     # --- _select.py
     *_plain_and_async(
         "filter",
@@ -188,6 +195,18 @@ ROWS = [
         name="concat",
         build=lambda up, n, *e: pipe(up(n // 2), ops.concat(up(n - n // 2, *e))),
         declares={"eager_completion": False},
+    ),
+    Row(
+        name="start_with",
+        build=lambda up, n, *e: pipe(up(n - 1, *e), ops.start_with("first")) if n else up(n, *e),
+        synchronous=1,
+        faulty=False,
+        declares={"eager_completion": False},
+    ),
+    Row(
+        name="start_with",
+        variant="no elements",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.start_with()),
     ),
     *_plain_and_async(
         "flat_map",

@@ -118,6 +118,7 @@ ROWS: dict[str, dict[str, Any]] = {
     ),
     # --- _flatten.py
     "concat": _row(ops.concat(penstock.empty()), eager_completion=True),
+    "start_with": _row(ops.start_with(), eager_completion=True),
     "flat_map": _row(ops.flat_map(penstock.single), **_ERRORS_OVERTAKE),
     "flat_map, async": _row(ops.flat_map(_async(penstock.single), concurrency=1), **_ERRORS_OVERTAKE),
 }
@@ -145,11 +146,14 @@ class FirstAsPublisher(PublisherVerification):
         return source.publisher(self.env.nursery, on_violation=self.reported_violations.append)
 
 
-class FirstAsSubscriber(SubscriberVerification):
-    """As a subscriber it requests one element and then cancels."""
+class _AsSubscriber(SubscriberVerification):
+    """An operator as a subscriber: the subscriber downstream requests one element."""
+
+    abstract = True
+    operator: Any
 
     async def attach(self, upstream):
-        below = penstock.pipe(penstock.from_publisher(upstream), ops.first()).publisher(self.env.nursery)
+        below = penstock.pipe(penstock.from_publisher(upstream), self.operator).publisher(self.env.nursery)
         self.downstream = self.probe(when_subscribed=lambda probe: probe.request(1))
         below.subscribe(self.downstream)
         await self.settle()
@@ -161,10 +165,34 @@ class FirstAsSubscriber(SubscriberVerification):
     trigger_shutdown = trigger_cancel
 
 
+class FirstAsSubscriber(_AsSubscriber):
+    """As a subscriber `first` requests one element and then cancels."""
+
+    operator = ops.first()
+
+
+class PairwiseAsSubscriber(_AsSubscriber):
+    """As a subscriber `pairwise` requests two elements for its first one. test_operators_as_publishers.py verifies it as a publisher."""
+
+    operator = ops.pairwise()
+
+
+class ReduceAsSubscriber(_AsSubscriber):
+    """As a subscriber `reduce` requests every element for its one."""
+
+    operator = ops.reduce(_latest_element, 0)
+
+
+class AsyncReduceAsSubscriber(_AsSubscriber):
+    """As a subscriber with an async function it requests 16 elements at a time."""
+
+    operator = ops.reduce(_async(_latest_element), 0)
+
+
 def test_every_operator_has_a_row() -> None:
     """An operator without a verification as a processor is missing here."""
     exported = {name for name in ops.__all__ if name not in ("HoldingStage", "Operator", "Stage", "Timer", "pipe")}
-    assert exported - {title.partition(",")[0] for title in ROWS} == {"first"}
+    assert exported - {title.partition(",")[0] for title in ROWS} == {"first", "pairwise", "reduce"}
 
 
 @pytest.mark.parametrize("title", ROWS, ids=_name)

@@ -28,6 +28,9 @@ def piping() -> None:
     assert_type(penstock.pipe(numbers, ops.map(async_str)), Source[str])
     assert_type(penstock.pipe(numbers, ops.filter(lambda n: n > 1), ops.map(lambda n: n / 2)), Source[float])
     assert_type(penstock.pipe(numbers, ops.distinct_until_changed()), Source[int])
+    assert_type(penstock.pipe(numbers, ops.pairwise()), Source[tuple[int, int]])
+    assert_type(penstock.pipe(numbers, ops.reduce(lambda total, n: total + n, 0.5)), Source[float])
+    assert_type(penstock.pipe(numbers, ops.start_with("ready")), Source[int | str])
 
 
 async def async_stream_function(number: int) -> list[str]:

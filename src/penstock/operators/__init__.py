@@ -7,7 +7,7 @@ The rules are at the top of `_stage.py`. Add its rows to `tests/operators/promis
 
 from penstock.operators._buffer import batch, buffer, drop, latest
 from penstock.operators._combine import combine_latest, merge, zip  # noqa: A004  # the usual names of these operators
-from penstock.operators._flatten import concat, flat_map
+from penstock.operators._flatten import concat, flat_map, start_with
 from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._pipe import pipe
 from penstock.operators._recover import on_error_resume, retry
@@ -15,7 +15,7 @@ from penstock.operators._select import distinct_until_changed, filter, first, sk
 from penstock.operators._stage import Operator, Stage
 from penstock.operators._timer import Timer
 from penstock.operators._timing import debounce, throttle, timeout
-from penstock.operators._transform import map, scan, tap  # noqa: A004  # the usual names of these operators
+from penstock.operators._transform import map, pairwise, reduce, scan, tap  # noqa: A004  # the usual names of these operators
 
 __all__ = [
     "HoldingStage",
@@ -36,10 +36,13 @@ __all__ = [
     "map",
     "merge",
     "on_error_resume",
+    "pairwise",
     "pipe",
+    "reduce",
     "retry",
     "scan",
     "skip",
+    "start_with",
     "take",
     "take_while",
     "tap",

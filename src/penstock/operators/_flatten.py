@@ -1,4 +1,4 @@
-"""Operators that make one stream from several: `concat` one after the other, `flat_map` several at a time.
+"""Operators that make one stream from several: `concat` and `start_with` one after the other, `flat_map` several at a time.
 
 Rules of this file:
 
@@ -6,6 +6,7 @@ Rules of this file:
 * If the function of `flat_map` is async, it runs in its own task, and starts when its inner stream first gets demand.
 """
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import CoroutineType
@@ -16,8 +17,9 @@ import trio
 from penstock.api import Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, Source, Streamable, as_source, name_of
 from penstock.operators._combine import MergeStage
+from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._join import JoinInput, JoinOperator, JoinStage, join_operator
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped_error
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, StageOperator, stopped_error
 from penstock.operators._step import checked_element, is_async
 
 A = TypeVar("A")
@@ -32,6 +34,21 @@ def concat(*others: Streamable[B]) -> Operator[A, A | B]:
     Cancelling cancels the current source.
     """
     return join_operator("concat", _ConcatStage, others)
+
+
+def start_with(*elements: B) -> Operator[A, A | B]:
+    """Pass on `elements`, then the elements of the source. The source is subscribed to at once.
+
+    >>> await collect(pipe([1, 2], ops.start_with("ready")))
+    ['ready', 1, 2]
+
+    Upstream demand: 1 per downstream demand, less the demand that `elements` use. Buffer: none but `elements`.
+    Completion comes after `elements`. An error passes at once, and those of `elements` that were not requested are dropped.
+    A cancel drops them too.
+    """
+    if any(element is None for element in elements):
+        raise UsageError("start_with(None): None is never an element (rule 2.13)")
+    return StageOperator(f"start_with of {len(elements)} elements", lambda downstream, scope: _StartWithStage(downstream, elements))
 
 
 def flat_map(
@@ -105,6 +122,36 @@ class _ConcatStage(JoinStage):
     def _release(self) -> None:
         self._remaining = iter(())
         self._current = None
+
+
+class _StartWithStage(HoldingStage[Any, Any]):
+    """Upstream gets its first request when all of `elements` have gone on. So its elements never wait."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, downstream: Subscriber[Any], elements: tuple[Any, ...]) -> None:
+        super().__init__(downstream)
+        self._held = deque(elements)
+
+    def request(self, n: int, /) -> None:
+        if self._held or self._is_passing_on:
+            super().request(n)
+        else:
+            self._upstream.request(n)
+
+    def _has_held(self) -> bool:
+        return bool(self._held)
+
+    def _next_due(self) -> Any:
+        return self._held.popleft() if self._held else None
+
+    def _request_upstream(self) -> None:
+        demand, self._demand = self._demand, 0
+        if demand:
+            self._upstream.request(demand)
+
+    def _release(self) -> None:
+        self._held.clear()
 
 
 class _FlatMapStage(MergeStage):
