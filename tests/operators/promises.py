@@ -252,8 +252,28 @@ PROMISES: Final[list[Promise]] = [
         pause=0.6,
         demand_words="1 per downstream demand, and 1 more for each element left out",
     ),
+    Promise(
+        name="delay",
+        make=lambda harness: ops.delay(1, size=4),
+        demand=lambda n: min(n, 4),
+        pause=2,
+        demand_words="1 per downstream demand, at most `size` (by default 256) ahead",
+        bound=4,
+        buffer_words="`size` elements",
+    ),
+    Promise(
+        name="sample",
+        make=lambda harness: ops.sample(1),
+        demand=lambda n: 1,
+        steady=STEPS + 1,
+        pause=2,
+        demand_words="1 at a time, renewed while downstream demand is left",
+        bound=1,
+        buffer_words="1 element",
+    ),
     Promise(name="timeout", make=lambda harness: ops.timeout(60)),
     # --- _recover.py
+    Promise(name="repeat", make=lambda harness: ops.repeat(2), after_complete=(), after_all=()),
     Promise(name="retry", make=lambda harness: ops.retry(3), after_error=()),
     Promise(name="on_error_resume", make=lambda harness: ops.on_error_resume(harness.source()), after_error=()),
     # --- _combine.py

@@ -235,6 +235,9 @@ OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
     "debounce": lambda factory: ops.debounce(0.005),
     "throttle": lambda factory: ops.throttle(0.005),
     "timeout": lambda factory: ops.timeout(0.005),
+    "delay": lambda factory: ops.delay(0.003, size=2),
+    "sample": lambda factory: ops.sample(0.003),
+    "repeat": lambda factory: ops.repeat(2, pause=0.001),
     "retry": lambda factory: ops.retry(2, backoff=0.01),
     "on_error_resume": _resuming,
 }

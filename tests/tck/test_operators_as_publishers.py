@@ -260,7 +260,22 @@ ROWS = [
         faulty=False,
         declares=_SLOW,
     ),
+    Row(name="delay", build=lambda up, n, *e: pipe(up(n, *e), ops.delay(PACE)), declares={**_ERRORS_OVERTAKE, **_SLOW}, faulty=False),
+    Row(
+        name="sample",
+        build=lambda up, n: pipe(penstock.interval(0.3), ops.sample(1), ops.take(n)),
+        faulty=False,
+        declares=_LOSSY,
+    ),
     Row(name="timeout", build=lambda up, n, *e: pipe(up(n, *e), ops.timeout(5))),
+    # --- _repeat.py
+    Row(
+        name="repeat",
+        build=lambda up, n: pipe(up(n // 2), ops.repeat(2)) if n % 2 == 0 else pipe(up(n), ops.repeat(1)),
+        faulty=False,
+        declares={"eager_completion": False},
+    ),
+    Row(name="repeat", variant="once", build=lambda up, n, *e: pipe(up(n, *e), ops.repeat(1))),
     # --- _recover.py
     Row(
         name="retry",

@@ -30,6 +30,7 @@ def piping() -> None:
     assert_type(penstock.pipe(numbers, ops.distinct_until_changed()), Source[int])
     assert_type(penstock.pipe(numbers, ops.pairwise()), Source[tuple[int, int]])
     assert_type(penstock.pipe(numbers, ops.reduce(lambda total, n: total + n, 0.5)), Source[float])
+    assert_type(penstock.pipe(numbers, ops.delay(1), ops.sample(1), ops.repeat(2)), Source[int])
     assert_type(penstock.pipe(numbers, ops.start_with("ready")), Source[int | str])
 
 

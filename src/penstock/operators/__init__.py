@@ -11,10 +11,11 @@ from penstock.operators._flatten import concat, flat_map, start_with
 from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._pipe import pipe
 from penstock.operators._recover import on_error_resume, retry
+from penstock.operators._repeat import repeat
 from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the usual names
 from penstock.operators._stage import Operator, Stage
 from penstock.operators._timer import Timer
-from penstock.operators._timing import debounce, throttle, timeout
+from penstock.operators._timing import debounce, delay, sample, throttle, timeout
 from penstock.operators._transform import map, pairwise, reduce, scan, tap  # noqa: A004  # the usual names of these operators
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "combine_latest",
     "concat",
     "debounce",
+    "delay",
     "distinct_until_changed",
     "drop",
     "filter",
@@ -39,7 +41,9 @@ __all__ = [
     "pairwise",
     "pipe",
     "reduce",
+    "repeat",
     "retry",
+    "sample",
     "scan",
     "skip",
     "start_with",
