@@ -11,6 +11,7 @@ import attrs
 
 from penstock import operators as ops
 from penstock.api import UNBOUNDED
+from penstock.core import Topic, single
 from penstock.operators import Operator
 from tests.operators.harness import MAX_ELEMENTS, OperatorHarness, Token
 
@@ -312,6 +313,28 @@ PROMISES: Final[list[Promise]] = [
         remembered=2,
         passes_on=lambda waiting: 2 * waiting,
     ),
+    Promise(
+        name="with_latest_from",
+        make=lambda harness: ops.with_latest_from(single("other")),
+        demand=_up_to_16,
+        demand_words="1 per downstream demand from the source, at most 16 ahead",
+        bound=16,
+        peak=15,  # the first element is in on_next when all others arrive
+        buffer_words="up to 16 for the source",
+    ),
+    Promise(
+        name="with_latest_from",
+        variant="before the other source",
+        make=lambda harness: ops.with_latest_from(harness.source()),
+        demand=lambda n: 0,
+        others=lambda n: 16,
+        demand_words="From each of `others`, 16 with the first downstream demand, renewed by halves",
+        bound=16 + 1,
+        peak=16,
+        buffer_words="up to 16 for the source, and the latest element of each of `others`",
+        remembered=1,
+    ),
+    Promise(name="take_until", make=lambda harness: ops.take_until(Topic[Any]())),
     # --- _flatten.py
     Promise(
         name="start_with",
@@ -340,6 +363,24 @@ PROMISES: Final[list[Promise]] = [
         for variant, make, peak in (
             ("", lambda harness: ops.flat_map(lambda token: harness.source("inner"), concurrency=4), 4 * 16 - 1),
             ("async", lambda harness: ops.flat_map(_slow(harness, lambda token: harness.source("inner")), concurrency=4), 4),
+        )
+    ),
+    *(
+        Promise(
+            name="switch_map",
+            variant=variant,
+            make=make,
+            raising=ops.switch_map,
+            demand=lambda n: 1,
+            steady=steady,
+            demand_words="1 at a time, renewed while downstream demand is left",
+            bound=16,
+            peak=peak,
+            buffer_words="up to 16",
+        )
+        for variant, make, steady, peak in (
+            ("", lambda harness: ops.switch_map(lambda token: harness.source("inner")), STEPS + 1, 16),
+            ("async", lambda harness: ops.switch_map(_slow(harness, lambda token: harness.source("inner"))), 2 * STEPS, 3),
         )
     ),
 ]

@@ -1,4 +1,4 @@
-"""`concat`, `start_with`, `flat_map`: which source is current, what each source is asked for, and how failing functions end the stream."""
+"""`concat`, `start_with`, `flat_map`, `switch_map`: which source is current, the demand of each, and failing functions."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,7 +8,7 @@ import trio
 
 from penstock import operators as ops
 from penstock.api import PublisherStopped, UsageError
-from penstock.core import Scope, Source, collect, empty, failed, single, subscribe
+from penstock.core import Scope, Source, collect, empty, failed, interval, single, subscribe
 from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Token, clear_tracebacks
 
 # --------------------------------------------------------------------------------------------------------------- concat
@@ -602,3 +602,129 @@ async def test_generators_of_flat_map_are_closed_at_its_end() -> None:
         for _ in range(20):
             await anext(stream)
     assert sorted(opened) == sorted(closed) == [0, 1, 1, 1]
+
+
+# ----------------------------------------------------------------------------------------------------------- switch_map
+
+
+async def test_switch_map_cancels_the_inner_stream_at_the_next_element() -> None:
+    """The new inner stream gets the demand that is left."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+        recorder.request(5)
+        main = harness.upstreams[0]
+        assert main.requests == [1]
+        main.emit()
+        harness.upstreams[1].emit(2)
+        main.emit()
+        assert harness.upstreams[1].cancelled
+        assert [upstream.requests for upstream in harness.upstreams] == [[1, 1, 1], [5], [3]]
+        harness.upstreams[2].emit(3)
+        assert recorder.elements == [2, 3, 5, 6, 7]
+
+
+async def test_switch_map_requests_nothing_from_upstream_without_demand() -> None:
+    """One element may be under way; the stream that it opens gets no demand before the next request."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+        recorder.request(1)
+        main = harness.upstreams[0]
+        main.emit()
+        harness.upstreams[1].emit()
+        main.emit()
+        assert main.outstanding == 0
+        assert harness.upstreams[2].requests == []
+        recorder.request(1)
+        assert main.outstanding == 1
+        assert harness.upstreams[2].requests == [1]
+
+
+async def test_a_switch_inside_on_next_waits_for_its_end() -> None:
+    """If upstream signals while the subscriber is in on_next, a new inner stream that answers at once does not signal inside it."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+        recorder.request(5)
+        main = harness.upstreams[0]
+        main.emit()
+
+        def switch() -> None:
+            recorder.on_element = None
+            main.emit()
+            harness.upstreams[2].emit(2)
+            harness.upstreams[2].complete()
+
+        recorder.on_element = switch
+        harness.upstreams[1].emit()
+        assert recorder.elements == [2, 4, 5]
+        assert recorder.deepest == 1
+        main.complete()
+        assert recorder.kinds[-1] == "complete"
+
+
+async def test_a_switch_drops_the_waiting_elements_of_the_old_stream() -> None:
+    """They arrived while the subscriber was in on_next, and the next element of upstream came before that ended."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+        recorder.request(5)
+        main = harness.upstreams[0]
+        main.emit()
+
+        def switch() -> None:
+            recorder.on_element = None
+            harness.upstreams[1].emit(2)
+            assert harness.held == 2
+            main.emit()
+            assert harness.held == 0
+
+        recorder.on_element = switch
+        harness.upstreams[1].emit()
+        assert recorder.elements == [2]
+
+
+async def test_switch_map_completes_when_upstream_and_the_inner_stream_have() -> None:
+    """In either order; an upstream without elements completes the stream at once."""
+    for order in ([0, 1], [1, 0]):
+        async with OperatorHarness() as harness:
+            recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+            recorder.request(1)
+            harness.upstreams[0].emit()
+            for each in order:
+                assert recorder.kinds == []
+                harness.upstreams[each].complete()
+            assert recorder.kinds == ["complete"]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_an_error_of_upstream_or_of_the_inner_stream_ends_switch_map(failing: int) -> None:
+    """The other one is cancelled."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+        recorder.request(1)
+        harness.upstreams[0].emit()
+        harness.upstreams[failing].fail(error := ScriptedError())
+        assert recorder.signals == [("error", error)]
+        assert harness.upstreams[1 - failing].cancelled
+
+
+async def test_a_newer_element_cancels_the_async_function_of_switch_map(autojump_clock: Any) -> None:
+    """Only the call for the last of three elements returns."""
+    calls: list[str] = []
+
+    async def fetch(number: int) -> list[int]:
+        calls.append(f"begin {number}")
+        try:
+            await trio.sleep(2)
+        except trio.Cancelled:
+            calls.append(f"cancelled {number}")
+            raise
+        return [number]
+
+    result = await collect(ops.pipe(interval(1), ops.take(3), ops.switch_map(fetch)))
+    assert result == [2]
+    assert calls == ["begin 0", "cancelled 0", "begin 1", "cancelled 1", "begin 2"]
+
+
+def test_switch_map_takes_a_function() -> None:
+    """The error names the operator."""
+    with pytest.raises(UsageError, match=r"switch_map\(\) was given \[1\]; it takes a function, plain or async, that returns a stream"):
+        ops.switch_map([1])  # type: ignore[arg-type]  # the mistake that is tested

@@ -15,9 +15,12 @@ each_promise = pytest.mark.parametrize("promise", PROMISES, ids=str)
 
 
 async def _answer_three_times(harness: OperatorHarness, at_most: int) -> None:
-    """Let each upstream signal some of the requested elements, three times, because an answer may lead to a new request."""
+    """Let each upstream signal some of the requested elements, three times, because an answer may lead to a new request.
+
+    Inner streams answer before their upstream, because its next element may replace them.
+    """
     for _ in range(3):
-        for upstream in tuple(harness.upstreams):
+        for upstream in reversed(tuple(harness.upstreams)):
             upstream.answer(at_most)
         await harness.settle()
 
@@ -68,7 +71,7 @@ async def test_single_requests_lead_to_the_promised_demand(promise: Promise, aut
             recorder.request(1)
             # The limit is for an operator that passes on nothing before its source has completed.
             while recorder.received <= step and any(each.outstanding and each.sent < MAX_ELEMENTS for each in harness.upstreams):
-                for upstream in tuple(harness.upstreams):
+                for upstream in reversed(tuple(harness.upstreams)):
                     upstream.answer(1)
                     await harness.settle()
                     await trio.sleep(promise.pause)
@@ -111,7 +114,7 @@ async def _sources_answer_inside_on_next(harness: OperatorHarness) -> None:
     def answer_all() -> None:
         harness.recorder.on_element = None
         for _ in range(2):
-            for upstream in tuple(harness.upstreams):
+            for upstream in reversed(tuple(harness.upstreams)):
                 upstream.emit(min(upstream.outstanding, MAX_ELEMENTS))
 
     harness.recorder.on_element = answer_all

@@ -200,6 +200,14 @@ async def _slow_true(element: Any) -> bool:
     return True
 
 
+def _slowly_numbers(factory: WatchedFactory) -> Callable[[Any], Awaitable[Source[Any]]]:
+    async def numbers(element: Any) -> Source[Any]:
+        await trio.sleep(0.001)
+        return penstock.generate(factory.numbers)
+
+    return numbers
+
+
 def _resuming(factory: WatchedFactory) -> Operator[Any, Any]:
     return ops.on_error_resume(penstock.generate(factory.numbers))
 
@@ -222,6 +230,10 @@ OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
     "first, async": lambda factory: ops.first(_slow_true),
     "distinct_until_changed": lambda factory: ops.distinct_until_changed(lambda element: element.number // 2),
     "flat_map": lambda factory: ops.flat_map(lambda element: penstock.generate(factory.numbers), concurrency=2),
+    "switch_map": lambda factory: ops.switch_map(lambda element: penstock.generate(factory.numbers)),
+    "switch_map, async": lambda factory: ops.switch_map(_slowly_numbers(factory)),
+    "with_latest_from": lambda factory: ops.with_latest_from(penstock.generate(factory.numbers)),
+    "take_until": lambda factory: ops.take_until(penstock.pipe(penstock.timer(0.004), ops.map(factory.element))),
     "merge": lambda factory: ops.merge(penstock.generate(factory.numbers)),
     "concat": lambda factory: ops.concat(penstock.generate(factory.numbers)),
     "start_with": lambda factory: ops.start_with(object()),

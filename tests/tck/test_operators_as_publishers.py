@@ -190,6 +190,17 @@ ROWS = [
         synchronous=16,
         declares=_ERRORS_OVERTAKE,
     ),
+    Row(
+        name="with_latest_from",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.with_latest_from(penstock.single("latest"))),
+        selective=True,
+        synchronous=16,
+        declares=_ERRORS_OVERTAKE,
+    ),
+    Row(
+        name="take_until",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.take_until(penstock.Topic())),
+    ),
     # --- _flatten.py
     Row(
         name="concat",
@@ -217,6 +228,12 @@ ROWS = [
         name="flat_map",
         variant="to one long stream",
         build=lambda up, n, *e: pipe(penstock.single("all"), ops.flat_map(lambda _: up(n, *e), concurrency=1)),
+        synchronous=16,
+        declares=_ERRORS_OVERTAKE,
+    ),
+    *_plain_and_async(
+        "switch_map",
+        lambda f, up, n, *e: pipe(penstock.single("all"), ops.switch_map(f(lambda _: up(n, *e)))),
         synchronous=16,
         declares=_ERRORS_OVERTAKE,
     ),

@@ -13,7 +13,7 @@ import trio
 from penstock_tck import ProcessorVerification, PublisherVerification, SubscriberVerification
 
 import penstock
-from penstock import ops
+from penstock import Publisher, Subscriber, Subscription, ops
 
 
 class _Operator(ProcessorVerification):
@@ -64,6 +64,27 @@ def _true(element: Any) -> bool:
 
 def _latest_element(total: Any, element: Any) -> Any:
     return element
+
+
+class _Single(Publisher[Any], Subscription):
+    """A stream of one element, which it signals inside `request`. So the next element of upstream cannot replace it before."""
+
+    def __init__(self, element: Any) -> None:
+        self._element = element
+        self._subscriber: Subscriber[Any] | None = None
+
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
+        self._subscriber = subscriber
+        subscriber.on_subscribe(self)
+
+    def request(self, n: int, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_next(self._element)
+            subscriber.on_complete()
+
+    def cancel(self, /) -> None:
+        self._subscriber = None
 
 
 def _unpacked() -> Any:
@@ -120,10 +141,15 @@ ROWS: dict[str, dict[str, Any]] = {
     "combine_latest": _row(
         ops.combine_latest(penstock.single(0)), _unpacked(), pace=0.001, settle_seconds=5.0, reports=False, **_ERRORS_OVERTAKE
     ),
+    "with_latest_from": _row(ops.with_latest_from(penstock.single(0)), _unpacked(), **_ERRORS_OVERTAKE),
+    "take_until": _row(ops.take_until(penstock.Topic[Any]()), eager_completion=True),
     # --- _flatten.py
     "concat": _row(ops.concat(penstock.empty()), eager_completion=True),
     "start_with": _row(ops.start_with(), eager_completion=True),
     "flat_map": _row(ops.flat_map(penstock.single), **_ERRORS_OVERTAKE),
+    "switch_map": _row(ops.switch_map(_Single), **_ERRORS_OVERTAKE),
+    # The pace gives each call of the function time to return before the next element.
+    "switch_map, async": _row(ops.switch_map(_async(_Single)), pace=0.001, settle_seconds=5.0, reports=False, **_ERRORS_OVERTAKE),
     "flat_map, async": _row(ops.flat_map(_async(penstock.single), concurrency=1), **_ERRORS_OVERTAKE),
 }
 

@@ -6,8 +6,8 @@ The rules are at the top of `_stage.py`. Add its rows to `tests/operators/promis
 """
 
 from penstock.operators._buffer import batch, buffer, drop, latest
-from penstock.operators._combine import combine_latest, merge, zip  # noqa: A004  # the usual names of these operators
-from penstock.operators._flatten import concat, flat_map, start_with
+from penstock.operators._combine import combine_latest, merge, take_until, with_latest_from, zip  # noqa: A004  # the usual names of these operators
+from penstock.operators._flatten import concat, flat_map, start_with, switch_map
 from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._pipe import pipe
 from penstock.operators._recover import on_error_resume, retry
@@ -47,10 +47,13 @@ __all__ = [
     "scan",
     "skip",
     "start_with",
+    "switch_map",
     "take",
+    "take_until",
     "take_while",
     "tap",
     "throttle",
     "timeout",
+    "with_latest_from",
     "zip",
 ]
