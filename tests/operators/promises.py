@@ -11,8 +11,9 @@ import attrs
 
 from penstock import operators as ops
 from penstock.api import UNBOUNDED
+from penstock.core import Topic, single
 from penstock.operators import Operator
-from tests.operators.harness import OperatorHarness, Token
+from tests.operators.harness import MAX_ELEMENTS, OperatorHarness, Token
 
 STEPS: Final = 24
 """How many requests `steady` covers."""
@@ -37,7 +38,7 @@ class Promise:
     steady: int = STEPS
     """Elements requested from the first source after `STEPS` times ``request(1)``, each of them answered at once."""
     pause: float = 0.0
-    """Seconds to wait after each of those answers."""
+    """Seconds to wait after each of those answers, and before held elements must have gone on."""
     demand_words: str = "1 per downstream demand"
     """These words follow "Upstream demand:" in the docstring."""
 
@@ -120,11 +121,43 @@ def _plain_and_async(
     ]
 
 
+def _last_token(total: Any, token: Token) -> Token:
+    return token
+
+
+def _reduce() -> list[Promise]:
+    """Return the rows of `reduce`, which passes on nothing before its source has completed."""
+    plain, with_async = _plain_and_async(
+        "reduce", lambda function: ops.reduce(function, 0), _last_token, bound=1, remembered=1, after_complete=(), after_all=()
+    )
+    return [
+        attrs.evolve(
+            plain,
+            demand=lambda n: 256,
+            steady=256 + 2 * 128,  # after each 128 of the 300 elements
+            demand_words="256 with the first downstream demand, renewed by halves",
+            buffer_words="none but the last result",
+        ),
+        attrs.evolve(with_async, demand=lambda n: 16, steady=MAX_ELEMENTS + 12, demand_words="16 at a time with an async function"),
+    ]
+
+
 PROMISES: Final[list[Promise]] = [
     # --- _transform.py
     *_plain_and_async("map", ops.map, lambda token: token),
     *_plain_and_async("tap", ops.tap, lambda token: None),
     *_plain_and_async("scan", lambda function: ops.scan(function, 0), lambda total, token: token, bound=1, remembered=1),
+    Promise(
+        name="pairwise",
+        make=lambda harness: ops.pairwise(),
+        demand=lambda n: n + 1,
+        steady=STEPS + 1,
+        demand_words="1 per downstream demand, and 1 more with the first",
+        bound=1,
+        buffer_words="none but the last element",
+        remembered=1,
+    ),
+    *_reduce(),
     # --- _select.py
     *_plain_and_async("filter", ops.filter, _even, steady=2 * STEPS),
     *_plain_and_async("take_while", ops.take_while, _below_nine, steady=9),
@@ -220,8 +253,28 @@ PROMISES: Final[list[Promise]] = [
         pause=0.6,
         demand_words="1 per downstream demand, and 1 more for each element left out",
     ),
+    Promise(
+        name="delay",
+        make=lambda harness: ops.delay(1, size=4),
+        demand=lambda n: min(n, 4),
+        pause=2,
+        demand_words="1 per downstream demand, at most `size` (by default 256) ahead",
+        bound=4,
+        buffer_words="`size` elements",
+    ),
+    Promise(
+        name="sample",
+        make=lambda harness: ops.sample(1),
+        demand=lambda n: 1,
+        steady=STEPS + 1,
+        pause=2,
+        demand_words="1 at a time, renewed while downstream demand is left",
+        bound=1,
+        buffer_words="1 element",
+    ),
     Promise(name="timeout", make=lambda harness: ops.timeout(60)),
     # --- _recover.py
+    Promise(name="repeat", make=lambda harness: ops.repeat(2), after_complete=(), after_all=()),
     Promise(name="retry", make=lambda harness: ops.retry(3), after_error=()),
     Promise(name="on_error_resume", make=lambda harness: ops.on_error_resume(harness.source()), after_error=()),
     # --- _combine.py
@@ -260,7 +313,39 @@ PROMISES: Final[list[Promise]] = [
         remembered=2,
         passes_on=lambda waiting: 2 * waiting,
     ),
+    Promise(
+        name="with_latest_from",
+        make=lambda harness: ops.with_latest_from(single("other")),
+        demand=_up_to_16,
+        demand_words="1 per downstream demand from the source, at most 16 ahead",
+        bound=16,
+        peak=15,  # the first element is in on_next when all others arrive
+        buffer_words="up to 16 for the source",
+    ),
+    Promise(
+        name="with_latest_from",
+        variant="before the other source",
+        make=lambda harness: ops.with_latest_from(harness.source()),
+        demand=lambda n: 0,
+        others=lambda n: 16,
+        demand_words="From each of `others`, 16 with the first downstream demand, renewed by halves",
+        bound=16 + 1,
+        peak=16,
+        buffer_words="up to 16 for the source, and the latest element of each of `others`",
+        remembered=1,
+    ),
+    Promise(name="take_until", make=lambda harness: ops.take_until(Topic[Any]())),
     # --- _flatten.py
+    Promise(
+        name="start_with",
+        make=lambda harness: ops.start_with("first"),
+        demand=lambda n: n - 1,
+        steady=STEPS - 1,
+        demand_words="1 per downstream demand, less the demand that `elements` use",
+        buffer_words="none but `elements`",
+        after_complete=(),
+        after_all=(),
+    ),
     Promise(name="concat", make=lambda harness: ops.concat(harness.source()), after_complete=()),
     *(
         Promise(
@@ -278,6 +363,24 @@ PROMISES: Final[list[Promise]] = [
         for variant, make, peak in (
             ("", lambda harness: ops.flat_map(lambda token: harness.source("inner"), concurrency=4), 4 * 16 - 1),
             ("async", lambda harness: ops.flat_map(_slow(harness, lambda token: harness.source("inner")), concurrency=4), 4),
+        )
+    ),
+    *(
+        Promise(
+            name="switch_map",
+            variant=variant,
+            make=make,
+            raising=ops.switch_map,
+            demand=lambda n: 1,
+            steady=steady,
+            demand_words="1 at a time, renewed while downstream demand is left",
+            bound=16,
+            peak=peak,
+            buffer_words="up to 16",
+        )
+        for variant, make, steady, peak in (
+            ("", lambda harness: ops.switch_map(lambda token: harness.source("inner")), STEPS + 1, 16),
+            ("async", lambda harness: ops.switch_map(_slow(harness, lambda token: harness.source("inner"))), 2 * STEPS, 3),
         )
     ),
 ]

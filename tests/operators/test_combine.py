@@ -1,10 +1,11 @@
-"""`merge`, `zip`, `combine_latest`: which elements go on, in which order, and when the stream completes."""
+"""`merge`, `zip`, `combine_latest`, `with_latest_from`, `take_until`: which elements go on, their order, and the completion."""
 
 from typing import Any
 
 import pytest
 
 from penstock import operators as ops
+from penstock.api import UNBOUNDED
 from penstock.core import Topic, empty, failed, single, subscribe
 from penstock.operators._step import WINDOW
 from tests.operators.harness import OperatorHarness, ScriptedError
@@ -284,3 +285,205 @@ async def test_combine_latest_fails_at_the_first_error_of_a_source() -> None:
         with pytest.raises(ScriptedError) as caught:
             await anext(stream)
     assert caught.value is error
+
+
+# ----------------------------------------------------------------------------------------------------- with_latest_from
+
+
+async def test_with_latest_from_joins_each_element_with_the_latest_of_the_others() -> None:
+    """Elements of the others make no tuple of their own."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.with_latest_from(harness.source("a"), harness.source("b")))
+        main, a, b = harness.upstreams
+        recorder.request(10)
+        a.emit()
+        b.emit()
+        main.emit()
+        a.emit(2)
+        main.emit(2)
+        assert recorder.elements == [(3, 1, 2), (6, 5, 2), (7, 5, 2)]
+
+
+async def test_with_latest_from_requests_from_the_source_when_each_other_has_an_element() -> None:
+    """So no element of the source is left out."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.with_latest_from(harness.source("a"), harness.source("b")))
+        main, a, b = harness.upstreams
+        assert [upstream.requests for upstream in harness.upstreams] == [[], [], []]
+        recorder.request(3)
+        recorder.request(2)
+        assert [upstream.requests for upstream in harness.upstreams] == [[], [16], [16]]
+        a.emit()
+        assert main.requests == []
+        b.emit()
+        assert main.requests == [5]
+        recorder.request(4)
+        assert main.requests == [5, 4]
+
+
+async def test_the_other_sources_of_with_latest_from_run_at_their_own_pace() -> None:
+    """They get more demand when half of it is used, also when downstream has requested nothing more."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.with_latest_from(harness.source("a")))
+        main, a = harness.upstreams
+        recorder.request(1)
+        a.emit(7)
+        assert a.requests == [16]
+        a.emit(1)
+        assert a.requests == [16, 8]
+        main.emit()
+        a.emit(16)
+        assert a.requests == [16, 8, 8, 8]
+        assert recorder.elements == [(9, 8)]
+        assert harness.held == 1
+
+
+async def test_with_latest_from_keeps_the_last_element_of_an_ended_source() -> None:
+    """An ended other source gives its last element to every tuple. The stream ends with the source."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.with_latest_from(harness.source("a")))
+        main, a = harness.upstreams
+        recorder.request(10)
+        a.emit()
+        a.complete()
+        main.emit(2)
+        main.complete()
+        assert recorder.signals == [("next", (2, 1)), ("next", (3, 1)), ("complete",)]
+
+
+async def test_with_latest_from_completes_if_no_tuple_is_possible() -> None:
+    """If another source completes without an element, the stream completes, and the source is cancelled."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.with_latest_from(harness.source("a"), harness.source("b")))
+        main, a, b = harness.upstreams
+        recorder.request(10)
+        a.emit()
+        b.complete()
+        assert recorder.kinds == ["complete"]
+        assert main.cancelled
+        assert a.cancelled
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_an_error_of_any_source_ends_with_latest_from(failing: int) -> None:
+    """The other source is cancelled."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.with_latest_from(harness.source("a")))
+        recorder.request(10)
+        harness.upstreams[1].emit()
+        harness.upstreams[failing].fail(error := ScriptedError())
+        assert recorder.signals == [("error", error)]
+        assert harness.upstreams[1 - failing].cancelled
+
+
+async def test_with_latest_from_over_sources_that_answer_inside_request() -> None:
+    """The other source runs to its end first, so every tuple has its last element. Nothing recurses."""
+    async with OperatorHarness() as harness:
+        harness.answers_in_request, harness.source_length = True, 40
+        recorder = harness.run(ops.with_latest_from(harness.source("a")))
+        recorder.request(UNBOUNDED)
+        assert recorder.elements == [(number, 40) for number in range(41, 81)]
+        assert recorder.kinds[-1] == "complete"
+        assert recorder.deepest == 1
+
+
+# ----------------------------------------------------------------------------------------------------------- take_until
+
+
+async def test_take_until_completes_at_the_first_element_of_stop() -> None:
+    """Both sources are cancelled, and the completion needs no demand."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take_until(harness.source("stop")))
+        main, stop = harness.upstreams
+        recorder.request(3)
+        main.emit(2)
+        stop.emit()
+        assert recorder.signals == [("next", 1), ("next", 2), ("complete",)]
+        assert main.cancelled
+        assert stop.cancelled
+
+
+async def test_take_until_requests_one_element_of_stop_at_once() -> None:
+    """Demand for the source passes through, also unbounded demand."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take_until(harness.source("stop")))
+        main, stop = harness.upstreams
+        assert (main.requests, stop.requests) == ([], [1])
+        recorder.request(3)
+        recorder.request(UNBOUNDED)
+        recorder.request(1)
+        assert sum(main.requests) == UNBOUNDED
+        assert stop.requests == [1]
+        main.emit(2)
+        recorder.request(5)
+        assert main.outstanding == UNBOUNDED
+
+
+async def test_take_until_gives_nothing_if_stop_has_an_element_at_once() -> None:
+    """`stop` is asked first, so the source gets no request."""
+    async with OperatorHarness() as harness:
+        harness.answers_in_request = True
+        recorder = harness.recorder
+        recorder.on_element = None
+        harness.run(ops.take_until(harness.source("stop")))
+        assert recorder.signals == [("complete",)]
+        assert harness.upstreams[0].requests == []
+
+
+async def test_take_until_goes_on_if_stop_completes_without_an_element() -> None:
+    """Then the stream ends with the source."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take_until(harness.source("stop")))
+        main, stop = harness.upstreams
+        stop.complete()
+        recorder.request(3)
+        main.emit(2)
+        main.complete()
+        assert recorder.signals == [("next", 1), ("next", 2), ("complete",)]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_an_error_of_the_source_or_of_stop_ends_take_until(failing: int) -> None:
+    """The other one is cancelled."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take_until(harness.source("stop")))
+        harness.upstreams[failing].fail(error := ScriptedError())
+        assert recorder.signals == [("error", error)]
+        assert harness.upstreams[1 - failing].cancelled
+
+
+@pytest.mark.parametrize("end", ["emit", "fail"])
+async def test_an_end_by_stop_inside_on_next_is_signalled_after_it(end: str) -> None:
+    """The source is cancelled at once. The end follows the element during which it was caused (rule 1.3)."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take_until(harness.source("stop")))
+        main, stop = harness.upstreams
+
+        def cause_end() -> None:
+            getattr(stop, end)()
+            assert main.cancelled
+            assert recorder.kinds == ["next"]
+
+        recorder.on_element = cause_end
+        recorder.request(3)
+        main.emit(2)
+        assert recorder.kinds == ["next", "complete" if end == "emit" else "error"]
+
+
+async def test_take_until_stops_a_source_that_answers_inside_request() -> None:
+    """An element of `stop` inside on_next ends the loop of such a source. Requests from inside on_next do not recurse."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.take_until(harness.source("stop")))
+        main, stop = harness.upstreams
+        harness.on_request = lambda upstream: upstream.answer_in_request(300)  # type: ignore[method-assign]  # from here on
+
+        def stop_at_third() -> None:
+            recorder.request(1)
+            if recorder.received == 3:
+                stop.emit()
+
+        recorder.on_element = stop_at_third
+        recorder.request(2)
+        assert recorder.kinds == ["next", "next", "next", "complete"]
+        assert main.cancelled
+        assert recorder.deepest == 1

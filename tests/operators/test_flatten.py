@@ -1,4 +1,4 @@
-"""`concat` and `flat_map`: which source is current, what each source is asked for, and how failing functions end the stream."""
+"""`concat`, `start_with`, `flat_map`, `switch_map`: which source is current, the demand of each, and failing functions."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,7 +8,7 @@ import trio
 
 from penstock import operators as ops
 from penstock.api import PublisherStopped, UsageError
-from penstock.core import Scope, Source, empty, failed, single, subscribe
+from penstock.core import Scope, Source, collect, empty, failed, interval, single, subscribe
 from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Token, clear_tracebacks
 
 # --------------------------------------------------------------------------------------------------------------- concat
@@ -81,6 +81,72 @@ async def test_concat_gives_the_elements_of_itertools_chain() -> None:
     piped = ops.pipe(range(10), ops.concat(iter(range(10, 20)), empty(), single(20), lambda: iter(range(21, 30))))
     async with subscribe(piped, demand=3) as stream:
         assert [element async for element in stream] == list(range(30))
+
+
+# ----------------------------------------------------------------------------------------------------------- start_with
+
+
+async def test_start_with_subscribes_at_once_and_requests_after_its_elements() -> None:
+    """The source is subscribed to before any demand, and gets the demand that the elements have left."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.start_with("a", "b"))
+        assert len(harness.upstreams) == 1
+        recorder.request(1)
+        assert harness.upstreams[0].requests == []
+        recorder.request(3)
+        assert recorder.elements == ["a", "b"]
+        assert harness.upstreams[0].requests == [2]
+        recorder.request(4)
+        assert harness.upstreams[0].requests == [2, 4]
+        harness.upstreams[0].emit(6)
+        assert recorder.elements == ["a", "b", 1, 2, 3, 4, 5, 6]
+
+
+async def test_start_with_answers_requests_from_inside_on_next_without_recursion() -> None:
+    """A subscriber that requests one more in each on_next is never signalled inside it."""
+    async with OperatorHarness() as harness:
+        harness.answers_in_request, harness.source_length = True, 3
+        recorder = harness.run(ops.start_with(*"abc"))
+        recorder.on_element = lambda: recorder.request(1)
+        recorder.request(1)
+        assert recorder.elements == ["a", "b", "c", 1, 2, 3]
+        assert recorder.kinds[-1] == "complete"
+        assert recorder.deepest == 1
+
+
+async def test_start_with_completes_after_its_elements() -> None:
+    """Elements that were not requested before the source completed go on, and then the completion."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.start_with("a", "b"))
+        harness.upstreams[0].complete()
+        recorder.request(1)
+        assert recorder.kinds == ["next"]
+        recorder.request(1)
+        assert recorder.kinds == ["next", "next", "complete"]
+
+
+async def test_an_error_overtakes_the_elements_of_start_with() -> None:
+    """Errors do not wait for demand, so elements that were not requested are dropped."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.start_with("a", "b"))
+        recorder.request(1)
+        harness.upstreams[0].fail()
+        recorder.request(1)
+        assert recorder.kinds == ["next", "error"]
+
+
+async def test_start_with_begins_with_the_same_elements_for_each_subscriber() -> None:
+    """The operator keeps its elements; without any, it changes nothing."""
+    begun = ops.pipe([3], ops.start_with(1, 2))
+    assert await collect(begun) == [1, 2, 3]
+    assert await collect(begun) == [1, 2, 3]
+    assert await collect(ops.pipe([3], ops.start_with())) == [3]
+
+
+def test_start_with_refuses_none() -> None:
+    """None is never an element; the error is raised at the call."""
+    with pytest.raises(UsageError, match=r"start_with\(None\): None is never an element"):
+        ops.start_with(1, None)
 
 
 # -------------------------------------------------------------------------------------------------- flat_map: the inner
@@ -536,3 +602,129 @@ async def test_generators_of_flat_map_are_closed_at_its_end() -> None:
         for _ in range(20):
             await anext(stream)
     assert sorted(opened) == sorted(closed) == [0, 1, 1, 1]
+
+
+# ----------------------------------------------------------------------------------------------------------- switch_map
+
+
+async def test_switch_map_cancels_the_inner_stream_at_the_next_element() -> None:
+    """The new inner stream gets the demand that is left."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+        recorder.request(5)
+        main = harness.upstreams[0]
+        assert main.requests == [1]
+        main.emit()
+        harness.upstreams[1].emit(2)
+        main.emit()
+        assert harness.upstreams[1].cancelled
+        assert [upstream.requests for upstream in harness.upstreams] == [[1, 1, 1], [5], [3]]
+        harness.upstreams[2].emit(3)
+        assert recorder.elements == [2, 3, 5, 6, 7]
+
+
+async def test_switch_map_requests_nothing_from_upstream_without_demand() -> None:
+    """One element may be under way; the stream that it opens gets no demand before the next request."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+        recorder.request(1)
+        main = harness.upstreams[0]
+        main.emit()
+        harness.upstreams[1].emit()
+        main.emit()
+        assert main.outstanding == 0
+        assert harness.upstreams[2].requests == []
+        recorder.request(1)
+        assert main.outstanding == 1
+        assert harness.upstreams[2].requests == [1]
+
+
+async def test_a_switch_inside_on_next_waits_for_its_end() -> None:
+    """If upstream signals while the subscriber is in on_next, a new inner stream that answers at once does not signal inside it."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+        recorder.request(5)
+        main = harness.upstreams[0]
+        main.emit()
+
+        def switch() -> None:
+            recorder.on_element = None
+            main.emit()
+            harness.upstreams[2].emit(2)
+            harness.upstreams[2].complete()
+
+        recorder.on_element = switch
+        harness.upstreams[1].emit()
+        assert recorder.elements == [2, 4, 5]
+        assert recorder.deepest == 1
+        main.complete()
+        assert recorder.kinds[-1] == "complete"
+
+
+async def test_a_switch_drops_the_waiting_elements_of_the_old_stream() -> None:
+    """They arrived while the subscriber was in on_next, and the next element of upstream came before that ended."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+        recorder.request(5)
+        main = harness.upstreams[0]
+        main.emit()
+
+        def switch() -> None:
+            recorder.on_element = None
+            harness.upstreams[1].emit(2)
+            assert harness.held == 2
+            main.emit()
+            assert harness.held == 0
+
+        recorder.on_element = switch
+        harness.upstreams[1].emit()
+        assert recorder.elements == [2]
+
+
+async def test_switch_map_completes_when_upstream_and_the_inner_stream_have() -> None:
+    """In either order; an upstream without elements completes the stream at once."""
+    for order in ([0, 1], [1, 0]):
+        async with OperatorHarness() as harness:
+            recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+            recorder.request(1)
+            harness.upstreams[0].emit()
+            for each in order:
+                assert recorder.kinds == []
+                harness.upstreams[each].complete()
+            assert recorder.kinds == ["complete"]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_an_error_of_upstream_or_of_the_inner_stream_ends_switch_map(failing: int) -> None:
+    """The other one is cancelled."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
+        recorder.request(1)
+        harness.upstreams[0].emit()
+        harness.upstreams[failing].fail(error := ScriptedError())
+        assert recorder.signals == [("error", error)]
+        assert harness.upstreams[1 - failing].cancelled
+
+
+async def test_a_newer_element_cancels_the_async_function_of_switch_map(autojump_clock: Any) -> None:
+    """Only the call for the last of three elements returns."""
+    calls: list[str] = []
+
+    async def fetch(number: int) -> list[int]:
+        calls.append(f"begin {number}")
+        try:
+            await trio.sleep(2)
+        except trio.Cancelled:
+            calls.append(f"cancelled {number}")
+            raise
+        return [number]
+
+    result = await collect(ops.pipe(interval(1), ops.take(3), ops.switch_map(fetch)))
+    assert result == [2]
+    assert calls == ["begin 0", "cancelled 0", "begin 1", "cancelled 1", "begin 2"]
+
+
+def test_switch_map_takes_a_function() -> None:
+    """The error names the operator."""
+    with pytest.raises(UsageError, match=r"switch_map\(\) was given \[1\]; it takes a function, plain or async, that returns a stream"):
+        ops.switch_map([1])  # type: ignore[arg-type]  # the mistake that is tested

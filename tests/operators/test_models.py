@@ -84,6 +84,34 @@ class _FlatMap(_Merge):
             assert len(used) + self.harness.upstreams[0].outstanding == self.concurrency, "upstream is asked for every free inner stream"
 
 
+class _SwitchMap(_Model):
+    def check(self) -> None:
+        recorder = self.harness.recorder
+        main, *inner = self.harness.upstreams
+        assert recorder.elements == [number for upstream, number in self.arrived if upstream is not main], "no element waits"
+        assert all(upstream.over for upstream in inner[:-1]), "only the newest inner stream is live"
+        if self.unmet():
+            assert main.over or main.outstanding == 1, "the next element of upstream is requested"
+            assert all(upstream.outstanding for upstream in inner[-1:] if not upstream.over), "the inner stream has demand"
+
+
+class _WithLatest(_Model):
+    def check(self) -> None:
+        recorder = self.harness.recorder
+        main, a, b = self.harness.upstreams
+        latest: dict[Upstream, int] = {}
+        rows = []
+        for upstream, number in self.arrived:
+            latest[upstream] = number
+            if upstream is main:
+                rows.append((number, latest[a], latest[b]))
+        assert recorder.elements == rows, "no element of the source waits or is left out"
+        if not recorder.over and recorder.requested:
+            assert all(upstream.outstanding for upstream in (a, b) if not upstream.over), "the other sources always have demand"
+        if self.unmet() and len(latest.keys() & {a, b}) == 2:
+            assert main.over or main.outstanding
+
+
 class _Zip(_Model):
     def check(self) -> None:
         recorder = self.harness.recorder
@@ -188,6 +216,18 @@ def test_combine_latest_follows_its_model(actions: list[Any]) -> None:
 def test_concat_follows_its_model(actions: list[Any]) -> None:
     """For every schedule: every element at once, and the live source has exactly the unmet demand."""
     trio.run(_play, _with_two_others(ops.concat), _Concat, actions)
+
+
+@given(ACTIONS)
+def test_with_latest_from_follows_its_model(actions: list[Any]) -> None:
+    """For every schedule: each element of the source with the latest of the others, at once."""
+    trio.run(_play, _with_two_others(ops.with_latest_from), _WithLatest, actions)
+
+
+@given(ACTIONS)
+def test_switch_map_follows_its_model(actions: list[Any]) -> None:
+    """For every schedule: every element of the newest inner stream at once, and one element of upstream is outstanding."""
+    trio.run(_play, lambda harness: ops.switch_map(lambda token: harness.source("inner")), _SwitchMap, actions)
 
 
 @given(ACTIONS)
@@ -316,6 +356,21 @@ def test_combine_latest_of_real_sources_ends_with_the_last_of_each(sources: list
         assert len(changed) == 1
         (place,) = changed
         assert lists[place].index(after[place]) == lists[place].index(before[place]) + 1
+
+
+@given(SOURCES, DEMAND, st.booleans())
+def test_switch_map_of_real_sources_ends_with_the_whole_last_one(sources: list[Any], demand: int, is_async: bool) -> None:
+    """Of each inner stream a beginning, in order, and the whole last one."""
+    lists, inner = _numbered(sources)
+
+    async def later(place: int) -> Any:
+        await trio.lowlevel.checkpoint()
+        return inner[place]
+
+    result = trio.run(_read, ops.pipe(range(len(inner)), ops.switch_map(later if is_async else inner.__getitem__)), demand)
+    assert result == sorted(result)
+    assert all([number for number in result if number in each] == each[: len(set(each) & set(result))] for each in lists)
+    assert result[len(result) - len(lists[-1]) :] == lists[-1]
 
 
 @given(SOURCES, DEMAND, st.integers(1, 5), st.booleans())

@@ -1,4 +1,4 @@
-"""`debounce`, `throttle`, `timeout`: they use the clock and do not relax demand."""
+"""`debounce`, `throttle`, `timeout`, `delay`, `sample`: they use the clock and do not relax demand."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,8 @@ from penstock.api import UNBOUNDED, PublisherStopped, StreamTimeout, UsageError
 from tests.operators._harness_actions import close_nursery, stop_nursery
 from tests.operators.harness import OperatorHarness, ScriptedError, clear_tracebacks
 
-TIMED = [ops.debounce, ops.throttle, ops.timeout]
+TIMED = [ops.debounce, ops.throttle, ops.timeout, ops.delay, ops.sample]
+WITH_TASK = [ops.debounce, ops.timeout, ops.delay, ops.sample]
 
 
 @pytest.mark.parametrize("operator", TIMED)
@@ -55,7 +56,7 @@ async def test_an_end_passes_through_without_demand(operator: Callable[[Any], An
         assert recorder.kinds == [{"complete": "complete", "fail": "error"}[end]]
 
 
-@pytest.mark.parametrize("operator", [ops.debounce, ops.timeout])
+@pytest.mark.parametrize("operator", [ops.debounce, ops.timeout, ops.sample])
 @pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
 async def test_the_timer_ends_with_the_stream(operator: Callable[[Any], Any], end: str, autojump_clock: trio.testing.MockClock) -> None:
     """After each kind of end no task is left, and no signal follows."""
@@ -72,7 +73,7 @@ async def test_the_timer_ends_with_the_stream(operator: Callable[[Any], Any], en
         assert recorder.signals == signals
 
 
-@pytest.mark.parametrize("operator", [ops.debounce, ops.timeout])
+@pytest.mark.parametrize("operator", WITH_TASK)
 async def test_a_cancelled_nursery_fails_the_stream(operator: Callable[[Any], Any], autojump_clock: trio.testing.MockClock) -> None:
     """If the timer task is cancelled from outside, the subscriber gets PublisherStopped, and upstream is cancelled."""
     async with OperatorHarness() as harness:
@@ -82,7 +83,7 @@ async def test_a_cancelled_nursery_fails_the_stream(operator: Callable[[Any], An
         assert harness.upstreams[0].cancelled
 
 
-@pytest.mark.parametrize("operator", [ops.debounce, ops.timeout])
+@pytest.mark.parametrize("operator", WITH_TASK)
 async def test_a_closed_nursery_fails_the_stream(operator: Callable[[Any], Any]) -> None:
     """If no timer can be started, the stream fails and upstream is cancelled."""
     async with OperatorHarness() as harness:
@@ -97,7 +98,7 @@ async def test_a_closed_nursery_fails_the_stream(operator: Callable[[Any], Any])
         clear_tracebacks(recorder.error)
 
 
-@pytest.mark.parametrize("operator", [ops.debounce, ops.timeout])
+@pytest.mark.parametrize("operator", WITH_TASK)
 async def test_requests_and_elements_after_a_cancel_have_no_effect(operator: Callable[[Any], Any]) -> None:
     """They start no timer, and a late element is not held (rules 2.8, 3.6)."""
     async with OperatorHarness() as harness:
@@ -107,7 +108,7 @@ async def test_requests_and_elements_after_a_cancel_have_no_effect(operator: Cal
         stage.request(1)
         assert harness.upstreams[0].requests == []
         assert harness.scope.running == 0
-        if operator is ops.debounce:
+        if operator is not ops.timeout:
             stage.on_next(harness.token())
         await harness.settle()
         assert harness.held == 0
@@ -436,3 +437,215 @@ async def test_a_slow_reader_gets_no_old_element_from_the_stream_behind_debounce
         await trio.sleep(10)
         assert await anext(stream) > 45
         nursery.cancel_scope.cancel()
+
+
+# --- delay
+
+
+async def test_delay_passes_each_element_on_after_the_same_time(autojump_clock: trio.testing.MockClock) -> None:
+    """Elements at 0, 1 and 1 s arrive at 2, 3 and 3 s."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.delay(2))
+        recorder.request(5)
+        harness.upstreams[0].emit()
+        await trio.sleep(1)
+        harness.upstreams[0].emit(2)
+        await trio.sleep(0.5)
+        assert recorder.elements == []
+        await trio.sleep(1)
+        assert recorder.elements == [1]
+        await trio.sleep(1)
+        assert recorder.elements == [1, 2, 3]
+
+
+async def test_delay_completes_after_its_elements(autojump_clock: trio.testing.MockClock) -> None:
+    """A completion does not shorten the time of the held elements. With none held, it passes at once."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.delay(2))
+        recorder.request(5)
+        harness.upstreams[0].emit()
+        await trio.sleep(1)
+        harness.upstreams[0].emit()
+        harness.upstreams[0].complete()
+        await trio.sleep(1.5)
+        assert recorder.signals == [("next", 1)]
+        await trio.sleep(1)
+        assert recorder.signals == [("next", 1), ("next", 2), ("complete",)]
+
+
+@pytest.mark.parametrize("end", ["fail", "cancel"])
+async def test_delay_drops_its_elements_at_an_error_or_a_cancel(end: str, autojump_clock: trio.testing.MockClock) -> None:
+    """Neither waits (rule 4.2), and the timer ends with the stream."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.delay(2))
+        recorder.request(5)
+        harness.upstreams[0].emit(2)
+        getattr(recorder if end == "cancel" else harness.upstreams[0], end)()
+        assert harness.held == 0
+        assert recorder.kinds == ([] if end == "cancel" else ["error"])
+        await trio.sleep(10)
+        assert harness.scope.running == 0
+        assert len(recorder.signals) < 2
+
+
+async def test_delay_requests_no_more_than_its_size(autojump_clock: trio.testing.MockClock) -> None:
+    """Outstanding and held elements together are at most `size`. Half of it is requested at a time when elements have gone on."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.delay(2, size=4))
+        recorder.request(100)
+        assert harness.upstreams[0].requests == [4]
+        harness.upstreams[0].emit()
+        await trio.sleep(1)
+        harness.upstreams[0].emit(3)
+        await trio.sleep(1.5)
+        assert harness.upstreams[0].requests == [4]
+        await trio.sleep(1)
+        assert recorder.elements == [1, 2, 3, 4]
+        assert harness.upstreams[0].requests == [4, 4]
+        assert harness.peak == 4
+
+
+async def test_delay_passes_single_requests_on_at_once(autojump_clock: trio.testing.MockClock) -> None:
+    """Demand below `size` does not wait for more of it."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.delay(2, size=8))
+        for _ in range(3):
+            recorder.request(1)
+        assert harness.upstreams[0].requests == [1, 1, 1]
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, True, None])
+def test_delay_needs_a_bound(size: Any) -> None:
+    """The error names the argument."""
+    with pytest.raises(UsageError, match=r"delay\(size=.*\): give how many elements it may hold"):
+        ops.delay(1, size=size)
+
+
+@settings(deadline=None, max_examples=60)
+@given(pauses=st.lists(st.sampled_from([0.0, 0.25, 1.0, 4.0]), max_size=25), size=st.sampled_from([1, 2, 3, 256]))
+def test_delay_follows_its_model(pauses: list[float], size: int) -> None:
+    """For every sequence of pauses: every element, in order, at least 1 s after it was made, and exactly 1 s if `size` has room."""
+    made: list[float] = []
+    seen: list[float] = []
+
+    async def source() -> Any:
+        for number, pause in enumerate(pauses):
+            await trio.sleep(pause)
+            made.append(trio.current_time())
+            yield number
+
+    async def main() -> None:
+        delayed = penstock.pipe(source, ops.delay(1, size=size), ops.tap(lambda _: seen.append(trio.current_time())))
+        assert await penstock.collect(delayed) == list(range(len(pauses)))
+        waits = [round(late - early, 6) for early, late in zip(made, seen, strict=True)]
+        assert waits == [1] * len(pauses)
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+# --- sample
+
+
+async def test_sample_passes_on_the_newest_element_of_each_period(autojump_clock: trio.testing.MockClock) -> None:
+    """Of the elements within 2 s only the last one goes on, at the end of the 2 s. A period without an element passes on none."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.sample(2))
+        recorder.request(5)
+        harness.upstreams[0].emit()
+        await trio.sleep(1)
+        harness.upstreams[0].emit(2)
+        assert recorder.elements == []
+        await trio.sleep(1.5)
+        assert recorder.elements == [3]
+        await trio.sleep(2)
+        assert recorder.elements == [3]
+        harness.upstreams[0].emit()
+        await trio.sleep(1)
+        assert recorder.elements == [3]
+        await trio.sleep(1)
+        assert recorder.elements == [3, 4]
+
+
+async def test_sample_requests_one_element_at_a_time(autojump_clock: trio.testing.MockClock) -> None:
+    """One element is outstanding while demand is left. When demand is used up, no further one is requested."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.sample(2))
+        recorder.request(1)
+        recorder.request(1)
+        assert harness.upstreams[0].requests == [1]
+        harness.upstreams[0].emit(2)
+        assert harness.upstreams[0].requests == [1, 1, 1]
+        await trio.sleep(3)
+        harness.upstreams[0].emit()
+        await trio.sleep(3)
+        assert recorder.elements == [2, 3]
+        assert harness.upstreams[0].requests == [1, 1, 1, 1]
+        harness.upstreams[0].emit()
+        await trio.sleep(3)
+        assert recorder.elements == [2, 3]
+        assert harness.upstreams[0].outstanding == 0
+        assert harness.held == 1
+
+
+async def test_an_element_of_sample_without_demand_waits_for_a_period_after_the_next_request(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The clock stands still without demand. In the new period a newer element replaces the old one."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.sample(2))
+        recorder.request(1)
+        harness.upstreams[0].emit()
+        await trio.sleep(3)
+        harness.upstreams[0].emit()
+        await trio.sleep(100)
+        recorder.request(1)
+        await trio.sleep(1)
+        harness.upstreams[0].emit()
+        assert recorder.elements == [1]
+        await trio.sleep(1.5)
+        assert recorder.elements == [1, 3]
+
+
+async def test_sample_passes_the_waiting_element_on_at_completion(autojump_clock: trio.testing.MockClock) -> None:
+    """No newer element can follow, so it goes on at once if it is requested, else with the next request, and then the completion."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.sample(2))
+        recorder.request(1)
+        harness.upstreams[0].emit()
+        await trio.sleep(3)
+        harness.upstreams[0].emit()
+        harness.upstreams[0].complete()
+        await trio.sleep(10)
+        assert recorder.signals == [("next", 1)]
+        recorder.request(1)
+        assert recorder.signals == [("next", 1), ("next", 2), ("complete",)]
+
+
+async def test_sample_drops_the_waiting_element_on_an_error(autojump_clock: trio.testing.MockClock) -> None:
+    """An error passes at once (rule 4.2)."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.sample(2))
+        recorder.request(3)
+        harness.upstreams[0].emit()
+        harness.upstreams[0].fail(error := ScriptedError("now"))
+        assert harness.held == 0
+        await trio.sleep(10)
+        assert recorder.signals == [("error", error)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(pauses=st.lists(st.sampled_from([0.0173, 0.2611, 1.0371, 4.0193]), max_size=25))
+def test_sample_follows_its_model(pauses: list[float]) -> None:
+    """For every sequence of pauses: an element goes on if it is the last one of all or of its second."""
+    times = [sum(pauses[: number + 1]) for number in range(len(pauses))]
+
+    async def source() -> Any:
+        for number, pause in enumerate(pauses):
+            await trio.sleep(pause)
+            yield number
+
+    async def main() -> None:
+        last_of_second = {int(time): number for number, time in enumerate(times)}
+        assert await penstock.collect(penstock.pipe(source, ops.sample(1))) == list(last_of_second.values())
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))

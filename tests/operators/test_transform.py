@@ -1,17 +1,20 @@
-"""`map`, `tap` and `scan` with plain and async functions."""
+"""`map`, `tap`, `scan` and `reduce` with plain and async functions, and `pairwise`."""
 
+import operator
 from typing import Any
 
 import pytest
+import trio
 
 from penstock import operators as ops
-from penstock.api import UsageError
-from penstock.core import subscribe
+from penstock.api import UNBOUNDED, UsageError
+from penstock.core import collect, subscribe
 from penstock.operators import Operator
+from tests.operators.harness import MAX_ELEMENTS, OperatorHarness
 
 
-async def _collect_through(operator: Operator[Any, Any], elements: Any) -> list[Any]:
-    async with subscribe(ops.pipe(elements, operator)) as stream:
+async def _collect_through(through: Operator[Any, Any], elements: Any) -> list[Any]:
+    async with subscribe(ops.pipe(elements, through)) as stream:
         return [element async for element in stream]
 
 
@@ -110,9 +113,103 @@ async def test_a_function_that_cancels_its_own_stream_stops_it_at_once() -> None
         streams[0].cancel()
         return n
 
-    for operator in (ops.map(stop), ops.tap(stop), ops.filter(stop)):
-        async with subscribe(ops.pipe([1, 2], operator, ops.tap(later.append)), demand=0) as stream:
+    for through in (ops.map(stop), ops.tap(stop), ops.filter(stop)):
+        async with subscribe(ops.pipe([1, 2], through, ops.tap(later.append)), demand=0) as stream:
             streams[:] = [stream]
             stream.request(2)
             assert [element async for element in stream] == []
     assert later == []
+
+
+# ------------------------------------------------------------------------------------------------------------- pairwise
+
+
+@pytest.mark.parametrize(
+    ("elements", "expected"), [([], []), ([1], []), ([1, 2], [(1, 2)]), (range(5), [(0, 1), (1, 2), (2, 3), (3, 4)])], ids=str
+)
+async def test_pairwise_gives_the_pairs_of_itertools(elements: Any, expected: list[Any]) -> None:
+    """One tuple less than there are elements; each element but the first and the last is in two tuples."""
+    assert await _collect_through(ops.pairwise(), elements) == expected
+
+
+async def test_pairwise_requests_one_more_only_once() -> None:
+    """The element before the first pair is requested with the first demand. Later demand goes up unchanged."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.pairwise())
+        recorder.request(2)
+        recorder.request(3)
+        recorder.request(UNBOUNDED)
+        assert harness.upstreams[0].requests == [3, 3, UNBOUNDED]
+
+
+async def test_pairwise_with_unbounded_demand_requests_no_more_than_that() -> None:
+    """Demand saturates at 2^63-1 (rule 3.17)."""
+    async with OperatorHarness() as harness:
+        harness.run(ops.pairwise()).request(UNBOUNDED)
+        assert harness.upstreams[0].requests == [UNBOUNDED]
+
+
+async def test_pairwise_starts_anew_for_each_subscriber() -> None:
+    """A second stream does not begin with the last element of the first."""
+    pairs = ops.pipe([1, 2], ops.pairwise())
+    assert await collect(pairs) == [(1, 2)]
+    assert await collect(pairs) == [(1, 2)]
+
+
+# --------------------------------------------------------------------------------------------------------------- reduce
+
+
+async def _add(total: int, n: int) -> int:
+    await trio.lowlevel.checkpoint()
+    return total + n
+
+
+@pytest.mark.parametrize("function", [operator.add, _add])
+@pytest.mark.parametrize("length", [0, 1, 2, 255, 256, 257, 1000])
+async def test_reduce_passes_on_one_result(function: Any, length: int) -> None:
+    """The result covers every element, for lengths around the number that is requested at a time. Without elements it is `initial`."""
+    assert await _collect_through(ops.reduce(function, 7), range(length)) == [7 + sum(range(length))]
+
+
+async def test_reduce_waits_for_a_request_at_the_end() -> None:
+    """The result of an empty source is passed on when it is requested, and then the completion."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.reduce(operator.add, 7))
+        harness.upstreams[0].complete()
+        assert recorder.signals == []
+        recorder.request(1)
+        assert recorder.signals == [("next", 7), ("complete",)]
+
+
+async def test_reduce_requests_nothing_more_for_a_second_request() -> None:
+    """There is one result, so further demand changes nothing."""
+    async with OperatorHarness() as harness:
+        recorder = harness.run(ops.reduce(lambda total, token: total, 7))
+        recorder.request(1)
+        recorder.request(5)
+        assert harness.upstreams[0].requests == [256]
+        harness.upstreams[0].emit(127)
+        assert harness.upstreams[0].requests == [256]
+        harness.upstreams[0].emit(1)
+        assert harness.upstreams[0].requests == [256, 128]
+
+
+async def test_reduce_over_a_source_that_answers_inside_request() -> None:
+    """A source that signals inside `request`, to its end, leads to the same result, without recursion."""
+    async with OperatorHarness() as harness:
+        harness.answers_in_request = True
+        recorder = harness.run(ops.reduce(lambda total, token: total + 1, 0))
+        recorder.request(1)
+        assert recorder.signals == [("next", MAX_ELEMENTS), ("complete",)]
+
+
+async def test_reduce_needs_a_value_to_begin_with() -> None:
+    """None cannot be passed on if the source has no element."""
+    with pytest.raises(UsageError, match=r"reduce\(…, None\): give the value to begin with"):
+        ops.reduce(operator.add, None)
+
+
+async def test_reduce_refuses_none_as_a_total() -> None:
+    """The error names the operator."""
+    with pytest.raises(UsageError, match=r"reduce\(.*\) returned None"):
+        await _collect_through(ops.reduce(lambda total, n: None, 0), [1])

@@ -190,9 +190,22 @@ async def _slowly(element: Any) -> Any:
     return element
 
 
+async def _slowly_latest(total: Any, element: Any) -> Any:
+    await trio.sleep(0.001)
+    return element
+
+
 async def _slow_true(element: Any) -> bool:
     await trio.lowlevel.checkpoint()
     return True
+
+
+def _slowly_numbers(factory: WatchedFactory) -> Callable[[Any], Awaitable[Source[Any]]]:
+    async def numbers(element: Any) -> Source[Any]:
+        await trio.sleep(0.001)
+        return penstock.generate(factory.numbers)
+
+    return numbers
 
 
 def _resuming(factory: WatchedFactory) -> Operator[Any, Any]:
@@ -207,6 +220,9 @@ OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
     "tap": lambda factory: ops.tap(lambda element: None),
     "tap, async": lambda factory: ops.tap(_slowly),
     "scan": lambda factory: ops.scan(lambda total, element: element, object()),
+    "pairwise": lambda factory: ops.pairwise(),
+    "reduce": lambda factory: ops.reduce(lambda total, element: element, object()),
+    "reduce, async": lambda factory: ops.reduce(_slowly_latest, object()),
     "take": lambda factory: ops.take(2),
     "skip": lambda factory: ops.skip(1),
     "take_while": lambda factory: ops.take_while(lambda element: element.number < 2),
@@ -214,8 +230,13 @@ OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
     "first, async": lambda factory: ops.first(_slow_true),
     "distinct_until_changed": lambda factory: ops.distinct_until_changed(lambda element: element.number // 2),
     "flat_map": lambda factory: ops.flat_map(lambda element: penstock.generate(factory.numbers), concurrency=2),
+    "switch_map": lambda factory: ops.switch_map(lambda element: penstock.generate(factory.numbers)),
+    "switch_map, async": lambda factory: ops.switch_map(_slowly_numbers(factory)),
+    "with_latest_from": lambda factory: ops.with_latest_from(penstock.generate(factory.numbers)),
+    "take_until": lambda factory: ops.take_until(penstock.pipe(penstock.timer(0.004), ops.map(factory.element))),
     "merge": lambda factory: ops.merge(penstock.generate(factory.numbers)),
     "concat": lambda factory: ops.concat(penstock.generate(factory.numbers)),
+    "start_with": lambda factory: ops.start_with(object()),
     "zip": lambda factory: ops.zip(penstock.generate(factory.numbers)),
     "combine_latest": lambda factory: ops.combine_latest(penstock.generate(factory.numbers)),
     "batch": lambda factory: ops.batch(2),
@@ -226,6 +247,9 @@ OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
     "debounce": lambda factory: ops.debounce(0.005),
     "throttle": lambda factory: ops.throttle(0.005),
     "timeout": lambda factory: ops.timeout(0.005),
+    "delay": lambda factory: ops.delay(0.003, size=2),
+    "sample": lambda factory: ops.sample(0.003),
+    "repeat": lambda factory: ops.repeat(2, pause=0.001),
     "retry": lambda factory: ops.retry(2, backoff=0.01),
     "on_error_resume": _resuming,
 }

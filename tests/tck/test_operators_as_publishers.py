@@ -107,6 +107,13 @@ ROWS = [
     *_plain_and_async("map", lambda f, up, n, *e: pipe(up(n, *e), ops.map(f(_identity)))),
     *_plain_and_async("tap", lambda f, up, n, *e: pipe(up(n, *e), ops.tap(f(_identity)))),
     *_plain_and_async("scan", lambda f, up, n, *e: pipe(up(n, *e), ops.scan(f(lambda total, number: total + number), 0))),
+    Row(name="pairwise", build=lambda up, n, *e: pipe(up(min(n + 1, UNBOUNDED), *e), ops.pairwise())),
+    *_plain_and_async(
+        "reduce",
+        lambda f, up, n, *e: pipe(up(n, *e), ops.reduce(f(lambda total, number: total + number), 0)),
+        faulty=False,
+        declares={"eager_completion": False, "min_elements": 1, "max_elements": 1},
+    ),
     # --- _select.py
     *_plain_and_async(
         "filter",
@@ -183,11 +190,34 @@ ROWS = [
         synchronous=16,
         declares=_ERRORS_OVERTAKE,
     ),
+    Row(
+        name="with_latest_from",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.with_latest_from(penstock.single("latest"))),
+        selective=True,
+        synchronous=16,
+        declares=_ERRORS_OVERTAKE,
+    ),
+    Row(
+        name="take_until",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.take_until(penstock.Topic())),
+    ),
     # --- _flatten.py
     Row(
         name="concat",
         build=lambda up, n, *e: pipe(up(n // 2), ops.concat(up(n - n // 2, *e))),
         declares={"eager_completion": False},
+    ),
+    Row(
+        name="start_with",
+        build=lambda up, n, *e: pipe(up(n - 1, *e), ops.start_with("first")) if n else up(n, *e),
+        synchronous=1,
+        faulty=False,
+        declares={"eager_completion": False},
+    ),
+    Row(
+        name="start_with",
+        variant="no elements",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.start_with()),
     ),
     *_plain_and_async(
         "flat_map",
@@ -198,6 +228,12 @@ ROWS = [
         name="flat_map",
         variant="to one long stream",
         build=lambda up, n, *e: pipe(penstock.single("all"), ops.flat_map(lambda _: up(n, *e), concurrency=1)),
+        synchronous=16,
+        declares=_ERRORS_OVERTAKE,
+    ),
+    *_plain_and_async(
+        "switch_map",
+        lambda f, up, n, *e: pipe(penstock.single("all"), ops.switch_map(f(lambda _: up(n, *e)))),
         synchronous=16,
         declares=_ERRORS_OVERTAKE,
     ),
@@ -241,7 +277,22 @@ ROWS = [
         faulty=False,
         declares=_SLOW,
     ),
+    Row(name="delay", build=lambda up, n, *e: pipe(up(n, *e), ops.delay(PACE)), declares={**_ERRORS_OVERTAKE, **_SLOW}, faulty=False),
+    Row(
+        name="sample",
+        build=lambda up, n: pipe(penstock.interval(0.3), ops.sample(1), ops.take(n)),
+        faulty=False,
+        declares=_LOSSY,
+    ),
     Row(name="timeout", build=lambda up, n, *e: pipe(up(n, *e), ops.timeout(5))),
+    # --- _repeat.py
+    Row(
+        name="repeat",
+        build=lambda up, n: pipe(up(n // 2), ops.repeat(2)) if n % 2 == 0 else pipe(up(n), ops.repeat(1)),
+        faulty=False,
+        declares={"eager_completion": False},
+    ),
+    Row(name="repeat", variant="once", build=lambda up, n, *e: pipe(up(n, *e), ops.repeat(1))),
     # --- _recover.py
     Row(
         name="retry",

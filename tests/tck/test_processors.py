@@ -13,7 +13,7 @@ import trio
 from penstock_tck import ProcessorVerification, PublisherVerification, SubscriberVerification
 
 import penstock
-from penstock import ops
+from penstock import Publisher, Subscriber, Subscription, ops
 
 
 class _Operator(ProcessorVerification):
@@ -66,6 +66,27 @@ def _latest_element(total: Any, element: Any) -> Any:
     return element
 
 
+class _Single(Publisher[Any], Subscription):
+    """A stream of one element, which it signals inside `request`. So the next element of upstream cannot replace it before."""
+
+    def __init__(self, element: Any) -> None:
+        self._element = element
+        self._subscriber: Subscriber[Any] | None = None
+
+    def subscribe(self, subscriber: Subscriber[Any], /) -> None:
+        self._subscriber = subscriber
+        subscriber.on_subscribe(self)
+
+    def request(self, n: int, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_next(self._element)
+            subscriber.on_complete()
+
+    def cancel(self, /) -> None:
+        self._subscriber = None
+
+
 def _unpacked() -> Any:
     return ops.map(lambda packed: packed[0])
 
@@ -105,7 +126,11 @@ ROWS: dict[str, dict[str, Any]] = {
     # --- _timing.py
     "debounce": _row(ops.debounce(1), reports=False, **_ERRORS_OVERTAKE, **_CLOCKED),
     "throttle": _row(ops.throttle(1), **_CLOCKED),
+    "delay": _row(ops.delay(0.001), settle_seconds=5.0, **_ERRORS_OVERTAKE),
+    "sample": _row(ops.sample(1), reports=False, **_ERRORS_OVERTAKE, **_CLOCKED),
     "timeout": _row(ops.timeout(10**6), eager_completion=True),
+    # --- _repeat.py
+    "repeat": _row(ops.repeat(1), eager_completion=True),
     # --- _recover.py
     "retry": _row(ops.retry(3), recovers=True, eager_completion=True),
     "on_error_resume": _row(ops.on_error_resume(penstock.empty()), recovers=True, eager_completion=True),
@@ -116,9 +141,15 @@ ROWS: dict[str, dict[str, Any]] = {
     "combine_latest": _row(
         ops.combine_latest(penstock.single(0)), _unpacked(), pace=0.001, settle_seconds=5.0, reports=False, **_ERRORS_OVERTAKE
     ),
+    "with_latest_from": _row(ops.with_latest_from(penstock.single(0)), _unpacked(), **_ERRORS_OVERTAKE),
+    "take_until": _row(ops.take_until(penstock.Topic[Any]()), eager_completion=True),
     # --- _flatten.py
     "concat": _row(ops.concat(penstock.empty()), eager_completion=True),
+    "start_with": _row(ops.start_with(), eager_completion=True),
     "flat_map": _row(ops.flat_map(penstock.single), **_ERRORS_OVERTAKE),
+    "switch_map": _row(ops.switch_map(_Single), **_ERRORS_OVERTAKE),
+    # The pace gives each call of the function time to return before the next element.
+    "switch_map, async": _row(ops.switch_map(_async(_Single)), pace=0.001, settle_seconds=5.0, reports=False, **_ERRORS_OVERTAKE),
     "flat_map, async": _row(ops.flat_map(_async(penstock.single), concurrency=1), **_ERRORS_OVERTAKE),
 }
 
@@ -145,11 +176,14 @@ class FirstAsPublisher(PublisherVerification):
         return source.publisher(self.env.nursery, on_violation=self.reported_violations.append)
 
 
-class FirstAsSubscriber(SubscriberVerification):
-    """As a subscriber it requests one element and then cancels."""
+class _AsSubscriber(SubscriberVerification):
+    """An operator as a subscriber: the subscriber downstream requests one element."""
+
+    abstract = True
+    operator: Any
 
     async def attach(self, upstream):
-        below = penstock.pipe(penstock.from_publisher(upstream), ops.first()).publisher(self.env.nursery)
+        below = penstock.pipe(penstock.from_publisher(upstream), self.operator).publisher(self.env.nursery)
         self.downstream = self.probe(when_subscribed=lambda probe: probe.request(1))
         below.subscribe(self.downstream)
         await self.settle()
@@ -161,10 +195,34 @@ class FirstAsSubscriber(SubscriberVerification):
     trigger_shutdown = trigger_cancel
 
 
+class FirstAsSubscriber(_AsSubscriber):
+    """As a subscriber `first` requests one element and then cancels."""
+
+    operator = ops.first()
+
+
+class PairwiseAsSubscriber(_AsSubscriber):
+    """As a subscriber `pairwise` requests two elements for its first one. test_operators_as_publishers.py verifies it as a publisher."""
+
+    operator = ops.pairwise()
+
+
+class ReduceAsSubscriber(_AsSubscriber):
+    """As a subscriber `reduce` requests every element for its one."""
+
+    operator = ops.reduce(_latest_element, 0)
+
+
+class AsyncReduceAsSubscriber(_AsSubscriber):
+    """As a subscriber with an async function it requests 16 elements at a time."""
+
+    operator = ops.reduce(_async(_latest_element), 0)
+
+
 def test_every_operator_has_a_row() -> None:
     """An operator without a verification as a processor is missing here."""
     exported = {name for name in ops.__all__ if name not in ("HoldingStage", "Operator", "Stage", "Timer", "pipe")}
-    assert exported - {title.partition(",")[0] for title in ROWS} == {"first"}
+    assert exported - {title.partition(",")[0] for title in ROWS} == {"first", "pairwise", "reduce"}
 
 
 @pytest.mark.parametrize("title", ROWS, ids=_name)

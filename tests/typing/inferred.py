@@ -28,6 +28,10 @@ def piping() -> None:
     assert_type(penstock.pipe(numbers, ops.map(async_str)), Source[str])
     assert_type(penstock.pipe(numbers, ops.filter(lambda n: n > 1), ops.map(lambda n: n / 2)), Source[float])
     assert_type(penstock.pipe(numbers, ops.distinct_until_changed()), Source[int])
+    assert_type(penstock.pipe(numbers, ops.pairwise()), Source[tuple[int, int]])
+    assert_type(penstock.pipe(numbers, ops.reduce(lambda total, n: total + n, 0.5)), Source[float])
+    assert_type(penstock.pipe(numbers, ops.delay(1), ops.sample(1), ops.repeat(2)), Source[int])
+    assert_type(penstock.pipe(numbers, ops.start_with("ready")), Source[int | str])
 
 
 async def async_stream_function(number: int) -> list[str]:
@@ -41,6 +45,10 @@ def joining() -> None:
     assert_type(penstock.pipe(numbers, ops.concat(["a"], ["b"])), Source[int | str])
     assert_type(penstock.pipe(numbers, ops.zip(["a"], [1.5])), Source[tuple[int, str, float]])
     assert_type(penstock.pipe(numbers, ops.combine_latest(["a"])), Source[tuple[int, str]])
+    assert_type(penstock.pipe(numbers, ops.with_latest_from(["a"], [1.5])), Source[tuple[int, str, float]])
+    assert_type(penstock.pipe(numbers, ops.take_until(penstock.timer(1))), Source[int])
+    assert_type(penstock.pipe(numbers, ops.switch_map(lambda n: [str(n)])), Source[str])
+    assert_type(penstock.pipe(numbers, ops.switch_map(async_stream_function)), Source[str])
     assert_type(penstock.pipe(numbers, ops.flat_map(async_stream_function, concurrency=2)), Source[str])
     assert_type(penstock.pipe(numbers, ops.flat_map(penstock.single)), Source[int])
     assert_type(penstock.pipe(numbers, ops.flat_map(lambda n: [str(n)])), Source[str])

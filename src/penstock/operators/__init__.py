@@ -6,16 +6,17 @@ The rules are at the top of `_stage.py`. Add its rows to `tests/operators/promis
 """
 
 from penstock.operators._buffer import batch, buffer, drop, latest
-from penstock.operators._combine import combine_latest, merge, zip  # noqa: A004  # the usual names of these operators
-from penstock.operators._flatten import concat, flat_map
+from penstock.operators._combine import combine_latest, merge, take_until, with_latest_from, zip  # noqa: A004  # the usual names of these operators
+from penstock.operators._flatten import concat, flat_map, start_with, switch_map
 from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._pipe import pipe
 from penstock.operators._recover import on_error_resume, retry
+from penstock.operators._repeat import repeat
 from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the usual names
 from penstock.operators._stage import Operator, Stage
 from penstock.operators._timer import Timer
-from penstock.operators._timing import debounce, throttle, timeout
-from penstock.operators._transform import map, scan, tap  # noqa: A004  # the usual names of these operators
+from penstock.operators._timing import debounce, delay, sample, throttle, timeout
+from penstock.operators._transform import map, pairwise, reduce, scan, tap  # noqa: A004  # the usual names of these operators
 
 __all__ = [
     "HoldingStage",
@@ -27,6 +28,7 @@ __all__ = [
     "combine_latest",
     "concat",
     "debounce",
+    "delay",
     "distinct_until_changed",
     "drop",
     "filter",
@@ -36,14 +38,22 @@ __all__ = [
     "map",
     "merge",
     "on_error_resume",
+    "pairwise",
     "pipe",
+    "reduce",
+    "repeat",
     "retry",
+    "sample",
     "scan",
     "skip",
+    "start_with",
+    "switch_map",
     "take",
+    "take_until",
     "take_while",
     "tap",
     "throttle",
     "timeout",
+    "with_latest_from",
     "zip",
 ]

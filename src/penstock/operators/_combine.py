@@ -1,4 +1,4 @@
-"""Operators that run several sources side by side: `merge`, `zip`, `combine_latest`."""
+"""Operators that run several sources side by side: `merge`, `zip`, `combine_latest`, `with_latest_from`, `take_until`."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -6,8 +6,9 @@ from typing import Any, TypeVar, overload
 
 from penstock.api import Subscriber
 from penstock.core import Scope, Streamable
-from penstock.operators._join import NO_ELEMENT, JoinInput, JoinStage, join_operator
+from penstock.operators._join import HALF_WINDOW, NO_ELEMENT, JoinInput, JoinStage, join_operator
 from penstock.operators._stage import Operator
+from penstock.operators._step import WINDOW
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -62,6 +63,46 @@ def combine_latest(*others: Streamable[Any]) -> Operator[Any, Any]:
     An error does not wait for the buffer and cancels the other sources; a cancel cancels all.
     """
     return join_operator("combine_latest", _CombineLatestStage, others)
+
+
+@overload
+def with_latest_from(b: Streamable[B], /) -> Operator[A, tuple[A, B]]: ...
+@overload
+def with_latest_from(b: Streamable[B], c: Streamable[C], /) -> Operator[A, tuple[A, B, C]]: ...
+@overload
+def with_latest_from(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> Operator[A, tuple[A, B, C, D]]: ...
+@overload
+def with_latest_from(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...
+def with_latest_from(*others: Streamable[Any]) -> Operator[Any, Any]:
+    """Pass on, for each element of the source, a tuple of it and the latest element of each of `others`.
+
+    The source is asked for its first element when each of `others` has given one. So no element of a source that waits for demand is
+    left out. Elements of `others` go on with an element of the source only.
+
+    >>> await collect(pipe([1, 2], ops.with_latest_from(["a"])))
+    [(1, 'a'), (2, 'a')]
+
+    Upstream demand: 1 per downstream demand from the source, at most 16 ahead. From each of `others`, 16 with the first downstream
+    demand, renewed by halves: these sources run at their own pace, also without downstream demand.
+    Buffer: up to 16 for the source, and the latest element of each of `others`.
+    Completes when the source has completed and its buffer is empty, or when one of `others` has completed without an element.
+    An error of any source does not wait for the buffer and cancels the other sources; a cancel cancels all.
+    """
+    return join_operator("with_latest_from", _WithLatestStage, others)
+
+
+def take_until(stop: Streamable[object], /) -> Operator[A, A]:
+    """Pass on the elements of the source until `stop` gives its first element. Then complete, and cancel both.
+
+    If `stop` completes without an element, it changes nothing. A `penstock.timer` as `stop` ends the stream after a time.
+
+    >>> await collect(pipe(interval(1), ops.take_until(interval(3.5))))
+    [0, 1, 2]
+
+    Upstream demand: 1 per downstream demand; 1 element of `stop`, at once. Buffer: none.
+    Completion of the source, errors of both and cancellation pass straight through.
+    """
+    return join_operator("take_until", _TakeUntilStage, (stop,))
 
 
 class MergeStage(JoinStage):
@@ -184,3 +225,94 @@ class _CombineLatestStage(JoinStage):
     def _release(self) -> None:
         self._arrivals.clear()
         self._latest.clear()
+
+
+class _WithLatestStage(MergeStage):
+    """A merge of one source. The other sources only replace what its elements are joined with."""
+
+    __slots__ = ("_latest", "_main", "_others_without_element")
+
+    def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
+        self._main, *others = inputs
+        self._latest: dict[JoinInput, Any] = dict.fromkeys(others, NO_ELEMENT)
+        self._others_without_element = len(others)  # the source gets no request before this is 0
+
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
+        if input_ is self._main:
+            super().on_input_next(input_, element)
+            return
+        if self._latest[input_] is NO_ELEMENT:
+            self._others_without_element -= 1
+        self._latest[input_] = element
+        if input_.outstanding <= HALF_WINDOW:
+            input_.request(WINDOW - input_.outstanding)
+        self._run_loop()
+
+    def _pass_on(self, element: Any) -> None:
+        super()._pass_on((element, *self._latest.values()))
+
+    def _request_new_demand(self) -> bool:
+        if not self._has_new_demand:
+            return False
+        if self._others_without_element:
+            return self._request_first_of_others()
+        self._has_new_demand = False
+        self._request_missing(self._main)
+        return True
+
+    def _request_first_of_others(self) -> bool:
+        """Request from each other source that was not asked before. Return False if there is none."""
+        fresh = [input_ for input_ in self._latest if not input_.outstanding and not input_.ended and self._latest[input_] is NO_ELEMENT]
+        for input_ in fresh:
+            input_.request(WINDOW)
+        return bool(fresh)
+
+    def _after_input_change(self, input_: JoinInput) -> None:
+        if input_ is self._main:
+            super()._after_input_change(input_)
+        elif self._latest.get(input_) is NO_ELEMENT:
+            self._completion_due = True  # no tuple is possible
+
+    def _on_input_removed(self) -> None:
+        self._completion_due = True
+
+    def _release(self) -> None:
+        super()._release()
+        self._latest.clear()
+
+
+class _TakeUntilStage(JoinStage):
+    """Passes signals and requests straight through. Only an element of `stop` is looked at."""
+
+    __slots__ = ("_main", "_stop")
+
+    def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
+        self._main, self._stop = inputs
+
+    def on_input_next(self, input_: JoinInput, element: Any) -> None:
+        if input_ is self._stop:
+            self._main.close()  # at once: the completion may have to wait for the end of an on_next further up the stack
+            self._completion_due = True
+            self._run_loop()
+            return
+        was_running, self._is_running = self._is_running, True
+        try:
+            self._pass_on(element)
+        finally:
+            self._is_running = was_running
+        if self._must_rerun and not was_running:
+            self._run_loop()
+
+    def _advance(self) -> bool:
+        if not (self._stop.outstanding or self._stop.ended):
+            self._stop.request(1)  # before the source gets its first request: an element of `stop` may end the stream at once
+            return True
+        missing = self._demand - self._main.outstanding
+        if missing == 0 or self._main.ended:
+            return False
+        self._main.request(missing)
+        return True
+
+    def _after_input_change(self, input_: JoinInput) -> None:
+        if input_ is self._main:
+            self._completion_due = True

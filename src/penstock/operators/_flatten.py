@@ -1,11 +1,13 @@
-"""Operators that make one stream from several: `concat` one after the other, `flat_map` several at a time.
+"""Operators that make one stream from several: `concat` and `start_with` one after the other, `flat_map` several at a time,
+`switch_map` the newest.
 
 Rules of this file:
 
 * Demand that one source has not used goes to the next source, exactly.
-* If the function of `flat_map` is async, it runs in its own task, and starts when its inner stream first gets demand.
+* If the function of `flat_map` or `switch_map` is async, it runs in its own task, and starts when its inner stream first gets demand.
 """
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import CoroutineType
@@ -16,8 +18,9 @@ import trio
 from penstock.api import Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, Source, Streamable, as_source, name_of
 from penstock.operators._combine import MergeStage
+from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._join import JoinInput, JoinOperator, JoinStage, join_operator
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped_error
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, StageOperator, stopped_error
 from penstock.operators._step import checked_element, is_async
 
 A = TypeVar("A")
@@ -32,6 +35,21 @@ def concat(*others: Streamable[B]) -> Operator[A, A | B]:
     Cancelling cancels the current source.
     """
     return join_operator("concat", _ConcatStage, others)
+
+
+def start_with(*elements: B) -> Operator[A, A | B]:
+    """Pass on `elements`, then the elements of the source. The source is subscribed to at once.
+
+    >>> await collect(pipe([1, 2], ops.start_with("ready")))
+    ['ready', 1, 2]
+
+    Upstream demand: 1 per downstream demand, less the demand that `elements` use. Buffer: none but `elements`.
+    Completion comes after `elements`. An error passes at once, and those of `elements` that were not requested are dropped.
+    A cancel drops them too.
+    """
+    if any(element is None for element in elements):
+        raise UsageError("start_with(None): None is never an element (rule 2.13)")
+    return StageOperator(f"start_with of {len(elements)} elements", lambda downstream, scope: _StartWithStage(downstream, elements))
 
 
 def flat_map(
@@ -49,14 +67,36 @@ def flat_map(
     Completes when upstream and all inner streams have completed. If the function raises, the stream ends with that error.
     Any error ends the stream without waiting for the buffer, and cancels upstream and all inner streams. A cancel cancels them too.
     """
-    if not callable(function):
-        raise UsageError(f"flat_map() was given {function!r}; it takes a function, plain or async, that returns a stream for an element")
+    label, to_source = _inner_maker("flat_map", function)
     if type(concurrency) is not int or concurrency < 1:
         raise UsageError(f"flat_map(concurrency={concurrency!r}): give how many inner streams may run at a time, an integer of at least 1")
-    label = f"flat_map({name_of(function)})"
-    call: Callable[[Any], Any] = function
-    to_source = partial(_DeferredSource, call, label) if is_async(call) else partial(_inner_source, call, label)
     return JoinOperator(label, lambda downstream, scope: _FlatMapStage(downstream, scope, to_source, concurrency))
+
+
+def switch_map(function: Callable[[A], Streamable[B]] | Callable[[A], Awaitable[Streamable[B]]], /) -> Operator[A, B]:
+    """Pass on the elements of the stream that ``function(element)`` returns, until the next element arrives: then cancel that stream.
+
+    The function may return anything that can be subscribed to. An async function is awaited when its stream first gets demand, and a newer
+    element cancels it. Elements of a cancelled stream that have not gone on are dropped.
+
+    >>> await collect(pipe(interval(1), ops.take(2), ops.switch_map(lambda n: pipe(interval(0.4), ops.map(lambda m: (n, m)), ops.take(3)))))
+    [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
+
+    Upstream demand: 1 at a time, renewed while downstream demand is left; so one element may be under way without downstream demand.
+    Buffer: up to 16. The inner stream gets the demand of downstream, at most 16 elements ahead.
+    Completes when upstream and the last inner stream have completed. If the function raises, the stream ends with that error.
+    Any error ends the stream without waiting for the buffer, and cancels upstream and the inner stream. A cancel cancels them too.
+    """
+    label, to_source = _inner_maker("switch_map", function)
+    return JoinOperator(label, lambda downstream, scope: _SwitchMapStage(downstream, scope, to_source))
+
+
+def _inner_maker(name: str, function: Callable[[Any], Any]) -> tuple[str, Callable[[Any], Source[Any]]]:
+    """Return the label of an operator, and the function that makes the inner source of an element."""
+    if not callable(function):
+        raise UsageError(f"{name}() was given {function!r}; it takes a function, plain or async, that returns a stream for an element")
+    label = f"{name}({name_of(function)})"
+    return label, partial(_DeferredSource if is_async(function) else _inner_source, function, label)
 
 
 class _ConcatStage(JoinStage):
@@ -107,6 +147,36 @@ class _ConcatStage(JoinStage):
         self._current = None
 
 
+class _StartWithStage(HoldingStage[Any, Any]):
+    """Upstream gets its first request when all of `elements` have gone on. So its elements never wait."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, downstream: Subscriber[Any], elements: tuple[Any, ...]) -> None:
+        super().__init__(downstream)
+        self._held = deque(elements)
+
+    def request(self, n: int, /) -> None:
+        if self._held or self._is_passing_on:
+            super().request(n)
+        else:
+            self._upstream.request(n)
+
+    def _has_held(self) -> bool:
+        return bool(self._held)
+
+    def _next_due(self) -> Any:
+        return self._held.popleft() if self._held else None
+
+    def _request_upstream(self) -> None:
+        demand, self._demand = self._demand, 0
+        if demand:
+            self._upstream.request(demand)
+
+    def _release(self) -> None:
+        self._held.clear()
+
+
 class _FlatMapStage(MergeStage):
     """A merge of inner streams. Each element of upstream adds an input."""
 
@@ -148,10 +218,12 @@ class _FlatMapStage(MergeStage):
         self._request_missing(input_)
 
     def _advance(self) -> bool:
-        if super()._advance():
-            return True
-        # Last: without downstream demand, upstream gets no request, because an inner stream would run for no reader.
-        if not self._unrequested or not self._demand:
+        # Upstream last: without downstream demand it gets no request, because an inner stream would run for no reader.
+        return super()._advance() or (self._demand > 0 and self._request_outer())
+
+    def _request_outer(self) -> bool:
+        """Request elements from upstream. Return False if none is to be requested now."""
+        if not self._unrequested:
             return False
         unrequested, self._unrequested = self._unrequested, 0
         self._outer.request(unrequested)
@@ -164,6 +236,32 @@ class _FlatMapStage(MergeStage):
     def _release(self) -> None:
         super()._release()
         self._outer.close()
+
+
+class _SwitchMapStage(_FlatMapStage):
+    """A merge of one inner stream, which the next one replaces."""
+
+    __slots__ = ()
+
+    def __init__(self, downstream: Subscriber[Any], scope: Scope, to_source: Callable[[Any], Source[Any]]) -> None:
+        super().__init__(downstream, scope, to_source, concurrency=1)
+
+    def _open_inner(self, element: Any) -> None:
+        inner, self._inputs = self._inputs, {}
+        self._ready.clear()
+        for input_ in inner:
+            input_.close()
+        super()._open_inner(element)
+        self._run_loop()  # requests the next element of upstream
+
+    def _request_outer(self) -> bool:
+        if self._outer.outstanding or self._outer.ended:
+            return False
+        self._outer.request(1)
+        return True
+
+    def _on_input_removed(self) -> None:
+        self._completion_due = self._outer.ended and not self._inputs
 
 
 def _inner_source(function: Callable[[Any], Any], label: str, element: Any) -> Source[Any]:

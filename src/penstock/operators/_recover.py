@@ -1,10 +1,7 @@
 """Operators that go on after an error: `retry` with the same source, `on_error_resume` with another source.
 
-Rules of this file:
+Rules of this file, beside those of `_reattaching_stage.py`:
 
-* The next source is attached in its own task, never inside the signal that failed. A source that fails at once, 10,000 times,
-  then costs 10,000 scheduler passes and no stack depth; other tasks run in between, and a cancelled nursery ends the stream.
-* Demand survives: elements requested and not received from one source are requested from the next source, and no others.
 * The subscription of a source that has failed is never called again (rule 4.2: it counts as cancelled).
 * An error that does not lead to recovery passes at once (rule 4.2). An error that is not an `Exception` always passes.
 """
@@ -15,14 +12,15 @@ from abc import abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from functools import partial
 from types import CoroutineType
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import trio
 
-from penstock.api import AlreadySubscribed, Publisher, Subscriber, Subscription, UsageError, add_demand
+from penstock.api import AlreadySubscribed, Publisher, Subscriber, UsageError
 from penstock.core import Scope, Source, Streamable, as_source, name_of
+from penstock.operators._reattaching_stage import ReattachingStage
 from penstock.operators._retry_policy import RetryPolicy, When, is_retryable
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, stopped_error
+from penstock.operators._stage import ENDED_UPSTREAM, Operator, stopped_error
 from penstock.operators._step import is_async
 
 A = TypeVar("A")
@@ -109,18 +107,10 @@ class _Resume(Operator[A, A]):
         return f"<operator {self._label}>"
 
 
-class _RecoveringStage(Stage[A, A], Generic[A]):
+class _RecoveringStage(ReattachingStage[A]):
     """A stage that may attach further sources. A subclass decides when (`_is_final`) and which (`_next_source`)."""
 
-    __slots__ = ("_demand", "_has_subscribed", "_label", "_scope", "_task_scope")
-
-    def __init__(self, downstream: Subscriber[A], scope: Scope, label: str) -> None:
-        super().__init__(downstream)
-        self._scope = scope
-        self._label = label
-        self._demand = 0  # requested by downstream and not yet passed on
-        self._has_subscribed = False
-        self._task_scope: trio.CancelScope | None = None
+    __slots__ = ()
 
     @abstractmethod
     def _is_final(self, error: Exception) -> bool:
@@ -129,25 +119,6 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
     @abstractmethod
     async def _next_source(self, error: Exception) -> Source[A] | None:
         """Wait if needed, then return the next source, or None to pass `error` on. An exception fails the stream."""
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        if not self._has_subscribed:
-            self._has_subscribed = True
-            super().on_subscribe(subscription)  # rule 2.12: downstream gets one on_subscribe, even with several sources
-        elif self._is_over:
-            subscription.cancel()  # rule 2.6: the stream ended while the source was being attached
-        else:
-            self._upstream = subscription
-            if self._demand:
-                subscription.request(self._demand)
-
-    def request(self, n: int, /) -> None:
-        self._demand = add_demand(self._demand, n)
-        self._upstream.request(n)
-
-    def on_next(self, element: A, /) -> None:
-        self._demand -= 1  # also of unbounded demand: the next source then gets 2^63-1 less the elements that arrived
-        self._downstream.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
         if self._is_over:
@@ -168,7 +139,7 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
         if self._is_over:
             return False  # the user's function has cancelled its own stream
         try:
-            self._task_scope = self._scope.spawn(partial(self._recover, error), name=f"penstock {self._label}")
+            self._spawn(partial(self._recover, error))
         except UsageError:
             return False  # the nursery is closed and can run no task; the error of the source says more than a UsageError
         return True
@@ -194,15 +165,8 @@ class _RecoveringStage(Stage[A, A], Generic[A]):
             return
         if source is None:
             super().on_error(error)
-            return
-        try:
-            source.attach(self, self._scope)
-        except Exception as raised:  # boundary: the source may be user code, and this task has no caller that could handle it
-            self._fail(raised)
-
-    def _release(self) -> None:
-        if self._task_scope is not None:
-            self._task_scope.cancel()
+        else:
+            self._attach(source)
 
 
 class _RetryStage(_RecoveringStage[A]):
