@@ -721,7 +721,9 @@ async def test_a_newer_element_cancels_the_async_function_of_switch_map(autojump
 
     result = await collect(ops.pipe(interval(1), ops.take(3), ops.switch_map(fetch)))
     assert result == [2]
-    assert calls == ["begin 0", "cancelled 0", "begin 1", "cancelled 1", "begin 2"]
+    # A cancelled call and the next one are two tasks: which of them runs first is not promised.
+    assert [call for call in calls if call.startswith("begin")] == ["begin 0", "begin 1", "begin 2"]
+    assert [call for call in calls if call.startswith("cancelled")] == ["cancelled 0", "cancelled 1"]
 
 
 def test_switch_map_takes_a_function() -> None:
