@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 
 class Model(Enum):
@@ -14,7 +15,8 @@ class Model(Enum):
     SUBSCRIPTION = "request for a subscription"
 
     # Enum hashes the name with a Python function, and each request looks its model up in three tables.
-    __hash__ = object.__hash__
+    if not TYPE_CHECKING:  # a type checker sees the method of Enum, which has the same type
+        __hash__ = object.__hash__
 
 
 @dataclass(slots=True)
