@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, get_args, get_origin
 
+from penstock.api import UsageError, shown
 from penstock.plugins import resolve_annotation
 
 
@@ -20,6 +21,29 @@ def called_function(function: Callable[..., Any]) -> Any:
     while isinstance(function, partial):
         function = function.func
     return function if inspect.isroutine(function) or isinstance(function, type) else type(function).__call__
+
+
+def check_function(function: Any, what: str) -> Any:
+    """Return what runs when `function` is called. Raises UsageError for a class, and for an object that cannot be called."""
+    if not callable(function):
+        raise UsageError(f"{what}: {shown(function)} is not callable; put the decorator directly above the function")
+    if isinstance(function, type):
+        # Its annotations are those of the class body, and not of __init__: a peer could give itself an identity.
+        raise UsageError(f"{what}: {function!r} is a class; give a function that makes the object and returns it")
+    return called_function(function)
+
+
+def open_parameters(function: Callable[..., Any], what: str) -> dict[str, inspect.Parameter]:
+    """Return the parameters that a caller may give. Those that a partial has set are not open: a peer must not change them."""
+    try:
+        parameters = dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        raise UsageError(f"{what}: the parameters of {function!r} are not known to Python; write a function around it") from None
+    while isinstance(function, partial):
+        for name in function.keywords:
+            parameters.pop(name, None)
+        function = function.func
+    return parameters
 
 
 class Annotations:
