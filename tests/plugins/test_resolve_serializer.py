@@ -36,7 +36,16 @@ class Unnamed(Serializer):
 
 @pytest.mark.parametrize(
     ("serializer", "kind"),
-    [(None, None), ("bytes", None), (None, bytes), (None, bytearray), (None, Any), (None, object), ("bytes", bytes)],
+    [
+        (None, None),
+        ("bytes", None),
+        (None, bytes),
+        (None, bytearray),
+        (None, Any),
+        (None, object),
+        (None, bytes | memoryview),
+        ("bytes", bytes),
+    ],
     ids=str,
 )
 def test_bytes_need_no_serializer(serializer: Any, kind: Any) -> None:

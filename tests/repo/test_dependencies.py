@@ -12,7 +12,10 @@ TCK: dict[str, Any] = tomllib.loads(text_of(Path("tck/pyproject.toml")))
 BOUNDED = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(\[[\w,]+\])?(>=|~=)\d[\d.]*(,\s*<\d[\d.]*)?")
 IMPORTED_AS = {"attrs": {"attrs", "attr"}}  # where the name to import is not the name to install
 
-LIBRARY_ENTRIES: list[str] = PROJECT["project"]["dependencies"]
+LIBRARY_ENTRIES: list[str] = [
+    *PROJECT["project"]["dependencies"],
+    *(entry for entries in PROJECT["project"]["optional-dependencies"].values() for entry in entries),
+]
 TCK_ENTRIES: list[str] = TCK["project"]["dependencies"]
 TOOL_ENTRIES = [entry for entries in PROJECT["dependency-groups"].values() for entry in entries if isinstance(entry, str)]
 ENTRIES = [*LIBRARY_ENTRIES, *TCK_ENTRIES, *TOOL_ENTRIES]

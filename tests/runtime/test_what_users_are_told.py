@@ -353,8 +353,13 @@ async def test_a_serializer_of_a_plugin_that_raises() -> None:
     service.publish("null", [b"null"])
     async with serve(service, "memory://test"):
         said = await told("memory://test/x", PluginError, serializer="careless", registry=registry)
-        assert said == "the serializer 'careless' raised KeyError(b'x'), where only ProtocolError and UsageError are due"
-        assert await told("memory://test/null", UsageError, serializer="careless", registry=registry) == "null has no meaning here"
+        assert (
+            said == "element 0 (1 bytes): the serializer 'careless' raised KeyError(b'x'), where only ProtocolError and UsageError are due"
+        )
+        assert (
+            await told("memory://test/null", UsageError, serializer="careless", registry=registry)
+            == "element 0 (4 bytes): null has no meaning here"
+        )
 
 
 # --- the server

@@ -4,6 +4,7 @@ May import `penstock.api`, attrs, pluggy, trio and the standard library. A plugi
 of penstock. penstock's own transports and serializers (`penstock.builtin`) do the same.
 """
 
+from penstock.plugins._annotations import resolve_annotation
 from penstock.plugins._events import ConnectionClosed, ConnectionOpened, Event, Events, Outcome, StreamEnded, StreamOpened
 from penstock.plugins._factory import Factory
 from penstock.plugins._finding import DISABLE
@@ -22,6 +23,10 @@ from penstock.plugins._hookspecs import (
 )
 from penstock.plugins._options import TransportOptions
 from penstock.plugins._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
+from penstock.plugins._plain_readers import DoesNotFit
+from penstock.plugins._plain_texts import TEXT_FORMS, TextForm
+from penstock.plugins._plain_types import PlainType, bare_type, plain_type
+from penstock.plugins._plain_writer import to_plain
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer
 from penstock.plugins._serializer import Serializer
@@ -37,6 +42,7 @@ from penstock.plugins._url import Url, parse_url
 __all__ = [
     "DISABLE",
     "GROUP",
+    "TEXT_FORMS",
     "ByteConnection",
     "Bytes",
     "Certificate",
@@ -44,6 +50,7 @@ __all__ = [
     "ConnectionClosed",
     "ConnectionFacts",
     "ConnectionOpened",
+    "DoesNotFit",
     "Event",
     "Events",
     "Factory",
@@ -51,6 +58,7 @@ __all__ = [
     "MessageConnection",
     "Outcome",
     "PeerIdentity",
+    "PlainType",
     "PluginReport",
     "PluginStatus",
     "Problem",
@@ -60,12 +68,14 @@ __all__ = [
     "SocketListener",
     "StreamEnded",
     "StreamOpened",
+    "TextForm",
     "Tls",
     "TlsConnection",
     "Transport",
     "TransportOptions",
     "UnixCredentials",
     "Url",
+    "bare_type",
     "build_registry",
     "certificate_of",
     "check_serializer_argument",
@@ -84,5 +94,8 @@ __all__ = [
     "penstock_stream_ended",
     "penstock_stream_opened",
     "penstock_transports",
+    "plain_type",
+    "resolve_annotation",
     "resolve_serializer",
+    "to_plain",
 ]

@@ -6,7 +6,8 @@ Rules of this file:
   bytes as they are, and every other type as JSON.
 """
 
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin
 
 from penstock.api import UsageError, shown
 from penstock.plugins._registry import Registry
@@ -14,9 +15,6 @@ from penstock.plugins._serializer import Serializer
 
 BYTES: Final = "bytes"
 """The name of the serializer that changes nothing. Streams of bytes are not passed through it."""
-
-BYTES_TYPES: Final[tuple[object, ...]] = (None, Any, object, bytes, bytearray, memoryview)
-"""Types of elements that are sent as they are, if no serializer is given; without a type, too."""
 
 
 def resolve_serializer(registry: Registry, serializer: str | Serializer | None, kind: Any = None) -> Serializer | None:
@@ -28,7 +26,7 @@ def resolve_serializer(registry: Registry, serializer: str | Serializer | None, 
     support.
     """
     if serializer is None:
-        if any(kind is each for each in BYTES_TYPES):
+        if is_bytes(kind):
             return None
         return registry.serializer("text") if kind is str else registry.serializer("json").for_type(kind)
     found = _find(registry, serializer)
@@ -37,6 +35,15 @@ def resolve_serializer(registry: Registry, serializer: str | Serializer | None, 
     # The serializer bytes judges a type, too: `type=Quote` beside it is a mistake.
     bound = (registry.serializer(BYTES) if found is None else found).for_type(kind)
     return None if found is None else bound
+
+
+def is_bytes(kind: Any) -> bool:
+    """Return True for types whose elements are sent as they are if no serializer is given. A type that says nothing is one of them."""
+    if get_origin(kind) in (Union, UnionType):
+        return all(is_bytes(each) for each in get_args(kind))
+    if kind is None or kind is Any or kind is object:
+        return True
+    return isinstance(kind, type) and issubclass(kind, bytes | bytearray | memoryview)
 
 
 def check_serializer_argument(serializer: object) -> None:

@@ -60,10 +60,17 @@ def test_a_coroutine_function_is_refused_with_advice() -> None:
     """It returns one value; nothing is left unawaited."""
     service = Service()
 
-    @service.publisher("one")
     async def one() -> int:
         return 1
 
+    class Called:
+        async def __call__(self) -> int:
+            return 1
+
+    for function in (one, partial(one), Called()):
+        with pytest.raises(UsageError, match=r"'one': its function is a coroutine function.*`yield` the elements"):
+            service.publisher("one")(function)
+    service.publisher("one")(lambda value=0: one())  # only a call can tell
     with pytest.raises(UsageError, match="yield"):
         service.find("one", PEER)
 

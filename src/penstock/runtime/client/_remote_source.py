@@ -48,10 +48,39 @@ from penstock.runtime.service import Service
 T = TypeVar("T")
 
 
+@overload
+def remote(
+    url: str,
+    *,
+    type: type[T],
+    publisher: str | None = ...,
+    serializer: str | Serializer | None = ...,
+    reconnect: Reconnect | None = ...,
+    setup: bytes = ...,
+    limits: Limits | None = ...,
+    extensions: Sequence[Extension] | None = ...,
+    registry: Registry | None = ...,
+    options: TransportOptions | None = ...,
+) -> Source[T]: ...
+@overload
+def remote(
+    url: str,
+    *,
+    type: object = ...,
+    publisher: str | None = ...,
+    serializer: str | Serializer | None = ...,
+    reconnect: Reconnect | None = ...,
+    setup: bytes = ...,
+    limits: Limits | None = ...,
+    extensions: Sequence[Extension] | None = ...,
+    registry: Registry | None = ...,
+    options: TransportOptions | None = ...,
+) -> Source[Any]: ...
 def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     url: str,
     *,
     publisher: str | None = None,
+    type: Any = None,
     serializer: str | Serializer | None = None,
     reconnect: Reconnect | None = None,
     setup: bytes = b"",
@@ -62,8 +91,9 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
 ) -> Source[Any]:
     """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes its own connection.
 
-    The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`. `setup`
-    is as for `connect`.
+    The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`.
+    `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it. `serializer` must be the publisher's.
+    Without both the elements are bytes. `setup` is as for `connect`.
     Raises UsageError for a malformed URL, and for one that names no publisher.
     """
     parsed = parse_url(url)
@@ -74,7 +104,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     if not name:
         raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
     # Looked up here, so that a missing serializer is an error of this call, and not of each subscription.
-    loader = resolve_serializer(registry, serializer)
+    loader = resolve_serializer(registry, serializer, type)
     dialect_factory(registry, parsed.dialect or DEFAULT_DIALECT)
     limits = limits or Limits()
     check_setup(parsed, setup, limits)
@@ -93,6 +123,24 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
 def subscribe(
     source: str,
     *,
+    type: type[T],
+    demand: int | None = ...,
+    publisher: str | None = ...,
+    serializer: str | Serializer | None = ...,
+    reconnect: Reconnect | None = ...,
+    setup: bytes = ...,
+    limits: Limits | None = ...,
+    extensions: Sequence[Extension] | None = ...,
+    registry: Registry | None = ...,
+    options: TransportOptions | None = ...,
+    on_violation: Report = ...,
+    cleanup_timeout: float = ...,
+) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
+@overload
+def subscribe(
+    source: str,
+    *,
+    type: object = ...,
     demand: int | None = ...,
     publisher: str | None = ...,
     serializer: str | Serializer | None = ...,
@@ -120,7 +168,8 @@ def subscribe(
     """Open `source` as a stream for the length of an ``async with`` block.
 
     `source` is a publisher, a source or pipe, an async iterable, an iterable, a function that returns one (an async generator function,
-    for example), or a URL like ``tcp://127.0.0.1:7000/ticks/EURUSD``; with a URL, the options of `remote` may be given as well.
+    for example), or a URL like ``tcp://127.0.0.1:7000/ticks/EURUSD``; with a URL, the options of `remote` may be given as well:
+    with ``type=Quote`` the elements are objects of the class Quote.
 
     With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are taken; with ``demand=0`` you call
     `Stream.request` yourself. Without `demand` it is 256, and behind `latest` or `drop` in this process each element is requested when the

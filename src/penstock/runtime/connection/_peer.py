@@ -2,16 +2,22 @@
 
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import trio
 
-from penstock.api import Model, PenstockError, PluginError, ProtocolError, Request, Subscriber, Subscription, UsageError
+from penstock.api import Model, Request, Subscriber, Subscription, UsageError
 from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import PeerIdentity, Registry, Serializer, resolve_serializer
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._requests import PendingAnswer
+from penstock.runtime.service import load_error, loaded_none
+
+T = TypeVar("T")
+
+SerializerOrName: TypeAlias = str | Serializer | None
+"""How a program names a serializer; None lets the type of the elements decide."""
 
 DEMAND_SIZE: Final = 8
 """Bytes of the initial demand in the frame of a request for a stream. The frame has that much less room for data."""
@@ -40,32 +46,49 @@ class Peer:
         if self._connection.reason is not None:
             raise self._connection.reason
 
-    def source(self, publisher: str, *, serializer: str | Serializer | None = None) -> Source[Any]:
-        """Return the peer's publisher as a source, for `pipe`, sinks and callbacks."""
-        return RemoteSource(self._connection, publisher, self._loader(serializer))
+    @overload
+    def source(self, publisher: str, *, type: type[T], serializer: SerializerOrName = ...) -> Source[T]: ...
+    @overload
+    def source(self, publisher: str, *, type: object = ..., serializer: SerializerOrName = ...) -> Source[Any]: ...
+    def source(self, publisher: str, *, type: Any = None, serializer: SerializerOrName = None) -> Source[Any]:
+        """Return the peer's publisher as a source, for `pipe`, sinks and callbacks. The options are those of `subscribe`."""
+        return RemoteSource(self._connection, publisher, self._loader(serializer, type))
 
+    @overload
     def subscribe(
-        self, publisher: str, *, demand: int = DEFAULT_DEMAND, serializer: str | Serializer | None = None
+        self, publisher: str, *, type: type[T], demand: int = ..., serializer: SerializerOrName = ...
+    ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
+    @overload
+    def subscribe(
+        self, publisher: str, *, type: object = ..., demand: int = ..., serializer: SerializerOrName = ...
+    ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
+    def subscribe(
+        self, publisher: str, *, type: Any = None, demand: int = DEFAULT_DEMAND, serializer: SerializerOrName = None
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
-        `serializer` must be the publisher's. A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
+        `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
+        publisher's. Without both the elements are bytes. A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
         ConnectionLost. Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait; leaving
         checkpoints, unless the reader of the stream has waited within the last 5 ms.
         """
-        return _RemoteOpening(RemoteSource(self._connection, publisher, self._loader(serializer)), demand)
+        return _RemoteOpening(RemoteSource(self._connection, publisher, self._loader(serializer, type)), demand)
 
     # --- requests that carry data
 
-    async def request_response(self, data: bytes | str, *, serializer: str | Serializer | None = None) -> Any:
-        """Ask for one value, and return it.
+    @overload
+    async def request_response(self, data: bytes | str, *, type: type[T], serializer: SerializerOrName = ...) -> T: ...
+    @overload
+    async def request_response(self, data: bytes | str, *, type: object = ..., serializer: SerializerOrName = ...) -> Any: ...
+    async def request_response(self, data: bytes | str, *, type: Any = None, serializer: SerializerOrName = None) -> Any:
+        """Ask for one value, and return it. `type` and `serializer` are those of `subscribe`.
 
         The meaning of `data` is up to the peer; a publisher's name leads to its first element. A cancel here cancels there.
         Raises Rejected, PublisherFailed and ConnectionLost as streams do, and UsageError for data that is too long, and if the
         protocol of the connection has no such requests (RS.io). Checkpoints.
         """
         # Everything that can be refused is refused before the wait: it may last for as long as the outbox is full.
-        requests, request, loader = self._connection.requests, self._request(Model.RESPONSE, data), self._loader(serializer)
+        requests, request, loader = self._connection.requests, self._request(Model.RESPONSE, data), self._loader(serializer, type)
         await trio.lowlevel.checkpoint_if_cancelled()
         # Asked here first: most requests find room, and a coroutine that does nothing costs a twentieth of a request.
         if not requests.has_room:
@@ -89,23 +112,39 @@ class Peer:
         await self._connection.requests.wait_for_room()
         self._connection.session.streams.fire(request)
 
+    @overload
     def request_stream(
-        self, data: bytes | str, *, demand: int = DEFAULT_DEMAND, serializer: str | Serializer | None = None
+        self, data: bytes | str, *, type: type[T], demand: int = ..., serializer: SerializerOrName = ...
+    ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
+    @overload
+    def request_stream(
+        self, data: bytes | str, *, type: object = ..., demand: int = ..., serializer: SerializerOrName = ...
+    ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
+    def request_stream(
+        self, data: bytes | str, *, type: Any = None, demand: int = DEFAULT_DEMAND, serializer: SerializerOrName = None
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Ask for a stream, for the length of an ``async with`` block, as `subscribe` does.
 
         `data` and the exceptions are those of `request_response`.
         """
-        return _RemoteOpening(self._requesting(Model.STREAM, data, serializer), demand)
+        return _RemoteOpening(self._requesting(Model.STREAM, data, self._loader(serializer, type)), demand)
 
+    @overload
     def request_subscription(
-        self, data: bytes | str, *, demand: int = DEFAULT_DEMAND, serializer: str | Serializer | None = None
+        self, data: bytes | str, *, type: type[T], demand: int = ..., serializer: SerializerOrName = ...
+    ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
+    @overload
+    def request_subscription(
+        self, data: bytes | str, *, type: object = ..., demand: int = ..., serializer: SerializerOrName = ...
+    ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
+    def request_subscription(
+        self, data: bytes | str, *, type: Any = None, demand: int = DEFAULT_DEMAND, serializer: SerializerOrName = None
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Ask for a stream that never completes: if its publisher completes, the stream fails. Otherwise as `request_stream`."""
-        return _RemoteOpening(self._requesting(Model.SUBSCRIPTION, data, serializer), demand)
+        return _RemoteOpening(self._requesting(Model.SUBSCRIPTION, data, self._loader(serializer, type)), demand)
 
-    def _requesting(self, model: Model, data: bytes | str, serializer: str | Serializer | None) -> "RemoteSource":
-        return RemoteSource(self._connection, self._request(model, data), self._loader(serializer))
+    def _requesting(self, model: Model, data: bytes | str, loader: Serializer | None) -> "RemoteSource":
+        return RemoteSource(self._connection, self._request(model, data), loader)
 
     def _request(self, model: Model, data: bytes | str) -> Request:
         session = self._connection.session
@@ -121,9 +160,9 @@ class Peer:
             raise UsageError(f"request data of {len(encoded)} bytes; {most} is the most, because requests are not split (Limits.max_frame)")
         return Request(model, encoded)
 
-    def _loader(self, serializer: str | Serializer | None) -> Serializer | None:
+    def _loader(self, serializer: SerializerOrName, kind: Any) -> Serializer | None:
         # The usual case: bytes, for which nothing is looked up.
-        return None if serializer is None else resolve_serializer(self._registry, serializer)
+        return None if serializer is kind is None else resolve_serializer(self._registry, serializer, kind)
 
     def __repr__(self) -> str:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
@@ -203,28 +242,17 @@ class _RemoteOpening:
             await trio.lowlevel.cancel_shielded_checkpoint()
 
 
-def _load_error(error: Exception, serializer: str) -> Exception:
-    """Return the error for an element that cannot be read. Most often this side has named another serializer than the publisher."""
-    if isinstance(error, ProtocolError):
-        explained = ProtocolError(f"{error}; is serializer={serializer!r} what the publisher has, too?", reason=error.reason)
-    elif isinstance(error, PenstockError):
-        return error
-    else:
-        return PluginError(f"the serializer {serializer!r} raised {error!r}, where only ProtocolError and UsageError are due")
-    explained.__cause__ = error
-    return explained
-
-
 class _Decoder(Subscriber[bytes], Subscription):
     """Turns bytes from the peer into elements."""
 
-    __slots__ = ("_serializer", "_subscriber", "_upstream")
+    __slots__ = ("_position", "_serializer", "_subscriber", "_upstream")
 
     _upstream: Subscription
 
     def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
         self._subscriber: Subscriber[Any] | None = subscriber
         self._serializer = serializer
+        self._position = 0  # of the next element
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
@@ -241,8 +269,13 @@ class _Decoder(Subscriber[bytes], Subscription):
         except Exception as error:  # boundary: the serializer may be a plugin
             # The peer is told to stop first: nothing that follows could be read either.
             self.cancel()
-            subscriber.on_error(_load_error(error, self._serializer.name))
+            subscriber.on_error(load_error(error, self._serializer, self._position, len(element)))
             return
+        if loaded is None:
+            self.cancel()
+            subscriber.on_error(loaded_none(self._serializer, self._position, len(element)))
+            return
+        self._position += 1
         subscriber.on_next(loaded)
 
     def on_error(self, error: BaseException, /) -> None:

@@ -5,6 +5,7 @@ May import `penstock.api`, `penstock.core` and `penstock.plugins`. A transport o
 """
 
 from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, NoPlace, NoSuchPublisher
+from penstock.runtime.service._element_errors import load_error, loaded_none
 from penstock.runtime.service._published_streams import FoundStream, PublishedStreams, add_target_note
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers, TaskRunner
 from penstock.runtime.service._service import Handler, Publication, Service
@@ -32,4 +33,6 @@ __all__ = [
     "StreamSlot",
     "TaskRunner",
     "add_target_note",
+    "load_error",
+    "loaded_none",
 ]

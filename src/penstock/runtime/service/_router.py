@@ -5,42 +5,23 @@ Rules of this file:
 * A name without a publisher and a parameter that cannot be converted have one answer (`NoMatch`).
 * A parameter of a pattern matches one segment. Further parameters stand behind a ``?``, by name, as in a URL.
 * The pattern with the earliest literal segment wins. Two patterns that match the same names are a UsageError when the second is added.
-* A parameter that no text could ever fill is a UsageError when the publisher is added, and not an answer to each subscribe.
+* `_text_parameters` turns the texts into values.
 """
 
 import inspect
 import re
-from collections.abc import Callable
-from datetime import date, datetime, time, timedelta
-from enum import Enum
+from collections.abc import Callable, Collection
 from functools import partial
-from types import UnionType
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
 import attrs
 
 from penstock.api import UsageError
+from penstock.runtime.service._function_annotations import Annotations, check_function, open_parameters
+from penstock.runtime.service._text_parameters import is_list, texts_reader, why_never_from_text, without_none
 
 _PARAMETER: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_YES: Final = frozenset({"1", "true", "yes", "on"})
-_NO: Final = frozenset({"0", "false", "no", "off"})
-
-_CONVERT_IN_FUNCTION: Final = {
-    bytes: "annotate it with str, and encode it in the function",
-    bytearray: "annotate it with str, and encode it in the function",
-    memoryview: "annotate it with str, and encode it in the function",
-    date: "annotate it with str, and call date.fromisoformat in the function",
-    datetime: "annotate it with str, and call datetime.fromisoformat in the function",
-    time: "annotate it with str, and call time.fromisoformat in the function",
-    timedelta: "annotate it with float, and call timedelta(seconds=...) in the function",
-    object: "annotate it with str",
-}
-"""Types that raise TypeError for every text, and what to write instead. They tell nothing of it in a signature."""
-
-
-_COLLECTIONS: Final = (dict, list, tuple, set, frozenset, range, slice, BaseException)
-"""Types that a text fits by accident, if at all: list("ab") is ["a", "b"]."""
 
 
 class NoMatch(Exception):
@@ -90,54 +71,60 @@ class Pattern:
 class Route:
     """A pattern, its function, and how the texts of a name become the parameters of that function."""
 
-    __slots__ = ("_converters", "_required", "_takes_peer", "function", "is_generator", "pattern")
+    __slots__ = ("_readers", "_required", "_takes_peer", "function", "is_generator", "pattern")
 
     def __init__(self, pattern: Pattern, function: Callable[..., Any], *, peer_type: type) -> None:
         """Parameters annotated with `peer_type` get the identity of the peer."""
         self.pattern = pattern
         self.function = function
         # All of `inspect` happens here, when the route is made, and none of it when a peer subscribes.
-        self.is_generator: bool = inspect.isasyncgenfunction(function)
-        signature = inspect.signature(function)
-        hints = hints_of(function)
-        for name, each in signature.parameters.items():
+        self.is_generator: bool = inspect.isasyncgenfunction(check_function(function, f"{pattern.text!r}"))
+        parameters = open_parameters(function, f"{pattern.text!r}")
+        for name, each in parameters.items():
             if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
                 raise UsageError(
                     f"{pattern.text!r}: the parameter {name!r} of its function cannot be given by name, and no subscribe would ever match; "
                     "write each parameter out, without '*' and '/'"
                 )
-        if isinstance(function, type):
-            # Its annotations are those of the class body, and not of __init__: a peer could give itself an identity.
-            raise UsageError(f"{pattern.text!r}: {function!r} is a class; publish a function that makes the object and returns it")
-        self._takes_peer = [name for name in signature.parameters if without_none(hints.get(name)) is peer_type]
-        named = {name: each for name, each in signature.parameters.items() if name not in self._takes_peer}
+        annotations = Annotations(function, f"{pattern.text!r}")
+        hints = {name: annotations.of(name, str) for name in parameters}
         check_peer_annotations(hints, f"{pattern.text!r}")
-        self._converters = {name: _converter(hints.get(name, str), name, pattern.text) for name in named}
+        self._takes_peer = [name for name, hint in hints.items() if without_none(hint) is peer_type]
+        named = {name: each for name, each in parameters.items() if name not in self._takes_peer}
+        self._readers = {name: texts_reader(hints[name], f"{pattern.text!r}: the parameter {name!r}") for name in named}
         self._required = {name for name, each in named.items() if each.default is inspect.Parameter.empty}
+        self._check_texts(hints, named.keys())
+
+    def _check_texts(self, hints: dict[str, Any], named: Collection[str]) -> None:
+        """Raise UsageError for a parameter that no name could ever fill."""
+        text = self.pattern.text
         # A parameter that has a default may have any type: the program itself may call the function with such a value.
         # But a parameter of the pattern always comes as a text, with or without a default.
-        for name in sorted(self._required | (named.keys() & set(pattern.parameters))):
-            if advice := _why_never_from_text(hints.get(name, str)):
+        for name in sorted(self._required.union(each for each in self.pattern.parameters if each in named)):
+            if advice := why_never_from_text(hints[name]):
+                raise UsageError(f"{text!r}: no text can become the parameter {name!r}, so every subscribe would be refused; {advice}")
+        for name in self.pattern.parameters:
+            if name not in named:
+                raise UsageError(f"{text!r} has the parameter {name!r}, which its function does not take")
+            if is_list(hints[name]):
                 raise UsageError(
-                    f"{pattern.text!r}: no text can become the parameter {name!r}, so every subscribe would be refused; {advice}"
+                    f"{text!r}: the parameter {name!r} is one segment, and a list takes several texts; take it out of the name, "
+                    f"and peers give it as '?{name}=a&{name}=b', or annotate it with str"
                 )
-        missing = [name for name in pattern.parameters if name not in named]
-        if missing:
-            raise UsageError(f"{pattern.text!r} has the parameter {missing[0]!r}, which its function does not take")
 
-    def bind(self, given: dict[str, str], query: dict[str, str], peer: object) -> Callable[[], Any]:
+    def bind(self, given: dict[str, str], query: dict[str, list[str]], peer: object) -> Callable[[], Any]:
         """Return the function with the converted parameters. Raises NoMatch for parameters that do not fit.
 
         Returns the very function that was added if it takes no parameter: `Service` knows these by identity.
         """
-        texts = given | query
         # The usual case, and the one without a partial.
-        if not texts and not self._takes_peer and not self._required:
+        if not given and not query and not self._takes_peer and not self._required:
             return self.function
-        if not texts.keys() <= self._converters.keys() or not texts.keys() >= self._required:
+        texts = {**{name: [text] for name, text in given.items()}, **query}
+        if not texts.keys() <= self._readers.keys() or not texts.keys() >= self._required:
             raise NoMatch
         try:
-            values = {name: self._converters[name](text) for name, text in texts.items()}
+            values = {name: self._readers[name](each) for name, each in texts.items()}
         except Exception:  # boundary: a converter of the user's. With any other answer a peer could find out which names exist
             raise NoMatch from None
         return partial(self.function, **values, **dict.fromkeys(self._takes_peer, peer))
@@ -170,7 +157,7 @@ class Router:
             alike = [each for segments, each in self._routes.items() if len(segments) == len(shape) and None in segments]
             self.patterns[len(shape)] = alike
 
-    def find(self, name: str) -> tuple[Route, dict[str, str], dict[str, str]]:
+    def find(self, name: str) -> tuple[Route, dict[str, str], dict[str, list[str]]]:
         """Return the route for `name`, the parameters in its segments, and those behind the '?'. Raises NoMatch."""
         path, _, query = name.partition("?")
         # Literal names first: "ticks/all" is never taken for a parameter.
@@ -189,20 +176,14 @@ class Router:
         return sorted(route.pattern.text for route in self._routes.values())
 
 
-def _with_query(route: Route, given: dict[str, str], query: str) -> tuple[Route, dict[str, str], dict[str, str]]:
-    pairs = parse_qsl(query, keep_blank_values=True) if query else []
-    # A parameter that is given twice is refused: which of the two values counts would be a guess.
-    if len(dict(pairs)) < len(pairs) or dict(pairs).keys() & given.keys():
-        raise NoMatch
-    return route, given, dict(pairs)
-
-
-def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of a function, of the function in a partial, or of the `__call__` of an object."""
-    # A partial has no annotations; the function inside it has.
-    while isinstance(function, partial):
-        function = function.func
-    return get_type_hints(function if inspect.isroutine(function) or isinstance(function, type) else type(function).__call__)
+def _with_query(route: Route, given: dict[str, str], query: str) -> tuple[Route, dict[str, str], dict[str, list[str]]]:
+    texts: dict[str, list[str]] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True) if query else ():
+        # A parameter of the pattern that is given again is refused: which of the two values counts would be a guess.
+        if name in given:
+            raise NoMatch
+        texts.setdefault(name, []).append(text)
+    return route, given, texts
 
 
 def check_peer_annotations(hints: dict[str, Any], where: str) -> None:
@@ -215,72 +196,3 @@ def check_peer_annotations(hints: dict[str, Any], where: str) -> None:
                 f"{where}: the parameter {name!r} is annotated with penstock.Peer, the object to subscribe to a connected peer with; "
                 "to get the identity of the peer that asks, annotate it with penstock.plugins.PeerIdentity"
             )
-
-
-def without_none(kind: Any) -> Any:
-    """Return T for ``T | None``."""
-    if get_origin(kind) in (Union, UnionType):
-        choices = [each for each in get_args(kind) if each is not type(None)]
-        if len(choices) == 1:
-            return choices[0]
-    return kind
-
-
-def _advice_for(kind: type) -> str:
-    """Return what to write instead of a type that is known to take no text, or ''."""
-    if issubclass(kind, Enum) and not any(isinstance(member.value, str) for member in kind):
-        return f"no value of {kind.__name__} is a text: annotate it with str, and look the {kind.__name__} up in the function"
-    if issubclass(kind, _COLLECTIONS):
-        return "annotate it with str, and take the text apart in the function"
-    # The nearest base counts: a datetime is a date, too. Every class is an object, so that one counts only if it is written itself.
-    known = [base for base in kind.__mro__ if base in _CONVERT_IN_FUNCTION and (base is not object or kind is object)]
-    return _CONVERT_IN_FUNCTION[known[0]] if known else ""
-
-
-def _why_never_from_text(kind: Any) -> str:
-    """Return what to write instead if no text can become a value of type `kind`, or ''."""
-    kind = without_none(kind)
-    if not isinstance(kind, type):
-        return ""  # str, Any and the like: `_converter` has refused everything else
-    if advice := _advice_for(kind):
-        return advice
-    # Asked of the signature, and not tried: to make an object of a user's class may have effects.
-    try:
-        inspect.signature(kind).bind("")
-    except ValueError:
-        return ""  # a type written in C that has no signature, like int before Python 3.13
-    except TypeError:
-        return f"{kind.__name__} cannot be made of one text: annotate it with str, and make the {kind.__name__} in the function"
-    return ""
-
-
-def _converter(kind: Any, name: str, pattern: str) -> Callable[[str], Any]:
-    """Return a function that turns a text into a parameter of type `kind`, or raises ValueError."""
-    kind = without_none(kind)
-    if kind in (str, Any, inspect.Parameter.empty):
-        return str
-    if kind is bool:
-        return _as_bool
-    if kind is int:
-        return _as_int
-    if isinstance(kind, type):
-        return kind
-    raise UsageError(
-        f"{pattern!r}: the parameter {name!r} is annotated with {kind!r}; annotate it with a type that takes a text, like int or UUID"
-    )
-
-
-def _as_bool(text: str) -> bool:
-    if text.lower() in _YES:
-        return True
-    if text.lower() in _NO:
-        return False
-    raise ValueError(text)
-
-
-def _as_int(text: str) -> int:
-    # int() also takes underscores, blanks and digits of other scripts. A parameter has one spelling, so that names can be compared.
-    # 40 digits bound the work: int() of n digits takes time in the order of n squared.
-    if not re.fullmatch(r"-?[0-9]{1,40}", text):
-        raise ValueError(text)
-    return int(text)

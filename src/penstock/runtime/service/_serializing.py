@@ -4,6 +4,7 @@ from typing import Any
 
 from penstock.api import Subscriber, Subscription
 from penstock.plugins import Serializer
+from penstock.runtime.service._element_errors import dumped_bytes
 
 
 class Serializing(Subscriber[Any], Subscription):
@@ -24,6 +25,8 @@ class Serializing(Subscriber[Any], Subscription):
     def on_next(self, element: Any, /) -> None:
         try:
             data = self._serializer.dumps(element)
+            if type(data) is not bytes:
+                data = dumped_bytes(data, self._serializer, element)
         except Exception as error:  # boundary: the serializer may be a plugin; its failure ends this stream only
             # Upstream first: the publisher must not signal again while the stream fails.
             self._upstream.cancel()

@@ -16,7 +16,9 @@ import attrs
 from penstock.api import Model, Request, UsageError, shown
 from penstock.core import Source, Streamable, as_source, generate
 from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
-from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, check_peer_annotations, hints_of, without_none
+from penstock.runtime.service._function_annotations import Annotations, called_function, check_function, element_type_of, open_parameters
+from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, check_peer_annotations
+from penstock.runtime.service._text_parameters import without_none
 
 LONGEST_NAME: Final = 4096
 """Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""
@@ -68,26 +70,40 @@ class Service:
         self._options: dict[Route, tuple[str | Serializer | None, int, Any]] = {}  # the fields of a Publication after its source
         self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
 
-    def publisher(self, name: str, *, serializer: str | Serializer | None = None, element_size: int = 0) -> Callable[[F], F]:
+    def publisher(
+        self,
+        name: str,
+        *,
+        type: Any = None,
+        serializer: str | Serializer | None = None,
+        element_size: int = 0,
+    ) -> Callable[[F], F]:
         """Offer the decorated function under `name`.
 
         The function is called for each subscription and returns a publisher, a source or an iterable; most are async generator functions.
         A segment of `name` like ``{symbol}`` becomes the parameter of that name, converted to its annotation; parameters may also stand
         behind a ``?``, as in a URL. A parameter annotated `penstock.plugins.PeerIdentity` gets the identity of the peer that subscribes.
 
-        `serializer` turns elements into bytes: a name like ``"json"``, or an object; without one, elements are bytes.
+        The return annotation gives the type of the elements: those of ``AsyncIterator[Quote]`` are sent as JSON, those of
+        ``AsyncIterator[str]`` as text, and bytes as they are. `type` says it for a function without an annotation. `serializer` is a name
+        like ``"json"`` or an object, and is used in place of the annotation.
         With `element_size` every element has that number of bytes; the function may then yield several elements as one piece of memory.
         Raises UsageError for a name that is taken or malformed, and for a parameter that no text can become.
         """
         pattern = Pattern.parse(name)
-        if type(element_size) is not int or element_size < 0:
-            raise UsageError(f"element_size={element_size!r}; give the number of bytes of every element, or 0 where it differs")
+        _check_element_size(element_size)
         check_serializer_argument(serializer)
 
         def add(function: F) -> F:
             route = Route(pattern, function, peer_type=PeerIdentity)
+            if inspect.iscoroutinefunction(called_function(function)):
+                raise UsageError(
+                    f"{name!r}: its function is a coroutine function, it returns one value; to stream, `yield` the elements instead"
+                )
+            # A serializer that is named is taken as it is; the annotation counts without one.
+            kind = element_type_of(function, f"{name!r}") if type is serializer is None and not element_size else type
             self.router.add(route)
-            self._options[route] = options = serializer, element_size, None
+            self._options[route] = options = serializer, element_size, kind
             # One source for all subscribers: a generator source holds no state, and calls the function for each.
             if route.is_generator:
                 self._plain[route] = Publication(generate(function), *options)
@@ -95,15 +111,26 @@ class Service:
 
         return add
 
-    def publish(self, name: str, source: Streamable[Any], *, serializer: str | Serializer | None = None, element_size: int = 0) -> None:
-        """Offer `source` itself under `name` to every subscriber: a topic, a pipe, or a publisher of your own."""
+    def publish(
+        self,
+        name: str,
+        source: Streamable[Any],
+        *,
+        type: Any = None,
+        serializer: str | Serializer | None = None,
+        element_size: int = 0,
+    ) -> None:
+        """Offer `source` itself under `name` to every subscriber: a topic, a pipe, or a publisher of your own.
+
+        Without `type` and `serializer` its elements are bytes.
+        """
         # Converted once, so that a value that cannot be streamed is refused here.
         blueprint = as_source(source)
 
         def published() -> Source[Any]:
             return blueprint
 
-        self.publisher(name, serializer=serializer, element_size=element_size)(published)
+        self.publisher(name, type=type, serializer=serializer, element_size=element_size)(published)
 
     def request_response(self, function: F) -> F:
         """Answer requests for one value with the decorated ``async def function(data: bytes) -> bytes``.
@@ -112,7 +139,7 @@ class Service:
         `penstock.plugins.PeerIdentity` gets the identity of the peer.
         Raises UsageError for a second handler, and for a function that is not async.
         """
-        if not inspect.iscoroutinefunction(function):
+        if not inspect.iscoroutinefunction(check_function(function, "request_response")):
             raise UsageError(f"{function!r} answers with one value: make it an `async def` that returns it")
         return self._handle(Model.RESPONSE, function)
 
@@ -121,7 +148,7 @@ class Service:
 
         Raises as `request_response` does.
         """
-        if not inspect.iscoroutinefunction(function):
+        if not inspect.iscoroutinefunction(check_function(function, "fire_and_forget")):
             raise UsageError(f"{function!r} receives messages without an answer: make it an `async def`")
         return self._handle(Model.FIRE_AND_FORGET, function)
 
@@ -212,7 +239,7 @@ class Service:
         return self.find(name, peer)
 
     def _handle_streaming(self, model: Model, function: F) -> F:
-        if inspect.iscoroutinefunction(function):
+        if inspect.iscoroutinefunction(check_function(function, f"the handler for a {model.value}")):
             raise UsageError(f"{function!r} is a coroutine function, it returns one value; to stream, `yield` the elements instead")
         return self._handle(model, function)
 
@@ -226,17 +253,23 @@ class Service:
         return f"<service of {', '.join(self.names()) or 'no publishers'}>"
 
 
+def _check_element_size(size: object) -> None:
+    if type(size) is not int or size < 0:
+        raise UsageError(f"element_size={size!r}; give the number of bytes of every element, or 0 where it differs")
+
+
 class Handler:
     """A user's function that takes data and, if it wants it, the identity of the peer."""
 
     __slots__ = ("_function", "_takes_peer", "is_generator", "label", "plain")
 
     def __init__(self, function: Any, what: str) -> None:
-        if not callable(function):
-            raise UsageError(f"{what}: {function!r} is not callable; put the decorator directly above the function")
-        signature, hints = inspect.signature(function), hints_of(function)
+        called = check_function(function, what)
+        parameters, annotations = open_parameters(function, what), Annotations(function, f"{what} {function!r}")
+        hints = {name: annotations.of(name) for name in parameters}
         check_peer_annotations(hints, f"{what} {function!r}")
-        self._takes_peer = [name for name in signature.parameters if without_none(hints.get(name)) is PeerIdentity]
+        self._takes_peer = [name for name, hint in hints.items() if without_none(hint) is PeerIdentity]
+        signature = inspect.signature(function)
         try:
             signature.bind(b"", **dict.fromkeys(self._takes_peer))
         except TypeError:
@@ -248,7 +281,7 @@ class Handler:
         self.plain: Any = None if self._takes_peer else function
         """The function itself if it takes the data alone, else None."""
         self.label: str = getattr(function, "__qualname__", what)
-        self.is_generator: bool = inspect.isasyncgenfunction(function)
+        self.is_generator: bool = inspect.isasyncgenfunction(called)
 
     def __call__(self, data: bytes, peer: PeerIdentity) -> Any:
         return self._function(data, **dict.fromkeys(self._takes_peer, peer)) if self._takes_peer else self._function(data)

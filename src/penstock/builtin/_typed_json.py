@@ -1,0 +1,111 @@
+"""The serializer ``json`` for elements of one type: dataclasses and other records arrive as objects of their class.
+
+Rules of this file:
+
+* Python's json defines the result. If msgspec is installed, it is asked first. If it refuses, Python's json gives the value or the reason.
+* The element itself is checked when it is sent; the values inside it are checked where they arrive.
+"""
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+from penstock.api import ProtocolError, UsageError, shown
+from penstock.builtin._json_text import JsonText
+from penstock.builtin._msgspec import fast_json
+from penstock.plugins import DoesNotFit, Serializer, plain_type
+
+SHORT = 256
+"""Bytes. A shorter text is not checked for its size: 128 lists inside each other have 256 brackets."""
+
+
+class TypedJson(Serializer):
+    """Elements of one type. None is null inside of elements, and never an element."""
+
+    name = "json"
+
+    def __init__(self, kind: Any, text: JsonText, null: object) -> None:
+        plain = plain_type(kind)
+        self._title = kind.__name__ if isinstance(kind, type) else shown(kind)
+        self._text = text
+        self._null = null
+        self._read = plain.read
+        self._classes = plain.classes
+        self._exact = frozenset(plain.classes or ())
+        self._nulls = _count_none(plain.classes, kind) if plain.has_floats else None
+        self._has_floats = plain.has_floats
+        self._fast = fast_json(kind, plain)
+
+    def dumps(self, element: object, /) -> bytes:
+        if type(element) not in self._exact:
+            self._check(element)
+        if self._null is not None and type(element) is type(self._null) and element == self._null:
+            return b"null"
+        if self._fast is None:
+            return self._standard_dumps(element)
+        try:
+            data = self._fast[0](element)
+        except Exception:  # boundary: msgspec, and properties of the user's class; Python's json finds out why
+            return self._standard_dumps(element)
+        # msgspec sends NaN as null. A null that is no None of a field may be one, and Python's json refuses it.
+        if self._has_floats and b"null" in data and (self._nulls is None or self._nulls(element) != data.count(b"null")):
+            return self._standard_dumps(element)
+        if len(data) > SHORT:
+            self._text.check_written(data)
+        return data
+
+    def loads(self, data: bytes, /) -> object:
+        if self._fast is None:
+            return self._standard_loads(data)
+        if len(data) > SHORT:
+            self._text.check_received(data)
+        try:
+            element = self._fast[1](data)
+        except Exception:  # boundary: msgspec, and the constructor of the user's class; Python's json finds out why
+            return self._standard_loads(data)
+        return self._not_null(element)
+
+    def for_type(self, kind: Any, /) -> Serializer:
+        raise UsageError(f"this serializer is for elements of type {self._title} already; leave type={shown(kind)} out")
+
+    def _check(self, element: object) -> None:
+        if element is None:
+            raise UsageError("None is never an element (rule 2.13); to send JSON's null, set an element for it: JsonSerializer(null=…)")
+        if self._classes is None or (self._null is not None and type(element) is type(self._null) and element == self._null):
+            return
+        # A bool is an int for Python, but the reader of an int refuses true.
+        if not isinstance(element, self._classes) or type(element) is bool:
+            raise UsageError(
+                f"the element is of type {type(element).__name__}, and elements of this stream are of type {self._title}; "
+                "change the return annotation of the publisher, or give it serializer="
+            )
+
+    def _standard_dumps(self, element: object) -> bytes:
+        return self._text.write(element, f"elements of this stream are of type {self._title}")
+
+    def _standard_loads(self, data: bytes) -> object:
+        value = self._text.read(data)
+        if value is None and self._null is not None:
+            return self._null
+        try:
+            return self._not_null(self._read(value))
+        except DoesNotFit as error:
+            raise ProtocolError(f"the element is not of type {self._title}: {error}") from None
+
+    def _not_null(self, element: object) -> object:
+        if element is not None:
+            return element
+        if self._null is None:
+            raise UsageError("null arrived, and None is never an element (rule 2.13); set an element for it: JsonSerializer(null=…)")
+        return self._null
+
+
+def _count_none(classes: Sequence[type] | None, kind: Any) -> Callable[[Any], int] | None:
+    """Return a function that counts the fields of a record that are None; None if the elements are not records of one class."""
+    names = tuple(getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ()))
+    if not names:
+        names = tuple(each.name for each in getattr(kind, "__attrs_attrs__", ()))
+    if classes != (kind,) or len(names) < 2:
+        return None
+    fields = attrgetter(*names)
+    return lambda element: fields(element).count(None)

@@ -1,0 +1,42 @@
+"""One level of a value as plain values: the `default` of Python's JSON encoder, which calls it again for what is inside."""
+
+import enum
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+from penstock.plugins._plain_texts import TEXT_FORMS, write_text
+from penstock.plugins._plain_types import is_model, is_struct
+from penstock.plugins._records import record_of
+
+
+def to_plain(value: Any) -> object:
+    """Return `value` as a text, a list or a dict, whose parts may need the same again. Raises TypeError if it has no such form."""
+    kind: Any = type(value)
+    return _writer_of(kind)(value)
+
+
+@lru_cache(maxsize=1024)  # the classes of a program; each costs a look at its fields
+def _writer_of(kind: Any) -> Callable[[Any], object]:
+    if kind in TEXT_FORMS:
+        return write_text
+    if issubclass(kind, enum.Enum):
+        return attrgetter("value")
+    if issubclass(kind, set | frozenset):
+        return list
+    if is_struct(kind):
+        return sys.modules["msgspec"].to_builtins  # type: ignore[no-any-return]  # the module is not imported here
+    if is_model(kind):
+        return _dump_model
+    record = record_of(kind)
+    if record is None:
+        raise TypeError(f"{kind.__name__} has no form in JSON")
+    names = [(each.key, each.name) for each in record.fields]
+    return lambda value: {key: getattr(value, name) for key, name in names}
+
+
+def _dump_model(value: Any) -> object:
+    # mode="python" keeps NaN, so that it is refused; mode="json" would send null in its place.
+    return value.model_dump(by_alias=True)

@@ -1,0 +1,104 @@
+"""The annotations of a user's function: of its parameters, and of the stream that it returns.
+
+Rules of this file:
+
+* An annotation is resolved when it is asked for. Other annotations of the function may name what only a type checker imports.
+"""
+
+import collections.abc
+import inspect
+import typing
+from collections.abc import Callable
+from functools import partial
+from typing import Any, get_args, get_origin
+
+from penstock.api import UsageError, shown
+from penstock.plugins import resolve_annotation
+
+
+def called_function(function: Callable[..., Any]) -> Any:
+    """Return what runs when `function` is called: the function in a partial, or the `__call__` of an object."""
+    while isinstance(function, partial):
+        function = function.func
+    return function if inspect.isroutine(function) or isinstance(function, type) else type(function).__call__
+
+
+def check_function(function: Any, what: str) -> Any:
+    """Return what runs when `function` is called. Raises UsageError for a class, and for an object that cannot be called."""
+    if not callable(function):
+        raise UsageError(f"{what}: {shown(function)} is not callable; put the decorator directly above the function")
+    if isinstance(function, type):
+        # Its annotations are those of the class body, and not of __init__: a peer could give itself an identity.
+        raise UsageError(f"{what}: {function!r} is a class; give a function that makes the object and returns it")
+    return called_function(function)
+
+
+def open_parameters(function: Callable[..., Any], what: str) -> dict[str, inspect.Parameter]:
+    """Return the parameters that a caller may give. Those that a partial has set are not open: a peer must not change them."""
+    try:
+        parameters = dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        raise UsageError(f"{what}: the parameters of {function!r} are not known to Python; write a function around it") from None
+    while isinstance(function, partial):
+        for name in function.keywords:
+            parameters.pop(name, None)
+        function = function.func
+    return parameters
+
+
+class Annotations:
+    """The annotations of a function, resolved one by one."""
+
+    def __init__(self, function: Callable[..., Any], where: str) -> None:
+        """`where` begins the messages: the name of the publisher, for example."""
+        self._where = where
+        self._function = inspect.unwrap(called_function(function))
+        self._raw: dict[str, Any] = getattr(self._function, "__annotations__", None) or {}
+
+    def of(self, name: str, default: Any = None) -> Any:
+        """Return the annotation of a parameter, or of ``"return"``. Raises UsageError if a name in it is not known at run time."""
+        if name not in self._raw:
+            return default
+        what = "the return annotation" if name == "return" else f"the annotation of the parameter {name!r}"
+        function = getattr(self._function, "__func__", self._function)
+        parameters = {each.__name__: each for each in getattr(function, "__type_params__", ())}
+        known = {**getattr(function, "__globals__", {}), **parameters}
+        return resolve_annotation(self._raw[name], known, _closed_over(function), f"{self._where}: {what}")
+
+
+def _closed_over(function: Any) -> dict[str, Any]:
+    """Return the variables of enclosing functions that `function` uses: a class that is defined in a test, for example."""
+    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None) or ()
+    names = code.co_freevars if code is not None else ()
+    found = {}
+    for name, cell in zip(names, cells, strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return found
+
+
+def element_type_of(function: Callable[..., Any], where: str) -> Any:
+    """Return T for a function that returns ``AsyncIterator[T]`` or another stream of T; None if its annotation does not say.
+
+    Raises UsageError if the annotation names what is not known at run time.
+    """
+    returned = Annotations(function, where).of("return")
+    while get_origin(returned) is typing.Annotated:
+        returned = get_args(returned)[0]
+    origin, arguments = get_origin(returned), get_args(returned)
+    if not isinstance(origin, type) or not arguments or origin is type:
+        return None
+    if issubclass(origin, tuple):
+        return arguments[0] if len(arguments) == 2 and arguments[1] is Ellipsis else None
+    # A mapping is a stream of its keys, which is hardly what its author means.
+    is_stream = (
+        issubclass(origin, collections.abc.AsyncIterable | collections.abc.Iterable)
+        or hasattr(origin, "subscribe")
+        or hasattr(origin, "attach")
+    )
+    if not is_stream or issubclass(origin, collections.abc.Mapping):
+        return None
+    found = arguments[0]
+    return None if isinstance(found, typing.TypeVar) else found
