@@ -166,6 +166,9 @@ class ToyDialect:
     def header(self, stream_id: int, length: int) -> bytes:
         return head(NEXT, stream_id, length)
 
+    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
+        return bytearray().join(part for element in elements for part in (head(NEXT, stream_id, len(element)), element))
+
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         for start in range(0, len(elements), size):
             into += head(NEXT, stream_id, size)

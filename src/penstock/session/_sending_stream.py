@@ -10,7 +10,8 @@ from typing import Any, Final
 from penstock.api import PublicError, Subscriber, Subscription, UsageError
 from penstock.session._channel import Channel
 from penstock.session._dialect import Fault
-from penstock.session._element_sender import NO_RUN_LENGTH, ElementSender
+from penstock.session._element_run import CLOSED
+from penstock.session._element_sender import ElementSender
 from penstock.session._reasons import PRIVATE
 from penstock.session._states import SENDING_MOVES, SendingEvent, SendingState
 
@@ -149,7 +150,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             # The publisher signalled these elements before the end, so they go out before it (rule 1.7 speaks of later ones).
             channel.outbox.buffer += self.flush()
         self.state = SENDING_MOVES[self.state, event]
-        self._run_length = NO_RUN_LENGTH  # a late element takes the slow path, which drops it
+        self._longest = CLOSED  # a late element takes the slow path, which drops it
         channel.budgets.requests.requested -= self.reserved
         channel.buffering_streams.pop(self, None)
         channel.outbox.forget(self)

@@ -22,7 +22,6 @@ from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._requests import SendBatcher
 from penstock.runtime.service import (
     CannotOpen,
-    CountingSubscriber,
     FactoryFailed,
     FoundStream,
     Handler,
@@ -104,11 +103,12 @@ class IncomingRequests:
         if found is None:
             return
         # Before the accept: an accepted stream may begin, and end, inside that call.
-        count = self._events.serve(stream) if self._events.wants_streams else None
+        if self._events.wants_streams:
+            self._events.serve(stream)
         if isinstance(found, Handler):
             # The demand for the one answer came with the request, so the handler starts at once.
             stream.accept_at_once()
-            subscriber = stream if count is None else CountingSubscriber(count, stream)
+            subscriber = self._events.watch(stream) if self._events.wants_streams else stream
             # After the accept: it may have closed the connection, and then on_subscribe below cancels the call.
             call = HandlerCall(self._calls, found, stream.target.data, self.peer, subscriber, stream.when_over)
             stream.when_over = call.on_stream_end
@@ -131,12 +131,7 @@ class IncomingRequests:
         )
         # In front of the observer's callback, which the slot calls: the place is dealt with first.
         stream.when_over = slot.on_stream_end
-        count = self._events.count_of(stream) if self._events.wants_streams else None
-        if count is None:
-            found.attach(stream, slot.scope)
-        else:
-            count.element_size = stream.element_size
-            found.attach(CountingSubscriber(count, stream), slot.scope)
+        found.attach(self._events.watch(stream) if self._events.wants_streams else stream, slot.scope)
 
     def fire(self, target: Any) -> None:
         """Run the handler of messages without an answer, in a task that takes the place of a stream. If there is none, drop it."""

@@ -1,12 +1,13 @@
 """The peer as a program sees it: the other side of an open connection, to subscribe to and to send requests to."""
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Any, Final
 
 import trio
 
-from penstock.api import Model, PenstockError, PluginError, ProtocolError, Request, Subscriber, Subscription, UsageError
+from penstock.api import Model, PenstockError, PluginError, ProtocolError, Request, Subscriber, Subscription, UsageError, on_next_many_of
 from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import PeerIdentity, Registry, Serializer
 from penstock.runtime.connection._connection import ConnectionTask
@@ -240,6 +241,23 @@ class _Decoder(Subscriber[bytes], Subscription):
             subscriber.on_error(_load_error(error, self._serializer.name))
             return
         subscriber.on_next(loaded)
+
+    def on_next_many(self, elements: Sequence[bytes], /) -> None:
+        """Take elements that arrived together."""
+        on_next_many = on_next_many_of(self._subscriber)
+        if on_next_many is None:
+            for element in elements:
+                self.on_next(element)
+            return
+        loads, loaded = self._serializer.loads, []
+        # boundary: the serializer may be a plugin. on_next loads the element that fails again, and reports the failure.
+        with suppress(Exception):
+            for element in elements:
+                loaded.append(loads(element))  # noqa: PERF401  # a comprehension would lose the elements before the one that fails
+        if loaded:
+            on_next_many(loaded)
+        if len(loaded) < len(elements):
+            self.on_next(elements[len(loaded)])
 
     def on_error(self, error: BaseException, /) -> None:
         subscriber, self._subscriber = self._subscriber, None
