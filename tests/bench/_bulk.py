@@ -26,9 +26,9 @@ Read = Callable[[int, int, int], Awaitable[float]]
 
 
 @contextmanager
-def over_trio(kind: str, read: Read, size: int, count: int) -> Iterator[Timer]:
-    """Open a contender on trio. Each round is one `trio.run` with one connection."""
-    with serving_process(kind, size, count) as server:
+def over_trio(kind: str, read: Read, size: int, count: int, *more: str) -> Iterator[Timer]:
+    """Open a contender on trio. Each round is one `trio.run` with one connection. The server process gets `more` arguments."""
+    with serving_process(kind, size, count, *more) as server:
         timer = partial(trio.run, read, server.port, size, count)
         timer()
         yield timer
@@ -185,11 +185,11 @@ async def read_elements_tls(port: int, size: int, count: int, context: ssl.SSLCo
 
 
 @contextmanager
-def zeromq(size: int, count: int) -> Iterator[Timer]:
+def zeromq(size: int, count: int, *more: str) -> Iterator[Timer]:
     """Open pyzmq with PULL and PUSH. A REQ socket starts each round, because PUSH sends without being asked."""
     import zmq
 
-    with serving_process("zeromq", size, count) as server:
+    with serving_process("zeromq", size, count, *more) as server:
         context = zmq.Context()
         socket, control = context.socket(zmq.PULL), context.socket(zmq.REQ)
         socket.connect(f"tcp://127.0.0.1:{server.port}")

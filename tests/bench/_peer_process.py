@@ -6,9 +6,11 @@ The process exits when its standard input ends, so it does not outlive the proce
 
 import asyncio
 import os
+import random
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import cycle, islice
 from typing import Any
 
 import trio
@@ -32,6 +34,17 @@ def exit_with_parent() -> None:
         os._exit(0)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def mixed_elements(shortest: int, longest: int) -> list[bytes]:
+    """Return 1,000 elements with lengths between two bounds: the same ones for every contender."""
+    draw = random.Random(7)
+    return [bytes(draw.randint(shortest, longest)) for _ in range(1000)]
+
+
+def json_objects() -> list[dict[str, Any]]:
+    """Return 1,000 objects of five fields, as an API of a shop could send them."""
+    return [{"id": n, "name": f"article {n}", "price": n * 1.25, "tags": ["new", "sale"], "stocked": n % 3 > 0} for n in range(1000)]
 
 
 # --- the floors: trio without a library
@@ -89,6 +102,21 @@ def split(size: int, count: int) -> None:
     trio.run(serve_trio, handle)
 
 
+def mixed_split(shortest: int, count: int, longest: str) -> None:
+    """Send elements of mixed lengths in the same way."""
+    elements = [len(element).to_bytes(4, "big") + element for element in mixed_elements(shortest, int(longest))]
+    a_piece = max(1, PIECE * len(elements) // sum(map(len, elements)))
+
+    async def handle(stream: Any) -> None:
+        while await stream.receive_some(1):
+            left, source = count, cycle(elements)
+            while left > 0:
+                await stream.send_all(b"".join(islice(source, min(left, a_piece))))
+                left -= a_piece
+
+    trio.run(serve_trio, handle)
+
+
 def echo(size: int, count: int) -> None:
     """Send each received chunk back."""
 
@@ -105,6 +133,34 @@ def echo(size: int, count: int) -> None:
 def penstock(size: int, count: int, certificate: str | None = None) -> None:
     """Serve with penstock and its default limits."""
     _serve_penstock(size, count, None, certificate)
+
+
+def mixed_penstock(shortest: int, count: int, longest: str) -> None:
+    """Serve elements of mixed lengths with penstock."""
+    from penstock.runtime import Service
+
+    service, mixed = Service(), mixed_elements(shortest, int(longest))
+
+    @service.publisher("elements")
+    async def elements() -> AsyncIterator[bytes]:
+        for element in islice(cycle(mixed), count):
+            yield element
+
+    _serve(service)
+
+
+def objects(size: int, count: int) -> None:
+    """Serve JSON objects with penstock."""
+    from penstock.runtime import Service
+
+    service, made = Service(), json_objects()
+
+    @service.publisher("objects", serializer="json")
+    async def published() -> AsyncIterator[dict[str, Any]]:
+        for each in islice(cycle(made), count):
+            yield each
+
+    _serve(service)
 
 
 def penstock_raised(size: int, count: int) -> None:
@@ -133,7 +189,7 @@ def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None 
     from _raised import allocated_bytes, resident_bytes
 
     from penstock.plugins import Tls, TransportOptions
-    from penstock.runtime import Service, serve
+    from penstock.runtime import Service
 
     service = Service()
     element = bytes(size)
@@ -166,9 +222,15 @@ def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None 
     async def memory() -> AsyncIterator[dict[str, int]]:
         yield {"allocated": allocated_bytes(), "resident": resident_bytes()}
 
+    options = TransportOptions(tls=Tls(certificate=certificate) if certificate else None, busy_poll=busy_poll)
+    _serve(service, "tls" if certificate else "tcp", limits=limits, options=options)
+
+
+def _serve(service: Any, transport: str = "tcp", **settings: Any) -> None:
+    from penstock.runtime import serve
+
     async def main() -> None:
-        options = TransportOptions(tls=Tls(certificate=certificate) if certificate else None, busy_poll=busy_poll)
-        async with serve(service, f"{'tls' if certificate else 'tcp'}://127.0.0.1:0", limits=limits, options=options) as server:
+        async with serve(service, f"{transport}://127.0.0.1:0", **settings) as server:
             print_ports(int(server.addresses[0].rsplit(":", 1)[1]))
             await trio.sleep_forever()
 
@@ -178,7 +240,7 @@ def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None 
 # --- other libraries
 
 
-def zeromq(size: int, count: int) -> None:
+def zeromq(size: int, count: int, longest: str | None = None) -> None:
     """Serve with pyzmq: a PUSH socket sends the elements after each request to a REP socket."""
     import zmq
 
@@ -186,11 +248,11 @@ def zeromq(size: int, count: int) -> None:
     socket = context.socket(zmq.PUSH)
     control = context.socket(zmq.REP)
     print_ports(socket.bind_to_random_port("tcp://127.0.0.1"), control.bind_to_random_port("tcp://127.0.0.1"))
-    element = bytes(size)
+    elements = [bytes(size)] if longest is None else mixed_elements(size, int(longest))
     while True:
         control.recv()
         control.send(b"")
-        for _ in range(count):
+        for element in islice(cycle(elements), count):
             socket.send(element)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import __main__ as bench
-from tests.bench import _amounts, _bulk, _idle, _inprocess, _network, _pages, _plot, _raised, _reactivesocket, _report, _round_trips
+from tests.bench import _amounts, _bulk, _idle, _inprocess, _mixed, _network, _pages, _plot, _raised, _reactivesocket, _report, _round_trips
 from tests.bench._measure import Bar, Group, Measured, Opening, Timer, measure
 
 MEASURED = Measured(3, {"slow": [30.0, 40.0, 20.0], "fast": [10.0, 10.0, 10.0]})
@@ -165,6 +165,12 @@ OVER_THE_NETWORK: dict[str, Opening] = {
     "elements": partial(_bulk.over_trio, "penstock", _bulk.read_elements, 64, 3_000),
     "batches": partial(_bulk.over_trio, "penstock", _bulk.read_batches, 64, 3_000),
     "large elements": partial(_bulk.over_trio, "penstock", _bulk.read_elements, 256 << 10, 5),
+    "mixed elements": partial(_bulk.over_trio, "mixed_penstock", _bulk.read_elements, 32, 3_000, "96"),
+    "mixed batches": partial(_bulk.over_trio, "mixed_penstock", _bulk.read_batches, 32, 3_000, "96"),
+    "mixed split": partial(_bulk.over_trio, "mixed_split", _bulk.read_split, 32, 3_000, "96"),
+    "objects": partial(_bulk.over_trio, "objects", _mixed.read_objects, 100, 3_000),
+    "objects in batches": partial(_bulk.over_trio, "objects", partial(_mixed.read_objects, batches=True), 100, 3_000),
+    "objects alone": partial(_mixed.coded_alone, 3_000),
     "buffers": partial(_bulk.over_trio, "penstock", _bulk.read_buffers, 8, 64 * 4096),
     "TLS": partial(_bulk.over_tls, "penstock", _bulk.read_elements_tls, 4096, 100),
     "raw TLS": partial(_bulk.over_tls, "raw", _bulk.read_raw, 4096, 100),

@@ -1,4 +1,4 @@
-"""A pump appends elements of one length to the batch that its subscriber lends, and signals the others. Every count includes both."""
+"""A pump appends elements that fit to the batch that its subscriber lends, and signals the others. Every count includes both."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ from tests.core._helpers import Reports, quiet
 class Batch:
     """A batch as a subscriber makes it."""
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, longest: int) -> None:
         self.elements: list[bytes] = []
-        self.length = length
+        self.longest = longest
 
 
 class BatchingRecorder(Recorder):
-    """Records signals; the first `bytes` element opens a batch of its length."""
+    """Records signals; the first `bytes` element opens a batch for elements up to its length."""
 
     def __init__(self, **hooks: Any) -> None:
         super().__init__(**hooks)
@@ -40,7 +40,7 @@ class BatchingRecorder(Recorder):
         """Take the batch, as a writer does."""
         run, self.run = self.run, None
         assert run is not None
-        run.length = -1
+        run.longest = -1
         return run.elements
 
 
@@ -76,6 +76,13 @@ def letters(*elements: Any) -> Any:
     return generator
 
 
+async def test_shorter_and_empty_elements_are_appended(nursery: trio.Nursery) -> None:
+    """Any length up to `longest` fits."""
+    harness = PumpHarness(nursery, letters(b"four", b"two", b"", b"4444", b"12345", b"1"))
+    await harness.ask(6)
+    assert (harness.recorder.elements, harness.elements) == ([b"four", b"12345"], [b"two", b"", b"4444", b"1"])
+
+
 async def test_elements_of_the_batchs_length_are_appended(nursery: trio.Nursery) -> None:
     """One call for many elements, and another one when all that was requested has been appended."""
     harness = PumpHarness(nursery, letters(b"a", b"b", b"c", b"d"))
@@ -99,9 +106,9 @@ async def test_no_more_than_the_demand_is_appended(nursery: trio.Nursery) -> Non
     assert [b"%3d" % number for number in range(1, 366)] == harness.elements
 
 
-@pytest.mark.parametrize("other", [bytearray(b"x"), memoryview(b"x"), "x", b"xx", b"", type("Bytes", (bytes,), {})(b"x"), 1])
+@pytest.mark.parametrize("other", [bytearray(b"x"), memoryview(b"x"), "x", b"xx", type("Bytes", (bytes,), {})(b"x"), 1])
 async def test_elements_of_another_kind_are_signalled(nursery: trio.Nursery, other: Any) -> None:
-    """Another length or another type, even a subclass of bytes: only bytes cannot change while they wait."""
+    """Longer ones or another type, even a subclass of bytes: only bytes cannot change while they wait."""
     harness = PumpHarness(nursery, letters(b"a", b"b", other, b"c"))
     await harness.ask(4)
     assert harness.recorder.elements == [b"a", other]
@@ -168,8 +175,8 @@ async def test_nothing_is_appended_after_the_end(nursery: trio.Nursery, stop: st
     else:
         harness.reports.scope.cancel()
     await quiet()
-    assert (run.elements, run.length, harness.recorder.elements) == ([b"b"], -1, [b"a"])
-    assert NO_BATCH.length == -1
+    assert (run.elements, run.longest, harness.recorder.elements) == ([b"b"], -1, [b"a"])
+    assert NO_BATCH.longest == -1
 
 
 async def test_a_subscriber_that_cancels_in_a_signal_gets_nothing_more(nursery: trio.Nursery) -> None:
@@ -194,3 +201,88 @@ async def test_a_request_inside_on_reservation_used_is_served(nursery: trio.Nurs
     harness.recorder.on_reservation_used = ask_again  # type: ignore[method-assign]  # another subscriber's method
     await harness.ask(2)
     assert (harness.recorder.used_up, len(harness.elements)) == ([1, 4, 7], 7)
+
+
+class ConvertingRecorder(BatchingRecorder):
+    """Also converts: texts become bytes, and other elements fail."""
+
+    def __init__(self, **hooks: Any) -> None:
+        super().__init__(**hooks)
+        self.run = Batch(4)
+
+    def convert(self, element: Any) -> bytes:
+        data: bytes = element.encode()
+        return data
+
+
+class ConvertingHarness(PumpHarness):
+    """A pump of a generator, with a subscriber that converts."""
+
+    def __init__(self, nursery: trio.Nursery, generator: Any, **hooks: Any) -> None:
+        super().__init__(nursery, generator)
+        self.recorder = ConvertingRecorder(**hooks)
+        self.pump = Pump(generator, self.recorder, self.reports.scope, label="letters")
+
+
+async def test_converted_elements_are_appended(nursery: trio.Nursery) -> None:
+    """One that fails, or whose bytes are too long, is signalled as it is."""
+    harness = ConvertingHarness(nursery, letters("a", "bb", "", 5, "fivefive", "c"))
+    await harness.ask(6)
+    assert harness.elements == [b"a", b"bb", b"", b"c"]
+    assert harness.recorder.elements == [5, "fivefive"]
+    assert harness.recorder.used_up == [4]
+
+
+async def test_an_element_is_converted_when_it_is_yielded(nursery: trio.Nursery) -> None:
+    """The generator may change it afterwards."""
+
+    class Changing:
+        text = "a"
+
+        def encode(self) -> bytes:
+            return self.text.encode()
+
+    async def reusing() -> Any:
+        changing = Changing()
+        for changing.text in "abc":
+            yield changing
+
+    harness = ConvertingHarness(nursery, reusing)
+    await harness.ask(3)
+    assert harness.elements == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_none_is_refused_before_it_is_converted(nursery: trio.Nursery, *, is_open: bool) -> None:
+    """Rule 2.13, with its position."""
+    harness = ConvertingHarness(nursery, letters("a", None))
+    if not is_open:
+        harness.recorder.close()
+    await harness.ask(10)
+    assert "yielded None at position 1 " in str(harness.recorder.log[-1][1])
+
+
+async def test_a_closed_batch_gets_nothing_converted(nursery: trio.Nursery) -> None:
+    """Each element is signalled then; after a cancel none is."""
+    go_on = trio.Event()
+
+    async def waiting() -> Any:
+        yield "a"
+        await go_on.wait()
+        yield "b"
+        yield "c"
+
+    harness = ConvertingHarness(nursery, waiting)
+    await harness.ask(10)
+    assert harness.recorder.close() == [b"a"]
+    go_on.set()
+    await quiet()
+    assert harness.recorder.elements == ["b", "c"]
+
+
+async def test_a_subscriber_that_cancels_gets_nothing_converted(nursery: trio.Nursery) -> None:
+    """The cancel closes the batch."""
+    harness = ConvertingHarness(nursery, letters("a", 5, "b"), on_next=lambda _: harness.pump.cancel())
+    await harness.ask(10)
+    assert harness.elements == [b"a"]
+    assert harness.recorder.elements == [5]

@@ -169,6 +169,9 @@ class ToyDialect:
     def answer(self, stream_id: int, element: bytes) -> bytes:
         return head(NEXT, stream_id, len(element)) + element + self.complete(stream_id)
 
+    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
+        return bytearray().join(part for element in elements for part in (head(NEXT, stream_id, len(element)), element))
+
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         for start in range(0, len(elements), size):
             into += head(NEXT, stream_id, size)

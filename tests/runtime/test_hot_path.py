@@ -68,8 +68,8 @@ async def _subscribe(peer: Peer) -> None:
     ("protocol", "act", "client", "server"),
     [
         ("reactivesocket", _request, 12, 12),
-        ("reactivesocket", _subscribe, 15, 24),
-        ("rsio", _subscribe, 19, 27),
+        ("reactivesocket", _subscribe, 15, 25),
+        ("rsio", _subscribe, 19, 28),
     ],
     ids=["request", "stream of one", "stream of one, RS.io"],
 )

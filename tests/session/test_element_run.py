@@ -1,4 +1,4 @@
-"""A run: elements of one length that go out together. The stream counts them when it looks at the run."""
+"""A run: elements that go out together. The stream counts and weighs them when it looks at the run."""
 
 from typing import Any
 
@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core import Scope, generate
+from penstock.session import SendingStream
+from penstock.session._element_run import longest_beside
 from penstock.testing import run_virtual
 from tests.session._pair import Pair, ScriptedPublisher, limits_with, open_stream
 
@@ -73,20 +75,18 @@ def test_the_last_reserved_element_is_followed_by_a_request(high: int, *, is_wri
     assert (len(subscriber.elements), source.demand) == (20, 20)
 
 
-@pytest.mark.parametrize("how", ["written", "another message", "another length", "the end", "cancelled", "outgoing change"])
+@pytest.mark.parametrize("how", ["written", "another message", "the end", "cancelled", "outgoing change"])
 def test_a_run_is_closed_by_every_move_that_elements_must_not_pass(how: str) -> None:
-    """A pump that still refers to the run sees its length, -1, which no element has."""
+    """A pump that still refers to the run sees that -1 is the longest element that fits."""
     pair = Pair()
     source, subscriber = open_stream(pair, 10)
     source.emit(b"a", b"b")
     run = run_of(pair)
-    assert run.length == 1
+    assert run.longest >= 1
     if how == "written":
         pair.settle()
     elif how == "another message":
         pair.server.session.channel.send(pair.server.session.channel.dialect.begin(7, 0))
-    elif how == "another length":
-        source.emit(b"cc")
     elif how == "the end":
         source.complete()
     elif how == "cancelled":
@@ -96,7 +96,7 @@ def test_a_run_is_closed_by_every_move_that_elements_must_not_pass(how: str) -> 
         source.emit(b"c")
         pair.settle()
         assert subscriber.elements == [b"a", b"b", b"C"]
-    assert run.length == -1
+    assert run.longest == -1
 
 
 def test_a_held_element_closes_the_run() -> None:
@@ -106,7 +106,7 @@ def test_a_held_element_closes_the_run() -> None:
     source.emit(b"a", b"b")
     run = run_of(pair)
     source.emit(bytes(101))
-    assert run.length == -1
+    assert run.longest == -1
     source.emit(b"c")
     pair.settle()
     assert subscriber.elements == [b"a", b"b", bytes(101), b"c"]
@@ -226,3 +226,168 @@ def test_elements_of_any_lengths_arrive_in_order_and_within_demand(steps: list[A
         assert (session.channel.budgets.requests.requested, session.outbox.gathered, stream.weight) == (len(expected), 0, 0)
 
     run_virtual(main)
+
+
+def test_elements_of_all_lengths_go_into_one_run() -> None:
+    """Empty ones too. One that is much longer than those before is weighed at once, and goes into the same run."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 100)
+    elements = [b"first", b"a", b"", bytes(40), bytes(9000), b"b"]
+    source.emit(*elements)
+    run = run_of(pair)
+    assert run.elements == elements[1:]
+    assert pair.server.session.outbox.gathered >= 9000
+    pair.settle()
+    assert subscriber.elements == elements
+
+
+def test_an_element_above_the_limit_of_unsplit_ones_does_not_go_into_a_run() -> None:
+    """It goes in parts, between the elements before it and those behind it."""
+    pair = Pair(limits=limits_with(split_outbound_at=100))
+    source, subscriber = open_stream(pair, 100)
+    elements = [b"a", b"b", bytes(100), bytes(101), b"c", b"d", b"", b"e"]
+    source.emit(*elements)
+    assert max(map(len, run_of(pair).elements)) == 100
+    pair.settle()
+    assert subscriber.elements == elements
+
+
+def test_elements_that_are_no_bytes_go_into_the_run_as_bytes() -> None:
+    """A copy, because the publisher may change them."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 100)
+    buffer = bytearray(b"c")
+    source.emit(b"a", b"b", buffer, memoryview(b"d"))
+    buffer[:] = b"x"
+    assert run_of(pair).elements == [b"b", b"c", b"d"]
+    pair.settle()
+    assert subscriber.elements == [b"a", b"b", b"c", b"d"]
+
+
+def test_the_publisher_is_asked_for_fewer_elements_when_they_grow() -> None:
+    """The mean of a run is followed at once if it is larger than expected, and by halves if it is smaller."""
+    pair = Pair(limits=limits_with(outbound_high=1000))
+    source, _ = open_stream(pair, 1000)
+    source.emit(bytes(10))
+    assert source.requests[-1] == (1000 - 12) // 18
+    for element in [bytes(2)] * 5 + [bytes(190)] * (source.demand - 6):
+        source.emit(element)
+    pair.settle()
+    large = source.requests[-1]
+    assert large <= 1000 // 150
+    for _ in range(large):
+        source.emit(b"")
+    pair.settle()
+    assert large < source.requests[-1] < 2 * large + 2
+
+
+def test_a_run_accepts_elements_of_four_times_the_expected_length() -> None:
+    """Longer ones are signalled, so the bytes that were appended without a call are at most four times the outbox's room."""
+    assert [longest_beside(expected, 1000) for expected in (0, 16, 17, 100, 251)] == [64, 64, 68, 400, 1000]
+
+
+@pytest.mark.parametrize("how", ["cancel", "complete", "fail"])
+def test_the_end_in_the_middle_of_a_run_comes_behind_its_elements(how: str) -> None:
+    """A cancel too: the elements were signalled before it came."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 100)
+    source.emit(b"a", b"bb", b"")
+    stream = pair.server.served[0]
+    if how == "cancel":
+        stream.receive_cancel()
+    elif how == "complete":
+        source.complete()
+    else:
+        source.fail(ValueError("no"))
+    source.emit(b"late")
+    pair.settle()
+    assert subscriber.elements == [b"a", b"bb", b""]
+    assert (stream.sent, stream.weight, pair.server.session.outbox.gathered) == (3, 0, 0)
+
+
+# --- elements that the publisher has at hand
+
+
+def emit_many(source: ScriptedPublisher, *elements: Any) -> None:
+    subscriber = source.subscriber
+    assert isinstance(subscriber, SendingStream)
+    subscriber.on_next_many(elements)
+
+
+def test_a_list_goes_into_the_run() -> None:
+    """One call for all of it, whether a run is open or not. The reservation is used exactly."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 6)
+    source.emit(b"a")
+    assert source.demand == 6
+    emit_many(source, b"b", b"", b"ccc")
+    assert run_of(pair).elements == [b"b", b"", b"ccc"]
+    emit_many(source, b"d", b"ee")
+    stream = pair.server.served[0]
+    assert (stream.outstanding, stream.reserved, stream.sent) == (0, 0, 6)
+    subscriber.request(2)
+    pair.settle()
+    assert subscriber.elements == [b"a", b"b", b"", b"ccc", b"d", b"ee"]
+    assert source.demand == 8
+
+
+@pytest.mark.parametrize("odd", [bytearray(b"odd"), bytes(500), bytes(20_000)])
+def test_a_list_with_an_odd_element_is_sent_in_order(odd: Any) -> None:
+    """Another type, an element that is much longer than the others, and one that goes in parts."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 100)
+    source.emit(b"a", b"b")
+    emit_many(source, b"c", odd, b"d")
+    pair.settle()
+    assert subscriber.elements == [b"a", b"b", b"c", bytes(odd), b"d"]
+
+
+def test_a_list_with_an_element_of_a_wrong_type_fails_behind_those_before_it() -> None:
+    """As `on_next` with each of them does."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 100)
+    source.emit(b"a")
+    emit_many(source, b"b", "c", b"d")
+    pair.settle()
+    assert subscriber.elements == [b"a", b"b"]
+    assert "a str was published" in str(pair.server.failures[0])
+
+
+def test_a_list_for_a_stream_of_fixed_size_is_packed() -> None:
+    """It never goes into a run."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 100, element_size=2)
+    source.emit(b"aa")
+    emit_many(source, b"bb", b"cc")
+    assert pair.server.served[0].run is None
+    pair.settle()
+    assert subscriber.elements == [b"aa", b"bb", b"cc"]
+
+
+LENGTHS = st.lists(st.sampled_from([0, 1, 2, 31, 64, 65, 99, 100, 101, 300]), max_size=60)
+
+
+@given(lengths=LENGTHS, pieces=st.lists(st.integers(1, 9), min_size=1, max_size=6), cut=st.integers(1, 700))
+def test_runs_of_all_lengths_cross_every_cut(lengths: list[int], pieces: list[int], cut: int) -> None:
+    """As single elements and as lists; the demand is used exactly, and all counts end at 0."""
+    pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=400))
+    source, subscriber = open_stream(pair, len(lengths) + 1)
+    elements = [bytes([number]) * length for number, length in enumerate(lengths, start=1)]
+    source.emit(b"first")
+    left, turn = list(elements), 0
+    while left:
+        n = min(pieces[turn % len(pieces)], source.demand - (len(elements) + 1 - len(left)))
+        now, left = left[:n], left[n:]
+        if turn % 2:
+            source.emit(*now)
+        elif now:
+            emit_many(source, *now)
+        if turn % 3 == 0 or not n:
+            pair.settle(cut=cut)
+        turn += 1
+        assert turn < 1000
+    pair.settle(cut=cut)
+    assert subscriber.elements == [b"first", *elements]
+    stream = pair.server.served[0]
+    assert (stream.sent, stream.reserved, stream.available, stream.weight) == (len(elements) + 1, 0, 0, 0)
+    assert pair.server.session.outbox.gathered == 0

@@ -30,8 +30,8 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return windows
 
 
-@pytest.mark.parametrize("pattern", ["12", "112", "1122", "11112", "1111111122222222"])
-def test_short_runs_of_rsio_examine_at_most_four_elements_for_each_element(pattern: str, windows: list[int]) -> None:
+@pytest.mark.parametrize("pattern", ["12", "112", "1122", "11112", "1111122222", "1111111122222222"])
+def test_short_runs_of_rsio_examine_at_most_five_elements_for_each_element(pattern: str, windows: list[int]) -> None:
     """A peer that mixes streams so that runs are short does not make the decoder examine a chunk again and again."""
     collected = MessageList()
     decoder = rsio.RsioDecoder(collected, collected.streams)
@@ -41,18 +41,18 @@ def test_short_runs_of_rsio_examine_at_most_four_elements_for_each_element(patte
     elements = [rsio.encode(rsio.OnNext(subscriber=int(each), element=b"")) for each in pattern] * 1000
     decoder.feed(b"".join(elements))
     assert len(collected.messages) - before == len(elements)
-    assert sum(windows) <= 4 * len(elements)
+    assert sum(windows) <= 5 * len(elements)
 
 
 @pytest.mark.parametrize("pattern", ["1122", "112", "11122", "1111122222", "11112"])
-def test_short_runs_of_reactivesocket_examine_at_most_four_elements_for_each_element(pattern: str, windows: list[int]) -> None:
+def test_short_runs_of_reactivesocket_examine_at_most_five_elements_for_each_element(pattern: str, windows: list[int]) -> None:
     """The same bound for frames."""
     one, other = CollectingStream(), CollectingStream()
     decoder = reactivesocket.ReactiveSocketDecoder(FrameList(), {1: one, 2: other})
     frames = [reactivesocket.encode(reactivesocket.Response(stream_id=int(each))) for each in pattern] * 1000
     decoder.feed(b"".join(frames))
     assert len(one.elements + other.elements) == len(frames)
-    assert sum(windows) <= 4 * len(frames)
+    assert sum(windows) <= 5 * len(frames)
 
 
 class CollectingStream:

@@ -37,16 +37,16 @@ class AcceptsPacked(Protocol):
 class SharedBatch(Protocol):
     """A list of elements to which a publisher appends, instead of calling `on_next` with each element.
 
-    Each of them is a `bytes` object of the same length; bytes, because they cannot change while they wait in the list.
+    Each of them is a `bytes` object of at most `longest` bytes; bytes, because they cannot change while they wait in the list.
     An element counts as signalled as soon as it is in the list.
     """
 
     elements: list[bytes]
-    length: int
-    """The length of each element in bytes, or -1 when the batch is closed.
+    longest: int
+    """The length in bytes of the longest element that may be appended, or -1 when the batch is closed.
 
-    No element has the length -1. So one comparison for each element finds that it differs, that the subscriber has taken the batch away,
-    that the stream has ended, and that it was cancelled.
+    No element is as short as -1. So one comparison for each element finds that it is too long, that the subscriber has taken the batch
+    away, that the stream has ended, and that it was cancelled.
     """
 
 
@@ -59,6 +59,18 @@ class BatchingSubscriber(Protocol):
 
     def on_reservation_used(self) -> None:
         """All elements that were requested have been appended or signalled."""
+
+
+class ConvertingSubscriber(BatchingSubscriber, Protocol[T_contra]):
+    """Lends a batch for elements that are not bytes. The publisher converts each element, and appends the bytes.
+
+    An element is converted when it is signalled, and not later: the publisher may change it afterwards. One that cannot be converted, or
+    whose bytes do not fit, is signalled with `on_next`, which converts it again and deals with a failure.
+    """
+
+    @property
+    def convert(self) -> Callable[[T_contra], bytes]:
+        """Returns the bytes of an element. It may raise."""
 
 
 def on_next_many_of(subscriber: object) -> Callable[[Sequence[Any]], None] | None:

@@ -10,8 +10,8 @@ Rules of this file:
 * Elements come in bursts with a checkpoint after each. A checkpoint costs as much as some twenty elements, so one for each element would
   be most of the cost; none at all would starve other tasks. `BurstPacer` decides how long a burst is.
 
-A `BatchingSubscriber` lends its open batch: the pump appends elements of the batch's length itself, because a call for each element
-costs more than all the other work on it. Every other element is signalled with `on_next`.
+A `BatchingSubscriber` lends its open batch: the pump appends the elements that fit itself, because a call for each element costs more
+than all the other work on it. Every other element is signalled with `on_next`. For a `ConvertingSubscriber` the pump also converts.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,6 +25,7 @@ import trio
 from penstock.api import (
     UNBOUNDED,
     BatchingSubscriber,
+    ConvertingSubscriber,
     PublisherStopped,
     SharedBatch,
     Subscriber,
@@ -98,7 +99,7 @@ class _ClosedBatch:
 
     def __init__(self) -> None:
         self.elements: list[bytes] = []
-        self.length = -1
+        self.longest = -1
 
 
 NO_BATCH: Final[SharedBatch] = _ClosedBatch()
@@ -196,7 +197,7 @@ class Pump(Subscription, Generic[T]):
         """End the task. If the iterator is suspended at a `yield`, the task ends by itself; if the iterator waits, that is cancelled."""
         self._is_stopped = True
         self._budget = self._demand = 0
-        self._batch.length = -1  # the loop in _append_to_batch looks at nothing else
+        self._batch.longest = -1  # the loops that append look at nothing else
         if self._parked is not None and self._parked.task is not None:
             self._parked.wake()
         elif self._is_pulling and not self._is_in_signal():
@@ -248,10 +249,16 @@ class Pump(Subscription, Generic[T]):
         iterator, subscriber = self._iterator.open(), self._subscriber
         if iterator is None or subscriber is None:
             return
+        await self._pull(iterator, subscriber.on_next, self._signal_for(subscriber))
+
+    def _signal_for(self, subscriber: Subscriber[T]) -> Callable[..., Awaitable[bool]]:
+        """Return the loop that signals a burst to `subscriber`."""
         # One method name decides. isinstance() with a runtime-checkable protocol takes 7 µs on Python 3.11, this takes 0.05 µs.
-        is_batching = hasattr(subscriber, "on_reservation_used")
-        signal = partial(self._append_to_batch, cast("BatchingSubscriber", subscriber)) if is_batching else self._signal_burst
-        await self._pull(iterator, subscriber.on_next, signal)
+        if not hasattr(subscriber, "on_reservation_used"):
+            return self._signal_burst
+        if hasattr(subscriber, "convert"):
+            return partial(self._append_converted, cast("ConvertingSubscriber[T]", subscriber))
+        return partial(self._append_to_batch, cast("BatchingSubscriber", subscriber))
 
     async def _pull(self, iterator: AsyncIterator[T], on_next: Callable[[T], None], signal: Callable[..., Awaitable[bool]]) -> None:
         while self._left:
@@ -302,12 +309,12 @@ class Pump(Subscription, Generic[T]):
     ) -> bool:
         """Do the same for a subscriber that lends its batch: append elements that fit, and signal the others."""
         batch = self._batch = batching.run or NO_BATCH
-        # `left` is the budget as this loop sees it. `_budget` itself is updated only when an element is signalled, because the batch's
-        # length finds a cancellation here: _stop() sets it to -1.
+        # `left` is the budget as this loop sees it. `_budget` itself is updated only when an element is signalled, because `longest`
+        # finds a cancellation here: _stop() sets it to -1.
         elements, left = batch.elements, self._budget
         async for element in iterator:
-            # The length is read anew for each element: the subscriber may have taken the batch while the iterator waited.
-            if type(element) is bytes and len(element) == batch.length:
+            # `longest` is read anew for each element: the subscriber may have taken the batch while the iterator waited.
+            if type(element) is bytes and len(element) <= batch.longest:
                 elements.append(element)
                 left -= 1
                 if left:
@@ -325,6 +332,39 @@ class Pump(Subscription, Generic[T]):
                 return True
             batch = self._batch = batching.run or NO_BATCH  # on_next may have opened one
             elements = batch.elements
+        return False
+
+    async def _append_converted(
+        self, converting: ConvertingSubscriber[T], iterator: AsyncIterator[T], on_next: Callable[[T], None], granted: int
+    ) -> bool:
+        """Do the same for a subscriber that lends a batch of bytes and a function that makes them."""
+        # A loop of its own, because a comparison more for each element would make `_append_to_batch` slower by a tenth.
+        batch, convert = converting.run or NO_BATCH, converting.convert
+        self._batch, left = batch, self._budget
+        async for element in iterator:
+            if batch.longest >= 0 and element is not None:
+                try:
+                    data = convert(element)
+                except Exception:  # boundary: a serializer may raise anything. on_next converts the element again, and reports the failure
+                    data = None
+                # Compared after the conversion, which runs code of a plugin: it may have ended the stream.
+                if type(data) is bytes and len(data) <= batch.longest:
+                    batch.elements.append(data)
+                    left -= 1
+                    if left:
+                        continue
+                    self._budget = 0
+                    converting.on_reservation_used()
+                    return True
+            if self._budget <= 0:
+                return True
+            if element is None:
+                raise self._none_element(granted - left)
+            left = self._budget = left - 1
+            on_next(element)
+            if self._budget <= 0:
+                return True
+            batch = self._batch = converting.run or NO_BATCH
         return False
 
     def _signal_one(self, element: T, on_next: Callable[[T], None]) -> None:

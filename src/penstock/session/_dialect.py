@@ -85,9 +85,12 @@ class Dialect(Protocol):
     def begin(self, stream_id: int, element_size: int, /) -> bytes:
         """Encode the acceptance of a stream that the peer opened."""
 
-    # Called once per run of elements of one length, not per element; so there can be no running number in a header.
     def header(self, stream_id: int, length: int, /) -> bytes:
-        """Encode the header of an unsplit element. The bytes are used again for following elements of the same length."""
+        """Encode the header of an unsplit element."""
+
+    # The whole run in one call: a call for each element costs more than all the rest of its way.
+    def join_run(self, stream_id: int, elements: list[bytes], /) -> bytearray:
+        """Encode unsplit elements, each with its header. None of them is the only value of a request, or the first element."""
 
     def answer(self, stream_id: int, element: bytes, /) -> bytes:
         """Encode the only element of a stream, unsplit, and the completion behind it."""

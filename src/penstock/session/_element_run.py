@@ -1,21 +1,51 @@
-"""Elements of one length that go out together, the same header before each.
+"""Elements of one stream that go out together, each behind its own header. The headers are made when the run is sent.
 
-The publisher's pump appends elements to the run itself, without a call. So the stream counts them when it looks at the run.
+The publisher's pump appends elements to the run itself, without a call. So the stream counts and weighs them when it looks at the run.
+
+A run accepts elements that are not much longer than those before (`longest_beside`). The publisher was asked for as many elements as fill
+the outbox's room if they have the expected length. Longer ones would fill it several times before the stream looks at the run; so they
+are signalled with a call, and the stream weighs them at once.
 """
+
+from typing import Final
+
+CLOSED: Final = -1
+"""The longest element that a closed run accepts: no element is that short."""
+
+TIMES_EXPECTED: Final = 4
+"""A run accepts elements up to this number of times the expected length. JSON objects and lines of logs rarely vary more."""
+
+ALWAYS_ACCEPTED: Final = 64
+"""Bytes of an element that an open run always accepts: a limit below the size of a header would bound nothing."""
+
+
+def longest_beside(expected: int, most: int) -> int:
+    """Return the length of the longest element that a run accepts if `expected` is the usual length, and `most` the limit."""
+    return min(most, max(ALWAYS_ACCEPTED, expected * TIMES_EXPECTED))
 
 
 class ElementRun:
-    """Elements of one length of one stream."""
+    """Elements of one stream, of any lengths."""
 
-    __slots__ = ("counted", "elements", "length")
+    __slots__ = ("counted", "elements", "longest", "weighed")
 
-    def __init__(self, first: bytes) -> None:
+    def __init__(self, first: bytes, longest: int) -> None:
         # A list and not a deque or bytearray: the pump appends without a call of this class, and join() takes the list at once.
         self.elements: list[bytes] = [first]
-        self.length: int = len(first)
-        """The length of each. -1 closes the run: nothing more may be appended."""
+        self.longest: int = longest
+        """The length of the longest element that may be appended; `CLOSED` if none may."""
         self.counted: int = 0
-        """How many of the elements the stream has committed in its ledger."""
+        """How many of the elements the stream has counted."""
+        self.weighed: int = 0
+        """Bytes of the counted elements."""
+
+    def count(self) -> int:
+        """Count and weigh the elements that were appended since the last call. Return how many they are."""
+        new = len(self.elements) - self.counted
+        if new:
+            self.weighed += sum(map(len, self.elements[self.counted :] if self.counted else self.elements))
+            self.counted += new
+        return new
 
     @property
     def size(self) -> int:

@@ -2,18 +2,19 @@
 
 * Demand permits sending, not buffering: elements are requested from the publisher only if the peer has requested them *and* the outbox has
   room, and only as many as will roughly fill that room.
-* Elements of one length make a run (`ElementRun`). The publisher's pump appends to the run without a call; the stream counts what that uses
-  of the demand when it looks at the run. Every move of the stream that elements must not pass closes the run first.
+* Elements make a run (`ElementRun`), whatever their lengths. The publisher's pump appends to the run without a call; the stream counts
+  what that uses of the demand, and weighs it, when it looks at the run. Every move that elements must not pass closes the run first.
 * An element longer than the dialect's `max_unsplit` is held and written in parts (`LargeElements`); elements of its stream wait behind it.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Final
 
 from penstock.api import Subscription
 from penstock.session._channel import Channel
 from penstock.session._demand_ledger import DemandLedger
-from penstock.session._element_run import ElementRun
+from penstock.session._element_run import CLOSED, ElementRun, longest_beside
 from penstock.session._fixed_size import FixedSizeElements
 from penstock.session._large_elements import LargeElements
 from penstock.session._states import SendingState
@@ -21,13 +22,10 @@ from penstock.session._states import SendingState
 UNKNOWN_SIZE: Final = -1
 """The expected size of an element before the first one came. Until then one is requested at a time."""
 
-NO_RUN_LENGTH: Final = -1
-"""No element has this length: the next one does not go into a run."""
-
 HEADER_ALLOWANCE: Final = 8
-"""The room is divided by the expected size plus this: the headers of the shipped protocols have 3 to 12 bytes."""
+"""The room is divided by the expected size plus this: the headers of the shipped protocols have 3 to 16 bytes."""
 
-NO_HEAD: Final = bytearray()
+_ONLY_BYTES: Final = {bytes}
 
 
 class ElementSender(DemandLedger, ABC):
@@ -42,13 +40,13 @@ class ElementSender(DemandLedger, ABC):
         "_expected_size",
         "_fixed",
         "_gathered",
-        "_head",
         "_large",
-        "_run_length",
+        "_longest",
         "_upstream",
         "element_size",
         "id",
         "run",
+        "sent",
         "state",
     )
 
@@ -57,13 +55,13 @@ class ElementSender(DemandLedger, ABC):
     state: SendingState
     element_size: int
     run: ElementRun | None
-    """Elements of one length that go out together. A pump appends to it while `run.length` fits."""
+    """Elements that go out together. A pump appends to it those that are not longer than `run.longest`."""
+    sent: int
+    """Elements that were encoded, or are held here. Of a run, those that were counted."""
     _channel: Channel
     _upstream: Subscription | None
-    _run_length: int
-    """The length of the last element, if the next one of this length may begin a run."""
-    _head: bytearray
-    """The header of an element of that length."""
+    _longest: int
+    """The length of the longest element that may begin a run."""
     _gathered: int
     """Bytes of the run and of packed elements that the outbox knows of."""
     _expected_size: int
@@ -102,23 +100,45 @@ class ElementSender(DemandLedger, ABC):
 
     def close_run(self) -> None:
         """Encode the next element anew: what elements or headers mean has changed."""
-        self._run_length = NO_RUN_LENGTH
+        self._longest = CLOSED
         if self.run is not None:
-            self.run.length = NO_RUN_LENGTH
+            self.run.longest = CLOSED
+
+    def commit(self, n: int = 1) -> None:
+        """Count `n` reserved elements as sent."""
+        self.reserved -= n
+        self.sent += n
 
     # --- the publisher's elements
 
     def on_next(self, element: bytes, /) -> None:
-        # The path of most elements: the same length as the last one. A pump does the same in its own loop.
-        # Nothing is encoded here: flush() joins the whole run with one header. Without runs an element costs 1.9 to 4.3 times as much.
+        # The path of most elements. A pump does the same in its own loop.
+        # Nothing is encoded here: flush() joins the whole run in one loop. Without runs an element costs 1.9 to 8 times as much.
         run = self.run
-        if run is None or type(element) is not bytes or len(element) != run.length:
+        if run is None or type(element) is not bytes or len(element) > run.longest:
             self._on_other(element)
             return
         elements = run.elements
         elements.append(element)
         if len(elements) - run.counted >= self.reserved:
             self.on_reservation_used()
+
+    def on_next_many(self, elements: Sequence[bytes], /) -> None:
+        """Take elements that the publisher has at hand."""
+        for position, element in enumerate(elements):
+            run = self.run
+            # The first elements may have to open a run. From then on all go into it, if they are bytes and none is too long.
+            if run is not None and run.longest >= 0:
+                rest = elements[position:]
+                if set(map(type, rest)) == _ONLY_BYTES and max(map(len, rest)) <= run.longest:
+                    run.elements += rest
+                    if len(run.elements) - run.counted >= self.reserved:
+                        self.on_reservation_used()
+                else:
+                    for other in rest:
+                        self.on_next(other)
+                return
+            self.on_next(element)
 
     def on_reservation_used(self) -> None:
         """Count the run and pull again: the run holds all that was requested."""
@@ -136,8 +156,8 @@ class ElementSender(DemandLedger, ABC):
             return
         run = self.run
         if run is not None:
-            # All elements of a run have the first one's length, so one multiplication weighs them.
-            self._note_gathered(len(run.elements) * (len(run.elements[0]) + len(self._head)))
+            self._count_run()
+            self._note_gathered(run.weighed + run.counted * HEADER_ALLOWANCE)
         # One pull at a time: reserved elements are still to come. A held large element is written before more are pulled.
         if self.reserved or not self.available or self._upstream is None or self._large:
             return
@@ -147,9 +167,9 @@ class ElementSender(DemandLedger, ABC):
         if room <= 0:
             self._channel.outbox.block(self)
             return
-        # The last length is the best guess at the next one. Before the first element, and for blocks, one is pulled: eight streams of 20 KB
-        # elements once held 1.8 MB for a peer that did not read, because each had asked for as many as its demand allowed.
-        size = self._expected_size if self._run_length < 0 else self._run_length
+        # The last lengths are the best guess at the next ones. Before the first element, and for blocks, one is pulled: eight streams of
+        # 20 KB elements once held 1.8 MB for a peer that did not read, because each had asked for as many as its demand allowed.
+        size = self._expected_size
         one = size < 0 or (fixed is not None and fixed.yields_blocks)
         n = self.reserve(1 if one else room // (size + HEADER_ALLOWANCE) or 1)
         self._channel.budgets.requests.requested += n
@@ -159,15 +179,14 @@ class ElementSender(DemandLedger, ABC):
         self._upstream.request(n)
 
     def flush(self) -> bytearray:
-        """Return the messages of the gathered elements: a run of elements of one length, or packed ones."""
+        """Return the messages of the gathered elements: a run, or packed ones."""
         self._note_gathered(0)
         run = self.run
         if run is not None:
             self._count_run()
-            # The pump may still refer to this run. With no length that fits, it appends nothing more to it.
-            self.run, run.length = None, NO_RUN_LENGTH
-            run.elements.insert(0, b"")  # join() puts the header between elements, and there must be one before the first
-            return self._head.join(run.elements)
+            # The pump may still refer to this run. It appends nothing to a closed one.
+            self.run, run.longest = None, CLOSED
+            return self._channel.dialect.join_run(self.id, run.elements)
         messages = bytearray()
         if self._fixed is not None and self._fixed.gathered and self.state is not SendingState.ENDED:
             self._channel.dialect.write_packed(messages, self.id, self.element_size, self._fixed.take())
@@ -186,7 +205,7 @@ class ElementSender(DemandLedger, ABC):
     # --- inside
 
     def _begin_run(self, first: bytes) -> None:
-        self.run = ElementRun(first)
+        self.run = ElementRun(first, self._longest)
         self._channel.buffering_streams[self] = None
         self._channel.outbox.gather(self)
         # The publisher was asked for one element, and this is it: no call of a pump follows that would count the run.
@@ -195,9 +214,13 @@ class ElementSender(DemandLedger, ABC):
 
     def _count_run(self) -> None:
         run = self.run
-        if run is not None:
-            self.commit(len(run.elements) - run.counted)
-            run.counted = len(run.elements)
+        if run is not None and (new := run.count()):
+            self.commit(new)
+            # Lengths that grow are followed at once, and shrinking ones slowly: too small a guess asks the publisher for too many elements.
+            mean = run.weighed // run.counted
+            self._expected_size = max(mean, (self._expected_size + mean) // 2)
+            if self._longest >= 0 and run.longest >= 0:
+                self._longest = run.longest = longest_beside(self._expected_size, self._channel.dialect.max_unsplit)
 
     def _note_gathered(self, size: int) -> None:
         """Tell the outbox how many bytes are gathered here."""
@@ -205,9 +228,9 @@ class ElementSender(DemandLedger, ABC):
         self._gathered = size
 
     def _on_other(self, element: object) -> None:
-        """Take an element that begins a run or differs from the last one."""
-        # The second element of one length in a row begins a run: for a single one a run would be one object more.
-        if type(element) is bytes and len(element) == self._run_length and self.run is None:
+        """Take an element that begins a run, or does not fit into it."""
+        # The second element begins a run: for a single one a run would be one object more.
+        if type(element) is bytes and len(element) <= self._longest and self.run is None:
             self._begin_run(element)
             return
         if self.state is SendingState.ENDED:
@@ -236,8 +259,14 @@ class ElementSender(DemandLedger, ABC):
 
     def _send(self, element: bytes) -> None:
         """Send one element, whole or in parts."""
+        run, length = self.run, len(element)
+        if run is not None and run.longest >= 0 and length <= self._channel.dialect.max_unsplit:
+            self._append(run, element)
+            return
+        if run is None and length <= self._longest:
+            self._begin_run(element)
+            return
         self.commit()
-        length = len(element)
         self._expected_size = length if self._expected_size < 0 else (self._expected_size + length) // 2
         if self._large or length > self._channel.dialect.max_unsplit:
             self._hold(element)
@@ -247,7 +276,17 @@ class ElementSender(DemandLedger, ABC):
             outbox.put(head)
             outbox.buffer += element
             if self._channel.outgoing is None:  # else each element must be changed, so none may go into a run
-                self._run_length, self._head = length, bytearray(head)
+                self._longest = longest_beside(self._expected_size, self._channel.dialect.max_unsplit)
+        if not self.reserved:
+            self.pull()
+
+    def _append(self, run: ElementRun, element: bytes) -> None:
+        """Append an element that is longer than those before, or was not bytes, and weigh it at once."""
+        if len(element) > run.longest:
+            self._channel.on_buffered(len(element))
+        run.elements.append(element)
+        self._count_run()
+        self._note_gathered(run.weighed + run.counted * HEADER_ALLOWANCE)
         if not self.reserved:
             self.pull()
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 from penstock.api import AlreadySubscribed, PublicError, Subscriber, Subscription, UsageError
 from penstock.session._channel import Channel
 from penstock.session._dialect import Fault
-from penstock.session._element_sender import NO_HEAD, NO_RUN_LENGTH, UNKNOWN_SIZE, ElementSender
+from penstock.session._element_run import CLOSED
+from penstock.session._element_sender import UNKNOWN_SIZE, ElementSender
 from penstock.session._reasons import PRIVATE, TAKEN
 from penstock.session._states import SENDING_MOVES, SendingEvent, SendingState
 
@@ -31,10 +32,10 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         self.reserved = 0
         self.element_size = 0
         self.run = None
+        self.sent = 0
         self._channel = channel
         self._upstream = None
-        self._run_length = NO_RUN_LENGTH
-        self._head = NO_HEAD
+        self._longest = CLOSED
         self._gathered = 0
         self._expected_size = UNKNOWN_SIZE
         self._large = None
@@ -126,7 +127,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             return
         # The short way: no run, no completion of its own, and nothing to detach. It saves a third of a request's cost on the serving side.
         self.state = SENDING_MOVES[SENDING_MOVES[self.state, SendingEvent.COMPLETED], SendingEvent.FLUSHED]
-        self._upstream, self.reserved = None, 0
+        self._upstream, self.reserved, self.sent = None, 0, 1
         channel.outbox.put(channel.dialect.answer(self.id, element))
         self._leave()
 
@@ -191,7 +192,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             # The publisher signalled these elements before the end, so they go out before it (rule 1.7 speaks of later ones).
             channel.outbox.buffer += self.flush()
         self.state = SENDING_MOVES[self.state, event]
-        self._run_length = NO_RUN_LENGTH  # a late element takes the slow path, which drops it
+        self._longest = CLOSED  # a late element takes the slow path, which drops it
         channel.budgets.requests.requested -= self.reserved
         channel.buffering_streams.pop(self, None)
         channel.outbox.forget(self)

@@ -166,12 +166,12 @@ def test_elements_inelement_runs_are_the_elements_that_were_sent(elements: list[
 @pytest.mark.parametrize("size", [0, 1, 64, 300, 20_000])
 @pytest.mark.parametrize("flags", [rs.WHOLE, 0, 0x8F, 0xE5])
 def test_a_run_of_elements_of_any_size_is_complete(size: int, flags: int) -> None:
-    """Also of empty elements, of elements without B and E, and with reserved bits. The first element is delivered by itself."""
+    """Also of empty elements, of elements without B and E, and with reserved bits."""
     stream = CollectingStream()
     decoder = rs.ReactiveSocketDecoder(FrameList(), {7: stream})
     decoder.feed((rs.response_header(7, size, flags) + bytes(size)) * 50)
     assert stream.elements == [bytes(size)] * 50
-    assert stream.runs == [49]
+    assert stream.runs == [50]
 
 
 @pytest.mark.parametrize("place", range(16))
@@ -565,3 +565,52 @@ def test_an_incomplete_frame_in_small_chunks_takes_memory_for_its_bytes_only() -
         tracemalloc.stop()
     assert decoder.held > size - 200
     assert held < 1.2 * size
+
+
+MIXED = [b"", b"a", bytes(127), b"", bytes(300), b"bb", bytes(20_000), b"c"]
+
+
+def test_a_run_of_mixed_lengths_is_delivered_with_one_call() -> None:
+    """Empty elements too."""
+    stream = CollectingStream()
+    decoder = rs.ReactiveSocketDecoder(FrameList(), {7: stream})
+    decoder.feed(bytes(rs.join_run(7, MIXED)))
+    assert (stream.elements, stream.runs) == (MIXED, [len(MIXED)])
+
+
+def test_a_run_of_mixed_lengths_may_be_cut_at_any_byte() -> None:
+    """Each element is delivered once, as soon as it is whole."""
+    elements = [b"", b"a", bytes(30), b"bb", b""]
+    data = bytes(rs.join_run(7, elements))
+    ends = [len(rs.join_run(7, elements[:n])) for n in range(1, len(elements) + 1)]
+    for cut in range(len(data) + 1):
+        stream = CollectingStream()
+        decoder = rs.ReactiveSocketDecoder(FrameList(), {7: stream})
+        decoder.feed(data[:cut])
+        assert len(stream.elements) == sum(end <= cut for end in ends)
+        decoder.feed(data[cut:])
+        assert (stream.elements, decoder.held) == (elements, 0)
+
+
+@pytest.mark.parametrize(
+    "bad", [bytes(16), rs.response_header(7, 2000), b"\xff" * 16, rs.response_header(7, 4, 0x60)[:5] + b"\x60\x00\x99"]
+)
+def test_elements_before_a_fault_are_delivered(bad: bytes) -> None:
+    """And none behind it."""
+    stream = CollectingStream()
+    decoder = rs.ReactiveSocketDecoder(FrameList(), {7: stream}, max_frame=LIMIT)
+    with pytest.raises(ProtocolError):
+        decoder.feed(bytes(rs.join_run(7, [b"a", b"bb"])) + bad + bytes(rs.join_run(7, [b"c", b"dd"])))
+    assert stream.elements == [b"a", b"bb"]
+
+
+@pytest.mark.parametrize("elements", [[b"x"] * 3000, [b"x", b"yy"] * 1500], ids=["equal", "mixed"])
+def test_a_run_is_bounded_because_it_counts_as_one_message(elements: list[bytes]) -> None:
+    """A turn decodes a number of messages. Without the bound one of them could be a whole chunk."""
+    stream = CollectingStream()
+    decoder = rs.ReactiveSocketDecoder(FrameList(), {1: stream})
+    assert decoder.feed(bytes(rs.join_run(1, elements)), max_messages=1)
+    assert stream.runs == [element_runs.LONGEST_RUN]
+    assert decoder.feed(b"", max_messages=1)
+    assert not decoder.feed(b"", max_messages=2)
+    assert stream.elements == elements

@@ -1,6 +1,8 @@
 """The encoder: the golden bytes, with and without the length, and the numbers that it refuses."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.api import UsageError
 from penstock.protocols import reactivesocket as rs
@@ -75,3 +77,14 @@ def test_a_length_that_would_need_the_reserved_bit_is_refused() -> None:
     assert rs.response_header(1, 2**31 - 17)[:4] == b"\x7f\xff\xff\xff"
     with pytest.raises(UsageError, match="2147483648 bytes"):
         rs.response_header(1, 2**31 - 16)
+
+
+@given(
+    lengths=st.lists(st.integers(0, 300), min_size=1, max_size=12) | st.integers(0, 300).map(lambda n: [n] * 5),
+    stream_id=st.sampled_from([0, 7, 2**64 - 1]),
+)
+def test_a_run_has_the_bytes_of_its_frames(lengths: list[int], stream_id: int) -> None:
+    """Of one length or of several."""
+    elements = [bytes([number]) * length for number, length in enumerate(lengths)]
+    responses = [rs.encode(rs.Response(stream_id=stream_id, data=element)) for element in elements]
+    assert rs.join_run(stream_id, elements) == b"".join(responses)

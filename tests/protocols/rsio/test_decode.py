@@ -1,6 +1,8 @@
 """The decoder: every message whole, cut at any byte, and with more bytes behind it; refusals on the header; work linear in the input."""
 
 import tracemalloc
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from penstock.api import ProtocolError
 from penstock.protocols import rsio
 from penstock.testing import MessageList
+from penstock.wire import LONGEST_RUN
 from tests.protocols.rsio._golden_bytes import FIXED, GOLDEN, STREAMS
 
 ALL = [(message, bytes.fromhex(text)) for message, text in (*GOLDEN.values(), FIXED)]
@@ -231,3 +234,112 @@ def test_an_incomplete_message_in_small_chunks_takes_memory_for_its_bytes_only()
         tracemalloc.stop()
     assert decoder.held > size - 3
     assert held < 1.2 * size
+
+
+class RunStream:
+    """A stream without a fixed size that records how its elements were delivered."""
+
+    element_size = 0
+
+    def __init__(self) -> None:
+        self.calls: list[list[bytes]] = []
+
+    @property
+    def elements(self) -> list[bytes]:
+        return [element for call in self.calls for element in call]
+
+    def receive_element(self, element: bytes, /) -> None:
+        self.calls.append([element])
+
+    def receive_run(self, elements: Sequence[bytes], /) -> None:
+        self.calls.append(list(elements))
+
+    def receive_packed(self, count: int, elements: bytes, /) -> None:
+        raise AssertionError("nothing was packed")
+
+    def receive_part(self, element: int, data: bytes, last: bool, /) -> None:
+        raise AssertionError("nothing was split")
+
+
+def run_decoder(*ids: int) -> tuple[list[RunStream], rsio.RsioDecoder]:
+    streams = [RunStream() for _ in ids]
+    return streams, rsio.RsioDecoder(MessageList(), dict(zip(ids, streams, strict=True)), rsio.WireLimits(frame=30_000))
+
+
+MIXED = [b"", b"a", bytes(127), bytes(128), b"", bytes(300), b"bb", bytes(16_383), bytes(20_000), b"c", b"dd"]
+
+
+@pytest.mark.parametrize("stream_id", [0, 127, 128, 1 << 40])
+def test_a_run_of_mixed_lengths_is_delivered_with_one_call(stream_id: int) -> None:
+    """Lengths of one and of two bytes. One of three bytes is read by itself, and ends the run."""
+    (stream,), decoder = run_decoder(stream_id)
+    decoder.feed(bytes(rsio.join_run(stream_id, MIXED)))
+    assert stream.elements == MIXED
+    assert [len(call) for call in stream.calls] == [8, 3]
+
+
+def test_a_run_of_mixed_lengths_may_be_cut_at_any_byte() -> None:
+    """Each element is delivered once, as soon as it is whole."""
+    elements = [b"", b"a", bytes(130), b"bb", b""]
+    data = bytes(rsio.join_run(300, elements))
+    ends = [len(rsio.join_run(300, elements[:n])) for n in range(1, len(elements) + 1)]
+    for cut in range(len(data) + 1):
+        (stream,), decoder = run_decoder(300)
+        decoder.feed(data[:cut])
+        assert len(stream.elements) == sum(end <= cut for end in ends)
+        decoder.feed(data[cut:])
+        assert (stream.elements, decoder.held) == (elements, 0)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (b"\x21\x07\x80\x00", "protocol:varint"),
+        (b"\x21\x07" + rsio.encode_varint(30_001), "limit:frame 30001 > 30000"),
+        (b"\x21\x07" + b"\x80" * 9, "protocol:varint"),
+        (b"\x21\x06\x00", "protocol:stream 6"),
+        (b"\x7f", "protocol:type 0x7f"),
+    ],
+)
+def test_elements_before_a_fault_are_delivered(bad: bytes, reason: str) -> None:
+    """And none behind it."""
+    (stream,), decoder = run_decoder(7)
+    with pytest.raises(ProtocolError) as broken:
+        decoder.feed(bytes(rsio.join_run(7, [b"a", b"bb"])) + bad + bytes(rsio.join_run(7, [b"c", b"dd"])))
+    assert (stream.elements, broken.value.reason) == ([b"a", b"bb"], reason)
+
+
+@pytest.mark.parametrize("elements", [[b"x"] * 3000, [b"x", b"yy"] * 1500], ids=["equal", "mixed"])
+def test_a_run_is_bounded_because_it_counts_as_one_message(elements: list[bytes]) -> None:
+    """A turn decodes a number of messages. Without the bound one of them could be a whole chunk."""
+    (stream,), decoder = run_decoder(1)
+    assert decoder.feed(bytes(rsio.join_run(1, elements)), max_messages=1)
+    assert [len(call) for call in stream.calls] == [LONGEST_RUN]
+    assert decoder.feed(b"", max_messages=1)
+    assert not decoder.feed(b"", max_messages=2)
+    assert stream.elements == elements
+
+
+@pytest.mark.parametrize("pattern", ["01", "0011", "001", "000011", "0123"])
+def test_streams_that_alternate_are_delivered_in_order(pattern: str) -> None:
+    """Neighbours of one stream together, and each byte is looked at a fixed number of times: see the count of slices."""
+    ids = sorted({int(each) for each in pattern})
+    streams, decoder = run_decoder(*ids)
+    sent = [(int(each), bytes(number % 5)) for number, each in enumerate(pattern * 300)]
+    data = CountedBytes(b"".join(rsio.next_header(stream, len(element)) + element for stream, element in sent))
+    decoder.feed(data)
+    for stream_id, stream in zip(ids, streams, strict=True):
+        assert stream.elements == [element for other, element in sent if other == stream_id]
+    assert data.sliced <= 8 * len(data)
+
+
+class CountedBytes(bytes):
+    """Counts the bytes that are sliced out of it."""
+
+    sliced = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        part = super().__getitem__(key)
+        if isinstance(key, slice):
+            self.sliced += len(part)
+        return part

@@ -1,6 +1,8 @@
 """The encoder: the golden bytes, and the numbers that it refuses."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.api import UsageError
 from penstock.protocols import rsio
@@ -29,3 +31,14 @@ def test_a_number_that_does_not_fit_is_refused(message: rsio.Message, says: str)
     """The text contains the number, or its size."""
     with pytest.raises(UsageError, match=says):
         rsio.encode(message)
+
+
+LENGTHS = st.lists(st.sampled_from([0, 1, 2, 63, 127, 128, 129, 2047, 2048, 16_383, 16_384]), min_size=1, max_size=12)
+
+
+@given(lengths=LENGTHS | st.integers(0, 300).map(lambda n: [n] * 5), subscriber=st.sampled_from([0, 127, 128, 2**63 - 1]))
+def test_a_run_has_the_bytes_of_its_messages(lengths: list[int], subscriber: int) -> None:
+    """Of one length or of several, with ids and lengths of any size."""
+    elements = [bytes([number]) * length for number, length in enumerate(lengths)]
+    messages = [rsio.encode(rsio.OnNext(subscriber=subscriber, element=element)) for element in elements]
+    assert rsio.join_run(subscriber, elements) == b"".join(messages)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from penstock.api import ProtocolError, UsageError
 from penstock.protocols.rsio import decode_varint, encode_varint
+from penstock.protocols.rsio._varint import LENGTHS, MOST_LENGTHS
 
 EDGES = [(0, "00"), (1, "01"), (127, "7f"), (128, "8001"), (300, "ac02"), (16383, "ff7f"), (16384, "808001"), (2**63 - 1, "ff" * 8 + "7f")]
 
@@ -40,3 +41,10 @@ def test_a_number_without_a_varint_is_refused_with_a_short_text(bad: int) -> Non
     with pytest.raises(UsageError, match="bits") as refused:
         encode_varint(bad)
     assert len(str(refused.value)) < 120
+
+
+def test_the_varint_of_a_length_is_made_once_up_to_a_bound() -> None:
+    """A peer's or a program's lengths cannot fill the memory."""
+    assert [LENGTHS[n] for n in (5, 300, 2047, 2048, 1 << 40)] == [encode_varint(n) for n in (5, 300, 2047, 2048, 1 << 40)]
+    assert LENGTHS[300] is LENGTHS[300]
+    assert max(LENGTHS) < MOST_LENGTHS

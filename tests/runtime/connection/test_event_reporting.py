@@ -232,7 +232,7 @@ class Fickle(Plain):
 
 
 async def test_after_a_decoder_fails_the_end_is_reported_once() -> None:
-    """The decoder cancels and fails its subscriber."""
+    """The decoder cancels and fails its subscriber. The run that arrived counts as a whole, with the element behind the bad one."""
     service = Service()
     service.publish("bad", [b"1", b"x", b"2"])
     here = Observer()
@@ -240,7 +240,7 @@ async def test_after_a_decoder_fails_the_end_is_reported_once() -> None:
         with pytest.raises(ProtocolError):
             async with peer.subscribe("bad", serializer="json") as stream:
                 assert [element async for element in stream]
-    assert [(each.outcome, each.elements) for each in here.ended] == [(Outcome.CANCELLED, 2)]
+    assert [(each.outcome, each.elements) for each in here.ended] == [(Outcome.CANCELLED, 3)]
 
 
 async def test_observers_of_connections_alone_cost_streams_nothing() -> None:
@@ -339,3 +339,26 @@ class Upstream(Subscription):
 
     def cancel(self, /) -> None:
         self.calls.append("cancel")
+
+
+@pytest.mark.parametrize("serializer", ["bytes", "json"])
+async def test_runs_are_counted_as_a_whole_on_both_sides(serializer: str) -> None:
+    """With a cancel in the middle: the side that serves counts what it has sent, the other one what has arrived."""
+    service = Service()
+
+    @service.publisher("mixed", serializer=serializer)
+    async def mixed() -> AsyncIterator[Any]:
+        for number in range(1000):
+            yield b"x" * (number % 40) if serializer == "bytes" else [number % 40] * (number % 40)
+
+    here, there = Observer(), Observer()
+    async with serve(service, "memory://test", registry=there.registry()) as server:
+        async with connect(server.addresses[0], registry=here.registry()) as peer:
+            async with peer.subscribe("mixed", serializer=serializer) as stream:
+                assert [len(element) async for element in stream] == [number % 40 for number in range(1000)]
+            async with peer.subscribe("mixed", serializer=serializer, demand=100) as stream:
+                assert len(await anext(stream.batches())) <= 100
+    assert [each.elements for each in here.ended] == [1000, here.ended[1].elements]
+    assert [each.elements for each in there.ended] == [1000, there.ended[1].elements]
+    assert here.ended[1].elements <= there.ended[1].elements <= 200
+    assert [each.outcome for each in there.ended] == [Outcome.COMPLETED, Outcome.CANCELLED]

@@ -10,6 +10,7 @@ import trio.testing
 import penstock
 from penstock.api import ConnectionLost, ProtocolError, Subscription, UsageError
 from penstock.builtin import JsonSerializer
+from penstock.core import Stream, StreamState
 from penstock.runtime import Service, connect, serve
 from penstock.runtime.connection import _remote_stream
 from penstock.runtime.connection._peer import _Decoder
@@ -97,6 +98,24 @@ def test_after_a_cancel_a_decoder_lets_nothing_through() -> None:
     decoder.on_subscribe(upstream)
     assert upstream.cancels == 1
     assert subscriber.elements == [1]
+
+
+@pytest.mark.parametrize("takes_lists", [True, False])
+def test_a_decoder_delivers_what_a_run_holds_before_an_element_that_cannot_be_read(*, takes_lists: bool) -> None:
+    """As one list if the subscriber takes lists; the peer is told to stop, and the subscriber gets the reason."""
+    stream: Stream[Any] = Stream(demand=10)
+    plain, upstream = ManualSubscriber(), Counting()
+    decoder = _Decoder(stream if takes_lists else plain, JsonSerializer())
+    decoder.on_subscribe(upstream)
+    decoder.on_next_many([b"1", b"[2]"])
+    decoder.on_next_many([b"3", b"no json", b"4"])
+    decoder.on_next_many([b"5"])
+    assert upstream.cancels == 1
+    if takes_lists:
+        assert (stream.statistics().received, stream.statistics().state) == (3, StreamState.FAILED)
+    else:
+        assert plain.elements == [1, [2], 3]
+        assert isinstance(plain.error, ProtocolError)
 
 
 class Counting(Subscription):

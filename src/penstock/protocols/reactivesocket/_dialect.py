@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from penstock.api import UNBOUNDED, Model, ProtocolError, PublisherFailed, Request, Role
 from penstock.protocols.reactivesocket import _frames as frames
-from penstock.protocols.reactivesocket._codec import ReactiveSocketDecoder, encode, request_n, request_response, response_header
+from penstock.protocols.reactivesocket._codec import ReactiveSocketDecoder, encode, join_run, request_n, request_response, response_header
 from penstock.protocols.reactivesocket._detect import opens
 from penstock.protocols.reactivesocket._handshake import announcement, check_setup, extension_message, setup_refusal
 from penstock.protocols.reactivesocket._layout import BEGIN, COMPLETE, END, WHOLE, FrameType
@@ -331,6 +331,10 @@ class ReactiveSocketDialect:
         """Encode the only element of a request for one value, with its end in the same frame."""
         self._shapes.answering.pop(stream_id, None)
         return response_header(stream_id, len(element), WHOLE | COMPLETE) + element
+
+    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
+        """Encode elements, each in one frame."""
+        return join_run(stream_id, elements)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""

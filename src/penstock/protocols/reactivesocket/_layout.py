@@ -19,6 +19,7 @@ HEADER: Final = Struct(">IIQ")
 """Length, word, stream id."""
 FRAMED_HEADER: Final = Struct(">IQ")
 """Word, stream id."""
+LENGTH: Final = Struct(">I")
 NUMBER: Final = Struct(">Q")
 """A demand."""
 EXTENDED_TYPE: Final = Struct(">I")

@@ -126,6 +126,10 @@ class RsioDialect:
         """Encode the only element of a stream and its end."""
         return rsio.next_header(stream_id, len(element)) + element + rsio.encode_on_complete(stream_id)
 
+    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
+        """Encode elements, each with its header."""
+        return rsio.join_run(stream_id, elements)
+
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write elements of fixed size as one message, or as several if one would be longer than a peer takes."""
         # Large demand once let a block become one message above max_frame, which the peer had to refuse.

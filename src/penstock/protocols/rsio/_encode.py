@@ -12,7 +12,8 @@ from typing import Final
 from penstock.api import UsageError
 from penstock.protocols.rsio import _layout as layout
 from penstock.protocols.rsio import _messages as messages
-from penstock.protocols.rsio._varint import encode_varint
+from penstock.protocols.rsio._varint import LENGTHS, encode_varint
+from penstock.wire import join_each, join_same, length_of_all
 
 # As bytes and made once: `bytes([code])` for each message takes 80 ns, a global name 10.
 _SUBSCRIBE: Final = bytes([layout.SUBSCRIBE])
@@ -74,6 +75,15 @@ def next_header(subscriber: int, length: int) -> bytes:
     """Return the bytes in front of an element of `length` bytes, in a stream without a fixed size."""
     # Streams of fixed size need no such function: the session sends their elements packed, or in parts.
     return _ON_NEXT + encode_varint(subscriber) + encode_varint(length)
+
+
+def join_run(subscriber: int, elements: list[bytes]) -> bytearray:
+    """Return the messages of `elements`, in a stream without a fixed size."""
+    length = length_of_all(elements)
+    if length >= 0:
+        return join_same(next_header(subscriber, length), elements)
+    begin = _ON_NEXT + encode_varint(subscriber)
+    return join_each([begin] * len(elements), [LENGTHS[len(element)] for element in elements], elements)
 
 
 def packed_header(subscriber: int, count: int) -> bytes:

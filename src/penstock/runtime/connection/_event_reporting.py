@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from penstock.api import Subscriber, Subscription, on_element_size_of, on_next_many_of, on_next_packed_of, split_packed
+from penstock.api import SharedBatch, Subscriber, Subscription, on_element_size_of, on_next_many_of, on_next_packed_of, split_packed
 from penstock.plugins import ConnectionClosed, ConnectionOpened, Events, Outcome, PeerIdentity, StreamEnded, StreamOpened
 from penstock.runtime.service import StreamCount
 from penstock.session import SendingStream
@@ -66,16 +66,17 @@ class ConnectionEvents:
         return ObservedStream(self, subscriber)
 
     def serve(self, stream: SendingStream) -> StreamCount:
-        """Report a stream that is about to be accepted, and return the record that counts its elements. Its end is reported too."""
+        """Report a stream that is about to be accepted, and return the record of its outcome. Its end is reported too."""
         # Kept by stream and not by id: an id may be used again as soon as its stream has ended.
         served = self._served[stream] = StreamCount(partial(self._report_served, stream))
         stream.when_over = served.on_stream_end
         self.report_stream(stream.id, str(stream.target), outbound=True)
         return served
 
-    def count_of(self, stream: SendingStream) -> StreamCount | None:
-        """Return the record of a stream that `serve` was called for."""
-        return self._served.get(stream)
+    def watch(self, stream: SendingStream) -> Subscriber[Any]:
+        """Return the subscriber for the publisher of `stream`: one that remembers the outcome, if `serve` was called for the stream."""
+        served = self._served.get(stream)
+        return stream if served is None else ServedStream(served, stream)
 
     def on_failure(self, stream: SendingStream, error: BaseException) -> None:
         """Remember that the publisher of a served stream failed, or published what cannot be sent."""
@@ -111,7 +112,45 @@ class ConnectionEvents:
 
     def _report_served(self, stream: SendingStream, served: StreamCount) -> None:
         self._served.pop(stream, None)
-        self.report_end(stream.id, served.outcome, served.elements, served.error, outbound=True)
+        # The stream counts its elements itself, those of a run together.
+        self.report_end(stream.id, served.outcome, stream.sent, served.error, outbound=True)
+
+
+class ServedStream(Subscriber[Any]):
+    """Remembers how the publisher of a served stream ended it. It passes everything on, and lends the batch of the stream."""
+
+    __slots__ = ("_served", "_stream")
+
+    def __init__(self, served: StreamCount, stream: SendingStream) -> None:
+        self._served = served
+        self._stream = stream
+
+    @property
+    def run(self) -> SharedBatch | None:
+        """The open batch of the stream."""
+        return self._stream.run
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._stream.on_subscribe(subscription)
+
+    def on_next(self, element: Any, /) -> None:
+        self._stream.on_next(element)
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        """Take elements that the publisher has at hand."""
+        self._stream.on_next_many(elements)
+
+    def on_reservation_used(self) -> None:
+        """Tell the stream that its batch has all elements that were requested."""
+        self._stream.on_reservation_used()
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._served.fail(error)
+        self._stream.on_error(error)
+
+    def on_complete(self, /) -> None:
+        self._served.outcome = Outcome.COMPLETED
+        self._stream.on_complete()
 
 
 class ObservedStream(Subscriber[Any], Subscription):

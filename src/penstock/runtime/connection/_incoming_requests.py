@@ -22,7 +22,6 @@ from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._requests import SendBatcher
 from penstock.runtime.service import (
     CannotOpen,
-    CountingSubscriber,
     FactoryFailed,
     FoundStream,
     Handler,
@@ -108,14 +107,14 @@ class IncomingRequests:
             stream.refuse(_refusal(error))
             return
         # Before the accept: an accepted stream may begin, and end, inside that call.
-        count = self._events.serve(stream) if self._events.wants_streams else None
+        if self._events.wants_streams:
+            self._events.serve(stream)
         if isinstance(found, Handler):
             # The demand for the one answer came with the request, so the handler starts as soon as there is room for its answer.
-            if count is None:
-                call = HandlerCall(self._calls, found, target.data, self.peer, stream, stream.when_over, stream.answer)
+            if self._events.wants_streams:
+                call = HandlerCall(self._calls, found, target.data, self.peer, self._events.watch(stream), stream.when_over)
             else:
-                counting = CountingSubscriber(count, stream)
-                call = HandlerCall(self._calls, found, target.data, self.peer, counting, stream.when_over)
+                call = HandlerCall(self._calls, found, target.data, self.peer, stream, stream.when_over, stream.answer)
             stream.when_over = call.on_stream_end
             stream.accept_call(call)
             return
@@ -140,12 +139,7 @@ class IncomingRequests:
         )
         # In front of the observer's callback, which the slot calls: the place is dealt with first.
         stream.when_over = slot.on_stream_end
-        count = self._events.count_of(stream) if self._events.wants_streams else None
-        if count is None:
-            found.attach(stream, slot.scope)
-        else:
-            count.element_size = stream.element_size
-            found.attach(CountingSubscriber(count, stream), slot.scope)
+        found.attach(self._events.watch(stream) if self._events.wants_streams else stream, slot.scope)
 
     def fire(self, target: Any) -> None:
         """Run the handler of messages without an answer, in a task that takes the place of a stream. If there is none, drop it."""

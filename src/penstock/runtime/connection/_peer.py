@@ -1,12 +1,13 @@
 """The peer as a program sees it: the other side of an open connection, to subscribe to and to send requests to."""
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import trio
 
-from penstock.api import Model, Request, Subscriber, Subscription, UsageError
+from penstock.api import Model, Request, Subscriber, Subscription, UsageError, on_next_many_of
 from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import PeerIdentity, Registry, Serializer, resolve_serializer
 from penstock.runtime.connection._connection import ConnectionTask
@@ -277,6 +278,27 @@ class _Decoder(Subscriber[bytes], Subscription):
             return
         self._position += 1
         subscriber.on_next(loaded)
+
+    def on_next_many(self, elements: Sequence[bytes], /) -> None:
+        """Take elements that arrived together."""
+        on_next_many = on_next_many_of(self._subscriber)
+        if on_next_many is None:
+            for element in elements:
+                self.on_next(element)
+            return
+        loads, loaded = self._serializer.loads, []
+        # boundary: the serializer may be a plugin. on_next loads the element that fails again, and reports the failure.
+        with suppress(Exception):
+            for element in elements:
+                value = loads(element)
+                if value is None:
+                    break
+                loaded.append(value)
+        self._position += len(loaded)
+        if loaded:
+            on_next_many(loaded)
+        for element in elements[len(loaded) :]:
+            self.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
         subscriber, self._subscriber = self._subscriber, None

@@ -1,14 +1,15 @@
 """Subscribers between a publisher and a stream of bytes: elements become bytes, and the first element alone can be the whole answer."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.api import Subscriber, Subscription
+from penstock.api import SharedBatch, Subscriber, Subscription, on_next_many_of
 from penstock.plugins import Serializer
 from penstock.runtime.service._element_errors import dumped_bytes
 
 
 class Serializing(Subscriber[Any], Subscription):
-    """Turns elements into bytes with `serializer`."""
+    """Turns elements into bytes with `serializer`. It lends the batch of its subscriber to publishers: a `ConvertingSubscriber`."""
 
     __slots__ = ("_serializer", "_subscriber", "_upstream")
 
@@ -33,6 +34,39 @@ class Serializing(Subscriber[Any], Subscription):
             self._subscriber.on_error(error)
             return
         self._subscriber.on_next(data)
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        """Take elements that the publisher has at hand."""
+        dumps, dumped, failure = self._serializer.dumps, [], None
+        try:
+            for element in elements:
+                dumped.append(dumps(element))  # noqa: PERF401  # a comprehension would lose the elements before the one that fails
+        except Exception as error:  # boundary: as in on_next
+            self._upstream.cancel()
+            failure = error
+        on_next_many = on_next_many_of(self._subscriber)
+        if on_next_many is not None and dumped:
+            on_next_many(dumped)
+        else:
+            for data in dumped:
+                self._subscriber.on_next(data)
+        if failure is not None:
+            self._subscriber.on_error(failure)
+
+    @property
+    def convert(self) -> Callable[[Any], bytes]:
+        """Returns the bytes of an element."""
+        return self._serializer.dumps
+
+    @property
+    def run(self) -> SharedBatch | None:
+        """The open batch of the subscriber, or None if it has none, or lends none."""
+        batch: SharedBatch | None = getattr(self._subscriber, "run", None)
+        return batch
+
+    def on_reservation_used(self) -> None:
+        """Tell the subscriber, which has lent its batch."""
+        self._subscriber.on_reservation_used()  # type: ignore[attr-defined]  # called only after an append to the subscriber's batch
 
     def on_error(self, error: BaseException, /) -> None:
         self._subscriber.on_error(error)
