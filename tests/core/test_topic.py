@@ -4,6 +4,7 @@ import gc
 import sys
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -897,3 +898,41 @@ async def test_a_manual_subscriber_records_no_violation_of_a_topic(autojump_cloc
     await subscriber.expect_next(1, 2)
     await subscriber.expect_complete()
     await subscriber.expect_nothing()
+
+
+class ManyRecorder(Recorder):
+    """A subscriber that also takes lists, and records them."""
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        self._record("on_next_many", list(elements))
+
+
+async def test_waiting_elements_go_in_one_call_as_demand_permits(nursery: trio.Nursery) -> None:
+    """To a subscriber that takes lists; retained ones first. An end waits for them."""
+    topic: Topic[int] = Topic(retain=2, buffer=10)
+    for number in range(3):
+        await topic.publish(number)
+    recorder = ManyRecorder()
+    topic.attach(recorder, Reports(nursery).scope)
+    for number in range(3, 8):
+        await topic.publish(number)
+    topic.complete()
+    recorder.log.clear()
+    recorder.subscription.request(1)
+    recorder.subscription.request(4)
+    assert recorder.log == [("on_next", 1), ("on_next", 2), ("on_next_many", [3, 4, 5])]
+    recorder.subscription.request(UNBOUNDED)
+    assert recorder.log[3:] == [("on_next_many", [6, 7]), ("on_complete",)]
+
+
+async def test_a_cancel_inside_a_list_drops_what_waits_behind_it(nursery: trio.Nursery) -> None:
+    """Nothing is signalled after it."""
+    topic: Topic[int] = Topic(buffer=10)
+    recorder = ManyRecorder(on_next_many=lambda _: recorder.subscription.cancel())
+    topic.attach(recorder, Reports(nursery).scope)
+    for number in range(5):
+        await topic.publish(number)
+    recorder.subscription.request(3)
+    recorder.subscription.request(3)
+    assert recorder.log == [("on_subscribe",), ("on_next_many", [0, 1, 2])]
+    assert topic.statistics().subscribers == 0

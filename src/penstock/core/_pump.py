@@ -12,9 +12,10 @@ Rules of this file:
 
 A `BatchingSubscriber` lends its open batch: the pump appends the elements that fit itself, because a call for each element costs more
 than all the other work on it. Every other element is signalled with `on_next`. For a `ConvertingSubscriber` the pump also converts.
+Elements that the iterator has at hand (`_at_hand.py`) go in one call to subscribers that take lists.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -32,7 +33,9 @@ from penstock.api import (
     Subscription,
     UsageError,
     add_demand,
+    on_next_many_of,
 )
+from penstock.core._at_hand import ElementsAtHand, before_none
 from penstock.core._claims import Claim
 from penstock.core._parked_task import ParkedTask
 from penstock.core._pulled_iterator import PulledIterator
@@ -249,10 +252,13 @@ class Pump(Subscription, Generic[T]):
         iterator, subscriber = self._iterator.open(), self._subscriber
         if iterator is None or subscriber is None:
             return
-        await self._pull(iterator, subscriber.on_next, self._signal_for(subscriber))
+        await self._pull(iterator, subscriber.on_next, self._signal_for(subscriber, iterator))
 
-    def _signal_for(self, subscriber: Subscriber[T]) -> Callable[..., Awaitable[bool]]:
-        """Return the loop that signals a burst to `subscriber`."""
+    def _signal_for(self, subscriber: Subscriber[T], iterator: AsyncIterator[T]) -> Callable[..., Awaitable[bool]]:
+        """Return the loop that signals a burst of `iterator` to `subscriber`."""
+        on_next_many = on_next_many_of(subscriber)
+        if on_next_many is not None and hasattr(iterator, "take_ready"):
+            return partial(self._signal_ready, on_next_many)
         # One method name decides. isinstance() with a runtime-checkable protocol takes 7 µs on Python 3.11, this takes 0.05 µs.
         if not hasattr(subscriber, "on_reservation_used"):
             return self._signal_burst
@@ -303,6 +309,33 @@ class Pump(Subscription, Generic[T]):
             if self._budget <= 0:
                 return True
         return False
+
+    async def _signal_ready(
+        self, on_next_many: Callable[[Sequence[T]], None], iterator: Any, on_next: Callable[[T], None], granted: int
+    ) -> bool:
+        """Do the same for an iterator that may have several elements at hand, and a subscriber that takes them in one call."""
+        at_hand: ElementsAtHand[T] = iterator
+        while self._budget > 0:
+            elements = at_hand.take_ready(self._budget)
+            if len(elements) > 1:
+                legal = before_none(elements)
+                self._budget -= len(legal)
+                if legal:
+                    on_next_many(legal)
+                if len(legal) < len(elements) and self._subscriber is not None:
+                    raise self._none_element(granted - self._budget)
+                continue
+            try:
+                element = elements[0] if elements else await anext(iterator)
+            except StopAsyncIteration:
+                return False
+            if self._budget <= 0:
+                return True  # cancelled while the iterator was pulled
+            if element is None:
+                raise self._none_element(granted - self._budget)
+            self._budget -= 1
+            on_next(element)
+        return True
 
     async def _append_to_batch(
         self, batching: BatchingSubscriber, iterator: AsyncIterator[Any], on_next: Callable[[Any], None], granted: int

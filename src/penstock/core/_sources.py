@@ -4,7 +4,7 @@
 """
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Collection, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from math import ceil
 from typing import Any, Generic, TypeAlias, TypeVar, cast
@@ -13,6 +13,7 @@ import trio
 
 from penstock.api import UNBOUNDED, AlreadySubscribed, Publisher, Subscriber, Subscription, UsageError, shown
 from penstock.core._arguments import check_function, check_seconds, has_methods_of, name_of
+from penstock.core._at_hand import COLLECTIONS, ChannelIterator, CollectionIterator
 from penstock.core._claims import Claim, already_subscribed, take_claim
 from penstock.core._publisher_guard import PublisherGuard
 from penstock.core._pump import Pump
@@ -116,7 +117,9 @@ def from_iterable(iterable: Iterable[T]) -> Source[T]:
         return _OnceSource(iterable, is_async=False)
     # Only the length of a collection is the number of its elements.
     length = partial(_length, iterable) if isinstance(iterable, Collection) else None
-    return IteratorSource(partial(_walk, iterable), label=name_of(iterable), length=length)
+    is_at_hand = type(iterable) in COLLECTIONS
+    opened = partial(CollectionIterator, cast("Sequence[T]", iterable)) if is_at_hand else partial(_walk, iterable)
+    return IteratorSource(opened, label=name_of(iterable), length=length)
 
 
 def from_async_iterable(iterable: AsyncIterable[T]) -> Source[T]:
@@ -148,7 +151,8 @@ def from_channel(channel: "trio.MemoryReceiveChannel[T]") -> Source[T]:
     """Stream a trio memory channel. Each subscriber receives through a clone: they compete for elements, and your end stays open."""
     if not isinstance(channel, trio.MemoryReceiveChannel):
         raise UsageError(f"from_channel() was given {shown(channel)}; give the receiving end of trio.open_memory_channel()")
-    return IteratorSource(channel.clone, label="memory channel")  # the pump closes the clone, and the caller's end stays open
+    # The pump closes the clone, and the caller's end stays open.
+    return IteratorSource(lambda: ChannelIterator(channel.clone()), label="memory channel")
 
 
 def from_publisher(publisher: Publisher[T]) -> Source[T]:

@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 import trio
 
-from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand, shown
+from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand, on_next_many_of, shown
 from penstock.core._arguments import check_count
 from penstock.core._scope import Report, Scope, check_hook, log_violation
 from penstock.core._source import Source
@@ -295,7 +295,7 @@ class _TopicSubscription(Subscription, Generic[T]):
             return 0  # cancelled inside the signal that another subscriber has just got
         dropped = 0
         if self._demand and not self.waiting:  # behind waiting elements it must wait too, or the order would change
-            self._spend()
+            self._spend(1)
             subscriber.on_next(element)
         elif len(self._buffered) < buffer:
             if self._buffered is _EMPTY:
@@ -343,8 +343,16 @@ class _TopicSubscription(Subscription, Generic[T]):
         try:
             # All four are asked for each element: inside on_next the subscriber may cancel, and the program may end the topic.
             while self._demand and self.waiting and self._subscriber is not None and not self._has_failed():
-                self._spend()
-                self._subscriber.on_next((self._retained or self._buffered).popleft())
+                waiting = self._retained or self._buffered
+                count = min(self._demand, len(waiting))
+                on_next_many = on_next_many_of(self._subscriber) if count > 1 else None
+                if on_next_many is None:
+                    self._spend(1)
+                    self._subscriber.on_next(waiting.popleft())
+                else:
+                    # One call for all that wait: a subscriber that has fallen behind catches up faster.
+                    self._spend(count)
+                    on_next_many([waiting.popleft() for _ in range(count)])
         finally:
             self._is_signalling = False
         if self._end is not None:
@@ -354,9 +362,9 @@ class _TopicSubscription(Subscription, Generic[T]):
     def _has_failed(self) -> bool:
         return self._end is not None and self._end.error is not None  # an error overtakes waiting elements
 
-    def _spend(self) -> None:
+    def _spend(self, count: int) -> None:
         if self._demand < UNBOUNDED:  # rule 3.17: 2^63-1 is without bound, and stays so
-            self._demand -= 1
+            self._demand -= count
 
     def _detach(self) -> Subscriber[T] | None:
         """Forget the subscriber and its elements, and leave the topic. Return the subscriber, for the last signal."""
