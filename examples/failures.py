@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import trio
 
 import penstock
-from penstock import ops
 
 attempts = 0
 
@@ -31,14 +30,14 @@ async def main() -> None:
         print("caught:", error)
 
     print("-- tried again from the start: after 0.5 s, then after 1 s")
-    again: penstock.Source[str] = penstock.pipe(feed, ops.retry(3, backoff=0.5, jitter=None, when=ConnectionError))
+    again = penstock.generate(feed).retry(3, backoff=0.5, jitter=None, when=ConnectionError)
     start = trio.current_time()
     async with penstock.subscribe(again) as stream:
         async for line in stream:
             print(f"after {trio.current_time() - start:.1f} s: {line}")
 
     print("-- replaced")
-    replaced = penstock.pipe(feed, ops.on_error_resume(lambda error: [f"instead: {error}"]))
+    replaced = penstock.generate(feed).on_error_resume(lambda error: [f"instead: {error}"])
     print(await penstock.collect(replaced))
 
 

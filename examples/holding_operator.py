@@ -4,10 +4,10 @@ import trio
 
 import penstock
 from penstock.core import Scope, Source
-from penstock.operators import HoldingStage, Operator, Timer
+from penstock.operators import HoldingStage, OperatorBase, Timer
 
 
-class Totals(Operator[int, int]):
+class Totals(OperatorBase[int, int]):
     """Add up the elements that arrive within 1 s of the first, and pass on the total.
 
     Upstream demand: 1 at a time. Buffer: 1 total. It goes on at completion; an error or a cancel drops it.
@@ -51,7 +51,7 @@ class _TotalsStage(HoldingStage[int, int]):
 
 
 async def main() -> None:
-    ticks: penstock.Source[int] = penstock.pipe(penstock.interval(0.3), penstock.ops.take(10))
+    ticks = penstock.interval(0.3).take(10)
     print(await penstock.collect(penstock.pipe(ticks, Totals())))
 
 

@@ -8,7 +8,7 @@ import penstock
 from penstock.core import Scope, Source
 
 
-class Pairwise(penstock.ops.Operator[Any, tuple[Any, Any]]):
+class Pairwise(penstock.ops.OperatorBase[Any, tuple[Any, Any]]):
     """Pass on each element together with the one before it.
 
     Upstream demand: 1 per downstream demand, and 1 more with the first. Buffer: 1 element.

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import trio
 
 import penstock
-from penstock import Topic, ops
+from penstock import Topic
 
 READINGS = [18.0, 18.0, 18.5, 99.9, 19.0, 19.5, 19.5, 21.0, 23.5, 26.0, 28.5, 31.0, 30.5, 29.0]
 
@@ -19,14 +19,14 @@ async def sensor() -> AsyncIterator[float]:
 
 async def station(topic: Topic[float]) -> None:
     """Clean the readings, and publish them."""
-    cleaned = penstock.pipe(sensor, ops.filter(lambda degrees: degrees < 60), ops.distinct_until_changed())
+    cleaned = penstock.generate(sensor).filter(lambda degrees: degrees < 60).distinct_until_changed()
     await penstock.for_each(cleaned, topic.publish)
     topic.complete()
 
 
 async def archive(topic: Topic[float]) -> None:
     """Print every reading, in batches of 4, or of those that have come within 0.45 s."""
-    batches: penstock.Source[list[float]] = penstock.pipe(topic, ops.batch(4, seconds=0.45))
+    batches = topic.batch(4, seconds=0.45)
     async with penstock.subscribe(batches) as stream:
         async for batch in stream:
             print("archive", batch)
@@ -34,7 +34,7 @@ async def archive(topic: Topic[float]) -> None:
 
 async def display(topic: Topic[float]) -> None:
     """Print the latest reading: this display takes 0.33 s to redraw, and skips the readings in between."""
-    newest: penstock.Source[float] = penstock.pipe(topic, ops.latest())
+    newest = topic.latest()
     async with penstock.subscribe(newest, demand=1) as stream:
         async for degrees in stream:
             print("           display", degrees)
@@ -43,7 +43,7 @@ async def display(topic: Topic[float]) -> None:
 
 async def alarm(topic: Topic[float]) -> None:
     """Print the first reading above 30."""
-    hot = await penstock.first(penstock.pipe(topic, ops.filter(lambda degrees: degrees > 30)))
+    hot = await penstock.first(topic.filter(lambda degrees: degrees > 30))
     print("                          alarm at", hot)
 
 

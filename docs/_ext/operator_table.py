@@ -59,7 +59,7 @@ def promises() -> list[Promise]:
 def _operators() -> Iterator[tuple[str, Callable[..., Any]]]:
     for name in penstock.operators.__all__:
         value = getattr(penstock.operators, name)
-        if inspect.isfunction(value) and name not in NO_OPERATORS and "Operator[" in str(inspect.signature(value).return_annotation):
+        if inspect.isfunction(value) and name not in NO_OPERATORS and "Operator" in str(inspect.signature(value).return_annotation):
             yield name, value
 
 

@@ -6,7 +6,6 @@ import trio
 
 import penstock
 from demo_parts.screen import Finding, Gauge, Screen
-from penstock import ops
 
 TITLE = "A pipe over a feed that breaks"
 STORY = """\
@@ -46,8 +45,8 @@ async def play(screen: Screen) -> list[Finding]:
     """Read all records through the pipe, although the feed breaks."""
     feed = _Feed()
     batches: list[list[int]] = []
-    again: ops.Operator[bytes, bytes] = ops.retry(None, backoff=0.1, jitter=None, when=ConnectionError, consecutive=True)
-    source: penstock.Source[list[int]] = penstock.pipe(feed.records, again, ops.map(_decode), ops.batch(40, seconds=0.15))
+    records = penstock.generate(feed.records).retry(None, backoff=0.1, jitter=None, when=ConnectionError, consecutive=True)
+    source = records.map(_decode).batch(40, seconds=0.15)
 
     def look() -> Iterator[Gauge]:
         sizes = [len(batch) for batch in batches]

@@ -1,10 +1,13 @@
 """A source is a blueprint. Bound to a nursery it is a plain publisher whose tasks run there."""
 
+import ast
+import re
+
 import pytest
 import trio
 
 from penstock.api import IllegalDemand, Publisher, PublisherStopped, Subscriber, UsageError
-from penstock.core import Scope, Source, from_iterable, generate, subscribe
+from penstock.core import Scope, Source, collect, from_iterable, generate, single, subscribe
 from tests.core._foreign import Recorder, boom
 from tests.core._helpers import numbers, our_tasks, quiet
 
@@ -172,3 +175,67 @@ async def test_the_publisher_guards_the_source_from_illegal_demand(nursery) -> N
 async def test_the_repr_of_a_publisher_shows_its_source(nursery) -> None:
     """For logs."""
     assert repr(generate(numbers).publisher(nursery)) == "<publisher of <source numbers>>"
+
+
+def smoothed(source: Source[int]) -> Source[float]:
+    """An operator of a user: a function from a source to a source."""
+    return source.scan(lambda mean, n: (mean + n) / 2, 0.0)
+
+
+async def test_a_function_from_a_source_to_a_source_stands_in_a_chain() -> None:
+    """`Source.pipe` applies operators of other packages between methods."""
+    assert await collect(from_iterable([4, 8]).map(lambda n: n * 2).pipe(smoothed, lambda source: source.map(str)).take(2)) == [
+        "4.0",
+        "10.0",
+    ]
+
+
+def test_pipe_without_operators_is_the_source() -> None:
+    """There is nothing to apply."""
+    source = single(1)
+    assert source.pipe() is source
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (5, r"^pipe\(\) was given 5, which is not an operator; to apply a function to each element, write map\(int\)$"),
+        (
+            str,
+            r"^pipe\(\) was given str, which is not an operator: it returned '<source single>' and not a source; to apply .* map\(str\)$",
+        ),
+    ],
+)
+def test_an_argument_that_is_no_operator_is_refused(wrong, message) -> None:
+    """The error says how to apply a function to each element."""
+    with pytest.raises(UsageError, match=message):
+        single(1).pipe(wrong)
+
+
+async def coroutine_function(source):
+    """Return a source, but only when awaited."""
+    return source
+
+
+def test_a_coroutine_function_is_no_operator() -> None:
+    """It is refused when the pipe is built. Its coroutine is closed, because a warning about it would point elsewhere."""
+    with pytest.raises(UsageError, match=r"coroutine_function, which is not an operator: it returned .*coroutine"):
+        single(1).pipe(coroutine_function)
+
+
+@pytest.mark.parametrize("function", [lambda n: n + 1, lambda n: n.upper()])
+def test_a_function_of_an_element_gets_a_note(function) -> None:
+    """The function raises because it was called with a source; the note says so."""
+    with pytest.raises((TypeError, AttributeError)) as caught:
+        single(1).pipe(function)
+    assert caught.value.__notes__ == [
+        f"pipe() calls an operator with a source; to apply a function to each element, write map({function.__qualname__})"
+    ]
+
+
+@pytest.mark.parametrize("documented", [Source, Source.pipe])
+async def test_the_example_of_a_docstring_gives_the_shown_value(documented) -> None:
+    """The line after the prompt is run as it is written. The next line is its value."""
+    [(line, value)] = re.findall(r"^ +>>> (await .+)\n +(.+)$", documented.__doc__, re.MULTILINE)
+    code = compile(line, "docstring", "eval", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    assert repr(await eval(code, {"collect": collect, "from_iterable": from_iterable})) == value

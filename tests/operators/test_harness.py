@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from penstock.api import Subscriber, Subscription
-from penstock.operators._stage import Operator, Stage, StageOperator
+from penstock.operators import Operator
+from penstock.operators._stage import Stage, StageOperator
 from tests.operators.harness import OperatorHarness, count_tokens, numbers
 
 

@@ -39,7 +39,7 @@ class OneAtATime(HoldingStage[Any, Any]):
         self.held.clear()
 
 
-def one_at_a_time() -> tuple[StageOperator[Any, Any], list[OneAtATime]]:
+def one_at_a_time() -> tuple[StageOperator, list[OneAtATime]]:
     made: list[OneAtATime] = []
 
     def make(downstream: Any, _: Any) -> OneAtATime:

@@ -17,7 +17,7 @@ class Attaches(ReattachingStage[Any]):
         self._attach(source)
 
 
-def attaching() -> tuple[StageOperator[Any, Any], list[Attaches]]:
+def attaching() -> tuple[StageOperator, list[Attaches]]:
     """Return an operator, and the list of the stages that it has made."""
     made: list[Attaches] = []
 

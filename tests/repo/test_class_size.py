@@ -25,6 +25,7 @@ MANY_METHODS: dict[str, str] = {
     "Dialect": "it has one method for each message that a protocol may encode: a newcomer reads the list once",
     "ReactiveSocketDialect": "it has the 26 members of Dialect, and each is one frame",
     "RsioDialect": "Dialect alone has 26 members, and the decoder calls the rest: an object between would cost each message a call",
+    "Source": "each operator is a method, so that type checkers infer a chain of them; each is one line, and the state is that of attach",
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 import penstock
-from penstock.operators import Operator
+from penstock.operators import OperatorBase
 from tests.sweep import _parts
 from tests.sweep._sweep import Combination, Leak, all_combinations, all_pairs, cheap_collections, run_cancelled, sweep
 
@@ -50,7 +50,7 @@ def test_every_public_operator_is_swept() -> None:
 KEPT: list[Any] = []
 
 
-class _KeepingOperator(Operator[Any, Any]):
+class _KeepingOperator(OperatorBase[Any, Any]):
     """A planted leak: keeps the last element that passed."""
 
     def attach(self, source: Any, subscriber: Any, scope: Any) -> None:

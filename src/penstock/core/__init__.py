@@ -13,10 +13,9 @@ from penstock.core._publisher_guard import PublisherGuard, ViolationSink
 from penstock.core._relay import BatchRelay, Relay
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_hook, log_violation, report
 from penstock.core._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
-from penstock.core._source import Source
+from penstock.core._source import OPERATORS, Operator, Source, Streamable
 from penstock.core._sources import (
     EndedSubscription,
-    Streamable,
     as_source,
     empty,
     failed,
@@ -39,11 +38,13 @@ __all__ = [
     "CLEANUP_SECONDS",
     "COLLECT_LIMIT",
     "DEFAULT_DEMAND",
+    "OPERATORS",
     "BatchRelay",
     "CallbackSubscriber",
     "EndedSubscription",
     "MailboxRules",
     "MailboxSubscriber",
+    "Operator",
     "ParkedTask",
     "PublisherGuard",
     "Relay",

@@ -17,8 +17,8 @@ import trio
 from penstock.api import UsageError
 from penstock.core._in_trio import check_in_trio
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation, report
-from penstock.core._source import Source
-from penstock.core._sources import Streamable, as_source
+from penstock.core._source import Source, Streamable
+from penstock.core._sources import as_source
 from penstock.core._stream import Stream
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import trio
 from penstock.api import LimitExceeded, NoElement, UsageError, shown
 from penstock.core._arguments import check_count
 from penstock.core._open import subscribe
-from penstock.core._sources import Streamable
+from penstock.core._source import Streamable
 
 T = TypeVar("T")
 D = TypeVar("D")

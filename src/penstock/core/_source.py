@@ -1,4 +1,4 @@
-"""A source is the blueprint of a stream: immutable, and started anew for each subscriber.
+"""A source is the blueprint of a stream: immutable, and started anew for each subscriber. Its methods are the operators.
 
 Rules of this file:
 
@@ -6,24 +6,62 @@ Rules of this file:
 * Neighbours inside a pipe trust each other: demand is a positive int, no element is None, and **after `cancel()` has returned, or after
   a terminal signal, no signal follows**. Where a pipe meets foreign code, a guard stands in between: `SubscriberGuard` in front of a
   user's subscriber, `PublisherGuard` behind a foreign publisher.
+* A method of an operator has the parameters of the function with its name in `penstock.operators`, and calls it. Its docstring is the
+  first sentence of that function's docstring. A test compares both.
+* The methods stand here and not in `penstock.operators`, because every source has them, and the sources are below that layer. The
+  functions are found in `OPERATORS` when a method is called.
 """
 
+import inspect
+import random
 from abc import ABC, abstractmethod
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from functools import partial
-from typing import Generic, TypeVar
+from types import SimpleNamespace
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar, overload
 
 import trio
 
 from penstock.api import Publisher, Subscriber, UsageError, shown
+from penstock.core._arguments import name_of
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation
 from penstock.core._stream import DEFAULT_DEMAND
 from penstock.core._subscriber_guard import SubscriberGuard
 
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+F = TypeVar("F")
+G = TypeVar("G")
+A_contra = TypeVar("A_contra", contravariant=True)
+B_co = TypeVar("B_co", covariant=True)
 T_co = TypeVar("T_co", covariant=True)
+
+OPERATORS: Final[Any] = SimpleNamespace()
+"""The functions of `penstock.operators`, by name. That layer puts them here when it is imported, because core does not import it."""
+
+
+class Operator(Protocol[A_contra, B_co]):
+    """The type of an operator: any function from a source of A to a source of B. `Source.pipe` and `penstock.pipe` take them."""
+
+    @abstractmethod  # an operator class derives from OperatorBase, which defines it
+    def __call__(self, source: "Source[A_contra]", /) -> "Source[B_co]":
+        """Return the source that has the elements of `source` after this operator. Nothing runs before it is subscribed to."""
 
 
 class Source(ABC, Generic[T_co]):
-    """The blueprint of a stream. Give it to `subscribe`, `pipe` or a sink, or bind it to a nursery with `publisher`."""
+    """The blueprint of a stream. Give it to `subscribe` or a sink, or bind it to a nursery with `publisher`.
+
+    Each operator of `penstock.operators` is a method with the same parameters. A method returns a new source and runs nothing. The demand,
+    buffer and ends of an operator are documented there.
+
+    >>> await collect(from_iterable([1, 2, 3, 4]).filter(lambda n: n > 1).map(str).take(2))
+    ['2', '3']
+
+    `pipe` applies operators that are no methods. Subclasses define `attach`.
+    """
 
     __slots__ = ("__weakref__",)  # subclasses have slots, too: a program may make a source for each request
 
@@ -56,6 +94,276 @@ class Source(ABC, Generic[T_co]):
             raise UsageError(f"publisher() was given {shown(nursery)}; give the nursery that shall run this stream's tasks")
         return _BoundPublisher(self, nursery, check_hook(on_violation), check_cleanup_timeout(cleanup_timeout))
 
+    # --- operators of any origin
+
+    @overload
+    def pipe(self, /) -> "Source[T_co]": ...
+    @overload
+    def pipe(self, a: Operator[T_co, B], /) -> "Source[B]": ...
+    @overload
+    def pipe(self, a: Operator[T_co, B], b: Operator[B, C], /) -> "Source[C]": ...
+    @overload
+    def pipe(self, a: Operator[T_co, B], b: Operator[B, C], c: Operator[C, D], /) -> "Source[D]": ...
+    @overload
+    def pipe(self, a: Operator[T_co, B], b: Operator[B, C], c: Operator[C, D], d: Operator[D, E], /) -> "Source[E]": ...
+    @overload
+    def pipe(self, a: Operator[T_co, B], b: Operator[B, C], c: Operator[C, D], d: Operator[D, E], e: Operator[E, F], /) -> "Source[F]": ...
+    @overload
+    def pipe(
+        self,
+        a: Operator[T_co, B],
+        b: Operator[B, C],
+        c: Operator[C, D],
+        d: Operator[D, E],
+        e: Operator[E, F],
+        f: Operator[F, G],
+        /,
+        *more: Operator[Any, Any],
+    ) -> "Source[Any]": ...
+    def pipe(self, /, *operators: Operator[Any, Any]) -> "Source[Any]":
+        """Return the source that results if `operators` are applied to this source, the first operator first.
+
+        ``source.pipe(a, b)`` is ``penstock.pipe(source, a, b)``. An operator is any function from a source to a source, so operators of
+        other packages and your own functions stand in a chain of methods.
+
+        >>> await collect(from_iterable([1, 2, 3]).pipe(lambda source: source.zip(source)).map(sum))
+        [2, 4, 6]
+
+        Raises UsageError if one of `operators` is not an operator.
+        """
+        piped: Source[Any] = self
+        for operator in operators:
+            piped = _apply(operator, piped)
+        return piped
+
+    # --- elements left out
+
+    @overload
+    def filter(self, predicate: Callable[[T_co], TypeGuard[B]], /) -> "Source[B]": ...
+    @overload
+    def filter(self, predicate: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]], /) -> "Source[T_co]": ...
+    def filter(self, predicate: Callable[[T_co], object], /) -> "Source[Any]":
+        """Pass on the elements for which ``predicate(element)`` is true."""
+        return self.pipe(OPERATORS.filter(predicate))
+
+    def take(self, count: int) -> "Source[T_co]":
+        """Pass on the first `count` elements, complete with the last of them, and cancel upstream."""
+        return self.pipe(OPERATORS.take(count))
+
+    def skip(self, count: int) -> "Source[T_co]":
+        """Leave out the first `count` elements and pass on the rest."""
+        return self.pipe(OPERATORS.skip(count))
+
+    def take_while(self, predicate: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]], /) -> "Source[T_co]":
+        """Pass on elements up to the first one for which ``predicate(element)`` is false."""
+        return self.pipe(OPERATORS.take_while(predicate))
+
+    def first(self, predicate: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]] | None = None, /) -> "Source[T_co]":
+        """Pass on the first element (for which ``predicate(element)`` is true), complete with it, and cancel upstream."""
+        return self.pipe(OPERATORS.first(predicate))
+
+    def distinct_until_changed(
+        self, key: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]] | None = None, /
+    ) -> "Source[T_co]":
+        """Leave out each element that equals the one before it, or whose ``key(element)`` equals the key before it."""
+        return self.pipe(OPERATORS.distinct_until_changed(key))
+
+    def take_until(self, stop: "Streamable[object]", /) -> "Source[T_co]":
+        """Pass on the elements of the source until `stop` gives its first element."""
+        return self.pipe(OPERATORS.take_until(stop))
+
+    # --- elements changed
+
+    @overload
+    def map(self, function: Callable[[T_co], Awaitable[B]], /) -> "Source[B]": ...
+    @overload
+    def map(self, function: Callable[[T_co], B], /) -> "Source[B]": ...
+    def map(self, function: Callable[[T_co], Any], /) -> "Source[Any]":
+        """Pass on ``function(element)`` for each element."""
+        return self.pipe(OPERATORS.map(function))
+
+    @overload
+    def scan(self, function: Callable[[B, T_co], Awaitable[B]], initial: B) -> "Source[B]": ...
+    @overload
+    def scan(self, function: Callable[[B, T_co], B], initial: B) -> "Source[B]": ...
+    def scan(self, function: Callable[[Any, T_co], Any], initial: Any) -> "Source[Any]":
+        """Pass on the running result ``total = function(total, element)`` of each element."""
+        return self.pipe(OPERATORS.scan(function, initial))
+
+    def tap(self, function: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]], /) -> "Source[T_co]":
+        """Call `function` with each element, for its effect, and pass the element on."""
+        return self.pipe(OPERATORS.tap(function))
+
+    def pairwise(self) -> "Source[tuple[T_co, T_co]]":
+        """Pass on each element together with the one before it, as a tuple ``(before, element)``."""
+        return self.pipe(OPERATORS.pairwise())
+
+    @overload
+    def reduce(self, function: Callable[[B, T_co], Awaitable[B]], initial: B) -> "Source[B]": ...
+    @overload
+    def reduce(self, function: Callable[[B, T_co], B], initial: B) -> "Source[B]": ...
+    def reduce(self, function: Callable[[Any, T_co], Any], initial: Any) -> "Source[Any]":
+        """Pass on one element: the result of ``total = function(total, element)`` over the whole stream."""
+        return self.pipe(OPERATORS.reduce(function, initial))
+
+    # --- elements held
+
+    def batch(self, count: int, seconds: float | None = None) -> "Source[list[T_co]]":
+        """Pass on lists of `count` elements; the last one may be shorter."""
+        return self.pipe(OPERATORS.batch(count, seconds))
+
+    def buffer(self, size: int) -> "Source[T_co]":
+        """Request up to `size` elements ahead, and hold them until they are requested."""
+        return self.pipe(OPERATORS.buffer(size))
+
+    def drop(self, *, on_drop: Callable[[T_co], object] | None = None) -> "Source[T_co]":
+        """Take every element of upstream at its own pace, and drop each one that is not requested when it arrives."""
+        return self.pipe(OPERATORS.drop(on_drop=on_drop))
+
+    def latest(self, *, on_drop: Callable[[T_co], object] | None = None) -> "Source[T_co]":
+        """Take every element of upstream at its own pace, and keep only the newest one until it is requested."""
+        return self.pipe(OPERATORS.latest(on_drop=on_drop))
+
+    # --- several sources
+
+    @overload
+    def merge(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[T_co | B | C]": ...
+    @overload
+    def merge(self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /) -> "Source[T_co | B | C | D]": ...
+    @overload
+    def merge(self, *others: "Streamable[B]") -> "Source[T_co | B]": ...
+    def merge(self, *others: "Streamable[Any]") -> "Source[Any]":
+        """Pass on the elements of the source and of all `others` as they arrive."""
+        return self.pipe(OPERATORS.merge(*others))
+
+    @overload
+    def zip(self, b: "Streamable[B]", /) -> "Source[tuple[T_co, B]]": ...
+    @overload
+    def zip(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[tuple[T_co, B, C]]": ...
+    @overload
+    def zip(self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /) -> "Source[tuple[T_co, B, C, D]]": ...
+    @overload
+    def zip(self, *others: "Streamable[Any]") -> "Source[tuple[Any, ...]]": ...
+    def zip(self, *others: "Streamable[Any]") -> "Source[Any]":
+        """Pass on tuples: the first element of the source and of each of `others`, then the second ones, and so on."""
+        return self.pipe(OPERATORS.zip(*others))
+
+    @overload
+    def combine_latest(self, b: "Streamable[B]", /) -> "Source[tuple[T_co, B]]": ...
+    @overload
+    def combine_latest(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[tuple[T_co, B, C]]": ...
+    @overload
+    def combine_latest(self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /) -> "Source[tuple[T_co, B, C, D]]": ...
+    @overload
+    def combine_latest(self, *others: "Streamable[Any]") -> "Source[tuple[Any, ...]]": ...
+    def combine_latest(self, *others: "Streamable[Any]") -> "Source[Any]":
+        """Pass on, for each element that arrives, a tuple of the latest elements of the source and of all `others`."""
+        return self.pipe(OPERATORS.combine_latest(*others))
+
+    @overload
+    def concat(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[T_co | B | C]": ...
+    @overload
+    def concat(self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /) -> "Source[T_co | B | C | D]": ...
+    @overload
+    def concat(self, *others: "Streamable[B]") -> "Source[T_co | B]": ...
+    def concat(self, *others: "Streamable[Any]") -> "Source[Any]":
+        """Pass on all elements of the source, then those of each of `others`."""
+        return self.pipe(OPERATORS.concat(*others))
+
+    @overload
+    def flat_map(self, function: "Callable[[T_co], Awaitable[Streamable[B]]]", /, *, concurrency: int = 16) -> "Source[B]": ...
+    @overload
+    def flat_map(self, function: "Callable[[T_co], Streamable[B]]", /, *, concurrency: int = 16) -> "Source[B]": ...
+    def flat_map(self, function: Callable[[T_co], Any], /, *, concurrency: int = 16) -> "Source[Any]":
+        """Pass on the elements of the streams that ``function(element)`` returns, at most `concurrency` streams at a time."""
+        return self.pipe(OPERATORS.flat_map(function, concurrency=concurrency))
+
+    @overload
+    def switch_map(self, function: "Callable[[T_co], Awaitable[Streamable[B]]]", /) -> "Source[B]": ...
+    @overload
+    def switch_map(self, function: "Callable[[T_co], Streamable[B]]", /) -> "Source[B]": ...
+    def switch_map(self, function: Callable[[T_co], Any], /) -> "Source[Any]":
+        """Pass on the elements of the stream that ``function(element)`` returns, until the next element arrives: then cancel that
+        stream.
+        """
+        return self.pipe(OPERATORS.switch_map(function))
+
+    def start_with(self, *elements: B) -> "Source[T_co | B]":
+        """Pass on `elements`, then the elements of the source."""
+        return self.pipe(OPERATORS.start_with(*elements))
+
+    @overload
+    def with_latest_from(self, b: "Streamable[B]", /) -> "Source[tuple[T_co, B]]": ...
+    @overload
+    def with_latest_from(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[tuple[T_co, B, C]]": ...
+    @overload
+    def with_latest_from(self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /) -> "Source[tuple[T_co, B, C, D]]": ...
+    @overload
+    def with_latest_from(self, *others: "Streamable[Any]") -> "Source[tuple[Any, ...]]": ...
+    def with_latest_from(self, *others: "Streamable[Any]") -> "Source[Any]":
+        """Pass on, for each element of the source, a tuple of it and the latest element of each of `others`."""
+        return self.pipe(OPERATORS.with_latest_from(*others))
+
+    # --- time
+
+    def debounce(self, seconds: float) -> "Source[T_co]":
+        """Pass on an element if no newer one follows within `seconds` of asking for it; an element that a newer one follows is left out."""
+        return self.pipe(OPERATORS.debounce(seconds))
+
+    def throttle(self, seconds: float) -> "Source[T_co]":
+        """Pass on an element at once, then leave out the elements that arrive within `seconds` of it."""
+        return self.pipe(OPERATORS.throttle(seconds))
+
+    def timeout(self, seconds: float) -> "Source[T_co]":
+        """Fail with `StreamTimeout` and cancel upstream if an element is requested and no signal arrives for `seconds`."""
+        return self.pipe(OPERATORS.timeout(seconds))
+
+    def delay(self, seconds: float, *, size: int = DEFAULT_DEMAND) -> "Source[T_co]":
+        """Pass on each element `seconds` after it arrived."""
+        return self.pipe(OPERATORS.delay(seconds, size=size))
+
+    def sample(self, seconds: float) -> "Source[T_co]":
+        """Every `seconds` pass on the newest element that arrived since the last time; the others are left out."""
+        return self.pipe(OPERATORS.sample(seconds))
+
+    # --- subscribing again
+
+    def retry(
+        self,
+        attempts: int | None,
+        *,
+        backoff: float = 0.0,
+        factor: float = 2.0,
+        max_backoff: float = 30.0,
+        jitter: Callable[[], float] | None = random.random,
+        when: type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], object] | None = None,
+        consecutive: bool = False,
+    ) -> "Source[T_co]":
+        """After an error subscribe to the source again, up to `attempts` times (None: no limit)."""
+        return self.pipe(
+            OPERATORS.retry(
+                attempts, backoff=backoff, factor=factor, max_backoff=max_backoff, jitter=jitter, when=when, consecutive=consecutive
+            )
+        )
+
+    def repeat(self, count: int | None, *, pause: float = 0.0) -> "Source[T_co]":
+        """Pass on the elements of the source `count` times in all (None: without end)."""
+        return self.pipe(OPERATORS.repeat(count, pause=pause))
+
+    def on_error_resume(
+        self,
+        source: "Streamable[B] | Callable[[Exception], Streamable[B]] | Callable[[Exception], Awaitable[Streamable[B]]]",
+        /,
+    ) -> "Source[T_co | B]":
+        """After an error go on with another source, or with the source that ``source(error)`` returns."""
+        return self.pipe(OPERATORS.on_error_resume(source))
+
+
+Streamable: TypeAlias = (
+    Source[A] | Publisher[A] | AsyncIterable[A] | Iterable[A] | Callable[[], AsyncIterable[A]] | Callable[[], Iterable[A]]
+)
+"""The types that `as_source` turns into a source, and that can therefore be subscribed to."""
+
 
 class _BoundPublisher(Publisher[T_co]):
     """A blueprint and the nursery that runs it."""
@@ -75,3 +383,25 @@ class _BoundPublisher(Publisher[T_co]):
 
     def __repr__(self) -> str:
         return f"<publisher of {self._source!r}>"
+
+
+def _apply(operator: Operator[Any, Any], source: Source[Any]) -> Source[Any]:
+    """Return `operator(source)`. UsageError if that is no source: most likely a function of one element was given."""
+    if not callable(operator):
+        raise UsageError(f"pipe() was given {shown(operator)}, which is not an operator; {_advice(operator)}")
+    try:
+        result: object = operator(source)
+    except (TypeError, AttributeError) as error:  # a function of one element fails so when it gets a source
+        error.add_note(f"pipe() calls an operator with a source; {_advice(operator)}")
+        raise
+    if isinstance(result, Source):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()  # else Python warns that it was never awaited, which is not the mistake
+    raise UsageError(
+        f"pipe() was given {name_of(operator)}, which is not an operator: it returned {shown(result)} and not a source; {_advice(operator)}"
+    )
+
+
+def _advice(operator: object) -> str:
+    return f"to apply a function to each element, write map({name_of(operator)})"

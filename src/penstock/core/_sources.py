@@ -7,7 +7,7 @@ import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Collection, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from math import ceil
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import trio
 
@@ -18,14 +18,9 @@ from penstock.core._claims import Claim, already_subscribed, take_claim
 from penstock.core._publisher_guard import PublisherGuard
 from penstock.core._pump import Pump
 from penstock.core._scope import Scope
-from penstock.core._source import Source
+from penstock.core._source import Source, Streamable
 
 T = TypeVar("T")
-
-Streamable: TypeAlias = (
-    Source[T] | Publisher[T] | AsyncIterable[T] | Iterable[T] | Callable[[], AsyncIterable[T]] | Callable[[], Iterable[T]]
-)
-"""The types that `as_source` turns into a source, and that can therefore be subscribed to."""
 
 
 class IteratorSource(Source[T]):

@@ -1,28 +1,39 @@
-"""Operators: functions from a source to a source, composed with `pipe`. Imports only `penstock.api` and `penstock.core`.
+"""Operators: functions from a source to a source. Each one is also a method of `Source`. Imports only `penstock.api` and `penstock.core`.
 
 To add an operator, put it into the file of its family (or a new file), list it here, and test it in the test file of the same name.
 Write a `Step` if it looks at one element at a time, a `JoinStage` if it has several sources, and otherwise a `Stage`.
+Then add its method to `Source` in `core/_source.py`, of one line: ``return self.pipe(OPERATORS.take(count))``. A test compares both.
+If the arguments do not fix the element type, the operator returns a type of `_operator.py`, so that mypy infers it in a pipe.
 The rules are at the top of `_stage.py`. Add its rows to `tests/operators/promises.py`: tests measure demand, buffer and ends by them.
 """
 
+from penstock.core import OPERATORS as _OPERATORS
+from penstock.core import Operator
 from penstock.operators._buffer import batch, buffer, drop, latest
 from penstock.operators._combine import combine_latest, merge, take_until, with_latest_from, zip  # noqa: A004  # the usual names of these operators
 from penstock.operators._flatten import concat, flat_map, start_with, switch_map
 from penstock.operators._holding_stage import HoldingStage
+from penstock.operators._operator import ListOperator, OperatorBase, PairOperator, SameTypeOperator, TupleOperator, UnionOperator
 from penstock.operators._pipe import pipe
 from penstock.operators._recover import on_error_resume, retry
 from penstock.operators._repeat import repeat
 from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the usual names
-from penstock.operators._stage import Operator, Stage
+from penstock.operators._stage import Stage
 from penstock.operators._timer import Timer
 from penstock.operators._timing import debounce, delay, sample, throttle, timeout
 from penstock.operators._transform import map, pairwise, reduce, scan, tap  # noqa: A004  # the usual names of these operators
 
 __all__ = [
     "HoldingStage",
+    "ListOperator",
     "Operator",
+    "OperatorBase",
+    "PairOperator",
+    "SameTypeOperator",
     "Stage",
     "Timer",
+    "TupleOperator",
+    "UnionOperator",
     "batch",
     "buffer",
     "combine_latest",
@@ -57,3 +68,6 @@ __all__ = [
     "with_latest_from",
     "zip",
 ]
+
+# The methods of `Source` find these functions here. Core declares the methods and cannot import this layer.
+vars(_OPERATORS).update({name: globals()[name] for name in __all__})

@@ -7,25 +7,29 @@ its own name, so that a reader of a pipe sees where back-pressure ends.
 from collections import deque
 from collections.abc import Callable
 from types import CoroutineType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import trio
 
 from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand
-from penstock.core import DEFAULT_DEMAND, Scope, check_seconds
+from penstock.core import DEFAULT_DEMAND, Operator, Scope, check_seconds
 from penstock.operators._holding_stage import HoldingStage
+from penstock.operators._operator import ListOperator, SameTypeOperator
 from penstock.operators._select import check_count
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, StageOperator
+from penstock.operators._stage import ENDED_UPSTREAM, Stage, StageOperator
 from penstock.operators._step import is_async
 from penstock.operators._timer import Timer
 
 A = TypeVar("A")
 
+# The second type says nothing more than the first. With a union, mypy accepts a lambda inside pipe().
+OnDrop: TypeAlias = Callable[[A], object] | Callable[[A], None]
+
 BATCHES_AHEAD: Final = 2
 """How many batches a timed `batch` requests at a time: one fills while another one goes on. It may have to hold all of them."""
 
 
-def batch(count: int, seconds: float | None = None) -> Operator[A, list[A]]:
+def batch(count: int, seconds: float | None = None) -> ListOperator:
     """Pass on lists of `count` elements; the last one may be shorter.
 
     With `seconds`, a list is passed on at the latest `seconds` after its first element arrived, even if it is short, or, without
@@ -44,7 +48,7 @@ def batch(count: int, seconds: float | None = None) -> Operator[A, list[A]]:
     return StageOperator(label, lambda downstream, scope: _TimedBatchStage(downstream, scope, count, seconds, label))
 
 
-def buffer(size: int) -> Operator[A, A]:
+def buffer(size: int) -> SameTypeOperator:
     """Request up to `size` elements ahead, and hold them until they are requested. No element is lost.
 
     Upstream demand: `size` at once, then 1 per downstream demand. Buffer: `size` elements.
@@ -54,7 +58,11 @@ def buffer(size: int) -> Operator[A, A]:
     return StageOperator(f"buffer({size})", lambda downstream, scope: _BufferStage(downstream, size), prefetch=DEFAULT_DEMAND)
 
 
-def drop(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
+@overload
+def drop(*, on_drop: None = None) -> SameTypeOperator: ...
+@overload
+def drop(*, on_drop: OnDrop[A]) -> Operator[A, A]: ...
+def drop(*, on_drop: Callable[[Any], object] | None = None) -> Operator[Any, Any]:
     """Take every element of upstream at its own pace, and drop each one that is not requested when it arrives.
 
     ``on_drop(element)``, a plain function, is called with each dropped element. If it raises, the stream ends with that error.
@@ -66,7 +74,11 @@ def drop(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
     return StageOperator("drop()", lambda downstream, scope: _DropStage(downstream, on_drop), prefetch=0)
 
 
-def latest(*, on_drop: Callable[[A], object] | None = None) -> Operator[A, A]:
+@overload
+def latest(*, on_drop: None = None) -> SameTypeOperator: ...
+@overload
+def latest(*, on_drop: OnDrop[A]) -> Operator[A, A]: ...
+def latest(*, on_drop: Callable[[Any], object] | None = None) -> Operator[Any, Any]:
     """Take every element of upstream at its own pace, and keep only the newest one until it is requested.
 
     ``on_drop(element)``, a plain function, is called with each element that a newer one replaces. If it raises, the stream ends with

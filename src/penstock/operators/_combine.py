@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
 from penstock.api import Subscriber
-from penstock.core import Scope, Streamable
+from penstock.core import Operator, Scope, Streamable
 from penstock.operators._join import HALF_WINDOW, NO_ELEMENT, JoinInput, JoinStage, join_operator
-from penstock.operators._stage import Operator
+from penstock.operators._operator import SameTypeOperator, TupleOperator, UnionOperator
 from penstock.operators._step import WINDOW
 
 A = TypeVar("A")
@@ -16,7 +16,13 @@ C = TypeVar("C")
 D = TypeVar("D")
 
 
-def merge(*others: Streamable[B]) -> Operator[A, A | B]:
+@overload
+def merge(b: Streamable[B], c: Streamable[C], /) -> UnionOperator[B | C]: ...
+@overload
+def merge(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> UnionOperator[B | C | D]: ...
+@overload
+def merge(*others: Streamable[B]) -> UnionOperator[B]: ...
+def merge(*others: Streamable[Any]) -> Operator[Any, Any]:
     """Pass on the elements of the source and of all `others` as they arrive. If several sources have elements waiting, they take turns.
 
     Upstream demand: 1 per downstream demand from each source, at most 16 ahead. Buffer: up to 16 for each source.
@@ -26,11 +32,11 @@ def merge(*others: Streamable[B]) -> Operator[A, A | B]:
 
 
 @overload
-def zip(b: Streamable[B], /) -> Operator[A, tuple[A, B]]: ...  # noqa: A001  # the usual name of this operator
+def zip(b: Streamable[B], /) -> TupleOperator[B]: ...  # noqa: A001  # the usual name of this operator
 @overload
-def zip(b: Streamable[B], c: Streamable[C], /) -> Operator[A, tuple[A, B, C]]: ...  # noqa: A001  # the usual name
+def zip(b: Streamable[B], c: Streamable[C], /) -> TupleOperator[B, C]: ...  # noqa: A001  # the usual name
 @overload
-def zip(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> Operator[A, tuple[A, B, C, D]]: ...  # noqa: A001  # the usual name
+def zip(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> TupleOperator[B, C, D]: ...  # noqa: A001  # the usual name
 @overload
 def zip(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...  # noqa: A001  # the usual name
 def zip(*others: Streamable[Any]) -> Operator[Any, Any]:  # noqa: A001  # the usual name
@@ -44,11 +50,11 @@ def zip(*others: Streamable[Any]) -> Operator[Any, Any]:  # noqa: A001  # the us
 
 
 @overload
-def combine_latest(b: Streamable[B], /) -> Operator[A, tuple[A, B]]: ...
+def combine_latest(b: Streamable[B], /) -> TupleOperator[B]: ...
 @overload
-def combine_latest(b: Streamable[B], c: Streamable[C], /) -> Operator[A, tuple[A, B, C]]: ...
+def combine_latest(b: Streamable[B], c: Streamable[C], /) -> TupleOperator[B, C]: ...
 @overload
-def combine_latest(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> Operator[A, tuple[A, B, C, D]]: ...
+def combine_latest(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> TupleOperator[B, C, D]: ...
 @overload
 def combine_latest(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...
 def combine_latest(*others: Streamable[Any]) -> Operator[Any, Any]:
@@ -66,11 +72,11 @@ def combine_latest(*others: Streamable[Any]) -> Operator[Any, Any]:
 
 
 @overload
-def with_latest_from(b: Streamable[B], /) -> Operator[A, tuple[A, B]]: ...
+def with_latest_from(b: Streamable[B], /) -> TupleOperator[B]: ...
 @overload
-def with_latest_from(b: Streamable[B], c: Streamable[C], /) -> Operator[A, tuple[A, B, C]]: ...
+def with_latest_from(b: Streamable[B], c: Streamable[C], /) -> TupleOperator[B, C]: ...
 @overload
-def with_latest_from(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> Operator[A, tuple[A, B, C, D]]: ...
+def with_latest_from(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> TupleOperator[B, C, D]: ...
 @overload
 def with_latest_from(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...
 def with_latest_from(*others: Streamable[Any]) -> Operator[Any, Any]:
@@ -91,7 +97,7 @@ def with_latest_from(*others: Streamable[Any]) -> Operator[Any, Any]:
     return join_operator("with_latest_from", _WithLatestStage, others)
 
 
-def take_until(stop: Streamable[object], /) -> Operator[A, A]:
+def take_until(stop: Streamable[object], /) -> SameTypeOperator:
     """Pass on the elements of the source until `stop` gives its first element. Then complete, and cancel both.
 
     If `stop` completes without an element, it changes nothing. A `penstock.timer` as `stop` ends the stream after a time.

@@ -11,23 +11,32 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import CoroutineType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import trio
 
 from penstock.api import Subscriber, Subscription, UsageError, add_demand
-from penstock.core import Scope, Source, Streamable, as_source, name_of
+from penstock.core import Operator, Scope, Source, Streamable, as_source, name_of
 from penstock.operators._combine import MergeStage
 from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._join import JoinInput, JoinOperator, JoinStage, join_operator
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, StageOperator, stopped_error
+from penstock.operators._operator import UnionOperator
+from penstock.operators._stage import ENDED_UPSTREAM, Stage, StageOperator, stopped_error
 from penstock.operators._step import checked_element, is_async
 
 A = TypeVar("A")
 B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
 
 
-def concat(*others: Streamable[B]) -> Operator[A, A | B]:
+@overload
+def concat(b: Streamable[B], c: Streamable[C], /) -> UnionOperator[B | C]: ...
+@overload
+def concat(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> UnionOperator[B | C | D]: ...
+@overload
+def concat(*others: Streamable[B]) -> UnionOperator[B]: ...
+def concat(*others: Streamable[Any]) -> Operator[Any, Any]:
     """Pass on all elements of the source, then those of each of `others`. Each source is subscribed to when the one before has completed.
 
     Upstream demand: 1 per downstream demand; demand that one source leaves goes to the next. Buffer: none.
@@ -37,7 +46,7 @@ def concat(*others: Streamable[B]) -> Operator[A, A | B]:
     return join_operator("concat", _ConcatStage, others)
 
 
-def start_with(*elements: B) -> Operator[A, A | B]:
+def start_with(*elements: B) -> UnionOperator[B]:
     """Pass on `elements`, then the elements of the source. The source is subscribed to at once.
 
     >>> await collect(pipe([1, 2], ops.start_with("ready")))

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand
 from penstock.core import Scope, Source, Streamable, as_source
-from penstock.operators._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM, Operator
+from penstock.operators._operator import OperatorBase
+from penstock.operators._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM
 from penstock.operators._step import WINDOW
 
 HALF_WINDOW: Final = WINDOW // 2
@@ -25,7 +26,7 @@ NO_ELEMENT: Final = object()
 """Stands for the latest element of a source that has given none. Not None, which would look like an element to a reader."""
 
 
-class JoinOperator(Operator[Any, Any]):
+class JoinOperator(OperatorBase[Any, Any]):
     """An operator with one `JoinStage` over the source that it is applied to and `others`."""
 
     __slots__ = ("_label", "_make_stage", "_others")

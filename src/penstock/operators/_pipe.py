@@ -2,9 +2,7 @@
 
 from typing import Any, TypeVar, overload
 
-from penstock.api import Subscriber, UsageError
-from penstock.core import Scope, Source, Streamable, as_source
-from penstock.operators._stage import Operator
+from penstock.core import Operator, Source, Streamable, as_source
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -13,24 +11,6 @@ D = TypeVar("D")
 E = TypeVar("E")
 F = TypeVar("F")
 G = TypeVar("G")
-
-
-class _Piped(Source[B]):
-    __slots__ = ("_operator", "_source")
-
-    def __init__(self, source: Source[Any], operator: Operator[Any, B]) -> None:
-        self._source = source
-        self._operator = operator
-
-    def attach(self, subscriber: Subscriber[B], scope: Scope) -> None:
-        self._operator.attach(self._source, subscriber, scope)
-
-    @property
-    def prefetch(self) -> int:
-        return self._operator.prefetch(self._source.prefetch)
-
-    def __repr__(self) -> str:
-        return f"{self._source!r} | {self._operator!r}"
 
 
 @overload
@@ -62,14 +42,9 @@ def pipe(
 def pipe(source: Streamable[Any], /, *operators: Operator[Any, Any]) -> Source[Any]:
     """Return the source that results if `operators` are applied to `source`, the first operator first.
 
+    An operator is any function from a source to a source. Those of penstock are methods of a source, too; type checkers infer more of a
+    chain of methods.
     The result can be subscribed to, piped further, or given to a sink, as many times as `source` allows.
     Raises UsageError if `source` is not a source or one of `operators` is not an operator.
     """
-    piped = as_source(source)
-    for operator in operators:
-        if not isinstance(operator, Operator):
-            raise UsageError(
-                f"pipe() was given {operator!r}, which is not an operator; to apply a function to each element, write map({operator!r})"
-            )
-        piped = _Piped(piped, operator)
-    return piped
+    return as_source(source).pipe(*operators)

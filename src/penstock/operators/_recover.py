@@ -18,12 +18,14 @@ import trio
 
 from penstock.api import AlreadySubscribed, Publisher, Subscriber, UsageError
 from penstock.core import Scope, Source, Streamable, as_source, name_of
+from penstock.operators._operator import OperatorBase, SameTypeOperator, UnionOperator
 from penstock.operators._reattaching_stage import ReattachingStage
-from penstock.operators._retry_policy import RetryPolicy, When, is_retryable
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, stopped_error
+from penstock.operators._retry_policy import RetryPolicy, When
+from penstock.operators._stage import ENDED_UPSTREAM, stopped_error
 from penstock.operators._step import is_async
 
 A = TypeVar("A")
+B = TypeVar("B")
 
 
 def retry(
@@ -33,9 +35,9 @@ def retry(
     factor: float = 2.0,
     max_backoff: float = 30.0,
     jitter: Callable[[], float] | None = random.random,
-    when: When = is_retryable,
+    when: When | None = None,
     consecutive: bool = False,
-) -> Operator[A, A]:
+) -> SameTypeOperator:
     """After an error subscribe to the source again, up to `attempts` times (None: no limit). The error after the last attempt passes on.
 
     Elements passed on before an error stay passed on: a source that begins from its start repeats them.
@@ -63,8 +65,8 @@ def retry(
 
 
 def on_error_resume(
-    source: Streamable[A] | Callable[[Exception], Streamable[A]] | Callable[[Exception], Awaitable[Streamable[A]]], /
-) -> Operator[A, A]:
+    source: Streamable[B] | Callable[[Exception], Streamable[B]] | Callable[[Exception], Awaitable[Streamable[B]]], /
+) -> UnionOperator[B]:
     """After an error go on with another source, or with the source that ``source(error)`` returns. An error of that one passes on.
 
     A function (plain or async) with an argument is called with the error. To let an error pass, raise it from the function.
@@ -75,32 +77,32 @@ def on_error_resume(
     """
     if _takes_error(source):
         return _Resume(cast("Callable[[Exception], Any]", source), f"on_error_resume({name_of(source)})")
-    replacement = as_source(cast("Streamable[A]", source))
+    replacement = as_source(cast("Streamable[B]", source))
     return _Resume(lambda _: replacement, f"on_error_resume({replacement!r})")
 
 
-class _Retry(Operator[A, A]):
+class _Retry(OperatorBase[Any, Any]):
     __slots__ = ("_label", "_policy")
 
     def __init__(self, policy: RetryPolicy, label: str) -> None:
         self._policy = policy
         self._label = label
 
-    def attach(self, source: Source[A], subscriber: Subscriber[A], scope: Scope) -> None:
+    def attach(self, source: Source[Any], subscriber: Subscriber[Any], scope: Scope) -> None:
         source.attach(_RetryStage(subscriber, scope, source, self._policy, self._label), scope)
 
     def __repr__(self) -> str:
         return f"<operator {self._label}>"
 
 
-class _Resume(Operator[A, A]):
+class _Resume(OperatorBase[Any, Any]):
     __slots__ = ("_function", "_label")
 
     def __init__(self, function: Callable[[Exception], Any], label: str) -> None:
         self._function = function
         self._label = label
 
-    def attach(self, source: Source[A], subscriber: Subscriber[A], scope: Scope) -> None:
+    def attach(self, source: Source[Any], subscriber: Subscriber[Any], scope: Scope) -> None:
         source.attach(_ResumeStage(subscriber, scope, self._function, self._label), scope)
 
     def __repr__(self) -> str:

@@ -1,18 +1,19 @@
 """`repeat`: the same source again after its completion."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from penstock.api import Subscriber, UsageError, add_demand
 from penstock.core import Scope, Source, check_seconds
+from penstock.operators._operator import OperatorBase, SameTypeOperator
 from penstock.operators._reattaching_stage import ReattachingStage
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, stopped_error
+from penstock.operators._stage import ENDED_UPSTREAM, stopped_error
 
 A = TypeVar("A")
 
 
-def repeat(count: int | None, *, pause: float = 0.0) -> Operator[A, A]:
+def repeat(count: int | None, *, pause: float = 0.0) -> SameTypeOperator:
     """Pass on the elements of the source `count` times in all (None: without end). Each run subscribes to the source again.
 
     A run begins `pause` seconds after the one before has completed, and when elements are requested.
@@ -30,14 +31,14 @@ def repeat(count: int | None, *, pause: float = 0.0) -> Operator[A, A]:
     return _Repeat(count, check_seconds(pause, "repeat(pause=…)", zero=True))
 
 
-class _Repeat(Operator[A, A]):
+class _Repeat(OperatorBase[Any, Any]):
     __slots__ = ("_count", "_pause")
 
     def __init__(self, count: int | None, pause: float) -> None:
         self._count = count
         self._pause = pause
 
-    def attach(self, source: Source[A], subscriber: Subscriber[A], scope: Scope) -> None:
+    def attach(self, source: Source[Any], subscriber: Subscriber[Any], scope: Scope) -> None:
         source.attach(_RepeatStage(subscriber, scope, source, self._count, self._pause), scope)
 
     def __repr__(self) -> str:

@@ -40,7 +40,7 @@ class RetryPolicy:
         factor: float,
         max_backoff: float,
         jitter: Callable[[], float] | None,
-        when: When,
+        when: When | None,
         consecutive: bool,
     ) -> "RetryPolicy":
         """Check the arguments and return the policy. UsageError names the argument that cannot work."""
@@ -97,7 +97,9 @@ def _check_jitter(jitter: Callable[[], float] | None) -> Callable[[], float] | N
     raise UsageError(f"retry(jitter={jitter!r}): give a plain function that returns a number from 0 to 1, or None for the whole wait")
 
 
-def _check_when(when: When) -> Callable[[Exception], Any]:
+def _check_when(when: When | None) -> Callable[[Exception], Any]:
+    if when is None:
+        return is_retryable
     kinds: tuple[Any, ...] = when if isinstance(when, tuple) else (when,)
     if kinds and all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
         return lambda error: isinstance(error, kinds)

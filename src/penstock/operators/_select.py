@@ -2,10 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from types import CoroutineType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 
 from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError
-from penstock.operators._stage import Operator, Stage, StageOperator
+from penstock.core import Operator
+from penstock.operators._operator import SameTypeOperator
+from penstock.operators._stage import Stage, StageOperator
 from penstock.operators._step import END, SKIP, Last, Step, checked_element, step_operator
 
 A = TypeVar("A")
@@ -22,7 +24,7 @@ def filter(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], 
     return step_operator("filter", predicate, lambda: _FilterStep(predicate), _FilterStage)
 
 
-def take(count: int) -> Operator[A, A]:
+def take(count: int) -> SameTypeOperator:
     """Pass on the first `count` elements, complete with the last of them, and cancel upstream.
 
     Upstream demand: 1 per downstream demand, never more than `count` in all. Buffer: none.
@@ -32,7 +34,7 @@ def take(count: int) -> Operator[A, A]:
     return StageOperator(f"take({count})", lambda downstream, scope: _TakeStage(downstream, count))
 
 
-def skip(count: int) -> Operator[A, A]:
+def skip(count: int) -> SameTypeOperator:
     """Leave out the first `count` elements and pass on the rest.
 
     Upstream demand: 1 per downstream demand, and `count` more with the first. Buffer: none.
@@ -51,7 +53,11 @@ def take_while(predicate: Callable[[A], object] | Callable[[A], Awaitable[object
     return step_operator("take_while", predicate, lambda: _TakeWhileStep(predicate))
 
 
-def first(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]] | None = None, /) -> Operator[A, A]:
+@overload
+def first(predicate: None = None, /) -> SameTypeOperator: ...
+@overload
+def first(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]: ...
+def first(predicate: Callable[[Any], Any] | None = None, /) -> Operator[Any, Any]:
     """Pass on the first element (for which ``predicate(element)`` is true), complete with it, and cancel upstream.
 
     If the source ends without such an element, the stream completes without one; the sink `penstock.first` then raises `NoElement`.
@@ -63,7 +69,11 @@ def first(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]] | 
     return step_operator("first", predicate, lambda: _FirstStep(predicate))
 
 
-def distinct_until_changed(key: Callable[[A], object] | Callable[[A], Awaitable[object]] | None = None, /) -> Operator[A, A]:
+@overload
+def distinct_until_changed(key: None = None, /) -> SameTypeOperator: ...
+@overload
+def distinct_until_changed(key: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]: ...
+def distinct_until_changed(key: Callable[[Any], Any] | None = None, /) -> Operator[Any, Any]:
     """Leave out each element that equals the one before it, or whose ``key(element)`` equals the key before it.
 
     Upstream demand: 1 per downstream demand, and 1 more for each element left out.

@@ -11,45 +11,31 @@ Rules of this file:
   the path of an element needs no check for a user's function that has cancelled its own stream, and no reference stays behind.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from penstock.api import PublisherStopped, Subscriber, Subscription
 from penstock.core import EndedSubscription, Scope, Source
+from penstock.operators._operator import OperatorBase
 
 A = TypeVar("A")
 B = TypeVar("B")
-A_contra = TypeVar("A_contra", contravariant=True)
-B_co = TypeVar("B_co", covariant=True)
 
 
-class Operator(ABC, Generic[A_contra, B_co]):
-    """Turns a source of A into a source of B. Compose operators with `pipe`."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def attach(self, source: Source[A_contra], subscriber: Subscriber[B_co], scope: Scope) -> None:
-        """Attach `source` to `subscriber` through this operator. The rules of `Source.attach` hold."""
-
-    def prefetch(self, upstream: int) -> int:
-        """Return the `Source.prefetch` of the source that this operator makes of one with the prefetch `upstream`; by default the same."""
-        return upstream
-
-
-class StageOperator(Operator[A, B]):
+class StageOperator(OperatorBase[Any, Any]):
     """An operator with one stage, which ``make_stage(downstream, scope)`` makes for each subscriber."""
 
     __slots__ = ("_make_stage", "_name", "_prefetch")
 
-    def __init__(self, name: str, make_stage: "Callable[[Subscriber[B], Scope], Stage[A, B]]", *, prefetch: int | None = None) -> None:
+    def __init__(
+        self, name: str, make_stage: "Callable[[Subscriber[Any], Scope], Stage[Any, Any]]", *, prefetch: int | None = None
+    ) -> None:
         """`prefetch` is the operator's own, if it is not that of its source."""
         self._name = name
         self._make_stage = make_stage
         self._prefetch = prefetch
 
-    def attach(self, source: Source[A], subscriber: Subscriber[B], scope: Scope) -> None:
+    def attach(self, source: Source[Any], subscriber: Subscriber[Any], scope: Scope) -> None:
         source.attach(self._make_stage(subscriber, scope), scope)
 
     def prefetch(self, upstream: int) -> int:

@@ -19,7 +19,7 @@ import trio
 
 from penstock.api import Subscriber, UsageError, add_demand
 from penstock.core import Scope, name_of
-from penstock.operators._stage import ENDED_UPSTREAM, Operator, Stage, StageOperator, stopped_error
+from penstock.operators._stage import ENDED_UPSTREAM, Stage, StageOperator, stopped_error
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -66,7 +66,7 @@ FINISHED_STEP: Final = Step(callable)
 
 def step_operator(
     name: str, function: Callable[..., Any], make_step: Callable[[], Step], sync_stage: Callable[..., Stage[Any, Any]] | None = None
-) -> Operator[Any, Any]:
+) -> StageOperator:
     """Return the operator of a step: a `SyncStage` (or `sync_stage`) for a plain `function`, an `AsyncStage` for an async one."""
     if not callable(function):
         raise UsageError(f"{name}() was given {function!r}; it takes a function, plain or async")

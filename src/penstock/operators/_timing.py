@@ -13,7 +13,8 @@ import trio
 from penstock.api import StreamTimeout, Subscriber, UsageError, add_demand
 from penstock.core import DEFAULT_DEMAND, Scope, check_seconds
 from penstock.operators._holding_stage import HoldingStage
-from penstock.operators._stage import Operator, Stage, StageOperator
+from penstock.operators._operator import SameTypeOperator
+from penstock.operators._stage import Stage, StageOperator
 from penstock.operators._timer import Timer
 
 A = TypeVar("A")
@@ -22,7 +23,7 @@ DELAY_SIZE: Final = DEFAULT_DEMAND
 """How many elements `delay` may hold by default: as many as a stream requests by default."""
 
 
-def debounce(seconds: float) -> Operator[A, A]:
+def debounce(seconds: float) -> SameTypeOperator:
     """Pass on an element if no newer one follows within `seconds` of asking for it; an element that a newer one follows is left out.
 
     Upstream demand: 1 at a time, renewed while downstream demand is left: 1 per downstream demand, 1 more for each element left out,
@@ -37,7 +38,7 @@ def debounce(seconds: float) -> Operator[A, A]:
     return StageOperator(label, lambda downstream, scope: _DebounceStage(downstream, scope, seconds, label), prefetch=1)
 
 
-def throttle(seconds: float) -> Operator[A, A]:
+def throttle(seconds: float) -> SameTypeOperator:
     """Pass on an element at once, then leave out the elements that arrive within `seconds` of it.
 
     No element is passed on late, not even the last one left out. The next one passed on is the first that arrives after that time.
@@ -49,7 +50,7 @@ def throttle(seconds: float) -> Operator[A, A]:
     return StageOperator(f"throttle({seconds:g})", lambda downstream, scope: _ThrottleStage(downstream, seconds))
 
 
-def timeout(seconds: float) -> Operator[A, A]:
+def timeout(seconds: float) -> SameTypeOperator:
     """Fail with `StreamTimeout` and cancel upstream if an element is requested and no signal arrives for `seconds`.
 
     The time begins with the request, and again with each element while more are requested. It never runs without demand.
@@ -62,7 +63,7 @@ def timeout(seconds: float) -> Operator[A, A]:
     return StageOperator(label, lambda downstream, scope: _TimeoutStage(downstream, scope, seconds, label))
 
 
-def delay(seconds: float, *, size: int = DELAY_SIZE) -> Operator[A, A]:
+def delay(seconds: float, *, size: int = DELAY_SIZE) -> SameTypeOperator:
     """Pass on each element `seconds` after it arrived. The order and the distances stay.
 
     >>> await collect(pipe(interval(1), ops.delay(0.5), ops.take(3)))
@@ -79,7 +80,7 @@ def delay(seconds: float, *, size: int = DELAY_SIZE) -> Operator[A, A]:
     return StageOperator(label, lambda downstream, scope: _DelayStage(downstream, scope, seconds, size, label))
 
 
-def sample(seconds: float) -> Operator[A, A]:
+def sample(seconds: float) -> SameTypeOperator:
     """Every `seconds` pass on the newest element that arrived since the last time; the others are left out.
 
     If no element arrived since the last time, none is passed on. The clock runs while elements are requested, and its first period

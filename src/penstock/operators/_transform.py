@@ -5,9 +5,10 @@ from types import CoroutineType
 from typing import Any, Final, TypeVar, overload
 
 from penstock.api import UNBOUNDED, Subscriber, UsageError
-from penstock.core import DEFAULT_DEMAND, Scope, Source
+from penstock.core import DEFAULT_DEMAND, Operator, Scope, Source
 from penstock.operators._holding_stage import HoldingStage
-from penstock.operators._stage import Operator, Stage, StageOperator
+from penstock.operators._operator import OperatorBase, PairOperator
+from penstock.operators._stage import Stage, StageOperator
 from penstock.operators._step import Step, checked_element, step_operator
 
 A = TypeVar("A")
@@ -32,7 +33,7 @@ def map(function: Callable[[Any], Any], /) -> Operator[Any, Any]:  # noqa: A001 
     return step_operator("map", function, lambda: _MapStep(function), _MapStage)
 
 
-def tap(function: Callable[[A], Any], /) -> Operator[A, A]:
+def tap(function: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:
     """Call `function` with each element, for its effect, and pass the element on.
 
     Upstream demand: 1 per downstream demand. Buffer: none; up to 16 with an async function.
@@ -57,7 +58,7 @@ def scan(function: Callable[[Any, Any], Any], initial: Any) -> Operator[Any, Any
     return step_operator("scan", function, lambda: _ScanStep(function, initial))
 
 
-def pairwise() -> Operator[A, tuple[A, A]]:
+def pairwise() -> PairOperator:
     """Pass on each element together with the one before it, as a tuple ``(before, element)``.
 
     A stream of one element passes on nothing.
@@ -93,12 +94,12 @@ def reduce(function: Callable[[Any, Any], Any], initial: Any) -> Operator[Any, A
     return _Reduce(step_operator("reduce", function, lambda: _ScanStep(function, initial)), initial)
 
 
-class _Reduce(Operator[Any, Any]):
+class _Reduce(OperatorBase[Any, Any]):
     """`scan`, and after it a stage that keeps the last total."""
 
     __slots__ = ("_initial", "_totals")
 
-    def __init__(self, totals: Operator[Any, Any], initial: Any) -> None:
+    def __init__(self, totals: OperatorBase[Any, Any], initial: Any) -> None:
         self._totals = totals
         self._initial = initial
 
