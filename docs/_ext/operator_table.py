@@ -22,7 +22,7 @@ import penstock.operators
 
 logger = logging.getLogger(__name__)
 
-NO_OPERATORS = {"pipe"}
+NO_OPERATORS = {"pipe", "processor"}
 """Public functions that return no operator."""
 
 ABOUT = {

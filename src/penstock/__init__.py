@@ -69,7 +69,7 @@ from penstock.core import (
     to_channel,
 )
 from penstock.draft import MailboxPolicy, as_draft, as_modern
-from penstock.operators import pipe
+from penstock.operators import pipe, processor
 from penstock.runtime import Peer, Reconnect, Server, Service, connect, remote, serve, subscribe
 
 __version__ = "0.1.0"
@@ -131,6 +131,7 @@ __all__ = [
     "interval",
     "ops",
     "pipe",
+    "processor",
     "remote",
     "serve",
     "single",

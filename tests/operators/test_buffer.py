@@ -761,6 +761,7 @@ PREFETCH = {
     "latest": (0, (ops.latest(),)),
     "drop": (0, (ops.drop(),)),
     "debounce": (1, (ops.debounce(1.0),)),
+    "sample": (1, (ops.sample(1.0),)),
     "behind an operator": (0, (ops.latest(), ops.take(3))),
     "joined": (0, (ops.merge(penstock.pipe([1], ops.latest())),)),
     "buffer": (256, (ops.latest(), ops.buffer(2))),

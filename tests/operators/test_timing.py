@@ -422,10 +422,11 @@ async def test_timeout_closes_a_hanging_generator(autojump_clock: trio.testing.M
     assert closed == [True]
 
 
-async def test_a_slow_reader_gets_no_old_element_from_the_stream_behind_debounce(autojump_clock: trio.testing.MockClock) -> None:
-    """The stream holds at most one settled element: while the reader works, the next one is not requested."""
+@pytest.mark.parametrize("operator", [ops.debounce(0.1), ops.sample(0.1)], ids=["debounce", "sample"])
+async def test_a_slow_reader_gets_no_old_element_from_the_stream(autojump_clock: trio.testing.MockClock, operator: Any) -> None:
+    """The stream holds at most one element that was due: while the reader works, the next one is not requested."""
     topic = penstock.Topic[int](slow=penstock.SlowPolicy.LATEST)
-    async with penstock.subscribe(penstock.pipe(topic, ops.debounce(0.1))) as stream, trio.open_nursery() as nursery:
+    async with penstock.subscribe(penstock.pipe(topic, operator)) as stream, trio.open_nursery() as nursery:
 
         async def publish() -> None:
             for number in range(100):

@@ -35,7 +35,7 @@ def _returns_a_source(thing: object) -> bool:
 
 
 def _operators() -> set[str]:
-    return {name for name in ops.__all__ if not isinstance(getattr(ops, name), type) and name != "pipe"}
+    return {name for name in ops.__all__ if not isinstance(getattr(ops, name), type) and name not in {"pipe", "processor"}}
 
 
 def _accepts_a_function(name: str) -> bool:

@@ -5,14 +5,17 @@ The draft named demand `request_more` and let it raise. May import `penstock.cor
 
 from penstock.draft._as_draft import as_draft
 from penstock.draft._as_modern import as_modern
-from penstock.draft._interfaces import DraftPublisher, DraftSubscriber, DraftSubscription
+from penstock.draft._draft_processor import draft_processor
+from penstock.draft._interfaces import DraftProcessor, DraftPublisher, DraftSubscriber, DraftSubscription
 from penstock.draft._mailbox_policy import MailboxPolicy
 
 __all__ = [
+    "DraftProcessor",
     "DraftPublisher",
     "DraftSubscriber",
     "DraftSubscription",
     "MailboxPolicy",
     "as_draft",
     "as_modern",
+    "draft_processor",
 ]

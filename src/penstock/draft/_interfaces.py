@@ -61,3 +61,13 @@ class DraftPublisher(Protocol[T_co]):
     @abstractmethod
     def subscribe(self, subscriber: DraftSubscriber[T_co], /) -> None:
         """Begin a stream, or signal the end alone. The same object is refused while it is subscribed."""
+
+
+@runtime_checkable
+class DraftProcessor(DraftSubscriber[T_contra], DraftPublisher[T_co], Protocol[T_contra, T_co]):
+    """A stage: a subscriber towards its publisher, and a publisher towards its subscribers.
+
+    It cancels its publisher when its last subscriber has cancelled, and passes an error on at once.
+    """
+
+    __slots__ = ()

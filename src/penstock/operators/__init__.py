@@ -15,6 +15,7 @@ from penstock.operators._flatten import concat, flat_map, start_with, switch_map
 from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._operator import ListOperator, OperatorBase, PairOperator, SameTypeOperator, TupleOperator, UnionOperator
 from penstock.operators._pipe import pipe
+from penstock.operators._processor import processor
 from penstock.operators._recover import on_error_resume, retry
 from penstock.operators._repeat import repeat
 from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the usual names
@@ -51,6 +52,7 @@ __all__ = [
     "on_error_resume",
     "pairwise",
     "pipe",
+    "processor",
     "reduce",
     "repeat",
     "retry",

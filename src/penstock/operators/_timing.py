@@ -94,10 +94,11 @@ def sample(seconds: float) -> SameTypeOperator:
     Buffer: 1 element. If it arrives after demand has run out, it waits for the first period after the next request.
     On completion the waiting element is passed on, once requested, then completion.
     An error passes at once, and that element is dropped. A cancel drops it too.
+    `subscribe` without `demand` requests one element ahead of its reader, so the reader gets no older ones.
     """
     seconds = check_seconds(seconds, "sample(seconds)")
     label = f"sample({seconds:g})"
-    return StageOperator(label, lambda downstream, scope: _SampleStage(downstream, scope, seconds, label))
+    return StageOperator(label, lambda downstream, scope: _SampleStage(downstream, scope, seconds, label), prefetch=1)
 
 
 class _DebounceStage(HoldingStage[A, A]):
