@@ -59,8 +59,8 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """The pages whose code a reader copies, as paths from the root. The pages of the reference are made of docstrings."""
-    folders = [ROOT / "docs" / name for name in ("tutorial", "how-to", "explanation")]
+    """The pages whose code a reader copies, as paths from the root."""
+    folders = [ROOT / "docs" / name for name in ("tutorial", "how-to", "explanation", "reference")]
     found = [path for folder in folders for path in folder.glob("[!_]*.md")]
     return sorted(path.relative_to(ROOT) for path in (ROOT / "README.md", ROOT / "docs/index.md", *found))
 

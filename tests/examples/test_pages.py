@@ -12,6 +12,7 @@ import pytest
 from tests._real_time import HANGS_AFTER
 from tests.examples._pages import CUTTING, ROOT, Block, blocks_of, commands_in, consoles, output_below, pages, programs, read_blocks
 from tests.examples._terminals import FreePorts, Transcript, run_terminals
+from tests.repo._tree import refuse
 
 PROGRAMS = [block for page in pages() for block in programs(page)]
 WHOLE_EXAMPLES = [block for block in PROGRAMS if block.source is not None]
@@ -77,7 +78,7 @@ def test_excerpts_are_counted() -> None:
 def test_no_program_is_cut() -> None:
     """A block that includes a part of a file is an excerpt: a part of an example lacks its imports."""
     cut = [block for page in pages() for block in blocks_of(page) if CUTTING & set(block.options) and not block.is_excerpt]
-    assert cut == []
+    refuse(cut, "show the whole file, or give the block a caption that begins with 'Excerpt of' and count it in EXCERPTS:")
 
 
 def test_program_that_includes_a_file_is_an_example_with_its_output() -> None:
@@ -86,7 +87,7 @@ def test_program_that_includes_a_file_is_an_example_with_its_output() -> None:
     wrong = [
         block for block in WHOLE_EXAMPLES if block.source and output_below(block) != (ROOT / block.source).with_suffix(".out").read_text()
     ]
-    assert [str(block) for block in wrong] == []
+    refuse(wrong, "include the .out file directly below these examples, in the same section:")
 
 
 def test_each_stored_output_is_below_its_program() -> None:
@@ -100,7 +101,10 @@ def test_each_command_runs_or_has_a_reason() -> None:
     """A command in an `sh` block is not run. Its first word is in NOT_RUN, and each word there is needed."""
     commands = {str(block): commands_in(block) for page in pages() for block in blocks_of(page) if block.language == "sh"}
     first_words = {(place, command.split()[0]) for place, lines in commands.items() for command in lines}
-    assert [place for place, word in first_words if word not in NOT_RUN] == []
+    refuse(
+        (f"{place}: {word}" for place, word in first_words if word not in NOT_RUN),
+        "show these in a `console` block with their output, or add a reason to NOT_RUN:",
+    )
     assert {word for _, word in first_words} == set(NOT_RUN)
     assert {place.partition(":")[0] for place, word in first_words if word == "penstock"} == {"docs/how-to/check-a-peer.md"}
 
