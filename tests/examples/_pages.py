@@ -62,7 +62,7 @@ def pages() -> list[Path]:
     """The pages whose code a reader copies, as paths from the root."""
     folders = [ROOT / "docs" / name for name in ("tutorial", "how-to", "explanation", "reference")]
     found = [path for folder in folders for path in folder.glob("[!_]*.md")]
-    return sorted(path.relative_to(ROOT) for path in (ROOT / "README.md", ROOT / "docs/index.md", *found))
+    return sorted(path.relative_to(ROOT) for path in (ROOT / "README.md", ROOT / "tck/README.md", ROOT / "docs/index.md", *found))
 
 
 @cache
