@@ -8,6 +8,7 @@ from tests.repo._tree import text_of
 
 # The search compares stems: `authenticate` is found by `authentication`. The pages have the word itself all the same.
 WORDS = {
+    "asyncio": ["docs/how-to/asyncio.md"],
     "authentication": ["docs/how-to/authenticate.md"],
     "backpressure": ["docs/index.md", "docs/explanation/demand.md", "docs/tutorial/network.md"],
     "deploy": ["docs/how-to/deploy.md"],
