@@ -211,7 +211,7 @@ def plugins(session: nox.Session) -> None:
 
 @nox.session(python=MAIN)
 def examples(session: nox.Session) -> None:
-    """Run each example, most of them on virtual time, and compare the output with the .out file beside it."""
+    """Run each example, and each block of code on the pages of the documentation, and compare the output with the one that is shown."""
     _prepare(session, "tests")
     session.run("pytest", *STOP_WHEN_HANGING, "tests/examples", *(session.posargs or SHARED))
 

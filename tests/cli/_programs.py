@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 def penstock(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
     """Run the command in its own process."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with _interruptible():
+    with interruptible():
         program = subprocess.Popen([sys.executable, "-m", "penstock", *arguments], cwd=ROOT, bufsize=0, **pipes)
     try:
         yield program
@@ -24,7 +24,7 @@ def penstock(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """Start programs with the default reaction to SIGINT.
 
     A shell starts background processes with SIGINT ignored, and their child processes inherit that. A handler is not inherited: `exec`

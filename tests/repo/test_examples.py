@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.repo._tree import files, python_files, refuse, text_of, tree_of
 
-# The folders below examples/ belong to the demo: its scenes, and the screen that shows them.
+# The folders below examples/ hold the parts of the demo, and files of pages that show several: tests/examples/test_pages.py runs those.
 EXAMPLES = [path for path in python_files("examples") if path.parent == Path("examples")]
 DEMO = Path("examples/demo.py")
 LONGEST_EXAMPLE = 60  # lines
