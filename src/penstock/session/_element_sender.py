@@ -271,10 +271,7 @@ class ElementSender(DemandLedger, ABC):
         if self._large or length > self._channel.dialect.max_unsplit:
             self._hold(element)
         else:
-            head, outbox = self._channel.dialect.header(self.id, length), self._channel.outbox
-            # put() wakes the writer and keeps the order; the element itself is appended without a second look.
-            outbox.put(head)
-            outbox.buffer += element
+            self._channel.outbox.put(self._channel.dialect.join_run(self.id, [element]))
             if self._channel.outgoing is None:  # else each element must be changed, so none may go into a run
                 self._longest = longest_beside(self._expected_size, self._channel.dialect.max_unsplit)
         if not self.reserved:
