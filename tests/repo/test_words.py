@@ -14,6 +14,7 @@ WORDS = {
     "deploy": ["docs/how-to/deploy.md"],
     "graceful shutdown": ["docs/how-to/deploy.md"],
     "install": ["README.md", "docs/index.md"],
+    "pydantic": ["docs/tutorial/typed.md"],
     "SIGTERM": ["docs/how-to/deploy.md"],
     "systemd": ["docs/how-to/deploy.md"],
     "token": ["docs/how-to/authenticate.md"],
