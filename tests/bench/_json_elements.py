@@ -7,7 +7,7 @@ Rules of this file:
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
@@ -71,20 +71,32 @@ def alone(count: int) -> Iterator[Timer]:
     yield timer
 
 
-async def _read(port: int, count: int, serializer: Any) -> float:
+async def _read(port: int, count: int, serializer: Any, time_stream: Callable[[Any, int], Awaitable[float]]) -> float:
     from penstock.runtime import connect
 
     async with connect(f"tcp://127.0.0.1:{port}") as remote:
         await remote.wait_accepted()
-        return await time_elements(remote.subscribe("records", demand=demand_for(64), serializer=serializer), count)
+        return await time_stream(remote.subscribe("records", demand=demand_for(64), serializer=serializer), count)
+
+
+async def time_batches(opening: Any, count: int) -> float:
+    """Enter a subscription and read it with `batches()`; return nanoseconds per element."""
+    began, got = perf_counter(), 0
+    async with opening as stream:
+        async for batch in stream.batches():
+            got += len(batch)
+        assert got == count
+        return nanoseconds_each(began, count)
 
 
 @contextmanager
-def over_network(kind: str, make_serializer: Any, count: int) -> Iterator[Timer]:
-    """Open a contender. Each round reads every element by `async for`, on a connection of its own."""
+def over_network(
+    kind: str, make_serializer: Callable[[], Any], time_stream: Callable[[Any, int], Awaitable[float]], count: int
+) -> Iterator[Timer]:
+    """Open a contender. Each round reads every element, on a connection of its own."""
     serializer = make_serializer()
     with serving_process(kind, 0, count) as server:
-        timer = partial(trio.run, _read, server.port, count, serializer)
+        timer = partial(trio.run, _read, server.port, count, serializer, time_stream)
         timer()
         yield timer
 
@@ -93,6 +105,9 @@ def json_contenders(count: int) -> dict[str, Opening]:
     """Return the contenders; those of Python's own json read a quarter of the elements."""
     return {
         "dumps and loads alone, two cores": partial(alone, count),
-        "penstock, msgspec": partial(over_network, "penstock_json", serializer_with_msgspec, count),
-        "penstock, Python's json": partial(over_network, "penstock_standard_json", serializer_of_the_standard_library, count // 4),
+        "penstock, msgspec, batches()": partial(over_network, "penstock_json", serializer_with_msgspec, time_batches, count),
+        "penstock, msgspec": partial(over_network, "penstock_json", serializer_with_msgspec, time_elements, count),
+        "penstock, Python's json": partial(
+            over_network, "penstock_standard_json", serializer_of_the_standard_library, time_elements, count // 4
+        ),
     }

@@ -106,10 +106,15 @@ GROUPS: Final = (
         "dumps and loads alone, two cores",
         _json,
         (
-            Bar("json by element, beside dumps and loads alone", "penstock, msgspec", "dumps and loads alone, two cores", at_least=0.5),
-            Bar("json by element, beside Python's json", "penstock, msgspec", "penstock, Python's json", at_least=2),
+            Bar(
+                "typed json, beside dumps and loads",
+                "penstock, msgspec, batches()",
+                "dumps and loads alone, two cores",
+                at_least=0.5,
+            ),
+            Bar("typed json, beside Python's json", "penstock, msgspec", "penstock, Python's json", at_least=2),
         ),
-        {"dumps and loads alone, two cores": "msgspec", "penstock, msgspec": "msgspec"},
+        dict.fromkeys(("dumps and loads alone, two cores", "penstock, msgspec, batches()", "penstock, msgspec"), "msgspec"),
     ),
     Group(
         "idle",
