@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from tests.bench import _bulk, _idle, _round_trips
+from tests.bench import _bulk, _idle, _json_elements, _round_trips
 from tests.bench._measure import Bar, Group, Opening
 
 _PACKAGES: Final = {"pyzmq": "zmq", "rsocket-py": "rsocket", "grpcio": "grpc", "grpcio.aio": "grpc"}
@@ -27,6 +27,10 @@ def _tls(short: bool) -> dict[str, Opening]:
 
 def _trips(short: bool) -> dict[str, Opening]:
     return _round_trips.round_trip_contenders(300 if short else 2_000)
+
+
+def _json(short: bool) -> dict[str, Opening]:
+    return _json_elements.json_contenders(40_000 if short else 240_000)
 
 
 def _beside_idle(short: bool) -> dict[str, Opening]:
@@ -94,6 +98,23 @@ GROUPS: Final = (
         _tls,
         (Bar("4 KiB over TLS, beside raw TLS", "penstock, TLS", "raw TLS", at_least=0.5),),
         {"raw TLS": "trustme", "penstock, TLS": "trustme"},
+    ),
+    Group(
+        "json",
+        "JSON objects of five fields over loopback, as dataclasses",
+        "element",
+        "dumps and loads alone, two cores",
+        _json,
+        (
+            Bar(
+                "typed json, beside dumps and loads",
+                "penstock, msgspec, batches()",
+                "dumps and loads alone, two cores",
+                at_least=0.5,
+            ),
+            Bar("typed json, beside Python's json", "penstock, msgspec", "penstock, Python's json", at_least=2),
+        ),
+        dict.fromkeys(("dumps and loads alone, two cores", "penstock, msgspec, batches()", "penstock, msgspec"), "msgspec"),
     ),
     Group(
         "idle",

@@ -177,6 +177,49 @@ def penstock_busy(size: int, count: int) -> None:
     _serve_penstock(size, count, raised_limits(), busy_poll=BUSY_POLL_SECONDS)
 
 
+def penstock_json(size: int, count: int) -> None:
+    """Serve dataclasses as JSON, with msgspec."""
+    import msgspec
+
+    assert msgspec
+    _serve_records(count)
+
+
+def penstock_standard_json(size: int, count: int) -> None:
+    """Serve dataclasses as JSON, as if msgspec were not installed."""
+    sys.modules["msgspec"] = None  # type: ignore[assignment]  # an import of it raises ImportError
+    _serve_records(count)
+
+
+def _serve_records(count: int) -> None:
+    import dataclasses
+
+    from penstock.runtime import Service, serve
+
+    # The fields of `_json_elements.Record`, whose module this process cannot import.
+    @dataclasses.dataclass
+    class Record:
+        symbol: str
+        price: float
+        size: int
+        venue: str
+        is_open: bool
+
+    service, record = Service(), Record("EURUSD", 1.08765, 1_000_000, "XETRA", is_open=True)
+
+    @service.publisher("records")
+    async def records() -> AsyncIterator[Record]:
+        for _ in range(count):
+            yield record
+
+    async def main() -> None:
+        async with serve(service, "tcp://127.0.0.1:0") as server:
+            print_ports(int(server.addresses[0].rsplit(":", 1)[1]))
+            await trio.sleep_forever()
+
+    trio.run(main)
+
+
 def penstock_traced(size: int, count: int) -> None:
     """Serve with raised limits, and trace allocated memory."""
     import tracemalloc

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.api import UsageError, shown
 from penstock.builtin._json_size import MAX_DEPTH, MAX_VALUES
 from penstock.builtin._json_text import JsonText
-from penstock.builtin._typed_json import TypedJson
+from penstock.builtin._typed_json import TypedJson, typed_json
 from penstock.plugins import Serializer, to_plain
 
 
@@ -49,7 +49,7 @@ class JsonSerializer(Serializer):
         return self._typed(kind)
 
     def _make_typed(self, kind: Any) -> TypedJson:
-        return TypedJson(kind, self._typed_text, self._null)
+        return typed_json(kind, self._typed_text, self._null)
 
     def dumps(self, element: object, /) -> bytes:
         if element is None:

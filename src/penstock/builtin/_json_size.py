@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* The work for a hostile element is bounded: one of 4 MiB is judged in some 10 ms, and one that passes is read in less than 100 ms.
+* The work for a hostile element is bounded: one of 4 MiB is judged in less than 60 ms, and a nested one that passes is read in less.
 * Brackets and commas inside texts do not count. They are counted apart only if all of them together are too many.
 """
 

@@ -4,19 +4,28 @@ Rules of this file:
 
 * Python's json defines the result. If msgspec is installed, it is asked first. If it refuses, Python's json gives the value or the reason.
 * The element itself is checked when it is sent; the values inside it are checked where they arrive.
+* The methods of the fast class do only what every element needs: a call more costs as much as msgspec itself.
 """
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from penstock.api import ProtocolError, UsageError, shown
 from penstock.builtin._json_text import JsonText
 from penstock.builtin._msgspec import fast_json
-from penstock.plugins import DoesNotFit, Serializer, plain_type
+from penstock.plugins import DoesNotFit, PlainType, Serializer, plain_type
 
-SHORT = 256
+SHORT: Final = 256
 """Bytes. A shorter text is not checked for its size: 128 lists inside each other have 256 brackets."""
+
+
+def typed_json(kind: Any, text: JsonText, null: object) -> "TypedJson":
+    """Return the serializer for elements of type `kind`; `null` represents JSON's null as a whole element."""
+    plain = plain_type(kind)
+    # An element for null is compared with each element, which only the slower class does.
+    fast = fast_json(kind, plain) if null is None else None
+    return TypedJson(kind, plain, text, null) if fast is None else _FastTypedJson(kind, plain, text, *fast)
 
 
 class TypedJson(Serializer):
@@ -24,66 +33,22 @@ class TypedJson(Serializer):
 
     name = "json"
 
-    def __init__(self, kind: Any, text: JsonText, null: object) -> None:
-        plain = plain_type(kind)
+    def __init__(self, kind: Any, plain: PlainType, text: JsonText, null: object) -> None:
         self._title = kind.__name__ if isinstance(kind, type) else shown(kind)
         self._text = text
         self._null = null
         self._read = plain.read
         self._classes = plain.classes
         self._exact = frozenset(plain.classes or ())
-        self._nulls = _count_none(plain.classes, kind) if plain.has_floats else None
-        self._has_floats = plain.has_floats
-        self._fast = fast_json(kind, plain)
 
     def dumps(self, element: object, /) -> bytes:
-        if type(element) not in self._exact:
-            self._check(element)
         if self._null is not None and type(element) is type(self._null) and element == self._null:
             return b"null"
-        if self._fast is None:
-            return self._standard_dumps(element)
-        try:
-            data = self._fast[0](element)
-        except Exception:  # boundary: msgspec, and properties of the user's class; Python's json finds out why
-            return self._standard_dumps(element)
-        # msgspec sends NaN as null. A null that is no None of a field may be one, and Python's json refuses it.
-        if self._has_floats and b"null" in data and (self._nulls is None or self._nulls(element) != data.count(b"null")):
-            return self._standard_dumps(element)
-        if len(data) > SHORT:
-            self._text.check_written(data)
-        return data
-
-    def loads(self, data: bytes, /) -> object:
-        if self._fast is None:
-            return self._standard_loads(data)
-        if len(data) > SHORT:
-            self._text.check_received(data)
-        try:
-            element = self._fast[1](data)
-        except Exception:  # boundary: msgspec, and the constructor of the user's class; Python's json finds out why
-            return self._standard_loads(data)
-        return self._not_null(element)
-
-    def for_type(self, kind: Any, /) -> Serializer:
-        raise UsageError(f"this serializer is for elements of type {self._title} already; leave type={shown(kind)} out")
-
-    def _check(self, element: object) -> None:
-        if element is None:
-            raise UsageError("None is never an element (rule 2.13); to send JSON's null, set an element for it: JsonSerializer(null=…)")
-        if self._classes is None or (self._null is not None and type(element) is type(self._null) and element == self._null):
-            return
-        # A bool is an int for Python, but the reader of an int refuses true.
-        if not isinstance(element, self._classes) or type(element) is bool:
-            raise UsageError(
-                f"the element is of type {type(element).__name__}, and elements of this stream are of type {self._title}; "
-                "change the return annotation of the publisher, or give it serializer="
-            )
-
-    def _standard_dumps(self, element: object) -> bytes:
+        if type(element) not in self._exact:
+            self._check(element)
         return self._text.write(element, f"elements of this stream are of type {self._title}")
 
-    def _standard_loads(self, data: bytes) -> object:
+    def loads(self, data: bytes, /) -> object:
         value = self._text.read(data)
         if value is None and self._null is not None:
             return self._null
@@ -92,12 +57,57 @@ class TypedJson(Serializer):
         except DoesNotFit as error:
             raise ProtocolError(f"the element is not of type {self._title}: {error}") from None
 
+    def for_type(self, kind: Any, /) -> Serializer:
+        raise UsageError(f"this serializer is for elements of type {self._title} already; leave type={shown(kind)} out")
+
+    def _check(self, element: object) -> None:
+        if element is None:
+            raise UsageError("None is never an element (rule 2.13); to send JSON's null, set an element for it: JsonSerializer(null=…)")
+        # A bool is an int for Python, but the reader of an int refuses true.
+        if self._classes is not None and (not isinstance(element, self._classes) or type(element) is bool):
+            raise UsageError(
+                f"the element is of type {type(element).__name__}, and elements of this stream are of type {self._title}; "
+                "change the return annotation of the publisher, or give it serializer="
+            )
+
     def _not_null(self, element: object) -> object:
-        if element is not None:
-            return element
-        if self._null is None:
+        if element is None:
             raise UsageError("null arrived, and None is never an element (rule 2.13); set an element for it: JsonSerializer(null=…)")
-        return self._null
+        return element
+
+
+class _FastTypedJson(TypedJson):
+    """The same on msgspec."""
+
+    def __init__(self, kind: Any, plain: PlainType, text: JsonText, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
+        super().__init__(kind, plain, text, None)
+        self._encode = encode
+        self._decode = decode
+        self._has_floats = plain.has_floats
+        self._count_none = _count_none(plain.classes, kind)
+
+    def dumps(self, element: object, /) -> bytes:
+        if type(element) not in self._exact:
+            self._check(element)
+        try:
+            data = self._encode(element)
+        except Exception:  # boundary: msgspec, and properties of the user's class; Python's json finds out why
+            return super().dumps(element)
+        # msgspec sends NaN as null. A null that is no None of a field may be one, and Python's json refuses it.
+        if b"null" in data and self._has_floats and (self._count_none is None or self._count_none(element) != data.count(b"null")):
+            return super().dumps(element)
+        if len(data) > SHORT:
+            self._text.check_written(data)
+        return data
+
+    def loads(self, data: bytes, /) -> object:
+        if len(data) > SHORT:
+            self._text.check_received(data)
+        try:
+            element = self._decode(data)
+        except Exception:  # boundary: msgspec, and the constructor of the user's class; Python's json finds out why
+            return super().loads(data)
+        return self._not_null(element) if element is None else element
 
 
 def _count_none(classes: Sequence[type] | None, kind: Any) -> Callable[[Any], int] | None:

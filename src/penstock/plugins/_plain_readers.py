@@ -34,8 +34,8 @@ class DoesNotFit(ValueError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.path = ""
+        self.reason: str = reason
+        self.path: str = ""
 
     def inside(self, step: str) -> "DoesNotFit":
         """Put `step` in front of the path, and return the error."""

@@ -40,6 +40,8 @@ def service(serializer: Serializer) -> Service:
         for number in range(3):
             yield number
 
+    made.publish("list", [0, 1, 2], serializer=serializer)
+
     @made.publisher("bytes")
     async def sound() -> AsyncIterator[bytes]:
         yield b"1"
@@ -49,6 +51,7 @@ def service(serializer: Serializer) -> Service:
     return made
 
 
+@pytest.mark.parametrize("name", ["broken", "list"])
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
 @pytest.mark.parametrize(
     ("result", "says"),
@@ -60,14 +63,14 @@ def service(serializer: Serializer) -> Service:
     ],
     ids=["text", "number", "None", "raises"],
 )
-async def test_a_serializer_that_cannot_send_ends_its_stream_only(protocol: str, result: Any, says: str) -> None:
+async def test_a_serializer_that_cannot_send_ends_its_stream_only(protocol: str, name: str, result: Any, says: str) -> None:
     """The server reports it; the peer learns that the publisher failed, and its other streams go on."""
     reported: list[BaseException] = []
     async with (
         serve(service(Broken(dumps=result)), f"{protocol}+memory://s", on_violation=reported.append) as server,
         connect(server.addresses[0]) as peer,
     ):
-        async with peer.subscribe("broken") as stream:
+        async with peer.subscribe(name) as stream:
             with pytest.raises(PublisherFailed):
                 await anext(stream)
         async with peer.subscribe("bytes") as stream:

@@ -75,8 +75,8 @@ class Route:
 
     def __init__(self, pattern: Pattern, function: Callable[..., Any], *, peer_type: type) -> None:
         """Parameters annotated with `peer_type` get the identity of the peer."""
-        self.pattern = pattern
-        self.function = function
+        self.pattern: Pattern = pattern
+        self.function: Callable[..., Any] = function
         # All of `inspect` happens here, when the route is made, and none of it when a peer subscribes.
         self.is_generator: bool = inspect.isasyncgenfunction(check_function(function, f"{pattern.text!r}"))
         parameters = open_parameters(function, f"{pattern.text!r}")

@@ -40,7 +40,8 @@ class Serializing(Subscriber[Any], Subscription):
         dumps, dumped, failure = self._serializer.dumps, [], None
         try:
             for element in elements:
-                dumped.append(dumps(element))  # noqa: PERF401  # a comprehension would lose the elements before the one that fails
+                data = dumps(element)
+                dumped.append(data if type(data) is bytes else dumped_bytes(data, self._serializer, element))
         except Exception as error:  # boundary: as in on_next
             self._upstream.cancel()
             failure = error

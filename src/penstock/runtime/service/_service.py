@@ -39,6 +39,9 @@ class Publication:
 
     def find_serializer(self, registry: Registry) -> Serializer | None:
         """Return what turns the elements into bytes, or None if they are bytes. Raises UsageError."""
+        # The usual case: bytes, for which nothing is looked up.
+        if self.serializer is None and (self.element_type is None or self.element_type is bytes):
+            return None
         return resolve_serializer(registry, self.serializer, self.element_type)
 
 
