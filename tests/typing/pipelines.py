@@ -229,6 +229,13 @@ def newer_operators(ints: Source[int], quotes: Source[Quote], names: Source[str]
     assert_type(penstock.pipe(numbers, ops.switch_map(fetch_all), ops.take_until(names), ops.repeat(2)), Source[Quote])
 
 
+def over_a_network(peer: penstock.Peer) -> None:
+    """A source of typed elements from a peer has the methods, too."""
+    assert_type(penstock.remote("tcp://127.0.0.1:7000/quotes", type=Quote).map(lambda quote: quote.price), Source[float])
+    assert_type(peer.source("quotes", type=Quote).filter(lambda quote: quote.size > 1).retry(3).batch(10), Source[list[Quote]])
+    assert_type(peer.source("numbers", type=int).pipe(smoothed).take(3), Source[float])
+
+
 # --- pipes, and operators of other packages
 
 

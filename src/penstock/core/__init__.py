@@ -13,6 +13,7 @@ from penstock.core._publisher_guard import PublisherGuard, ViolationSink
 from penstock.core._relay import BatchRelay, Relay
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_hook, log_violation, report
 from penstock.core._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
+from penstock.core._slow_policy import SlowPolicy
 from penstock.core._source import OPERATORS, Operator, Source, Streamable
 from penstock.core._sources import (
     EndedSubscription,
@@ -32,7 +33,7 @@ from penstock.core._sources import (
 from penstock.core._statistics import StreamState, StreamStatistics
 from penstock.core._stream import DEFAULT_DEMAND, Stream
 from penstock.core._subscriber_guard import SubscriberGuard
-from penstock.core._topic import SlowPolicy, Topic, TopicStatistics
+from penstock.core._topic import Topic, TopicStatistics
 
 __all__ = [
     "CLEANUP_SECONDS",

@@ -10,7 +10,6 @@ Rules of this file:
 * No task runs here: elements are delivered inside `publish`, or inside the `request` that permits them.
 """
 
-import enum
 from collections import deque
 from typing import Any, Final, Generic, TypeVar
 
@@ -20,30 +19,12 @@ import trio
 from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand, on_next_many_of, shown
 from penstock.core._arguments import check_count
 from penstock.core._scope import Report, Scope, check_hook, log_violation
+from penstock.core._slow_policy import SlowPolicy
 from penstock.core._source import Source
 from penstock.core._stream import DEFAULT_DEMAND
 from penstock.core._subscriber_guard import SubscriberGuard
 
 T = TypeVar("T")
-
-
-class SlowPolicy(enum.Enum):
-    """The answer of a topic to a subscriber that has no demand left and no room in its buffer."""
-
-    WAIT = "wait"
-    """`publish` waits for the slowest. Nothing is lost."""
-
-    DROP_OLDEST = "drop oldest"
-    """The oldest element in its buffer is dropped."""
-
-    DROP_NEWEST = "drop newest"
-    """The subscriber misses the element that is being published."""
-
-    LATEST = "latest"
-    """Its buffer holds one element, the newest of those published since it joined."""
-
-    FAIL = "fail"
-    """The subscriber gets `on_error(SlowSubscriber)`. Other subscribers are not affected."""
 
 
 # 0 for WAIT, which loses nothing and so needs no buffer to work. 16 where a short delay of a subscriber should not lose elements yet.
