@@ -18,6 +18,7 @@ Elements that the iterator has at hand (`_at_hand.py`) go in one call to subscri
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import Any, Final, Generic, TypeVar, cast
 
 import trio
@@ -35,13 +36,65 @@ from penstock.api import (
     on_next_many_of,
 )
 from penstock.core._at_hand import ElementsAtHand, before_none
-from penstock.core._burst_pacer import BurstPacer
 from penstock.core._claims import Claim
 from penstock.core._parked_task import ParkedTask
 from penstock.core._pulled_iterator import PulledIterator
 from penstock.core._scope import Scope
 
 T = TypeVar("T")
+
+
+FIRST_BURST: Final = 32
+LONGEST_BURST: Final = 1024
+"""Elements between two checkpoints. Spread over 1,024 elements, the cost of a checkpoint cannot be measured any more."""
+
+BURST_SECONDS: Final = 0.005
+"""Seconds that a burst may take. A longer one is followed by a shorter one, so that other tasks wait about this long for their turn."""
+
+
+def next_burst(burst: int, seconds: float) -> int:
+    """Return the length of the next burst after one of `burst` elements took `seconds`."""
+    if seconds > BURST_SECONDS:
+        return max(1, burst // 4)  # shrink faster than it grows: a slow burst delays every other task
+    if seconds < BURST_SECONDS / 4:
+        return min(LONGEST_BURST, burst * 2)  # twice as long still takes less than half of BURST_SECONDS
+    return burst
+
+
+class BurstPacer:
+    """The length of the present burst of one task, and how much of it is used up."""
+
+    __slots__ = ("_burst", "_spent", "_turn_began")
+
+    def __init__(self) -> None:
+        self._burst = FIRST_BURST
+        self._spent = 0  # elements since the last checkpoint
+        self._turn_began = 0.0  # when the last checkpoint returned
+
+    @property
+    def remaining(self) -> int:
+        """Elements that may still be signalled in this burst."""
+        return self._burst - self._spent
+
+    def start_turn(self) -> None:
+        """Begin a whole burst: other tasks have just run."""
+        self._spent, self._turn_began = 0, monotonic()
+
+    def spend(self, count: int) -> None:
+        """Use up `count` elements of the burst."""
+        self._spent += count
+
+    async def checkpoint_if_due(self) -> None:
+        """Checkpoint if the burst is used up or has taken too long; else only raise Cancelled if this task is cancelled."""
+        # The burst is counted over any number of requests. With a checkpoint for each request, a consumer that requests one element at
+        # a time would pay for a checkpoint with each element.
+        seconds = monotonic() - self._turn_began
+        if self._spent >= self._burst or seconds > BURST_SECONDS:
+            self._burst = next_burst(self._burst, seconds)
+            await trio.lowlevel.checkpoint()
+            self.start_turn()
+        else:
+            await trio.lowlevel.checkpoint_if_cancelled()
 
 
 class _ClosedBatch:
@@ -203,8 +256,7 @@ class Pump(Subscription, Generic[T]):
 
     def _signal_for(self, subscriber: Subscriber[T], iterator: AsyncIterator[T]) -> Callable[..., Awaitable[bool]]:
         """Return the loop that signals a burst of `iterator` to `subscriber`."""
-        on_next_many = on_next_many_of(subscriber)
-        if on_next_many is not None and hasattr(iterator, "take_ready"):
+        if hasattr(iterator, "take_ready") and (on_next_many := on_next_many_of(subscriber)) is not None:
             return partial(self._signal_ready, on_next_many)
         # One method name decides. isinstance() with a runtime-checkable protocol takes 7 µs on Python 3.11, this takes 0.05 µs.
         if not hasattr(subscriber, "on_reservation_used"):
@@ -278,10 +330,7 @@ class Pump(Subscription, Generic[T]):
                 return False
             if self._budget <= 0:
                 return True  # cancelled while the iterator was pulled
-            if element is None:
-                raise self._none_element(granted - self._budget)
-            self._budget -= 1
-            on_next(element)
+            self._signal_one(element, on_next, granted - self._budget)
         return True
 
     async def _append_to_batch(
@@ -347,9 +396,9 @@ class Pump(Subscription, Generic[T]):
             batch = self._batch = converting.run or NO_BATCH
         return False
 
-    def _signal_one(self, element: T, on_next: Callable[[T], None]) -> None:
+    def _signal_one(self, element: T, on_next: Callable[[T], None], signalled: int = 0) -> None:
         if element is None:
-            raise self._none_element(0)
+            raise self._none_element(signalled)
         self._budget -= 1
         on_next(element)
 

@@ -80,6 +80,8 @@ def response_header(stream_id: int, length: int, flags: int = layout.WHOLE, *, f
 
 def join_run(stream_id: int, elements: list[bytes], flags: int = layout.WHOLE) -> bytearray:
     """Return the frames of `elements`, each of which is one response."""
+    if len(elements) == 1:
+        return bytearray(response_header(stream_id, len(elements[0]), flags)) + elements[0]
     length = length_of_all(elements)
     if length >= 0:
         return join_same(response_header(stream_id, length, flags), elements)
