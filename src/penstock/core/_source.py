@@ -288,6 +288,10 @@ class Source(ABC, Generic[T_co]):
         """
         return self.pipe(OPERATORS.switch_map(function))
 
+    def window(self, count: int, seconds: float | None = None) -> "Source[Source[T_co]]":
+        """Pass on streams of `count` elements each; the last one may be shorter."""
+        return self.pipe(OPERATORS.window(count, seconds))
+
     def start_with(self, *elements: B) -> "Source[T_co | B]":
         """Pass on `elements`, then the elements of the source."""
         return self.pipe(OPERATORS.start_with(*elements))
