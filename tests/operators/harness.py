@@ -27,6 +27,7 @@ import trio.testing
 from penstock.api import Subscriber, Subscription
 from penstock.core import Scope, Source
 from penstock.operators import Operator
+from penstock.operators._inner_source import InnerSource
 
 MAX_ELEMENTS: Final = 300
 """How many elements an `Upstream` gives in one measurement: more than any bound of an operator here (64)."""
@@ -49,7 +50,12 @@ class ScriptedError(Exception):
 
 
 def numbers(element: Any) -> Any:
-    """Return an element with each token in it replaced by its number."""
+    """Return an element with each token in it replaced by its number, and a stream by the word "stream".
+
+    So the recorder keeps no stream alive, and its elements do not count as held when the operator has let go of it.
+    """
+    if isinstance(element, Source):
+        return "stream"
     if isinstance(element, Token):
         return element.number
     if isinstance(element, tuple | list):
@@ -193,6 +199,7 @@ class Recorder(Subscriber[Any]):
         self.depth = 0
         self.deepest = 0
         self.tokens_in_on_next = 0
+        self.streams_in_on_next: list[Any] = []
         self.over = False
         self.error: BaseException | None = None
         self.on_element: Callable[[], None] | None = None
@@ -220,6 +227,11 @@ class Recorder(Subscriber[Any]):
         self.over = True
         self._subscription.cancel()
 
+    def close(self) -> None:
+        """Cancel, unless the stream is over. The harness calls this at the end of its block."""
+        if not self.over:
+            self.cancel()
+
     # --- called by the operator
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -238,11 +250,15 @@ class Recorder(Subscriber[Any]):
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
         self.tokens_in_on_next += count_tokens(element)
+        if isinstance(element, InnerSource):
+            self.streams_in_on_next.append(element)
         try:
             if self.on_element is not None:
                 self.on_element()
         finally:
             self.tokens_in_on_next -= count_tokens(element)
+            if isinstance(element, InnerSource):
+                self.streams_in_on_next.remove(element)
             self.depth -= 1
 
     def on_error(self, error: BaseException, /) -> None:
@@ -281,7 +297,7 @@ class OperatorHarness:
         self._unblocked = trio.Event()
 
     async def __aenter__(self) -> Self:
-        nursery = await self._nursery.__aenter__()
+        self.nursery = nursery = await self._nursery.__aenter__()
         self.scope = Scope(nursery, on_violation=self.failures.append)
         return self
 
@@ -302,8 +318,7 @@ class OperatorHarness:
 
     async def _check(self) -> None:
         """Fail if a task, an element or a live source is left, or if a rule was broken."""
-        if not self.recorder.over:
-            self.recorder.cancel()
+        self.recorder.close()
         await self.settle()
         assert self.breaches == [], "; ".join(self.breaches)
         assert self.failures == [], self.failures
@@ -329,7 +344,8 @@ class OperatorHarness:
     @property
     def held(self) -> int:
         """How many elements the operator holds now."""
-        return len(self._alive) - self.recorder.tokens_in_on_next
+        in_streams = sum(len(stream._queue._waiting) for stream in self.recorder.streams_in_on_next)
+        return len(self._alive) - self.recorder.tokens_in_on_next - in_streams
 
     def measure_held(self) -> None:
         """Update `peak`."""

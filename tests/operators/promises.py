@@ -11,7 +11,7 @@ import attrs
 
 from penstock import operators as ops
 from penstock.api import UNBOUNDED
-from penstock.core import Topic, single
+from penstock.core import SlowPolicy, Topic, single
 from penstock.operators import Operator
 from tests.operators.harness import MAX_ELEMENTS, OperatorHarness, Token
 
@@ -84,6 +84,10 @@ def _below_nine(token: Token) -> bool:
 
 def _fiftieth(token: Token) -> bool:
     return token.number == 50
+
+
+def _last_two_bits(token: Token) -> int:
+    return token.number % 4
 
 
 def _pair(token: Token) -> int:
@@ -335,6 +339,75 @@ PROMISES: Final[list[Promise]] = [
         remembered=1,
     ),
     Promise(name="take_until", make=lambda harness: ops.take_until(Topic[Any]())),
+    # --- _share.py
+    Promise(
+        name="share",
+        make=lambda harness: ops.share(harness.nursery),
+        demand=_up_to_16,
+        demand_words="1 per demand of the subscriber that has requested the most, at most 16 ahead",
+        bound=16,
+        peak=15,  # the first element is in on_next when all others arrive
+        buffer_words="`buffer` elements for each subscriber",
+    ),
+    Promise(
+        name="share",
+        variant="dropping",
+        make=lambda harness: ops.share(harness.nursery, slow=SlowPolicy.LATEST),
+        demand=_up_to_16,
+        demand_words="1 per demand of the subscriber that has requested the most, at most 16 ahead",
+        bound=1,
+        buffer_words="`buffer` elements for each subscriber",
+    ),
+    # --- _window.py
+    Promise(
+        name="window",
+        make=lambda harness: ops.window(5),
+        demand=lambda n: 5 * n,
+        steady=5 * STEPS,
+        demand_words="`count` per downstream demand",
+        bound=5,
+        peak=4,  # the fifth element completes the window, and only the recorder could keep it
+        buffer_words="`count` elements in a window",
+        passes_on=lambda waiting: 0,  # they are in a window that was passed on
+    ),
+    Promise(
+        name="window",
+        variant="timed",
+        make=lambda harness: ops.window(5, 60),
+        demand=lambda n: 5,
+        steady=5 * STEPS,
+        demand_words="with `seconds` at most 2·`count` at a time",
+        bound=2 * 5,
+        peak=4,
+        buffer_words="with `seconds` 2·`count`",
+        passes_on=lambda waiting: 0,
+    ),
+    # --- _group_by.py
+    *(
+        Promise(
+            name="group_by",
+            variant=variant,
+            make=make,
+            raising=ops.group_by,
+            demand=lambda n: 16,
+            steady=61,  # each group has 16 elements then, or 15
+            demand_words="at most 16 (with `SlowPolicy.WAIT` at most `buffer`) at a time",
+            bound=bound,
+            peak=peak,
+            buffer_words=words,
+            room=4,
+        )
+        for variant, make, bound, peak, words in (
+            ("", lambda harness: ops.group_by(_last_two_bits, max_groups=4), 4 * 16, 61, "so `max_groups` times `buffer` in all"),
+            (
+                "async",
+                lambda harness: ops.group_by(_slow(harness, _last_two_bits), max_groups=4),
+                4 * 16 + 16,
+                16,
+                "up to 16 more with an async function",
+            ),
+        )
+    ),
     # --- _flatten.py
     Promise(
         name="start_with",

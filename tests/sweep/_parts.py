@@ -13,8 +13,8 @@ import trio
 import penstock
 from penstock import ops
 from penstock.api import PenstockError, Subscriber, Subscription
-from penstock.core import Source
-from penstock.operators import Operator
+from penstock.core import Scope, Source
+from penstock.operators import Operator, OperatorBase
 from penstock.testing import LeakCensus
 
 ELEMENTS: Final = 4
@@ -38,8 +38,10 @@ class ScriptedError(Exception):
 class WatchedFactory:
     """Makes elements and generators that the census watches."""
 
-    def __init__(self, census: LeakCensus) -> None:
+    def __init__(self, census: LeakCensus, nursery: trio.Nursery) -> None:
         self.census = census
+        self.nursery = nursery
+        """Owns tasks that outlive a stream. It is cancelled after the sink."""
 
     def element(self, number: int) -> Element:
         """Return a new element, which must be gone after the stream."""
@@ -195,6 +197,11 @@ async def _slowly_latest(total: Any, element: Any) -> Any:
     return element
 
 
+async def _slowly_parity(element: Any) -> int:
+    await trio.sleep(0.001)
+    return int(element.number % 2)
+
+
 async def _slow_true(element: Any) -> bool:
     await trio.lowlevel.checkpoint()
     return True
@@ -210,6 +217,19 @@ def _slowly_numbers(factory: WatchedFactory) -> Callable[[Any], Awaitable[Source
 
 def _resuming(factory: WatchedFactory) -> Operator[Any, Any]:
     return ops.on_error_resume(penstock.generate(factory.numbers))
+
+
+class _InARow(OperatorBase[Any, Any]):
+    """Two operators as one."""
+
+    __slots__ = ("_first", "_second")
+
+    def __init__(self, first: Operator[Any, Any], second: Operator[Any, Any]) -> None:
+        self._first = first
+        self._second = second
+
+    def attach(self, source: Source[Any], subscriber: Subscriber[Any], scope: Scope) -> None:
+        penstock.pipe(source, self._first, self._second).attach(subscriber, scope)
 
 
 OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
@@ -234,6 +254,12 @@ OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
     "switch_map, async": lambda factory: ops.switch_map(_slowly_numbers(factory)),
     "with_latest_from": lambda factory: ops.with_latest_from(penstock.generate(factory.numbers)),
     "take_until": lambda factory: ops.take_until(penstock.pipe(penstock.timer(0.004), ops.map(factory.element))),
+    "share": lambda factory: ops.share(factory.nursery),
+    "share, latest": lambda factory: ops.share(factory.nursery, slow=penstock.SlowPolicy.LATEST),
+    "window": lambda factory: ops.window(2),
+    "window, read": lambda factory: _InARow(ops.window(2, 0.003), ops.flat_map(lambda part: part)),
+    "group_by": lambda factory: ops.group_by(lambda element: element.number % 2),
+    "group_by, read": lambda factory: _InARow(ops.group_by(_slowly_parity), ops.flat_map(lambda group: group)),
     "merge": lambda factory: ops.merge(penstock.generate(factory.numbers)),
     "concat": lambda factory: ops.concat(penstock.generate(factory.numbers)),
     "start_with": lambda factory: ops.start_with(object()),

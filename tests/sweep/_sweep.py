@@ -30,9 +30,9 @@ class Leak(AssertionError):
 
 
 async def _scenario(combination: Combination, census: LeakCensus) -> None:
-    factory = WatchedFactory(census)
     with trio.move_on_after(60):  # a stream that does not end must fail too; the clock is virtual
         async with trio.open_nursery() as nursery:
+            factory = WatchedFactory(census, nursery)
             source = SOURCES[combination.source](factory, nursery)
             if combination.operator is not None:
                 source = penstock.pipe(source, OPERATORS[combination.operator](factory))

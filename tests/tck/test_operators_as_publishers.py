@@ -237,6 +237,26 @@ ROWS = [
         synchronous=16,
         declares=_ERRORS_OVERTAKE,
     ),
+    # --- _window.py and _group_by.py
+    Row(
+        name="window",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.window(3), ops.flat_map(_identity, concurrency=1)),
+        synchronous=16,
+        declares=_ERRORS_OVERTAKE,
+    ),
+    Row(
+        name="window",
+        variant="timed",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.window(3, 5), ops.flat_map(_identity, concurrency=1)),
+        synchronous=16,
+        declares=_ERRORS_OVERTAKE,
+    ),
+    *_plain_and_async(
+        "group_by",
+        lambda f, up, n, *e: pipe(up(n, *e), ops.group_by(f(lambda number: number % 3)), ops.flat_map(_identity)),
+        synchronous=48,
+        declares=_UNORDERED,
+    ),
     # --- _buffer.py
     Row(name="batch", build=lambda up, n, *e: pipe(up(_twice(n), *e), ops.batch(2))),
     Row(
@@ -370,6 +390,47 @@ def _verification(row, base, suffix):
     if base is _OverAGenerator:
         attributes["synchronous_bound"] = row.synchronous
     return type(name, (base,), {**attributes, **factory, **row.declares})
+
+
+class _Shared(PenstockPublisher):
+    """`share`, whose source waits a second, so that every subscriber joins before the first element."""
+
+    abstract = True
+    verifies = "share"
+    settle_seconds = 5.0
+    errors_overtake = True
+    slow: Any
+
+    def create_publisher(self, elements):
+        return self.shared(_after_a_second, elements, None)
+
+    def create_faulty_publisher(self, elements, error):
+        return self.shared(_after_a_second, elements, error)
+
+    def shared(self, *source):
+        operator = ops.share(self.env.nursery, slow=self.slow, on_violation=self.reported_violations.append)
+        return self.bound(pipe(penstock.generate(*source), operator))
+
+
+class SharedWaiting(_Shared):
+    """`SlowPolicy.WAIT` loses nothing."""
+
+    slow = penstock.SlowPolicy.WAIT
+
+
+class SharedDroppingTheOldest(_Shared):
+    """One subscriber alone misses no element, because only what it has requested arrives. Another one may."""
+
+    slow = penstock.SlowPolicy.DROP_OLDEST
+    multicast = False
+
+
+async def _after_a_second(elements, error):
+    await trio.sleep(1)
+    for number in range(elements):
+        yield number
+    if error is not None:
+        raise error
 
 
 for _row in ROWS:

@@ -143,6 +143,11 @@ ROWS: dict[str, dict[str, Any]] = {
     ),
     "with_latest_from": _row(ops.with_latest_from(penstock.single(0)), _unpacked(), **_ERRORS_OVERTAKE),
     "take_until": _row(ops.take_until(penstock.Topic[Any]()), eager_completion=True),
+    # --- _window.py and _group_by.py
+    "window": _row(ops.window(1), ops.flat_map(_identity), **_ERRORS_OVERTAKE),
+    "window, timed": _row(ops.window(1, 60), ops.flat_map(_identity), **_ERRORS_OVERTAKE),
+    "group_by": _row(ops.group_by(_true), ops.flat_map(_identity), **_ERRORS_OVERTAKE),
+    "group_by, async": _row(ops.group_by(_async(_true)), ops.flat_map(_identity), **_ERRORS_OVERTAKE),
     # --- _flatten.py
     "concat": _row(ops.concat(penstock.empty()), eager_completion=True),
     "start_with": _row(ops.start_with(), eager_completion=True),
@@ -160,6 +165,19 @@ def _name(row: str) -> str:
 
 for _title, _declares in ROWS.items():
     globals()[_name(_title)] = type(_name(_title), (_Operator,), {"__module__": __name__, **_declares})
+
+
+class Shared(_Operator):
+    """`share` is a processor for several subscribers. Its operator needs a nursery."""
+
+    eager_completion = True
+    errors_overtake = True
+    max_subscribers = 2
+    slow = penstock.SlowPolicy.WAIT
+
+    def connect(self, upstream: Any) -> Any:
+        operator: Any = ops.share(self.env.nursery, slow=self.slow, buffer=2, on_violation=self.reported_violations.append)
+        return self.bound(penstock.pipe(penstock.from_publisher(upstream), operator))
 
 
 class FirstAsPublisher(PublisherVerification):
@@ -222,7 +240,7 @@ class AsyncReduceAsSubscriber(_AsSubscriber):
 def test_every_operator_has_a_row() -> None:
     """An operator without a verification as a processor is missing here."""
     exported = {name for name in ops.__all__ if name.islower() and name not in {"pipe", "processor"}}
-    assert exported - {title.partition(",")[0] for title in ROWS} == {"first", "pairwise", "reduce"}
+    assert exported - {title.partition(",")[0] for title in ROWS} == {"first", "pairwise", "reduce", "share"}
 
 
 @pytest.mark.parametrize("title", ROWS, ids=_name)

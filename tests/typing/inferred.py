@@ -29,3 +29,9 @@ def functions_of_object() -> None:
     """A function that takes every object does not change the element type."""
     assert_type(penstock.pipe(numbers, ops.tap(print), ops.drop(on_drop=print)), Source[int])
     assert_type(penstock.pipe(numbers, ops.filter(bool), ops.map(str)), Source[str])
+
+
+def splitting() -> None:
+    """A group has the type of its key, and of the elements."""
+    assert_type(penstock.pipe(numbers, ops.window(2)), Source[Source[int]])
+    assert_type(penstock.pipe(numbers, ops.group_by(lambda n: n > 1)), Source[ops.Group[bool, int]])

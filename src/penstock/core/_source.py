@@ -25,6 +25,7 @@ import trio
 from penstock.api import Publisher, Subscriber, UsageError, shown
 from penstock.core._arguments import name_of
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation
+from penstock.core._slow_policy import SlowPolicy
 from penstock.core._stream import DEFAULT_DEMAND
 from penstock.core._subscriber_guard import SubscriberGuard
 
@@ -287,6 +288,21 @@ class Source(ABC, Generic[T_co]):
         stream.
         """
         return self.pipe(OPERATORS.switch_map(function))
+
+    def window(self, count: int, seconds: float | None = None) -> "Source[Source[T_co]]":
+        """Pass on streams of `count` elements each; the last one may be shorter."""
+        return self.pipe(OPERATORS.window(count, seconds))
+
+    def share(
+        self,
+        nursery: trio.Nursery,
+        *,
+        slow: SlowPolicy = SlowPolicy.WAIT,
+        buffer: int | None = None,
+        on_violation: Report = log_violation,
+    ) -> "Source[T_co]":
+        """Subscribe to the source once, for all subscribers of the pipe."""
+        return self.pipe(OPERATORS.share(nursery, slow=slow, buffer=buffer, on_violation=on_violation))
 
     def start_with(self, *elements: B) -> "Source[T_co | B]":
         """Pass on `elements`, then the elements of the source."""

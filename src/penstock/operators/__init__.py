@@ -12,19 +12,31 @@ from penstock.core import Operator
 from penstock.operators._buffer import batch, buffer, drop, latest
 from penstock.operators._combine import combine_latest, merge, take_until, with_latest_from, zip  # noqa: A004  # the usual names of these operators
 from penstock.operators._flatten import concat, flat_map, start_with, switch_map
+from penstock.operators._group_by import Group, group_by
 from penstock.operators._holding_stage import HoldingStage
-from penstock.operators._operator import ListOperator, OperatorBase, PairOperator, SameTypeOperator, TupleOperator, UnionOperator
+from penstock.operators._operator import (
+    ListOperator,
+    OperatorBase,
+    PairOperator,
+    SameTypeOperator,
+    TupleOperator,
+    UnionOperator,
+    WindowOperator,
+)
 from penstock.operators._pipe import pipe
 from penstock.operators._processor import processor
 from penstock.operators._recover import on_error_resume, retry
 from penstock.operators._repeat import repeat
 from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the usual names
+from penstock.operators._share import share
 from penstock.operators._stage import Stage
 from penstock.operators._timer import Timer
 from penstock.operators._timing import debounce, delay, sample, throttle, timeout
 from penstock.operators._transform import map, pairwise, reduce, scan, tap  # noqa: A004  # the usual names of these operators
+from penstock.operators._window import window
 
 __all__ = [
+    "Group",
     "HoldingStage",
     "ListOperator",
     "Operator",
@@ -35,6 +47,7 @@ __all__ = [
     "Timer",
     "TupleOperator",
     "UnionOperator",
+    "WindowOperator",
     "batch",
     "buffer",
     "combine_latest",
@@ -46,6 +59,7 @@ __all__ = [
     "filter",
     "first",
     "flat_map",
+    "group_by",
     "latest",
     "map",
     "merge",
@@ -58,6 +72,7 @@ __all__ = [
     "retry",
     "sample",
     "scan",
+    "share",
     "skip",
     "start_with",
     "switch_map",
@@ -67,6 +82,7 @@ __all__ = [
     "tap",
     "throttle",
     "timeout",
+    "window",
     "with_latest_from",
     "zip",
 ]

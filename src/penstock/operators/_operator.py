@@ -40,6 +40,13 @@ class PairOperator(Protocol):
         """Apply the operator to `source`."""
 
 
+class WindowOperator(Protocol):
+    """The type of an operator whose elements are streams of its source's elements: ``window(3)``."""
+
+    def __call__(self, source: Source[A], /) -> Source[Source[A]]:
+        """Apply the operator to `source`."""
+
+
 class UnionOperator(Protocol[B_co]):
     """The type of an operator whose elements are those of its source and others of type B, such as ``merge(others)``."""
 
