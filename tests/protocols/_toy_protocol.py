@@ -163,14 +163,11 @@ class ToyDialect:
     def begin(self, stream_id: int, element_size: int) -> bytes:
         return b""
 
-    def header(self, stream_id: int, length: int) -> bytes:
-        return head(NEXT, stream_id, length)
+    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
+        return bytearray().join(part for element in elements for part in (head(NEXT, stream_id, len(element)), element))
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
         return head(NEXT, stream_id, len(element)) + element + self.complete(stream_id)
-
-    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
-        return bytearray().join(part for element in elements for part in (head(NEXT, stream_id, len(element)), element))
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         for start in range(0, len(elements), size):

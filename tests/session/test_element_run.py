@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.core import Scope, generate
 from penstock.session import SendingStream
-from penstock.session._element_run import longest_beside
+from penstock.session._element_sender import longest_beside
 from penstock.testing import run_virtual
 from tests.session._pair import Pair, ScriptedPublisher, limits_with, open_stream
 

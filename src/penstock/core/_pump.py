@@ -256,8 +256,7 @@ class Pump(Subscription, Generic[T]):
 
     def _signal_for(self, subscriber: Subscriber[T], iterator: AsyncIterator[T]) -> Callable[..., Awaitable[bool]]:
         """Return the loop that signals a burst of `iterator` to `subscriber`."""
-        on_next_many = on_next_many_of(subscriber)
-        if on_next_many is not None and hasattr(iterator, "take_ready"):
+        if hasattr(iterator, "take_ready") and (on_next_many := on_next_many_of(subscriber)) is not None:
             return partial(self._signal_ready, on_next_many)
         # One method name decides. isinstance() with a runtime-checkable protocol takes 7 µs on Python 3.11, this takes 0.05 µs.
         if not hasattr(subscriber, "on_reservation_used"):
@@ -331,10 +330,7 @@ class Pump(Subscription, Generic[T]):
                 return False
             if self._budget <= 0:
                 return True  # cancelled while the iterator was pulled
-            if element is None:
-                raise self._none_element(granted - self._budget)
-            self._budget -= 1
-            on_next(element)
+            self._signal_one(element, on_next, granted - self._budget)
         return True
 
     async def _append_to_batch(
@@ -400,9 +396,9 @@ class Pump(Subscription, Generic[T]):
             batch = self._batch = converting.run or NO_BATCH
         return False
 
-    def _signal_one(self, element: T, on_next: Callable[[T], None]) -> None:
+    def _signal_one(self, element: T, on_next: Callable[[T], None], signalled: int = 0) -> None:
         if element is None:
-            raise self._none_element(0)
+            raise self._none_element(signalled)
         self._budget -= 1
         on_next(element)
 

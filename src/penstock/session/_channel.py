@@ -80,7 +80,7 @@ class Outbox:
         """Nothing waits."""
         return not (self.buffer or self._large.queue or self._gathering)
 
-    def put(self, data: bytes) -> None:
+    def put(self, data: bytes | bytearray) -> None:
         """Queue a message behind the elements that were gathered before it."""
         # Order within a stream: a completion must not overtake the elements before it.
         if self._gathering:

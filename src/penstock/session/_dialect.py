@@ -85,12 +85,9 @@ class Dialect(Protocol):
     def begin(self, stream_id: int, element_size: int, /) -> bytes:
         """Encode the acceptance of a stream that the peer opened."""
 
-    def header(self, stream_id: int, length: int, /) -> bytes:
-        """Encode the header of an unsplit element."""
-
     # The whole run in one call: a call for each element costs more than all the rest of its way.
     def join_run(self, stream_id: int, elements: list[bytes], /) -> bytearray:
-        """Encode unsplit elements, each with its header. None of them is the only value of a request, or the first element."""
+        """Encode unsplit elements, one or more, each behind its header."""
 
     def answer(self, stream_id: int, element: bytes, /) -> bytes:
         """Encode the only element of a stream, unsplit, and the completion behind it."""

@@ -2,7 +2,7 @@
 
 The publisher's pump appends elements to the run itself, without a call. So the stream counts and weighs them when it looks at the run.
 
-A run accepts elements that are not much longer than those before (`longest_beside`). The publisher was asked for as many elements as fill
+A run accepts elements that are not much longer than those before. The publisher was asked for as many elements as fill
 the outbox's room if they have the expected length. Longer ones would fill it several times before the stream looks at the run; so they
 are signalled with a call, and the stream weighs them at once.
 """
@@ -11,17 +11,6 @@ from typing import Final
 
 CLOSED: Final = -1
 """The longest element that a closed run accepts: no element is that short."""
-
-TIMES_EXPECTED: Final = 4
-"""A run accepts elements up to this number of times the expected length. JSON objects and lines of logs rarely vary more."""
-
-ALWAYS_ACCEPTED: Final = 64
-"""Bytes of an element that an open run always accepts: a limit below the size of a header would bound nothing."""
-
-
-def longest_beside(expected: int, most: int) -> int:
-    """Return the length of the longest element that a run accepts if `expected` is the usual length, and `most` the limit."""
-    return min(most, max(ALWAYS_ACCEPTED, expected * TIMES_EXPECTED))
 
 
 class ElementRun:

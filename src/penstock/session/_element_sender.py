@@ -14,7 +14,7 @@ from typing import Final
 from penstock.api import Subscription
 from penstock.session._channel import Channel
 from penstock.session._demand_ledger import DemandLedger
-from penstock.session._element_run import CLOSED, ElementRun, longest_beside
+from penstock.session._element_run import CLOSED, ElementRun
 from penstock.session._fixed_size import FixedSizeElements
 from penstock.session._large_elements import LargeElements
 from penstock.session._states import SendingState
@@ -26,6 +26,17 @@ HEADER_ALLOWANCE: Final = 8
 """The room is divided by the expected size plus this: the headers of the shipped protocols have 3 to 16 bytes."""
 
 _ONLY_BYTES: Final = {bytes}
+
+TIMES_EXPECTED: Final = 4
+"""A run accepts elements up to this number of times the expected length. JSON objects and lines of logs rarely vary more."""
+
+ALWAYS_ACCEPTED: Final = 64
+"""Bytes of an element that an open run always accepts: a limit below the size of a header would bound nothing."""
+
+
+def longest_beside(expected: int, most: int) -> int:
+    """Return the length of the longest element that a run accepts if `expected` is the usual length, and `most` the limit."""
+    return min(most, max(ALWAYS_ACCEPTED, expected * TIMES_EXPECTED))
 
 
 class ElementSender(DemandLedger, ABC):
@@ -271,10 +282,7 @@ class ElementSender(DemandLedger, ABC):
         if self._large or length > self._channel.dialect.max_unsplit:
             self._hold(element)
         else:
-            head, outbox = self._channel.dialect.header(self.id, length), self._channel.outbox
-            # put() wakes the writer and keeps the order; the element itself is appended without a second look.
-            outbox.put(head)
-            outbox.buffer += element
+            self._channel.outbox.put(self._channel.dialect.join_run(self.id, [element]))
             if self._channel.outgoing is None:  # else each element must be changed, so none may go into a run
                 self._longest = longest_beside(self._expected_size, self._channel.dialect.max_unsplit)
         if not self.reserved:

@@ -61,8 +61,7 @@ class LargeElements:
             return False
         element = self._elements[0]
         if not self._written and len(element) <= self._channel.dialect.max_unsplit:
-            into += self._channel.dialect.header(self._stream.id, len(element))
-            into += element
+            into += self._channel.dialect.join_run(self._stream.id, [element])
             self._elements.popleft()
             self._count_written(len(element))
         else:

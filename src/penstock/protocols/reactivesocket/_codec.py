@@ -78,13 +78,15 @@ def response_header(stream_id: int, length: int, flags: int = layout.WHOLE, *, f
     return _pack_header(whole, flags << layout.FLAGS_SHIFT | _RESPONSE, stream_id)
 
 
-def join_run(stream_id: int, elements: list[bytes]) -> bytearray:
+def join_run(stream_id: int, elements: list[bytes], flags: int = layout.WHOLE) -> bytearray:
     """Return the frames of `elements`, each of which is one response."""
+    if len(elements) == 1:
+        return bytearray(response_header(stream_id, len(elements[0]), flags)) + elements[0]
     length = length_of_all(elements)
     if length >= 0:
-        return join_same(response_header(stream_id, length), elements)
+        return join_same(response_header(stream_id, length, flags), elements)
     # Everything behind the length is the same in each header.
-    end = response_header(stream_id, 0)[LENGTH_SIZE:]
+    end = response_header(stream_id, 0, flags)[LENGTH_SIZE:]
     return join_each([_pack_length(HEADER_SIZE + len(element)) for element in elements], [end] * len(elements), elements)
 
 
@@ -227,7 +229,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
     # --- the loop
 
-    def _decode(self, max_messages: int) -> bool:  # noqa: PLR0912  # a call instead of a branch would cost each frame
+    def _decode(self, max_messages: int) -> bool:  # a call instead of a branch would cost each frame
         if self._framed:
             return self._decode_frame()
         data, end, longest = self._data, len(self._data), self._max_body + HEADER_SIZE
@@ -250,8 +252,6 @@ class ReactiveSocketDecoder(BufferedDecoder):
                         if not data.startswith(data[position + LENGTH_SIZE : position + HEADER_SIZE], after + LENGTH_SIZE):
                             stream.receive_element(data[position + HEADER_SIZE : after])
                             position = after
-                        elif has_equal_headers(data, position, HEADER_SIZE, length):
-                            position = deliver_run(data, position, HEADER_SIZE, length, stream)
                         else:
                             position = self._deliver_run(data, position, after, stream)
                         continue
@@ -273,6 +273,8 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
         Return the position behind them. A frame with a fault, or an incomplete one, is left to the loop over single frames.
         """
+        if has_equal_headers(data, position, HEADER_SIZE, after - position):
+            return deliver_run(data, position, HEADER_SIZE, after - position, stream)
         elements = [data[position + HEADER_SIZE : after]]
         append, end, longest = elements.append, len(data), self._max_body + HEADER_SIZE
         _, word, stream_id = _read_header(data, position)

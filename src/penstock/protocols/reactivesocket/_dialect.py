@@ -323,18 +323,14 @@ class ReactiveSocketDialect:
         """Encode nothing: no frame accepts a stream, and every frame has its own length."""
         return b""
 
-    def header(self, stream_id: int, length: int) -> bytes:
-        """Encode the header of an unsplit element."""
-        return response_header(stream_id, length, WHOLE | self._end_flag(stream_id))
+    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
+        """Encode elements, each in one frame."""
+        return join_run(stream_id, elements, WHOLE | self._end_flag(stream_id))
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
         """Encode the only element of a request for one value, with its end in the same frame."""
         self._shapes.answering.pop(stream_id, None)
         return response_header(stream_id, len(element), WHOLE | COMPLETE) + element
-
-    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
-        """Encode elements, each in one frame."""
-        return join_run(stream_id, elements)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""
@@ -342,7 +338,7 @@ class ReactiveSocketDialect:
         # The draft has no packed elements.
         for start in range(0, len(elements), size):
             if size <= self.max_unsplit:
-                into += self.header(stream_id, size)
+                into += response_header(stream_id, size, WHOLE | self._end_flag(stream_id))
                 into += view[start : start + size]
             else:
                 self._write_parts(into, stream_id, view[start : start + size])

@@ -118,17 +118,13 @@ class RsioDialect:
         """Encode an onSubscribe."""
         return rsio.encode_on_subscribe(stream_id, element_size)
 
-    def header(self, stream_id: int, length: int) -> bytes:
-        """Encode the header of an element: type, stream, length."""
-        return rsio.next_header(stream_id, length)
+    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
+        """Encode elements, each behind its header: type, stream, length."""
+        return rsio.join_run(stream_id, elements)
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
         """Encode the only element of a stream and its end."""
         return rsio.next_header(stream_id, len(element)) + element + rsio.encode_on_complete(stream_id)
-
-    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
-        """Encode elements, each with its header."""
-        return rsio.join_run(stream_id, elements)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write elements of fixed size as one message, or as several if one would be longer than a peer takes."""

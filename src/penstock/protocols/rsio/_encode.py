@@ -79,6 +79,8 @@ def next_header(subscriber: int, length: int) -> bytes:
 
 def join_run(subscriber: int, elements: list[bytes]) -> bytearray:
     """Return the messages of `elements`, in a stream without a fixed size."""
+    if len(elements) == 1:
+        return bytearray(next_header(subscriber, len(elements[0]))) + elements[0]
     length = length_of_all(elements)
     if length >= 0:
         return join_same(next_header(subscriber, length), elements)
