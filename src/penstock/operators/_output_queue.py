@@ -77,7 +77,7 @@ class OutputQueue(Subscription, Generic[T]):
         self._end: End | None = None  # not signalled yet
         self._is_signalling = False  # on_subscribe, or the loop of _pass_on, is on the stack
         self._is_closed = False
-        self.demand = 0
+        self.demand: int = 0
         """Elements requested and not signalled yet."""
 
     @property

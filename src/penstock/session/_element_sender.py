@@ -63,6 +63,8 @@ class ElementSender(DemandLedger, ABC):
 
     # The constructor of SendingStream sets all of these: a second constructor would cost each request a call.
     id: int
+    available: int
+    reserved: int
     state: SendingState
     element_size: int
     run: ElementRun | None

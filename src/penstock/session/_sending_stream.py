@@ -10,7 +10,7 @@ from typing import Any, Final
 from penstock.api import AlreadySubscribed, PublicError, Subscriber, Subscription, UsageError
 from penstock.session._channel import Channel
 from penstock.session._dialect import Fault
-from penstock.session._element_run import CLOSED
+from penstock.session._element_run import CLOSED, ElementRun
 from penstock.session._element_sender import UNKNOWN_SIZE, ElementSender
 from penstock.session._reasons import PRIVATE, TAKEN
 from penstock.session._states import SENDING_MOVES, SendingEvent, SendingState
@@ -23,6 +23,15 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     """A stream that the peer has opened."""
 
     __slots__ = ("began_at", "idle_since", "target", "when_over")
+
+    # Of the base, said again for type checkers: this constructor sets them.
+    id: int
+    state: SendingState
+    available: int
+    reserved: int
+    element_size: int
+    run: ElementRun | None
+    sent: int
 
     def __init__(self, channel: Channel, stream_id: int, target: Any, demand: int) -> None:
         self.id = stream_id
