@@ -10,12 +10,16 @@ import penstock
 
 @dataclass
 class Order:
+    """What a caller sends."""
+
     lots: int
     note: str = ""
 
 
 @dataclass
 class Price:
+    """What it gets."""
+
     pair: str
     cents: int
 
