@@ -70,7 +70,7 @@ from penstock.core import (
 )
 from penstock.draft import MailboxPolicy, as_draft, as_modern
 from penstock.operators import pipe, processor
-from penstock.runtime import Peer, Reconnect, Server, Service, connect, remote, serve, subscribe
+from penstock.runtime import Peer, Reconnect, Server, Service, connect, remote, request, serve, subscribe
 
 __version__ = "0.1.0"
 
@@ -133,6 +133,7 @@ __all__ = [
     "pipe",
     "processor",
     "remote",
+    "request",
     "serve",
     "single",
     "subscribe",

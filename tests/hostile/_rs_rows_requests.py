@@ -6,7 +6,7 @@ from tests.hostile._row import Row, S
 from tests.hostile._rows_before_hello import EVERYWHERE
 from tests.hostile._rs_rows_frames import row, tolerated
 from tests.hostile._rs_wire import cancel, fire_and_forget, request_n, request_response, request_stream, request_sub
-from tests.hostile._rsio_wire import UNBOUNDED
+from tests.hostile._rsio_wire import UNBOUNDED, named
 
 NO_SUCH = "no such publisher"
 ILLEGAL = "illegal demand"
@@ -97,6 +97,14 @@ REQUESTS = [
     refused("REQUEST_RESPONSE with data of 60,000 bytes", request_response("n" * 60_000, VICTIM), NO_SUCH),
     refused("REQUEST_STREAM with a parameter that does not fit", request_stream("up-to/" + "9" * 900, VICTIM, 1), NO_SUCH),
     refused("REQUEST_STREAM for a name that climbs", request_stream("../../ticks\x00\r\n", VICTIM, 1), NO_SUCH),
+    refused("a request by a name that is not there", request_response(named("nowhere", b"x"), VICTIM), NO_SUCH, schemes=EVERYWHERE),
+    refused("a request by a name that is no UTF-8", request_response(named(b"\xff\xfe", b"x"), VICTIM), NO_SUCH),
+    refused("a request whose name ends behind its data", request_response(b"\xffrq\x00\xff\xffx", VICTIM), NO_SUCH),
+    refused(
+        "a payload for a publisher",
+        request_response(named("one", b"xy"), VICTIM),
+        "one is a publisher and takes no payload, and one of 2 bytes was sent",
+    ),
     refused("requests beyond `max_subscriptions`", request_too_often, "refused", schemes=EVERYWHERE),
     refused("an initial demand with bit 63 set", request_stream("ticks", VICTIM, SIGN), ILLEGAL, schemes=EVERYWHERE),
     refused("an initial demand with bit 63 set, of a subscription", request_sub("ticks", VICTIM, SIGN | 5), ILLEGAL),

@@ -76,6 +76,19 @@ def on_error(stream: int, text: str) -> bytes:
     return b"\x26" + varint(stream) + sized(text)
 
 
+def request_data(stream: int, length: int, data: bytes = b"") -> bytes:
+    return b"\x4c" + sized(varint(stream) + varint(length) + data)
+
+
+def more_data(stream: int, data: bytes) -> bytes:
+    return b"\x4d" + sized(varint(stream) + data)
+
+
+def named(name: str | bytes, payload: bytes = b"") -> bytes:
+    name = name.encode() if isinstance(name, str) else name
+    return b"\xffrq\x00" + len(name).to_bytes(2, "big") + name + payload
+
+
 def ping(body: bytes = b"") -> bytes:
     return b"\x40" + sized(body)
 

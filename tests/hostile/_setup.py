@@ -104,10 +104,11 @@ def service() -> Service:
     async def one() -> AsyncIterator[bytes]:
         yield b"one"
 
-    @made.publisher("none")
-    async def none() -> AsyncIterator[bytes]:
-        for element in ():
-            yield element
+    made.publish("none", [])
+
+    @made.request("size")
+    async def size(payload: bytes) -> bytes:
+        return str(len(payload)).encode()
 
     @made.fire_and_forget
     async def swallow(data: bytes) -> None:

@@ -39,10 +39,12 @@ from penstock.api._errors import (
 from penstock.api._extension import ActiveExtension, Extension, ExtensionLink, Role
 from penstock.api._interfaces import Processor, Publisher, Subscriber, Subscription
 from penstock.api._limits import Limits
+from penstock.api._named_request import FIRST_BYTE, decode_named_request, encode_named_request
 from penstock.api._request import Model, Request
 from penstock.api._shown import shown
 
 __all__ = [
+    "FIRST_BYTE",
     "UNBOUNDED",
     "AcceptsMany",
     "AcceptsPacked",
@@ -81,6 +83,8 @@ __all__ = [
     "UsageError",
     "add_demand",
     "check_demand",
+    "decode_named_request",
+    "encode_named_request",
     "on_element_size_of",
     "on_next_many_of",
     "on_next_packed_of",

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from penstock.api._named_request import decode_named_request
+
 
 class Model(Enum):
     """The kinds of interaction. `NAMED` is a subscription to a publisher by its name."""
@@ -29,4 +31,5 @@ class Request:
 
     def __str__(self) -> str:
         # For messages and observers: usually a publisher's name. Bytes that are not UTF-8 must not raise here.
-        return self.data[:200].decode(errors="backslashreplace")
+        named = decode_named_request(self.data)
+        return self.data[:200].decode(errors="backslashreplace") if named is None else named[0][:200]

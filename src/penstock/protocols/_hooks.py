@@ -2,7 +2,7 @@
 
 from penstock.plugins import Factory, hookimpl
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
-from penstock.protocols.rsio import RsioDialect
+from penstock.protocols.rsio import Requests, RsioDialect
 
 
 # Found by the entry point "protocols" in pyproject.toml: the runtime imports no protocol.
@@ -14,3 +14,9 @@ def penstock_dialects() -> list[Factory]:
         Factory(name=RsioDialect.name, make=RsioDialect, summary="publishers by name, in both directions"),
         Factory(name=ReactiveSocketDialect.name, make=ReactiveSocketDialect, summary="requests of four shapes, in both directions"),
     ]
+
+
+@hookimpl
+def penstock_extensions() -> list[Factory]:
+    """``requests``."""
+    return [Factory(name=Requests.name, id=Requests.id, make=Requests, summary="requests with a payload over RS.io")]

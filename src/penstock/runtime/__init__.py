@@ -4,9 +4,9 @@ May import every layer but operators, builtin and protocols, and the layers abov
 connection on service.
 """
 
-from penstock.runtime.client import Reconnect, connect, remote, subscribe
+from penstock.runtime.client import Reconnect, connect, remote, request, subscribe
 from penstock.runtime.connection import Peer, RemoteStream
 from penstock.runtime.server import Server, serve
 from penstock.runtime.service import Service
 
-__all__ = ["Peer", "Reconnect", "RemoteStream", "Server", "Service", "connect", "remote", "serve", "subscribe"]
+__all__ = ["Peer", "Reconnect", "RemoteStream", "Server", "Service", "connect", "remote", "request", "serve", "subscribe"]

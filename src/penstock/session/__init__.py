@@ -12,6 +12,7 @@ from penstock.session._dialect_host import DialectHost
 from penstock.session._dialect_settings import DialectFactory, DialectSettings
 from penstock.session._extensions import ExtensionHost
 from penstock.session._handshake_guard import ChooseDialect
+from penstock.session._outgoing_data import OutgoingData
 from penstock.session._reasons import (
     CONNECTION_REASONS,
     DRAINING,
@@ -27,6 +28,7 @@ from penstock.session._reasons import (
     explain_stream_end,
 )
 from penstock.session._receiving_stream import ReceivingStream
+from penstock.session._request_data import RequestData, TooMuchDataError, longest_data
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session import CUT, CUT_EARLY, Session
 from penstock.session._session_delegate import SessionDelegate
@@ -53,16 +55,20 @@ __all__ = [
     "DialectSettings",
     "ExtensionHost",
     "Fault",
+    "OutgoingData",
     "Reason",
     "ReceivingState",
     "ReceivingStream",
+    "RequestData",
     "SendingState",
     "SendingStream",
     "Session",
     "SessionDelegate",
     "StreamTables",
+    "TooMuchDataError",
     "connection_reason",
     "explain_connection_end",
     "explain_stream_end",
+    "longest_data",
     "protocol_detector",
 ]

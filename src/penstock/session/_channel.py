@@ -242,6 +242,7 @@ class Channel:
         "outgoing",
         "owner",
         "random",
+        "request_bytes",
         "role",
         "state",
     )
@@ -275,6 +276,8 @@ class Channel:
         """An extension's change of elements that are sent."""
         self.incoming: Callable[[bytes], bytes] | None = None
         """An extension's change of elements that are received."""
+        self.request_bytes: int = 0
+        """Bytes of data of the peer's requests that are served now."""
         self.is_receiving: bool = False
         """Received bytes are being acted on, so a message that is queued now answers the peer."""
         # A callback, because the session lies above this module.

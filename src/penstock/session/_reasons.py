@@ -180,6 +180,7 @@ CONNECTION_REASONS: Final = (
         parameter="N",
     ),
     Reason("protocol:subscribe", "{receiver} opened a stream with the id of one that is open", parameter="N"),
+    Reason("protocol:request", "{receiver} sent a request whose fields cannot be read, or more data than it announced", parameter="N"),
     Reason("protocol:demand", "an element came that was not asked for"),
     Reason("protocol:extension", "a message of an unknown extension came that may not be ignored", parameter="N"),
     Reason("protocol:ping", "{receiver} sent a ping or a pong of more than 125 bytes"),

@@ -79,7 +79,8 @@ class Session:
     def held(self) -> int:
         """Return how many bytes this connection holds, in all its buffers."""
         channel = self.channel
-        return self.outbox.waiting + channel.budgets.partials.bytes + channel.dialect.held() + channel.held_by_streams()
+        received = channel.budgets.partials.bytes + channel.request_bytes + channel.dialect.held()
+        return self.outbox.waiting + received + channel.held_by_streams()
 
     # --- for the delegate: bytes and time
 

@@ -116,7 +116,10 @@ class StreamTables:
     # --- for the dialect: messages of the peer about streams
 
     def receive_subscribe(self, stream_id: int, target: Any, demand: int, refusal: str | None = None) -> None:
-        """Serve a stream that the peer opens. With `refusal` the dialect refuses it with this text."""
+        """Serve a stream that the peer opens. With `refusal` the dialect refuses it with this text.
+
+        Without a `target` the stream keeps its place until `serve_waiting`.
+        """
         if stream_id in self.serving:
             raise ProtocolError(f"stream {stream_id} was opened while it is open", reason=f"protocol:subscribe {stream_id}")
         # In the table before the decision: the service may refuse or end it at once, which takes it out again.
@@ -132,6 +135,14 @@ class StreamTables:
         # A cancelled publisher that is still cleaning up counts: else a peer could start publishers faster than they stop.
         elif len(self.serving) + self.stopping_publishers > self._channel.limits.max_subscriptions:
             stream.refuse(REFUSED)
+        elif target is not None:
+            self._delegate.serve(stream)
+
+    def serve_waiting(self, stream: SendingStream, target: Any) -> None:
+        """Serve a stream that the peer opened before its target was known."""
+        stream.target = target
+        if self.is_draining:
+            stream.refuse(DRAINING)
         else:
             self._delegate.serve(stream)
 

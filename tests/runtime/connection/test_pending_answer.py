@@ -142,13 +142,11 @@ async def test_a_request_ends_with_its_connection() -> None:
             await peer.fire_and_forget(b"x")
 
 
-async def test_rs_io_has_no_such_requests_and_data_has_a_bound() -> None:
-    """Both are refused here, before anything is sent."""
+async def test_rs_io_has_one_kind_of_requests_and_data_has_a_bound() -> None:
+    """All else is refused here, before anything is sent."""
     async with serve(Service(), "memory://r") as server:
         async with connect(server.addresses[0]) as peer:
-            with pytest.raises(UsageError, match="this connection speaks rsio, which has no request and response: use subscribe"):
-                await peer.request_response(b"x")
-            with pytest.raises(UsageError, match="rsio"):
+            with pytest.raises(UsageError, match="this connection speaks rsio, which has no fire and forget: use subscribe"):
                 await peer.fire_and_forget(b"x")
             with pytest.raises(UsageError, match="rsio"):
                 peer.request_stream(b"x")

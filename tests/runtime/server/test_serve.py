@@ -128,10 +128,10 @@ async def test_connections_without_a_hello_are_bounded(autojump_clock: trio.test
         with trio.fail_after(1):
             assert await third.receive() is None
         await first.send(bytes.fromhex("010000"))
-        assert await first.receive() == bytes.fromhex("02000101")
+        assert await first.receive() == bytes.fromhex("0200020107")
         fourth = await raw_connection(nursery)
         await fourth.send(bytes.fromhex("010000"))
-        assert await fourth.receive() == bytes.fromhex("02000101")
+        assert await fourth.receive() == bytes.fromhex("0200020107")
         for connection in (first, second, third, fourth):
             await connection.abort()
 
@@ -311,7 +311,7 @@ async def test_a_client_without_a_hello_is_not_among_the_peers(autojump_clock: t
         await trio.testing.wait_all_tasks_blocked()
         assert server.peers == ()
         await raw.send(bytes.fromhex("010000"))
-        assert await raw.receive() == bytes.fromhex("02000101")
+        assert await raw.receive() == bytes.fromhex("0200020107")
         (peer,) = server.peers
         async with peer.subscribe("x", demand=1):
             assert await raw.receive() == bytes.fromhex("1001780001")

@@ -40,6 +40,7 @@ from penstock.protocols.rsio._codec import (
     part_header,
 )
 from penstock.protocols.rsio._dialect import RsioDialect
+from penstock.protocols.rsio._requests import Requests
 
 __all__ = [
     "CLIENT_HELLO",
@@ -60,6 +61,7 @@ __all__ = [
     "OnNextPart",
     "OnSubscribe",
     "Request",
+    "Requests",
     "RsioDecoder",
     "RsioDialect",
     "RsioSink",

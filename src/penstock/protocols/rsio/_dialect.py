@@ -12,8 +12,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final
 
-from penstock.api import ActiveExtension, Extension, Model, ProtocolError, PublisherFailed, Rejected, Role, UsageError
+from penstock.api import ActiveExtension, Extension, Model, ProtocolError, PublisherFailed, Rejected, Request, Role, UsageError
 from penstock.protocols.rsio import _codec as rsio
+from penstock.protocols.rsio._requests import ActiveRequests
 from penstock.session import (
     VERSION,
     ConnectionState,
@@ -36,12 +37,14 @@ VERSION_PREFIX: Final = f"{VERSION} "
 
 DEFAULT: Final = DialectSettings()
 
+BY_NAME: Final = frozenset({Model.NAMED})
+WITH_DATA: Final = frozenset({Model.NAMED, Model.RESPONSE})
+
 
 class RsioDialect:
     """RS.io version 0 on one connection."""
 
     name: ClassVar[str] = "rsio"
-    models: ClassVar[frozenset[Model]] = frozenset({Model.NAMED})
     # Elements of a fixed size carry no length: late ones can only be skipped if the size is kept.
     delimits_cancelled: ClassVar[bool] = True
     answers_goodbye: ClassVar[bool] = True
@@ -53,6 +56,7 @@ class RsioDialect:
         self._channel = session.channel
         self._extensions = ExtensionHost(session, settings.extensions, _extension_message)
         self._active: dict[int, ActiveExtension] = {}  # by the type codes of their messages
+        self._requests: ActiveRequests | None = None  # set if both sides have the extension
         # One space of ids for each side: the direction of a message says whose id it has.
         self._next_id = 0
         self._has_begun = False  # the peer's first byte has come
@@ -72,6 +76,11 @@ class RsioDialect:
                 extensions=limits.hello_extensions,
             ),
         )
+
+    @property
+    def models(self) -> frozenset[Model]:
+        """Publishers by name; with the extension *requests*, also requests for one value that carry data."""
+        return BY_NAME if self._requests is None else WITH_DATA
 
     # --- sending
 
@@ -99,7 +108,11 @@ class RsioDialect:
         return self._next_id - 1
 
     def subscribe(self, stream_id: int, target: Any, demand: int) -> bytes:
-        """Encode a subscribe to the publisher named `target`."""
+        """Encode a subscribe to the publisher named `target`, or a request for one value."""
+        if isinstance(target, Request):
+            if self._requests is None:
+                raise UsageError("requests that carry data need the extension 'requests' on both sides of an RS.io connection")
+            return self._requests.encode(stream_id, target.data)
         return rsio.encode_subscribe(target, stream_id, demand)
 
     def fire(self, stream_id: int, target: Any) -> bytes:
@@ -112,6 +125,8 @@ class RsioDialect:
 
     def cancel(self, stream_id: int) -> bytes:
         """Encode a cancel."""
+        if self._requests is not None and stream_id in self._requests.unwritten:
+            self._requests.on_request_end(stream_id)
         return rsio.encode_cancel(stream_id)
 
     def begin(self, stream_id: int, element_size: int) -> bytes:
@@ -124,6 +139,8 @@ class RsioDialect:
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
         """Encode the only element of a stream and its end."""
+        if self._requests is not None and stream_id in self._requests.served:
+            self._requests.on_answer_end(stream_id)
         return rsio.next_header(stream_id, len(element)) + element + rsio.encode_on_complete(stream_id)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
@@ -141,10 +158,14 @@ class RsioDialect:
 
     def complete(self, stream_id: int) -> bytes:
         """Encode an onComplete."""
+        if self._requests is not None and stream_id in self._requests.served:
+            self._requests.on_answer_end(stream_id)
         return rsio.encode_on_complete(stream_id)
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """Encode an onError. It is a refusal if it comes before onSubscribe; RS.io has no codes for the rest."""
+        if self._requests is not None and stream_id in self._requests.served:
+            self._requests.on_answer_end(stream_id)
         return rsio.encode(rsio.OnError(subscriber=stream_id, error=text))
 
     def goodbye(self, reason: str) -> bytes:
@@ -201,6 +222,8 @@ class RsioDialect:
     def receive_on_complete(self, subscriber: int) -> None:
         """Complete a stream."""
         if not self._channel.state.is_closing:
+            if self._requests is not None and subscriber in self._requests.unwritten:
+                self._requests.on_request_end(subscriber)
             self._session.streams.receive_end(subscriber, None)
 
     def receive_control(self, message: rsio.Message) -> None:
@@ -213,7 +236,11 @@ class RsioDialect:
                 self._receive_subscribe(message)
             case rsio.Cancel():
                 self._session.streams.receive_cancel(message.subscriber)
+                if self._requests is not None and message.subscriber in self._requests.served:
+                    self._requests.on_answer_end(message.subscriber)
             case rsio.OnError():
+                if self._requests is not None and message.subscriber in self._requests.unwritten:
+                    self._requests.on_request_end(message.subscriber)
                 self._session.streams.receive_end(message.subscriber, self._error_of(message))
             case rsio.ExtensionMessage():
                 self._receive_extension_message(message)
@@ -244,7 +271,11 @@ class RsioDialect:
         extension = self._active.get(message.type)
         if extension is None:
             raise ProtocolError(f"a message of type {message.type:#04x} without its extension", reason=f"protocol:type {message.type:#04x}")
-        self._extensions.received(extension, message.type, message.body)
+        # Not counted as a message of an extension: a request has the bounds of a stream.
+        if isinstance(extension, ActiveRequests):
+            extension.receive_message(message.type, message.body)
+        else:
+            self._extensions.received(extension, message.type, message.body)
 
     # --- the handshake
 
@@ -285,6 +316,11 @@ class RsioDialect:
             if self._channel.state.is_closing:  # the extension has ended the connection, or has raised
                 return
             if active is not None:
+                if isinstance(active, ActiveRequests):
+                    active.start(self._session)
+                    self._requests = active
+                    # The dialect passes its messages on itself, and it need not be called for each chunk.
+                    del self._extensions.active[extension_id]
                 self.active += (extension_id,)
                 for code in self._extensions.known[extension_id].codes:
                     self._active[code] = active

@@ -32,6 +32,7 @@ from penstock.runtime.service import (
     PublishedStreams,
     Service,
     StreamSlot,
+    UnfitPayload,
 )
 from penstock.session import NO_SUCH, PRIVATE, REFUSED, SendingStream, Session
 
@@ -101,7 +102,10 @@ class IncomingRequests:
         """Accept a stream, or refuse it."""
         target = stream.target
         try:
-            handler = self._published.handlers.find(target, self.peer) if isinstance(target, Request) else None
+            # A request by name may also come as a subscribe to that name: then no data came with it.
+            handler, data = None, b""
+            if isinstance(target, Request):
+                handler, data = self._published.handlers.find(target, self.peer), target.data
             found = handler or self._published.find(target, self.peer)
         except CannotOpen as error:
             stream.refuse(_refusal(error))
@@ -110,11 +114,11 @@ class IncomingRequests:
         if self._events.wants_streams:
             self._events.serve(stream)
         if isinstance(found, Handler):
-            # The demand for the one answer came with the request, so the handler starts as soon as there is room for its answer.
+            # The demand for the one answer usually came with the request, so the handler starts as soon as there is room for its answer.
             if self._events.wants_streams:
-                call = HandlerCall(self._calls, found, target.data, self.peer, self._events.watch(stream), stream.when_over)
+                call = HandlerCall(self._calls, found, data, self.peer, self._events.watch(stream), stream.when_over)
             else:
-                call = HandlerCall(self._calls, found, target.data, self.peer, stream, stream.when_over, stream.answer)
+                call = HandlerCall(self._calls, found, data, self.peer, stream, stream.when_over, stream.answer)
             stream.when_over = call.on_stream_end
             stream.accept_call(call)
             return
@@ -211,4 +215,6 @@ def _refusal(error: CannotOpen) -> str:
     # The error itself was reported already, where the function was called.
     if isinstance(error, FactoryFailed):
         return str(error.error) if isinstance(error.error, PublicError) else PRIVATE
+    if isinstance(error, UnfitPayload):
+        return str(error)
     return REFUSED if isinstance(error, NoPlace) else NO_SUCH

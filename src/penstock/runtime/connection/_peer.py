@@ -3,13 +3,22 @@
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
-from typing import Any, Final, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import trio
 
 from penstock.api import Model, Request, Subscriber, Subscription, UsageError, on_next_many_of
 from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import PeerIdentity, Registry, Serializer, resolve_serializer
+from penstock.runtime.connection._asking import (
+    DEMAND_SIZE,
+    FirstElement,
+    check_length,
+    encode_payload,
+    load_answer,
+    target_of,
+    why_unsupported,
+)
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._requests import PendingAnswer
@@ -19,9 +28,6 @@ T = TypeVar("T")
 
 SerializerOrName: TypeAlias = str | Serializer | None
 """How a program names a serializer; None lets the type of the elements decide."""
-
-DEMAND_SIZE: Final = 8
-"""Bytes of the initial demand in the frame of a request for a stream. The frame has that much less room for data."""
 
 
 class Peer:
@@ -75,6 +81,49 @@ class Peer:
         """
         return _RemoteOpening(RemoteSource(self._connection, publisher, self._loader(serializer, type)), demand)
 
+    # --- requests by name
+
+    @overload
+    async def request(self, name: str, payload: object = ..., *, type: type[T], serializer: SerializerOrName = ...) -> T: ...
+    @overload
+    async def request(self, name: str, payload: object = ..., *, type: None = ..., serializer: None = ...) -> bytes: ...
+    @overload
+    async def request(self, name: str, payload: object = ..., *, type: Any = ..., serializer: SerializerOrName = ...) -> Any: ...
+    async def request(
+        self,
+        name: str,
+        payload: object = None,
+        *,
+        type: Any = None,
+        serializer: SerializerOrName = None,
+    ) -> Any:
+        """Ask what the peer offers under `name` for one value, and return it; `payload` goes along, and None is no payload.
+
+        The peer answers with `Service.request`, or with the first element of a publisher of that name. `type` is the type of the answer: a
+        class that is sent as JSON, or str; without it the answer is bytes. A payload is sent in the same way, by its own type.
+        `serializer` names another format for both. A cancel here cancels there.
+        Raises Rejected, PublisherFailed and ConnectionLost as streams do, ProtocolError for an answer that cannot be read, and UsageError
+        for a name or a payload that cannot be sent. On RS.io a payload needs the extension *requests* on both sides. Checkpoints.
+        """
+        connection = self._connection
+        loader = resolve_serializer(self._registry, serializer, type)
+        data = encode_payload(self._registry, serializer, payload)
+        _check_name(name, connection.session.channel.limits.max_name)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        # Extensions are known when the peer's hello has come.
+        if data is not None and Model.RESPONSE not in connection.session.channel.dialect.models:
+            await self.wait_accepted()
+        target, requests = target_of(connection.session, name, data), connection.requests
+        if not requests.has_room:
+            await requests.wait_for_room()
+        answer = FirstElement(requests.batcher)
+        if requests.is_observed:
+            requests.subscribe(target, answer)
+        else:
+            answer.subscription = requests.ask(target, answer)
+        received = await answer.receive()
+        return received if loader is None else load_answer(loader, name, received)
+
     # --- requests that carry data
 
     @overload
@@ -86,10 +135,18 @@ class Peer:
 
         The meaning of `data` is up to the peer; a publisher's name leads to its first element. A cancel here cancels there.
         Raises Rejected, PublisherFailed and ConnectionLost as streams do, and UsageError for data that is too long, and if the
-        protocol of the connection has no such requests (RS.io). Checkpoints.
+        connection has no such requests: RS.io needs the extension *requests* on both sides. Checkpoints.
         """
         # Everything that can be refused is refused before the wait: it may last for as long as the outbox is full.
-        requests, request, loader = self._connection.requests, self._request(Model.RESPONSE, data), self._loader(serializer, type)
+        requests, loader = self._connection.requests, self._loader(serializer, type)
+        try:
+            request = self._request(Model.RESPONSE, data)
+        except UsageError:
+            # RS.io's extension for it is known when the peer's hello has come.
+            if self._connection.is_open.is_set() or Model.RESPONSE in self._connection.session.channel.dialect.models:
+                raise
+            await self.wait_accepted()
+            request = self._request(Model.RESPONSE, data)
         await trio.lowlevel.checkpoint_if_cancelled()
         # Asked here first: most requests find room, and a coroutine that does nothing costs a twentieth of a request.
         if not requests.has_room:
@@ -148,17 +205,14 @@ class Peer:
         return RemoteSource(self._connection, self._request(model, data), loader)
 
     def _request(self, model: Model, data: bytes | str) -> Request:
-        session = self._connection.session
+        channel = self._connection.session.channel
         # Here, and not in the dialect: a request that cannot be sent must not use up a stream id.
-        if model not in session.channel.dialect.models:
-            raise UsageError(
-                f"this connection speaks {session.channel.dialect.name}, which has no {model.value}: use subscribe(), "
-                "or connect with reactivesocket+…://"
-            )
+        if model not in channel.dialect.models:
+            raise UsageError(why_unsupported(channel.dialect.name, model))
         encoded = _request_data(data)
-        most = session.channel.limits.max_frame - (DEMAND_SIZE if model in (Model.STREAM, Model.SUBSCRIPTION) else 0)
-        if len(encoded) > most:
-            raise UsageError(f"request data of {len(encoded)} bytes; {most} is the most, because requests are not split (Limits.max_frame)")
+        # Most data is far below the limit: the exact one is looked up for the rest.
+        if len(encoded) > channel.limits.max_frame - DEMAND_SIZE:
+            check_length(channel, model, len(encoded))
         return Request(model, encoded)
 
     def _loader(self, serializer: SerializerOrName, kind: Any) -> Serializer | None:
@@ -185,7 +239,7 @@ def _request_data(data: object) -> bytes:
 def _check_name(publisher: str, most: int) -> None:
     """Raise UsageError for a name that the peer would refuse: there it costs the whole connection, here only the call."""
     if not publisher:
-        raise UsageError("subscribe(''): give the publisher's name")
+        raise UsageError("the name is empty; give the publisher's name")
     try:
         size = len(publisher.encode())
     except UnicodeEncodeError:

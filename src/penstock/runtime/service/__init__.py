@@ -4,11 +4,13 @@ May import `penstock.api`, `penstock.core` and `penstock.plugins`. A transport o
 `PublishedStreams.open`, as the connections of `penstock.runtime.connection` do.
 """
 
-from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, NoPlace, NoSuchPublisher
-from penstock.runtime.service._element_errors import load_error, loaded_none
+from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, NoPlace, NoSuchPublisher, UnfitPayload
+from penstock.runtime.service._element_errors import dumped_bytes, load_error, loaded_none
+from penstock.runtime.service._handler import Handler
+from penstock.runtime.service._named_requests import serializer_for
 from penstock.runtime.service._published_streams import FoundStream, PublishedStreams, add_target_note
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers, TaskRunner
-from penstock.runtime.service._service import Handler, Publication, Service
+from penstock.runtime.service._service import Publication, Service
 from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
 from penstock.runtime.service._stream_slot import PlaceLimit, Places, StreamSlot
 
@@ -32,7 +34,10 @@ __all__ = [
     "StreamCount",
     "StreamSlot",
     "TaskRunner",
+    "UnfitPayload",
     "add_target_note",
+    "dumped_bytes",
     "load_error",
     "loaded_none",
+    "serializer_for",
 ]

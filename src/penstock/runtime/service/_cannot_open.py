@@ -22,6 +22,10 @@ class Forbidden(CannotOpen):
     """`MayOpen` returned False."""
 
 
+class UnfitPayload(CannotOpen):
+    """The name takes no payload and one was sent, or it needs one. The text is for the peer: it sent the request."""
+
+
 class NoPlace(CannotOpen):
     """The peer has as many streams as it may have."""
 

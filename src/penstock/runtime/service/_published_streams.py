@@ -17,10 +17,12 @@ import trio
 from penstock.api import Model, Request, Subscriber, Subscription
 from penstock.core import EndedSubscription, Report, Scope, report, waits_for_demand
 from penstock.plugins import PeerIdentity, Registry, Serializer
-from penstock.runtime.service._cannot_open import FactoryFailed, Forbidden, MayOpen, NoPlace, NoSuchPublisher
+from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, MayOpen, NoPlace, NoSuchPublisher
+from penstock.runtime.service._handler import Handler
+from penstock.runtime.service._named_requests import NamedCall
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers
 from penstock.runtime.service._serializing import FirstElementOnly, Serializing
-from penstock.runtime.service._service import Handler, Publication, Service
+from penstock.runtime.service._service import Publication, Service
 from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
 from penstock.runtime.service._stream_slot import Places, StreamSlot
 
@@ -80,7 +82,7 @@ class PublishedStreams:
         """The shorter look-up of a request: ask here first, and call `find` if the answer is None."""
 
     def find(self, target: str | Request, peer: PeerIdentity) -> Handler | FoundStream:
-        """Return what `target` leads to for `peer`. Raises NoSuchPublisher, Forbidden or FactoryFailed.
+        """Return what `target` leads to for `peer`. Raises NoSuchPublisher, Forbidden, UnfitPayload or FactoryFailed.
 
         This is the first half of `open`. A session answers the peer between the halves, and keeps only the name of an idle stream.
         """
@@ -94,10 +96,14 @@ class PublishedStreams:
                 is_single = target.model is Model.RESPONSE
             else:
                 found, is_single = self._service.find(target, peer), False
+            if isinstance(found, NamedCall):
+                found.use(self._registry)
             if isinstance(found, Handler):
                 return found
             if found is not None:
                 return FoundStream(found, found.find_serializer(self._registry), is_single=is_single)
+        except CannotOpen:
+            raise
         except Exception as error:  # boundary: the user's function, called to make a publisher
             report(self._on_violation, add_target_note(error, target))
             raise FactoryFailed(error) from error
@@ -107,7 +113,7 @@ class PublishedStreams:
         """Subscribe `subscriber` to what `target` leads to; `scope` runs the tasks.
 
         `target` is a publisher's name, or a request that a handler may answer. `subscriber` gets bytes.
-        Raises NoSuchPublisher, Forbidden, NoPlace or FactoryFailed; then nothing was signalled, and no place is taken.
+        Raises NoSuchPublisher, Forbidden, UnfitPayload, NoPlace or FactoryFailed; then nothing was signalled, and no place is taken.
         """
         # The look-up before the place: a name that does not exist must not cost one.
         found = self.find(target, peer)

@@ -12,33 +12,39 @@ from typing import Any, Protocol
 
 import trio
 
-from penstock.api import Model, PublisherStopped, Request, Subscriber, Subscription, UsageError
+from penstock.api import FIRST_BYTE, Model, PublisherStopped, Request, Subscriber, Subscription, UsageError
 from penstock.core import Scope
 from penstock.plugins import PeerIdentity
 from penstock.runtime.service._cannot_open import Forbidden, MayOpen
-from penstock.runtime.service._service import Handler, Service
+from penstock.runtime.service._handler import Handler
+from penstock.runtime.service._service import Service
 from penstock.runtime.service._stream_slot import Places
 
 
 class RequestHandlers:
     """The handlers of a service for requests with one answer, as one peer may reach them."""
 
-    __slots__ = ("_handlers", "_may_open", "_router")
+    __slots__ = ("_handlers", "_may_open", "_named", "_router")
 
     def __init__(self, service: Service, may_open: MayOpen | None = None) -> None:
         # The tables of the service and not the service: a request is looked up here without a further call.
         self._handlers = service.handlers
         self._router = service.router
+        self._named = service.named
         self._may_open = may_open
 
     def find(self, request: Request, peer: PeerIdentity) -> Handler | None:
-        """Return the handler of `request`, or None if it has none or its data may be a publisher's name. Raises Forbidden."""
+        """Return the handler of all requests for one value, or None if there is none, or if the data may begin with a name.
+
+        Raises Forbidden.
+        """
         handler = self._handlers.get(request.model) if request.model is Model.RESPONSE else None
         if handler is None:
             return None
-        # A publisher's name goes to the publisher. Most data is not a name, and two cheap looks show that: nothing is decoded.
-        path = request.data.partition(b"?")[0]
-        if path in self._router.literal_names or path.count(b"/") + 1 in self._router.patterns:
+        # A name goes to what it names. Most data is not a name, and cheap looks show that: nothing is decoded.
+        data, router = request.data, self._router
+        path = data.partition(b"?")[0]
+        if path in router.literal_names or path.count(b"/") + 1 in router.patterns or (data[:1] == FIRST_BYTE and self._named):
             return None
         if self._may_open is not None and not self._may_open(request, peer):
             raise Forbidden(str(request))

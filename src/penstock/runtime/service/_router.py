@@ -73,8 +73,8 @@ class Route:
 
     __slots__ = ("_readers", "_required", "_takes_peer", "function", "is_generator", "pattern")
 
-    def __init__(self, pattern: Pattern, function: Callable[..., Any], *, peer_type: type) -> None:
-        """Parameters annotated with `peer_type` get the identity of the peer."""
+    def __init__(self, pattern: Pattern, function: Callable[..., Any], *, peer_type: type, payload: str = "") -> None:
+        """Parameters annotated with `peer_type` get the identity of the peer. `payload` names a parameter that is not in the name."""
         self.pattern: Pattern = pattern
         self.function: Callable[..., Any] = function
         # All of `inspect` happens here, when the route is made, and none of it when a peer subscribes.
@@ -90,7 +90,7 @@ class Route:
         hints = {name: annotations.of(name, str) for name in parameters}
         check_peer_annotations(hints, f"{pattern.text!r}")
         self._takes_peer = [name for name, hint in hints.items() if without_none(hint) is peer_type]
-        named = {name: each for name, each in parameters.items() if name not in self._takes_peer}
+        named = {name: each for name, each in parameters.items() if name not in self._takes_peer and name != payload}
         self._readers = {name: texts_reader(hints[name], f"{pattern.text!r}: the parameter {name!r}") for name in named}
         self._required = {name for name, each in named.items() if each.default is inspect.Parameter.empty}
         self._check_texts(hints, named.keys())

@@ -13,12 +13,14 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from penstock.api import Model, Request, UsageError, shown
+from penstock.api import FIRST_BYTE, Model, Request, UsageError, decode_named_request, shown
 from penstock.core import Source, Streamable, as_source, generate
 from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
-from penstock.runtime.service._function_annotations import Annotations, called_function, check_function, element_type_of, open_parameters
-from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, check_peer_annotations
-from penstock.runtime.service._text_parameters import without_none
+from penstock.runtime.service._cannot_open import UnfitPayload
+from penstock.runtime.service._function_annotations import called_function, check_function, element_type_of
+from penstock.runtime.service._handler import Handler
+from penstock.runtime.service._named_requests import NamedCall, NamedHandler
+from penstock.runtime.service._router import NoMatch, Pattern, Route, Router
 
 LONGEST_NAME: Final = 4096
 """Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""
@@ -72,6 +74,8 @@ class Service:
         """The publishers, by their names."""
         self._options: dict[Route, tuple[str | Serializer | None, int, Any]] = {}  # the fields of a Publication after its source
         self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
+        self.named: dict[Route, NamedHandler] = {}
+        """The handlers of requests by name."""
 
     def publisher(
         self,
@@ -135,11 +139,30 @@ class Service:
 
         self.publisher(name, type=type, serializer=serializer, element_size=element_size)(published)
 
+    def request(self, name: str, *, serializer: str | Serializer | None = None) -> Callable[[F], F]:
+        """Answer requests with this name by the decorated ``async def`` function, which returns one value.
+
+        Segments of `name`, parameters behind a ``?`` and parameters annotated `penstock.plugins.PeerIdentity` are given as for `publisher`.
+        A parameter called ``payload`` gets what was sent with the name, converted to its annotation; if it has a default, a request may
+        leave the payload out. The return annotation gives the type of the answer. Types are sent as JSON, ``str`` as text, bytes as they
+        are; `serializer` names another format for both, or is an object.
+        Raises UsageError for a name that is taken or malformed, and for a function with which no request could be answered.
+        """
+        pattern = Pattern.parse(name)
+
+        def add(function: F) -> F:
+            handler = NamedHandler(pattern, function, serializer)
+            self.router.add(handler.route)
+            self.named[handler.route] = handler
+            return function
+
+        return add
+
     def request_response(self, function: F) -> F:
         """Answer requests for one value with the decorated ``async def function(data: bytes) -> bytes``.
 
-        It gets the requests whose data is not a publisher's name; a publisher answers with its first element. A parameter annotated
-        `penstock.plugins.PeerIdentity` gets the identity of the peer.
+        It gets the requests whose data is neither a publisher's name nor a request by name (`request`); a publisher answers with its first
+        element. A parameter annotated `penstock.plugins.PeerIdentity` gets the identity of the peer.
         Raises UsageError for a second handler, and for a function that is not async.
         """
         if not inspect.iscoroutinefunction(check_function(function, "request_response")):
@@ -180,9 +203,14 @@ class Service:
             except UsageError as error:
                 wanted = f"wants serializer={serializer!r}" if kind is None else f"has elements of type {shown(kind)}"
                 raise UsageError(f"the publisher {route.pattern.text!r} {wanted}: {error}") from None
+        for route, handler in self.named.items():
+            try:
+                handler.serializers(registry)
+            except UsageError as error:
+                raise UsageError(f"the request {route.pattern.text!r}: {error}") from None
 
-    def find(self, name: str, peer: PeerIdentity) -> Publication | None:
-        """Return what `name` leads to for `peer`, or None. Raises what the publisher's own function raises."""
+    def find(self, name: str, peer: PeerIdentity, payload: bytes | None = None) -> Publication | NamedCall | None:
+        """Return what `name` leads to for `peer`, or None. Raises UnfitPayload, and what the publisher's own function raises."""
         try:
             route, given, query = self.router.find(name)
             call = route.bind(given, query, peer)
@@ -190,8 +218,12 @@ class Service:
             return None
         # `bind` returns the function itself if nothing was given: then the publication is the one made beforehand.
         known = self._plain.get(route) if call is route.function else None
-        if known is not None:
+        if known is not None and payload is None:
             return known
+        if route in self.named:
+            return self.named[route].call(call, payload)
+        if payload is not None:
+            raise UnfitPayload(f"{route.pattern.text} is a publisher and takes no payload, and one of {len(payload)} bytes was sent")
         options = self._options[route]
         if route.is_generator:
             return Publication(generate(call), *options)  # the function is called when its stream is first pulled
@@ -204,12 +236,17 @@ class Service:
             )
         return Publication(as_source(made), *options)
 
-    def answer(self, request: Request, peer: PeerIdentity) -> "Publication | Handler | None":
-        """Return what a request leads to for `peer`: a publication, or the handler of requests with one answer, or None.
+    def answer(self, request: Request, peer: PeerIdentity) -> Publication | Handler | None:
+        """Return what a request leads to for `peer`: a publication, or a handler of requests with one answer, or None.
 
-        Raises what the user's function raises.
+        Raises UnfitPayload, and what the user's function raises.
         """
-        named = self._named(request, peer)
+        if self.named and request.model is Model.RESPONSE and request.data[:1] == FIRST_BYTE:
+            parts = decode_named_request(request.data)
+            # No handler of other data: it could not tell a misspelt name from data of its own.
+            if parts is not None:
+                return self.find(parts[0], peer, parts[1]) if len(parts[0]) <= LONGEST_NAME else None
+        named = self._find_by_data(request, peer)
         handler = self.handlers.get(request.model)
         if named is not None or handler is None:
             return named
@@ -232,7 +269,7 @@ class Service:
         """Return what the setup function returns for `data`, perhaps an awaitable; None without such a function. Raises as it does."""
         return None if self._setup is None else self._setup(data, peer)
 
-    def _named(self, request: Request, peer: PeerIdentity) -> Publication | None:
+    def _find_by_data(self, request: Request, peer: PeerIdentity) -> Publication | NamedCall | None:
         if len(request.data) > LONGEST_NAME:
             return None
         try:
@@ -259,32 +296,3 @@ class Service:
 def _check_element_size(size: object) -> None:
     if type(size) is not int or size < 0:
         raise UsageError(f"element_size={size!r}; give the number of bytes of every element, or 0 where it differs")
-
-
-class Handler:
-    """A user's function that takes data and, if it wants it, the identity of the peer."""
-
-    __slots__ = ("_function", "_takes_peer", "is_generator", "label", "plain")
-
-    def __init__(self, function: Any, what: str) -> None:
-        called = check_function(function, what)
-        parameters, annotations = open_parameters(function, what), Annotations(function, f"{what} {function!r}")
-        hints = {name: annotations.of(name) for name in parameters}
-        check_peer_annotations(hints, f"{what} {function!r}")
-        self._takes_peer = [name for name, hint in hints.items() if without_none(hint) is PeerIdentity]
-        signature = inspect.signature(function)
-        try:
-            signature.bind(b"", **dict.fromkeys(self._takes_peer))
-        except TypeError:
-            raise UsageError(
-                f"{what} {function!r} takes {signature}; give it one parameter for the data, and if you like one annotated PeerIdentity"
-            ) from None
-        self._function = function
-        # The usual function wants nothing else, and this call is on the path of every request.
-        self.plain: Any = None if self._takes_peer else function
-        """The function itself if it takes the data alone, else None."""
-        self.label: str = getattr(function, "__qualname__", what)
-        self.is_generator: bool = inspect.isasyncgenfunction(called)
-
-    def __call__(self, data: bytes, peer: PeerIdentity) -> Any:
-        return self._function(data, **dict.fromkeys(self._takes_peer, peer)) if self._takes_peer else self._function(data)

@@ -1,0 +1,101 @@
+"""The extension *requests* of RS.io (id 7): a subscription to one element that carries data in place of a name.
+
+Its messages have two types. ``4c`` opens a request: id and length as varints, then the first bytes of the data. ``4d`` brings more of them:
+id, then bytes. Answers are those of any other stream. Without the extension a request has a name only, and is a subscribe with demand 1.
+"""
+
+from collections.abc import Container
+from typing import Final
+
+from penstock.api import ActiveExtension, ExtensionLink, ProtocolError
+from penstock.protocols.rsio._varint import decode_varint, encode_varint
+from penstock.session import DialectHost, OutgoingData, RequestData, TooMuchDataError
+
+REQUEST_DATA: Final = 0x4C
+MORE_DATA: Final = 0x4D
+
+_REQUEST_DATA: Final = bytes([REQUEST_DATA])
+_MORE_DATA: Final = bytes([MORE_DATA])
+
+
+class Requests:
+    """Lets requests carry data, and so a payload. Both sides must have the extension."""
+
+    id: int = 7
+    name: str = "requests"
+    codes: frozenset[int] = frozenset({REQUEST_DATA, MORE_DATA})
+
+    def open(self, link: ExtensionLink, now: float, /) -> ActiveExtension:
+        """Start on a connection. Only RS.io uses it: ReactiveSocket has requests of its own."""
+        return ActiveRequests()
+
+
+class ActiveRequests:
+    """The extension on one connection. The dialect calls `start` and the methods behind it; it is an `ActiveExtension`, too."""
+
+    _arriving: RequestData
+    _leaving: OutgoingData
+    _most: int
+    # Looked at before a call: most streams have no data, and their path shall not lead through here.
+    unwritten: Container[int]
+    """The requests of this side whose data is not written yet."""
+    served: Container[int]
+    """The requests of the peer that are served, and whose data counts."""
+
+    def start(self, session: DialectHost) -> None:
+        """Use the streams of `session`."""
+        self._arriving = RequestData(session.channel, session.streams)
+        self._leaving = OutgoingData(session.channel, _part_header)
+        self._most = session.channel.limits.split_outbound_at
+        self.unwritten, self.served = self._leaving.senders, self._arriving.sizes
+
+    def encode(self, stream_id: int, data: bytes) -> bytes:
+        """Return the message that opens a request; if the data is long, it follows in parts."""
+        head = encode_varint(stream_id) + encode_varint(len(data))
+        if len(data) <= self._most:
+            return b"".join((_REQUEST_DATA, encode_varint(len(head) + len(data)), head, data))
+        self._leaving.add(stream_id, data)
+        return _REQUEST_DATA + encode_varint(len(head)) + head
+
+    def on_request_end(self, stream_id: int) -> None:
+        """Send nothing more for a request of this side."""
+        self._leaving.forget(stream_id)
+
+    def on_answer_end(self, stream_id: int) -> None:
+        """Count the data of a request of the peer as gone."""
+        self._arriving.release(stream_id)
+
+    def receive_message(self, code: int, body: bytes) -> None:
+        """Act on a message. Raises ProtocolError for one that cannot be read."""
+        stream_id, position = decode_varint(body, 0)
+        length = 0
+        if code == REQUEST_DATA and position > 0:
+            length, position = decode_varint(body, position)
+        if position < 0:
+            raise ProtocolError(f"a message of type {code:#04x} ends within its first fields", reason="protocol:request")
+        try:
+            if code == REQUEST_DATA:
+                self._arriving.receive(stream_id, length, body[position:])
+            else:
+                self._arriving.receive_part(stream_id, body[position:])
+        except TooMuchDataError:
+            raise ProtocolError(
+                f"the request on stream {stream_id} has more data than it announced", reason=f"protocol:request {stream_id}"
+            ) from None
+
+    # --- the ActiveExtension, for a dialect that does not know the extension
+
+    def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
+        """Ignore a message: ReactiveSocket has requests of its own."""
+
+    def heard(self, now: float, /) -> None:
+        """Do nothing: data in parts has its own deadline."""
+
+    def tick(self, now: float, /) -> float | None:
+        """Do nothing, and ask for no further call."""
+        return None
+
+
+def _part_header(stream_id: int, size: int) -> bytes:
+    encoded = encode_varint(stream_id)
+    return _MORE_DATA + encode_varint(len(encoded) + size) + encoded

@@ -1,0 +1,121 @@
+"""Requests by name from this side: the target that a protocol has for a name and a payload, and the one value that comes back.
+
+Rules of this file:
+
+* Everything that this side can refuse is refused before the request takes an id, and before it waits for room.
+* A protocol that has requests gets a request. RS.io subscribes to the name; only a payload needs its extension *requests*.
+"""
+
+from typing import Any, Final
+
+from penstock.api import Model, PenstockError, PluginError, ProtocolError, Request, UsageError, encode_named_request, shown
+from penstock.plugins import Registry, Serializer
+from penstock.runtime.connection._requests import PendingAnswer, SendBatcher
+from penstock.runtime.service import dumped_bytes, serializer_for
+from penstock.session import Channel, Session, longest_data
+
+DEMAND_SIZE: Final = 8
+"""Bytes of the initial demand in the frame of a request for a stream. The frame has that much less room for data."""
+
+_JSON_VALUES: Final = (dict, list, tuple, int, float, bool)
+"""Types of payloads that JSON has itself."""
+
+
+def encode_payload(registry: Registry, serializer: str | Serializer | None, payload: object) -> bytes | None:
+    """Return the bytes of a payload, or None for none. Raises UsageError for one that the serializer does not support."""
+    if payload is None:
+        return None
+    kind: Any = type(payload)
+    if serializer is None and kind in _JSON_VALUES:
+        return registry.serializer("json").dumps(payload)
+    found = serializer_for(registry, serializer, None if kind in _JSON_VALUES or isinstance(payload, bytes) else kind)
+    if found is not None:
+        return dumped_bytes(found.dumps(payload), found, payload)
+    if isinstance(payload, bytes | bytearray | memoryview):
+        return bytes(payload)
+    raise UsageError(f"the payload {shown(payload)} is sent as it is by serializer={serializer!r}; give bytes, or another serializer")
+
+
+def target_of(session: Session, name: str, payload: bytes | None) -> str | Request:
+    """Return what to ask the peer for. Raises UsageError for a name or a payload that this connection cannot carry."""
+    channel = session.channel
+    models = channel.dialect.models
+    if payload is None:
+        return Request(Model.RESPONSE, name.encode()) if Model.STREAM in models else name
+    if Model.RESPONSE not in models:
+        raise UsageError(f"request({name!r}) has a payload: {why_unsupported(channel.dialect.name, Model.RESPONSE)}")
+    if len(payload) > channel.limits.max_element:
+        raise UsageError(
+            f"the payload of request({name!r}) has {len(payload)} bytes; {channel.limits.max_element} is the most (Limits.max_element)"
+        )
+    data = encode_named_request(name, payload)
+    check_length(channel, Model.RESPONSE, len(data))
+    return Request(Model.RESPONSE, data)
+
+
+def why_unsupported(protocol: str, model: Model) -> str:
+    """Return why this connection has no requests of this kind, and what to do."""
+    if protocol == "rsio" and model is Model.RESPONSE:
+        return (
+            "this connection speaks rsio, where request data needs the extension 'requests' on both sides, and one side lacks it; leave "
+            "extensions= out there, use request() without a payload, or connect with reactivesocket+…://"
+        )
+    return f"this connection speaks {protocol}, which has no {model.value}: use subscribe(), or connect with reactivesocket+…://"
+
+
+def check_length(channel: Channel, model: Model, size: int) -> None:
+    """Raise UsageError for request data of `size` bytes that cannot be sent."""
+    limits = channel.limits
+    # ReactiveSocket has one frame for a request; RS.io sends its data in parts.
+    if Model.STREAM not in channel.dialect.models:
+        most, why = longest_data(limits), "because of Limits.max_element"
+    else:
+        most = limits.max_frame - (DEMAND_SIZE if model in (Model.STREAM, Model.SUBSCRIPTION) else 0)
+        why = "because requests are not split (Limits.max_frame)"
+    if size > most:
+        raise UsageError(f"request data of {size} bytes; {most} is the most, {why}")
+
+
+def load_answer(serializer: Serializer, name: str, data: bytes) -> Any:
+    """Return the value of an answer. Raises ProtocolError if the serializer cannot read it."""
+    try:
+        return serializer.loads(data)
+    except ProtocolError as error:
+        raise ProtocolError(
+            f"the answer to request({name!r}), {len(data)} bytes, cannot be read by the serializer {serializer.name!r}: {error}; "
+            "is it the serializer, and the type, of the handler?",
+            reason=error.reason,
+        ) from error
+    except PenstockError:
+        raise
+    except Exception as error:  # boundary: the serializer may be a plugin
+        raise PluginError(
+            f"the serializer {serializer.name!r} raised {error!r}, where only ProtocolError and UsageError are due"
+        ) from error
+
+
+class FirstElement(PendingAnswer):
+    """Takes the first element of a stream, and cancels the stream if it goes on."""
+
+    __slots__ = ("_has_ended",)
+
+    def __init__(self, batcher: SendBatcher) -> None:
+        super().__init__(batcher)
+        self._has_ended = False
+
+    async def receive(self) -> Any:
+        """Return the element, as `PendingAnswer.receive` does."""
+        try:
+            return await super().receive()
+        finally:
+            # Here and not with the element: the end of most requests follows in the same chunk, and then nothing need be cancelled.
+            if not self._has_ended:
+                self.subscription.cancel()
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._has_ended = True
+        super().on_error(error)
+
+    def on_complete(self, /) -> None:
+        super().on_complete()
+        self._has_ended = True

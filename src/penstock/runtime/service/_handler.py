@@ -1,0 +1,39 @@
+"""A user's function that answers requests, or takes messages: what it takes, and whether it can be called without a further look."""
+
+import inspect
+from typing import Any
+
+from penstock.api import UsageError
+from penstock.plugins import PeerIdentity
+from penstock.runtime.service._function_annotations import Annotations, check_function, open_parameters
+from penstock.runtime.service._router import check_peer_annotations
+from penstock.runtime.service._text_parameters import without_none
+
+
+class Handler:
+    """A user's function that takes data and, if it wants it, the identity of the peer."""
+
+    __slots__ = ("_function", "_takes_peer", "is_generator", "label", "plain")
+
+    def __init__(self, function: Any, what: str) -> None:
+        called = check_function(function, what)
+        parameters, annotations = open_parameters(function, what), Annotations(function, f"{what} {function!r}")
+        hints = {name: annotations.of(name) for name in parameters}
+        check_peer_annotations(hints, f"{what} {function!r}")
+        self._takes_peer = [name for name, hint in hints.items() if without_none(hint) is PeerIdentity]
+        signature = inspect.signature(function)
+        try:
+            signature.bind(b"", **dict.fromkeys(self._takes_peer))
+        except TypeError:
+            raise UsageError(
+                f"{what} {function!r} takes {signature}; give it one parameter for the data, and if you like one annotated PeerIdentity"
+            ) from None
+        self._function = function
+        # The usual function wants nothing else, and this call is on the path of every request.
+        self.plain: Any = None if self._takes_peer else function
+        """The function itself if it takes the data alone, else None."""
+        self.label: str = getattr(function, "__qualname__", what)
+        self.is_generator: bool = inspect.isasyncgenfunction(called)
+
+    def __call__(self, data: bytes, peer: PeerIdentity) -> Any:
+        return self._function(data, **dict.fromkeys(self._takes_peer, peer)) if self._takes_peer else self._function(data)

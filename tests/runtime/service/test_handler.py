@@ -1,0 +1,38 @@
+"""A handler takes data, and the identity of the peer if it wants it."""
+
+import pytest
+
+from penstock.api import UsageError
+from penstock.plugins import PeerIdentity
+from penstock.runtime.service import Handler
+
+PEER = PeerIdentity(address="test")
+
+
+def test_a_handler_of_data_alone_is_called_directly() -> None:
+    """`plain` is the function itself."""
+
+    def handler(data: bytes) -> bytes:
+        return data[::-1]
+
+    made = Handler(handler, "the handler")
+    assert made.plain is handler
+    assert made(b"ab", PEER) == b"ba"
+
+
+def test_a_handler_may_take_the_identity_of_the_peer() -> None:
+    """By the annotation of its parameter."""
+
+    def handler(data: bytes, peer: PeerIdentity) -> bytes:
+        return data + peer.address.encode()
+
+    made = Handler(handler, "the handler")
+    assert made.plain is None
+    assert made(b"to ", PEER) == b"to test"
+
+
+@pytest.mark.parametrize(("function", "says"), [(3, "is not callable"), (lambda: b"", "give it one parameter for the data")])
+def test_what_cannot_take_data_is_refused(function: object, says: str) -> None:
+    """When it is added."""
+    with pytest.raises(UsageError, match=says):
+        Handler(function, "the handler")

@@ -1,0 +1,52 @@
+"""Type-checked, never run: requests by name, from the side that asks and from the side that answers."""
+
+from dataclasses import dataclass
+from typing import Any, assert_type
+
+import penstock
+from penstock.plugins import PeerIdentity
+
+
+@dataclass
+class Order:
+    """A payload."""
+
+    lots: int
+
+
+@dataclass
+class Price:
+    """An answer."""
+
+    cents: int
+
+
+service = penstock.Service()
+
+
+@service.request("price/{symbol}")
+async def price(payload: Order, symbol: str, peer: PeerIdentity) -> Price:
+    """The decorator returns the function as it is."""
+    return Price(payload.lots * len(symbol) * len(peer.address))
+
+
+async def calling_the_function(peer: PeerIdentity) -> None:
+    """The program itself may call it, too."""
+    assert_type(await price(Order(1), "EURUSD", peer), Price)
+
+
+async def asking(peer: penstock.Peer) -> None:
+    """`type=` is the type of the answer."""
+    assert_type(await peer.request("price/EURUSD", Order(1), type=Price), Price)
+    assert_type(await peer.request("time", type=str), str)
+    assert_type(await peer.request("prices", type=list[Price]), list[Price])
+    assert_type(await peer.request("echo", b"x"), bytes)
+    assert_type(await peer.request("echo"), bytes)
+    assert_type(await peer.request("price/EURUSD", {"lots": 1}, serializer="json"), Any)
+
+
+async def asking_by_url() -> None:
+    """The same over a connection of its own."""
+    assert_type(await penstock.request("tcp://127.0.0.1:7000/price/EURUSD", Order(1), type=Price), Price)
+    assert_type(await penstock.request("tcp://127.0.0.1:7000/time"), bytes)
+    assert_type(await penstock.request("tcp://127.0.0.1:7000/price/EURUSD", serializer="json"), Any)
