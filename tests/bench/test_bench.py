@@ -118,16 +118,16 @@ def test_partial_run_keeps_figures_of_other_parts(tmp_path: Path) -> None:
 
 
 def test_request_bars_have_the_promised_numbers() -> None:
-    """Streams must be 20 times as fast as those of rsocket-py, and answers 3 times, with 1, 16 and 256 requests in flight."""
+    """Streams must be 20 times as fast as those of rsocket-py, and answers 5 times; one at a time is compared with a bare echo."""
     bars = {bar.name: bar for group in _reactivesocket.GROUPS for bar in group.bars}
-    assert {name: bar.at_least for name, bar in bars.items()} == {
-        "64 B by request_stream, beside rsocket-py": 20,
-        "1 in flight, beside rsocket-py": 3,
-        "1 in flight, both sides awake": 3,
-        "16 in flight, beside rsocket-py": 3,
-        "256 in flight, beside rsocket-py": 3,
+    assert {name: (bar.at_least, bar.at_most) for name, bar in bars.items()} == {
+        "64 B by request_stream, beside rsocket-py": (20, None),
+        "1 in flight, beside a bare echo": (None, 1.35),
+        "1 in flight, both sides awake": (3, None),
+        "16 in flight, beside rsocket-py": (5, None),
+        "256 in flight, beside rsocket-py": (5, None),
     }
-    assert bars["16 in flight, beside rsocket-py"].relaxed(1).at_least == 3
+    assert bars["16 in flight, beside rsocket-py"].relaxed(1).at_least == 5
 
 
 def test_table_shows_each_contender_with_a_bar() -> None:
