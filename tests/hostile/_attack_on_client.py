@@ -131,7 +131,7 @@ class _Attack:
             peer.source("steady").attach(outcome.companion)
             victim.attach(outcome.victim)
         else:
-            peer._requesting(row.model, "victim", row.serializer).attach(outcome.victim)
+            peer._requesting(row.model, "victim", peer._loader(row.serializer, None)).attach(outcome.victim)
             peer.source("steady").attach(outcome.companion)
 
     def _begin(self) -> None:
