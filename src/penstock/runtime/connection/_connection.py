@@ -28,7 +28,7 @@ from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._link import Link
 from penstock.runtime.connection._parts import ConnectionParts, SharedMemory
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
-from penstock.runtime.service import Service, add_target_note
+from penstock.runtime.service import Service, UnreadablePayload, add_target_note
 from penstock.session import ConnectionState, SendingStream, Session, SessionDelegate
 
 # A connection in one of these states may be closed in good order: the peer knows that it has heard everything.
@@ -195,7 +195,8 @@ class ConnectionTask:
         self._events.on_failure(stream, error)
         # A publisher that was stopped because the program is being cancelled has not failed.
         is_shutdown = isinstance(error, PublisherStopped) and trio.current_effective_deadline() == float("-inf")
-        if isinstance(error, Exception) and not is_shutdown:
+        # The mistake of a peer is told to that peer alone: it must not be able to fill a log.
+        if isinstance(error, Exception) and not is_shutdown and not isinstance(error, UnreadablePayload):
             report(self._settings.on_violation, add_target_note(error, stream.target))
 
     def on_warning(self, warning: PenstockError) -> None:

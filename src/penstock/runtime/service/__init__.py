@@ -4,7 +4,15 @@ May import `penstock.api`, `penstock.core` and `penstock.plugins`. A transport o
 `PublishedStreams.open`, as the connections of `penstock.runtime.connection` do.
 """
 
-from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, NoPlace, NoSuchPublisher, UnfitPayload
+from penstock.runtime.service._cannot_open import (
+    CannotOpen,
+    FactoryFailed,
+    Forbidden,
+    NoPlace,
+    NoSuchPublisher,
+    UnfitPayload,
+    UnreadablePayload,
+)
 from penstock.runtime.service._element_errors import dumped_bytes, load_error, loaded_none
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import serializer_for
@@ -35,6 +43,7 @@ __all__ = [
     "StreamSlot",
     "TaskRunner",
     "UnfitPayload",
+    "UnreadablePayload",
     "add_target_note",
     "dumped_bytes",
     "load_error",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from penstock.api import Request
+from penstock.api import PublicError, Request
 from penstock.plugins import PeerIdentity
 
 MayOpen: TypeAlias = Callable[[str | Request, PeerIdentity], bool]
@@ -24,6 +24,10 @@ class Forbidden(CannotOpen):
 
 class UnfitPayload(CannotOpen):
     """The name takes no payload and one was sent, or it needs one. The text is for the peer: it sent the request."""
+
+
+class UnreadablePayload(PublicError):
+    """The payload of a request cannot be read. The peer gets the text. It is not reported here: a peer must not write lines of log."""
 
 
 class NoPlace(CannotOpen):

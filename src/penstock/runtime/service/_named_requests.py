@@ -12,9 +12,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final, get_origin
 
-from penstock.api import ProtocolError, PublicError, UsageError
+from penstock.api import ProtocolError, UsageError
 from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
-from penstock.runtime.service._cannot_open import UnfitPayload
+from penstock.runtime.service._cannot_open import UnfitPayload, UnreadablePayload
 from penstock.runtime.service._element_errors import dumped_bytes
 from penstock.runtime.service._function_annotations import Annotations, called_function, open_parameters
 from penstock.runtime.service._handler import Handler
@@ -107,7 +107,7 @@ class NamedCall(Handler):
             return serializer.loads(payload)
         except (ProtocolError, UsageError) as error:
             pattern = self._handler.route.pattern.text
-            raise PublicError(
+            raise UnreadablePayload(
                 f"the payload of {pattern}, {len(payload)} bytes, cannot be read by the serializer {serializer.name!r}: {error}"
             ) from error
 
