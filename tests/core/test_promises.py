@@ -84,6 +84,10 @@ async def _request() -> None:
             assert await peer.request_response("one") == b"1"
         with assert_checkpoints():
             await peer.fire_and_forget("one")
+        with assert_checkpoints():
+            assert await peer.request("one") == b"1"
+        with assert_checkpoints():
+            assert await penstock.request("memory://checkpoints/one") == b"1"
 
 
 async def _next_buffer() -> None:
@@ -132,6 +136,8 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Peer.wait_accepted": _wait_accepted,
     "Peer.request_response": _request,
     "Peer.fire_and_forget": _request,
+    "Peer.request": _request,
+    "request": _request,
     "Server.wait_over": _wait_over,
     "Server.__aenter__": _enter_server,
     "Server.__aexit__": _enter_server,

@@ -55,8 +55,8 @@ class DataSender:
 
     def __init__(self, requests: OutgoingData, stream_id: int, data: bytes) -> None:
         self._all = requests
-        self.stream_id = stream_id
-        self.data = data
+        self.stream_id: int = stream_id
+        self.data: bytes = data
         self.written: int = 0
         """Bytes that were written."""
 
