@@ -29,10 +29,12 @@ _claims: Final[dict[int, ref[Any]]] = {}
 
 def take_claim(iterator: object, label: str, *, is_closed_at_end: bool) -> Claim:
     """Return a claim on `iterator`; the stream keeps it until it has ended. Raises AlreadySubscribed if the iterator is claimed."""
+    # By identity and not in a WeakKeyDictionary: that compares and hashes, and an iterator need not have either.
     key = id(iterator)
     present = _claims.get(key)
     if present is not None and present() is not None:
         raise already_subscribed(label, is_closed_at_end=is_closed_at_end)
+    # The claim keeps the iterator: as long as the stream has it, its id cannot belong to another object.
     claim = Claim(iterator)
     owner: object = claim
     if is_closed_at_end:
@@ -47,6 +49,7 @@ def take_claim(iterator: object, label: str, *, is_closed_at_end: bool) -> Claim
         if _claims.get(key) is gone:  # else another object has the id by now, and a claim of its own
             del _claims[key]
 
+    # Weak: the table must not keep an iterator of a program alive.
     _claims[key] = ref(owner, forget)
     return claim
 
@@ -54,6 +57,7 @@ def take_claim(iterator: object, label: str, *, is_closed_at_end: bool) -> Claim
 def already_subscribed(label: str, *, is_closed_at_end: bool) -> AlreadySubscribed:
     """Return the error for a second subscriber."""
     if is_closed_at_end:
+        # The advice comes with the text: most often the call of the function is the mistake.
         fault, advice = "was subscribed to before, and a generator runs once", "Give the generator function itself (without the call)"
     else:
         fault, advice = "has a subscriber, or had one, and an iterator gives each element once", "Give a function that makes a new one"

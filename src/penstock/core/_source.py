@@ -47,6 +47,7 @@ OPERATORS: Final[Any] = SimpleNamespace()
 class Operator(Protocol[A_contra, B_co]):
     """The type of an operator: any function from a source of A to a source of B. `Source.pipe` and `penstock.pipe` take them."""
 
+    # A protocol, so that a plain function of another package is an operator without inheriting anything.
     @abstractmethod  # an operator class derives from OperatorBase, which defines it
     def __call__(self, source: "Source[A_contra]", /) -> "Source[B_co]":
         """Return the source that has the elements of `source` after this operator. Nothing runs before it is subscribed to."""
@@ -97,6 +98,7 @@ class Source(ABC, Generic[T_co]):
 
     # --- operators of any origin
 
+    # Six operators keep their types. mypy infers no more from one signature; a longer chain can be cut in two.
     @overload
     def pipe(self, /) -> "Source[T_co]": ...
     @overload
@@ -139,6 +141,7 @@ class Source(ABC, Generic[T_co]):
 
     # --- elements left out
 
+    # The TypeGuard comes first: a checker takes the first overload that fits, and only this one narrows the type.
     @overload
     def filter(self, predicate: Callable[[T_co], TypeGuard[B]], /) -> "Source[B]": ...
     @overload
@@ -175,6 +178,7 @@ class Source(ABC, Generic[T_co]):
 
     # --- elements changed
 
+    # The async overload comes first: a coroutine function is also a function that returns something.
     @overload
     def map(self, function: Callable[[T_co], Awaitable[B]], /) -> "Source[B]": ...
     @overload
@@ -183,6 +187,7 @@ class Source(ABC, Generic[T_co]):
         """Pass on ``function(element)`` for each element."""
         return self.pipe(OPERATORS.map(function))
 
+    # The accumulator B is found from `initial` and the function together, in the async overload first.
     @overload
     def scan(self, function: Callable[[B, T_co], Awaitable[B]], initial: B) -> "Source[B]": ...
     @overload
@@ -199,6 +204,7 @@ class Source(ABC, Generic[T_co]):
         """Pass on each element together with the one before it, as a tuple ``(before, element)``."""
         return self.pipe(OPERATORS.pairwise())
 
+    # As for scan. `initial` is required: without it an empty source would have no result.
     @overload
     def reduce(self, function: Callable[[B, T_co], Awaitable[B]], initial: B) -> "Source[B]": ...
     @overload
@@ -211,6 +217,7 @@ class Source(ABC, Generic[T_co]):
 
     def batch(self, count: int, seconds: float | None = None) -> "Source[list[T_co]]":
         """Pass on lists of `count` elements; the last one may be shorter."""
+        # A batch is a list of its own: the subscriber may keep it.
         return self.pipe(OPERATORS.batch(count, seconds))
 
     def buffer(self, size: int) -> "Source[T_co]":
@@ -223,10 +230,12 @@ class Source(ABC, Generic[T_co]):
 
     def latest(self, *, on_drop: Callable[[T_co], object] | None = None) -> "Source[T_co]":
         """Take every element of upstream at its own pace, and keep only the newest one until it is requested."""
+        # `on_drop` is called for each element that is replaced by a newer one; without it the loss is silent.
         return self.pipe(OPERATORS.latest(on_drop=on_drop))
 
     # --- several sources
 
+    # Up to four sources keep their own types. More sources share one type, because Python has no union of any length.
     @overload
     def merge(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[T_co | B | C]": ...
     @overload
@@ -237,6 +246,7 @@ class Source(ABC, Generic[T_co]):
         """Pass on the elements of the source and of all `others` as they arrive."""
         return self.pipe(OPERATORS.merge(*others))
 
+    # Up to four sources have a tuple with a type for each place. More have a tuple of Any.
     @overload
     def zip(self, b: "Streamable[B]", /) -> "Source[tuple[T_co, B]]": ...
     @overload
@@ -249,6 +259,7 @@ class Source(ABC, Generic[T_co]):
         """Pass on tuples: the first element of the source and of each of `others`, then the second ones, and so on."""
         return self.pipe(OPERATORS.zip(*others))
 
+    # As for zip.
     @overload
     def combine_latest(self, b: "Streamable[B]", /) -> "Source[tuple[T_co, B]]": ...
     @overload
@@ -261,6 +272,7 @@ class Source(ABC, Generic[T_co]):
         """Pass on, for each element that arrives, a tuple of the latest elements of the source and of all `others`."""
         return self.pipe(OPERATORS.combine_latest(*others))
 
+    # As for merge.
     @overload
     def concat(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[T_co | B | C]": ...
     @overload
@@ -271,6 +283,7 @@ class Source(ABC, Generic[T_co]):
         """Pass on all elements of the source, then those of each of `others`."""
         return self.pipe(OPERATORS.concat(*others))
 
+    # The async overload comes first, as for map. The bound on `concurrency` bounds the subscriptions, and with them the buffers.
     @overload
     def flat_map(self, function: "Callable[[T_co], Awaitable[Streamable[B]]]", /, *, concurrency: int = 16) -> "Source[B]": ...
     @overload
@@ -279,6 +292,7 @@ class Source(ABC, Generic[T_co]):
         """Pass on the elements of the streams that ``function(element)`` returns, at most `concurrency` streams at a time."""
         return self.pipe(OPERATORS.flat_map(function, concurrency=concurrency))
 
+    # As for flat_map, with one subscription at a time.
     @overload
     def switch_map(self, function: "Callable[[T_co], Awaitable[Streamable[B]]]", /) -> "Source[B]": ...
     @overload
@@ -291,6 +305,7 @@ class Source(ABC, Generic[T_co]):
 
     def window(self, count: int, seconds: float | None = None) -> "Source[Source[T_co]]":
         """Pass on streams of `count` elements each; the last one may be shorter."""
+        # The last window may be shorter: the source has ended, or `seconds` have passed.
         return self.pipe(OPERATORS.window(count, seconds))
 
     def share(
@@ -302,12 +317,14 @@ class Source(ABC, Generic[T_co]):
         on_violation: Report = log_violation,
     ) -> "Source[T_co]":
         """Subscribe to the source once, for all subscribers of the pipe."""
+        # The nursery is given here and not taken from a scope: the shared run outlives each of its subscribers.
         return self.pipe(OPERATORS.share(nursery, slow=slow, buffer=buffer, on_violation=on_violation))
 
     def start_with(self, *elements: B) -> "Source[T_co | B]":
         """Pass on `elements`, then the elements of the source."""
         return self.pipe(OPERATORS.start_with(*elements))
 
+    # As for zip: the element of this source stands first.
     @overload
     def with_latest_from(self, b: "Streamable[B]", /) -> "Source[tuple[T_co, B]]": ...
     @overload
@@ -336,6 +353,7 @@ class Source(ABC, Generic[T_co]):
 
     def delay(self, seconds: float, *, size: int = DEFAULT_DEMAND) -> "Source[T_co]":
         """Pass on each element `seconds` after it arrived."""
+        # `size` bounds what is held: a source is never asked for more than that ahead.
         return self.pipe(OPERATORS.delay(seconds, size=size))
 
     def sample(self, seconds: float) -> "Source[T_co]":

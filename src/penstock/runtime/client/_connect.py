@@ -63,6 +63,7 @@ def connect(
     Raises UsageError for a malformed URL, ConnectionLost if no server answers there, and PluginError if a transport, a dialect or an
     extension raises. Entering and leaving checkpoint.
     """
+    # All of these checks are made at the call, and not when the block is entered: the traceback shows the line of the mistake.
     parsed = parse_url(url)
     # A connection carries many streams, so a name in the URL would be ignored without a word.
     if parsed.publisher is not None:
@@ -163,6 +164,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         return connection
 
     def _checked(self, made: object) -> Connection:
+        # Checked here: an AttributeError from the depth of the session would not name the transport.
         if isinstance(made, Connection):
             return made
         raise PluginError(

@@ -179,8 +179,10 @@ def subscribe(
     Raises UsageError for anything that cannot be streamed. Entering and leaving checkpoint.
     """
     if isinstance(source, str):
+        # The stream is made here: its class is public, and offers what elements of fixed size need.
         stream: RemoteStream[Any] = RemoteStream(demand=DEFAULT_DEMAND if demand is None else demand)
         return open_into(stream, remote(source, **remotely), on_violation=on_violation, cleanup_timeout=cleanup_timeout)
+    # A misspelt option would be ignored without a word otherwise.
     if remotely:
         raise UsageError(f"{', '.join(remotely)}: only a URL takes these; this stream does not leave the process")
     return subscribe_here(source, demand=demand, on_violation=on_violation, cleanup_timeout=cleanup_timeout)
@@ -222,6 +224,7 @@ class _RemoteUrl(Source[Any]):
 
     def subscribe_at(self, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
         """Subscribe over a connection that was made."""
+        # By the object: the registry was asked when the source was made, and its error reached the caller.
         peer.source(self._name, serializer=self._serializer).attach(subscriber, scope)
 
     def pause_after(self, attempts: int) -> float | None:
@@ -229,6 +232,7 @@ class _RemoteUrl(Source[Any]):
         return None if self._reconnect is None else self._reconnect.wait(attempts)
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        # A source is a blueprint. What changes belongs to the subscription.
         _RemoteSubscription(self, subscriber, scope).start()
 
     def __repr__(self) -> str:
@@ -276,6 +280,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
     def cancel(self, /) -> None:
         self._subscriber = None
         # Before the task: the peer gets a cancel, and not only a goodbye.
+        # Taken out first: a signal that comes inside the cancel must find nothing to do.
         upstream, self._upstream = self._upstream, None
         if upstream is not None:
             upstream.cancel()
@@ -286,6 +291,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
+        # Nothing outstanding: the subscriber will request on its own, and 0 is no legal request.
         if self._outstanding:
             subscription.request(self._outstanding)
 
@@ -300,6 +306,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that arrived together."""
         subscriber = self._subscriber
+        # Whole runs are passed on: to take them apart here would undo the work of the decoder.
         many = on_next_many_of(subscriber)
         if many is None:
             for element in elements:
@@ -318,6 +325,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
 
     def on_next_packed(self, count: int, elements: bytes, /) -> None:
         """Take packed elements."""
+        # The same for memory that holds many elements of fixed size.
         packed = on_next_packed_of(self._subscriber)
         if packed is None:
             self.on_next_many(split_packed(count, elements))
@@ -370,6 +378,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
             await self._stream_ended.wait()
 
     def _may_try_again(self) -> bool:
+        # Asked at each loss: the pause depends on the number of attempts, and so does the end of them.
         pause = self._source.pause_after(self._attempts)
         self._pause = pause or 0.0
         return pause is not None

@@ -64,8 +64,10 @@ async def request(
     connect once: a connection costs far more than a request.
     Raises UsageError for a URL without a name. Checkpoints.
     """
+    # Parsed here and by `connect`: the name must be taken off the URL, which `connect` refuses.
     parsed = parse_url(url)
     if not parsed.publisher:
         raise UsageError(f"{url!r} names no request; write its name behind the authority (tcp://host:port/name), or behind '#'")
+    # The block and not a task: an error of the connection and a cancel reach the caller as they are.
     async with connect(str(parsed.address), **connecting) as peer:
         return await peer.request(parsed.publisher, payload, type=type, serializer=serializer)

@@ -23,12 +23,15 @@ _JSON_VALUES: Final = (dict, list, tuple, int, float, bool)
 
 def encode_payload(registry: Registry, serializer: str | Serializer | None, payload: object) -> bytes | None:
     """Return the bytes of a payload, or None for none. Raises UsageError for one that the serializer does not support."""
+    # None is no payload, also on the wire: a handler may tell it from an empty one.
     if payload is None:
         return None
     kind: Any = type(payload)
+    # A dict has no annotation to check it by, so it is sent as JSON has it.
     if serializer is None and kind in _JSON_VALUES:
         return registry.serializer("json").dumps(payload)
     found = serializer_for(registry, serializer, None if kind in _JSON_VALUES or isinstance(payload, bytes) else kind)
+    # `dumped_bytes` refuses a serializer that returns a text: it would fail much later, in the session.
     if found is not None:
         return dumped_bytes(found.dumps(payload), found, payload)
     if isinstance(payload, bytes | bytearray | memoryview):
@@ -41,9 +44,11 @@ def target_of(session: Session, name: str, payload: bytes | None) -> str | Reque
     channel = session.channel
     models = channel.dialect.models
     if payload is None:
+        # A name alone needs no layout: peers of any age look a name up in the data of a request.
         return Request(Model.RESPONSE, name.encode()) if Model.STREAM in models else name
     if Model.RESPONSE not in models:
         raise UsageError(f"request({name!r}) has a payload: {why_unsupported(channel.dialect.name, Model.RESPONSE)}")
+    # Our own limit stands for the limit of the peer, which is not known here.
     if len(payload) > channel.limits.max_element:
         raise UsageError(
             f"the payload of request({name!r}) has {len(payload)} bytes; {channel.limits.max_element} is the most (Limits.max_element)"
@@ -55,6 +60,7 @@ def target_of(session: Session, name: str, payload: bytes | None) -> str | Reque
 
 def why_unsupported(protocol: str, model: Model) -> str:
     """Return why this connection has no requests of this kind, and what to do."""
+    # The only pair that an option of the program can change, so it gets an advice of its own.
     if protocol == "rsio" and model is Model.RESPONSE:
         return (
             "this connection speaks rsio, where request data needs the extension 'requests' on both sides, and one side lacks it; leave "
@@ -86,6 +92,7 @@ def load_answer(serializer: Serializer, name: str, data: bytes) -> Any:
             "is it the serializer, and the type, of the handler?",
             reason=error.reason,
         ) from error
+    # These say who must act already.
     except PenstockError:
         raise
     except Exception as error:  # boundary: the serializer may be a plugin
@@ -117,5 +124,6 @@ class FirstElement(PendingAnswer):
         super().on_error(error)
 
     def on_complete(self, /) -> None:
+        # First: without an element the base calls on_error, which sets the flag as well.
         super().on_complete()
         self._has_ended = True

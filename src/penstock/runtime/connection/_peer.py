@@ -106,6 +106,7 @@ class Peer:
         for a name or a payload that cannot be sent. On RS.io a payload needs the extension *requests* on both sides. Checkpoints.
         """
         connection = self._connection
+        # A mistake in the arguments is raised before anything is sent or waited for.
         loader = resolve_serializer(self._registry, serializer, type)
         data = encode_payload(self._registry, serializer, payload)
         _check_name(name, connection.session.channel.limits.max_name)
@@ -113,6 +114,7 @@ class Peer:
         # Extensions are known when the peer's hello has come.
         if data is not None and Model.RESPONSE not in connection.session.channel.dialect.models:
             await self.wait_accepted()
+        # Only now: on RS.io the form of the request depends on the extensions of the peer.
         target, requests = target_of(connection.session, name, data), connection.requests
         if not requests.has_room:
             await requests.wait_for_room()
@@ -121,6 +123,7 @@ class Peer:
             requests.subscribe(target, answer)
         else:
             answer.subscription = requests.ask(target, answer)
+        # Read here and not in the reader task: a slow serializer holds up this task alone.
         received = await answer.receive()
         return received if loader is None else load_answer(loader, name, received)
 
@@ -141,6 +144,7 @@ class Peer:
         requests, loader = self._connection.requests, self._loader(serializer, type)
         try:
             request = self._request(Model.RESPONSE, data)
+        # Not asked first: the check costs each request something, and only RS.io can change the answer.
         except UsageError:
             # RS.io's extension for it is known when the peer's hello has come.
             if self._connection.is_open.is_set() or Model.RESPONSE in self._connection.session.channel.dialect.models:

@@ -16,12 +16,15 @@ def load_error(error: Exception, serializer: Serializer, position: int, length: 
     """Return the error that ends a stream whose element `loads` refused. Often this side has named another serializer than the peer."""
     place, name = f"element {position} ({length} bytes)", serializer.name
     explained: Exception
+    # The advice stands behind the reason: most often the two sides have named different serializers.
     if isinstance(error, ProtocolError):
         explained = ProtocolError(f"{place}: {error}; is serializer={name!r} what the publisher has, too?", reason=error.reason)
     elif isinstance(error, UsageError):
         explained = UsageError(f"{place}: {error}")
     else:
+        # `shown` cuts the text and cannot raise: the error comes from foreign code.
         explained = PluginError(f"{place}: the serializer {name!r} raised {shown(error)}, where only ProtocolError and UsageError are due")
+    # Set and not raised from: the error is handed to a subscriber, and no `raise` stands here.
     explained.__cause__ = error
     return explained
 
@@ -38,6 +41,7 @@ def dumped_bytes(data: Any, serializer: Serializer, element: object) -> bytes:
     """Return what `dumps` returned as bytes. Raises PluginError if it is neither bytes nor a bytearray or memoryview."""
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
+    # A text is the mistake that is made most: json.dumps returns one.
     advice = "encode the text, for example with .encode()" if isinstance(data, str) else "return bytes"
     kind = type(element).__name__
     raise PluginError(

@@ -18,8 +18,10 @@ from penstock.plugins import resolve_annotation
 
 def called_function(function: Callable[..., Any]) -> Any:
     """Return what runs when `function` is called: the function in a partial, or the `__call__` of an object."""
+    # A partial of a partial is made when a program configures a handler in two places.
     while isinstance(function, partial):
         function = function.func
+    # inspect looks at `__call__` of an instance in some functions and not in others, so it is looked up once here.
     return function if inspect.isroutine(function) or isinstance(function, type) else type(function).__call__
 
 
@@ -40,6 +42,7 @@ def open_parameters(function: Callable[..., Any], what: str) -> dict[str, inspec
     except (TypeError, ValueError):
         raise UsageError(f"{what}: the parameters of {function!r} are not known to Python; write a function around it") from None
     while isinstance(function, partial):
+        # functools lets a later call override a keyword: partial(handler, admin=False) would give any peer admin=True.
         for name in function.keywords:
             parameters.pop(name, None)
         function = function.func
@@ -52,6 +55,7 @@ class Annotations:
     def __init__(self, function: Callable[..., Any], where: str) -> None:
         """`where` begins the messages: the name of the publisher, for example."""
         self._where = where
+        # A decorator that keeps `__wrapped__` has no annotations of its own.
         self._function = inspect.unwrap(called_function(function))
         self._raw: dict[str, Any] = getattr(self._function, "__annotations__", None) or {}
 
@@ -60,6 +64,7 @@ class Annotations:
         if name not in self._raw:
             return default
         what = "the return annotation" if name == "return" else f"the annotation of the parameter {name!r}"
+        # A bound method has its globals on the function behind it.
         function = getattr(self._function, "__func__", self._function)
         parameters = {each.__name__: each for each in getattr(function, "__type_params__", ())}
         known = {**getattr(function, "__globals__", {}), **parameters}
@@ -88,9 +93,11 @@ def element_type_of(function: Callable[..., Any], where: str) -> Any:
     while get_origin(returned) is typing.Annotated:
         returned = get_args(returned)[0]
     origin, arguments = get_origin(returned), get_args(returned)
+    # `type[Quote]` is a class and no stream of quotes.
     if not isinstance(origin, type) or not arguments or origin is type:
         return None
     if issubclass(origin, tuple):
+        # A tuple of several types has no one type of elements.
         return arguments[0] if len(arguments) == 2 and arguments[1] is Ellipsis else None
     # A mapping is a stream of its keys, which is hardly what its author means.
     is_stream = (
@@ -101,4 +108,5 @@ def element_type_of(function: Callable[..., Any], where: str) -> Any:
     if not is_stream or issubclass(origin, collections.abc.Mapping):
         return None
     found = arguments[0]
+    # A generic function says only that some type comes out: its elements stay as they are.
     return None if isinstance(found, typing.TypeVar) else found

@@ -4,7 +4,7 @@ Rules of this file:
 
 * The parameter called ``payload`` gets the payload. All others come from the name, as those of publishers do.
 * A signature that no request could fit is a UsageError when the handler is added.
-* A payload that does not decode is the peer's fault: it gets the reason, and `on_violation` gets a report.
+* A payload that does not decode is the peer's fault: the peer gets the reason, and nothing is reported here.
 """
 
 import collections.abc
@@ -33,17 +33,22 @@ class NamedHandler:
     def __init__(self, pattern: Pattern, function: Any, serializer: str | Serializer | None) -> None:
         """Raises UsageError for a function that no request could call, and for one that cannot answer."""
         where = f"the request {pattern.text!r}"
+        # First: a wrong serializer is the same mistake for every function.
         check_serializer_argument(serializer)
+        # A generator function would stream, and a plain function would hold up the connection while it works.
         if not callable(function) or not inspect.iscoroutinefunction(called_function(function)):
             raise UsageError(
                 f"{where}: {function!r} is no `async def` function that returns one value; make it one, or use @service.publisher"
             )
+        # The text of the name and the payload cannot both be given to one parameter.
         if PAYLOAD in pattern.parameters:
             raise UsageError(f"{where}: a parameter of a name cannot be called {PAYLOAD!r}, which gets the payload; rename it")
         annotations, given = Annotations(function, where), open_parameters(function, where).get(PAYLOAD)
         self._takes_payload = given is not None
         self._needs_payload = given is not None and given.default is inspect.Parameter.empty
+        # ``| None`` says that the payload may be left out. It is no part of the type that is sent.
         self._payload_type = without_none(annotations.of(PAYLOAD))
+        # Nothing else would notice the mistake: the identity would be read from the bytes of the peer.
         if self._payload_type is PeerIdentity:
             raise UsageError(f"{where}: the parameter {PAYLOAD!r} gets the payload; give the one for the PeerIdentity another name")
         self._answer_type = annotations.of("return")
@@ -64,6 +69,7 @@ class NamedHandler:
 
     def call(self, function: Callable[..., Any], payload: bytes | None) -> "NamedCall":
         """Return the call of `function`, which has its other parameters. Raises UnfitPayload; None is no payload."""
+        # Told apart from a wrong name: the caller has found the request, and must change what it sends.
         if payload is None and self._needs_payload:
             raise UnfitPayload(f"{self.route.pattern.text} needs a payload, and none was sent")
         if payload is not None and not self._takes_payload:
@@ -80,8 +86,10 @@ class NamedCall(Handler):
         self._handler = handler
         self._call = call
         self._payload = payload
+        # None until `use`: the registry is known to the connection, and not to the service.
         self._loads: Serializer | None = None
         self._dumps: Serializer | None = None
+        # No short way: the call has its own arguments.
         self.plain: Any = None
         self.label: str = handler.label
         self.is_generator: bool = False
@@ -114,6 +122,7 @@ class NamedCall(Handler):
 
 def serializer_for(registry: Registry, serializer: str | Serializer | None, kind: Any) -> Serializer | None:
     """Return the serializer for values of type `kind`, as `resolve_serializer` does; one that knows no types is taken as it is."""
+    # A serializer that does not know types takes every element as it is, and refuses none for its type.
     if serializer is not None and kind is not None:
         found = resolve_serializer(registry, serializer)
         if found is not None and type(found).for_type is Serializer.for_type:
@@ -125,6 +134,7 @@ def _route(pattern: Pattern, function: Callable[..., Any]) -> Route:
     try:
         return Route(pattern, function, peer_type=PeerIdentity, payload=PAYLOAD)
     except UsageError as error:
+        # The usual mistake: the payload has another name, and is taken for a parameter of the pattern.
         raise UsageError(f"{error}. The parameter that gets the payload of a request is called {PAYLOAD!r}") from None
 
 
@@ -134,6 +144,7 @@ def _check_answer(kind: Any, where: str) -> None:
         raise UsageError(
             f"{where}: its function is annotated to return None, and a request has an answer; return a value, or use fire_and_forget"
         )
+    # ``AsyncIterator[Price]`` is an alias, and no class.
     origin = get_origin(kind) or kind
     if isinstance(origin, type) and issubclass(origin, collections.abc.AsyncIterable):
         raise UsageError(f"{where}: its function returns a stream, and a request has one answer; use @service.publisher for a stream")

@@ -96,12 +96,14 @@ class PublishedStreams:
                 is_single = target.model is Model.RESPONSE
             else:
                 found, is_single = self._service.find(target, peer), False
+            # Here and not in the service, which knows no registry.
             if isinstance(found, NamedCall):
                 found.use(self._registry)
             if isinstance(found, Handler):
                 return found
             if found is not None:
                 return FoundStream(found, found.find_serializer(self._registry), is_single=is_single)
+        # These are answers to the peer, and no faults of the user: they are not reported.
         except CannotOpen:
             raise
         except Exception as error:  # boundary: the user's function, called to make a publisher

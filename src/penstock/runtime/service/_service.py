@@ -98,6 +98,7 @@ class Service:
         Raises UsageError for a name that is taken or malformed, and for a parameter that no text can become.
         """
         pattern = Pattern.parse(name)
+        # All of this is checked before the decorator is applied, so the traceback ends at the line of the decorator.
         _check_element_size(element_size)
         check_serializer_argument(serializer)
 
@@ -134,6 +135,7 @@ class Service:
         # Converted once, so that a value that cannot be streamed is refused here.
         blueprint = as_source(source)
 
+        # A function without parameters, so that all names are found and bound in one way.
         def published() -> Source[Any]:
             return blueprint
 
@@ -151,6 +153,7 @@ class Service:
         pattern = Pattern.parse(name)
 
         def add(function: F) -> F:
+            # Made first: a function that is refused must not leave its name in the router.
             handler = NamedHandler(pattern, function, serializer)
             self.router.add(handler.route)
             self.named[handler.route] = handler
@@ -203,6 +206,7 @@ class Service:
             except UsageError as error:
                 wanted = f"wants serializer={serializer!r}" if kind is None else f"has elements of type {shown(kind)}"
                 raise UsageError(f"the publisher {route.pattern.text!r} {wanted}: {error}") from None
+        # Requests need two serializers each; the handler keeps both for the registry it was asked with.
         for route, handler in self.named.items():
             try:
                 handler.serializers(registry)

@@ -78,6 +78,7 @@ def without_none(kind: Any) -> Any:
 def text_type(kind: Any) -> Any:
     """Return the type that texts become: without ``| None``, Annotated, and the names that a NewType or an alias gives it."""
     before = object()
+    # Repeated until nothing changes: a NewType of a NewType, or an Annotated inside an Optional.
     while kind is not before:
         before, kind = kind, without_none(bare_type(kind))
         if get_origin(kind) is typing.Annotated:
@@ -90,6 +91,7 @@ def texts_reader(kind: Any, what: str) -> ReadTexts:
     kind = text_type(kind)
     origin = get_origin(kind) or kind
     if is_list(kind):
+        # A bare `list` is a list of texts, as a bare parameter is a text.
         arguments = get_args(kind) or (str,)
         return partial(_read_list, text_reader(arguments[0], what), _LISTS[origin])
     return partial(_read_once, text_reader(kind, what))
@@ -99,6 +101,7 @@ def is_list(kind: Any) -> bool:
     """Return True for a type that may get several texts."""
     kind = text_type(kind)
     origin, arguments = get_origin(kind) or kind, get_args(kind)
+    # ``tuple[int, str]`` has places and no repetition, so a key that is repeated cannot fill it.
     if origin is tuple and arguments:
         return len(arguments) == 2 and arguments[1] is Ellipsis
     return isinstance(origin, type) and origin in _LISTS
@@ -110,6 +113,7 @@ def why_never_from_text(kind: Any) -> str:
     if is_list(kind):
         return why_never_from_text((get_args(kind) or (str,))[0])
     if not isinstance(kind, type) or _form_of(kind) is not None:
+        # Every name of a type that has a reader is settled here.
         return ""  # str, Any, Literal and the like: `text_reader` has refused everything else
     if advice := _advice_for(kind):
         return advice
@@ -167,6 +171,7 @@ def _read_once(read: Callable[[str], Any], texts: list[str]) -> Any:
 
 
 def _read_list(read: Callable[[str], Any], make: Callable[[list[Any]], Any], texts: list[str]) -> Any:
+    # One text that does not fit refuses the whole name, as it does for a single parameter.
     return make([read(text) for text in texts])
 
 
@@ -187,6 +192,7 @@ def _read_int(text: str) -> int:
 def _read_float(text: str) -> float:
     if not _NUMBER.fullmatch(text):
         raise ValueError(text)
+    # float() also takes nan and inf, but the pattern above lets no letters through except the exponent.
     number = float(text)
     if number - number != 0.0:  # 1e999
         raise ValueError(text)
@@ -205,6 +211,7 @@ def _read_datetime(text: str) -> datetime:
 
 
 def _read_literal(allowed: tuple[Any, ...], text: str) -> Any:
+    # In the order of the annotation: the first value with this text counts.
     for value in allowed:
         if isinstance(value, bool):
             if text.lower() in (_YES if value else _NO):
@@ -216,6 +223,7 @@ def _read_literal(allowed: tuple[Any, ...], text: str) -> Any:
 
 def _read_enum(kind: type[Enum], text: str) -> Any:
     try:
+        # By value, and not by the name of the member: names are for programs, and values for the wire.
         return kind(text)
     except ValueError:
         return kind(_read_int(text))  # raises ValueError for a text that is no value at all
