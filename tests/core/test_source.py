@@ -1,6 +1,7 @@
 """A source is a blueprint. Bound to a nursery it is a plain publisher whose tasks run there."""
 
 import ast
+import inspect
 import re
 
 import pytest
@@ -236,6 +237,7 @@ def test_a_function_of_an_element_gets_a_note(function) -> None:
 @pytest.mark.parametrize("documented", [Source, Source.pipe])
 async def test_the_example_of_a_docstring_gives_the_shown_value(documented) -> None:
     """The line after the prompt is run as it is written. The next line is its value."""
-    [(line, value)] = re.findall(r"^ +>>> (await .+)\n +(.+)$", documented.__doc__, re.MULTILINE)
+    # From Python 3.13 on, the compiler takes the indentation off.
+    [(line, value)] = re.findall(r"^>>> (await .+)\n(.+)$", inspect.getdoc(documented) or "", re.MULTILINE)
     code = compile(line, "docstring", "eval", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     assert repr(await eval(code, {"collect": collect, "from_iterable": from_iterable})) == value
