@@ -257,4 +257,4 @@ class SubscriptionOverReactiveSocket(_ThroughReactiveSocket, OverMemory):
     completes = False
 
     def remote_source(self, peer):
-        return peer._requesting(Model.SUBSCRIPTION, b"numbers", self.serializer)
+        return peer._requesting(Model.SUBSCRIPTION, b"numbers", peer._loader(self.serializer, None))
