@@ -91,3 +91,18 @@ def test_no_more_elements_begin_than_a_peer_with_the_same_limits_takes(bound: di
         source.complete()
     pair.settle()
     assert [(subscriber.elements, subscriber.ends) for subscriber in subscribers] == [([bytes(900), bytes(200)], ["complete"])] * 10
+
+
+def test_a_stream_that_ends_with_large_elements_waiting_lets_the_others_go_on() -> None:
+    """They wait for room, and dropped elements make room: the writer sends nothing that would tell them."""
+    pair = Pair(limits=limits_with(max_element=200_000))
+    large, reader = open_stream(pair, 100)
+    small, waiting = open_stream(pair, 0)
+    # More than the outbox takes beside one element: from here on no stream is asked for elements.
+    large.emit(*[bytes(200_000)] * 3)
+    waiting.request(1)
+    pair.server.session.receive(bytes(pair.client.session.take()), 0.0)
+    assert small.demand == 0
+    reader.cancel()
+    pair.server.session.receive(bytes(pair.client.session.take()), 0.0)
+    assert small.demand == 1

@@ -8,6 +8,7 @@ import trio
 
 from penstock.api import LimitExceeded, NoElement, UsageError, shown
 from penstock.core._arguments import check_count
+from penstock.core._in_trio import check_in_trio
 from penstock.core._open import subscribe
 from penstock.core._source import Streamable
 
@@ -84,6 +85,7 @@ async def to_channel(source: Streamable[T], channel: "trio.MemorySendChannel[T]"
 
     Raises the publisher's error, and trio.BrokenResourceError if the receiving end has been closed.
     """
+    check_in_trio("to_channel()")
     count = 0
     # The channel is entered first, so it is closed in every case: its receiver must not wait forever.
     async with channel, subscribe(source, demand=_automatic(demand)) as stream:

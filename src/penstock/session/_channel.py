@@ -120,6 +120,11 @@ class Outbox:
         """Forget a sender of large elements whose stream has ended."""
         self._large.remove(sender)
 
+    def ask_blocked(self) -> None:
+        """Let blocked streams pull: large elements were dropped, so there may be room although the writer has taken nothing."""
+        self._unblock()
+        self.wake()  # the writer lets requests go on that wait for room
+
     def gather(self, sender: Sender) -> None:
         """Call `sender.flush` when the writer comes, or before the next message."""
         # Once per run or block, not once per element.

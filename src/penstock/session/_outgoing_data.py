@@ -37,6 +37,7 @@ class OutgoingData:
         if sender is not None:
             self._channel.outbox.large -= sender.unwritten
             self._channel.outbox.remove_large(sender)
+            self._channel.outbox.ask_blocked()
 
     def write(self, sender: "DataSender", into: bytearray, size: int) -> None:
         """Write the next `size` bytes of `sender`."""

@@ -205,12 +205,14 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         channel.budgets.requests.requested -= self.reserved
         channel.buffering_streams.pop(self, None)
         channel.outbox.forget(self)
-        if self._large is not None:
-            channel.outbox.remove_large(self._large)
-            self._large.clear()
-            self._large = None  # it refers to this stream: without a circle both are freed at once
+        large, self._large = self._large, None  # it refers to this stream: without a circle both are freed at once
+        if large is not None:
+            channel.outbox.remove_large(large)
+            large.clear()
         self._fixed = None  # the same
         self._leave()
+        if large is not None and not channel.state.is_closing:
+            channel.outbox.ask_blocked()
         return upstream
 
     def _leave(self) -> None:

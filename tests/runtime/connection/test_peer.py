@@ -184,3 +184,16 @@ async def test_leaving_a_stream_checkpoints_unless_its_reader_has_just_waited(
         await opening.__aexit__(None, None, None)
         trio.lowlevel.remove_instrument(instrument)
         assert turns == waits
+
+
+@pytest.mark.parametrize("name", [b"ticks", 3, None], ids=["bytes", "a number", "None"])
+async def test_a_name_that_is_no_text_is_refused_at_the_call(name: Any) -> None:
+    """The connection stays usable."""
+    service = Service()
+    service.publish("ticks", [b"1"])
+    async with serve(service, "memory://names"), connect("memory://names") as peer:
+        with pytest.raises(UsageError, match="cannot be a publisher's name: give a str"):
+            peer.subscribe(name)
+        assert await peer.request("ticks") == b"1"
+    with pytest.raises(UsageError, match="cannot be a publisher's name: give a str"):
+        service.publish(name, [b"1"])

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 import trio
 
-from penstock.api import Model, Request, Subscriber, Subscription, UsageError, on_next_many_of
+from penstock.api import Model, Request, Subscriber, Subscription, UsageError, on_next_many_of, shown
 from penstock.core import DEFAULT_DEMAND, Scope, Source
 from penstock.plugins import PeerIdentity, Registry, Serializer, resolve_serializer
 from penstock.runtime.connection._asking import (
@@ -242,6 +242,8 @@ def _request_data(data: object) -> bytes:
 
 def _check_name(publisher: str, most: int) -> None:
     """Raise UsageError for a name that the peer would refuse: there it costs the whole connection, here only the call."""
+    if not isinstance(publisher, str):
+        raise UsageError(f"{shown(publisher)} cannot be a publisher's name: give a str")
     if not publisher:
         raise UsageError("the name is empty; give the publisher's name")
     try:
@@ -258,7 +260,7 @@ class RemoteSource(Source[Any]):
     __slots__ = ("_connection", "_publisher", "_serializer")
 
     def __init__(self, connection: ConnectionTask, publisher: str | Request, serializer: Serializer | None) -> None:
-        if isinstance(publisher, str):
+        if not isinstance(publisher, Request):
             _check_name(publisher, connection.session.channel.limits.max_name)
         self._connection = connection
         self._publisher = publisher

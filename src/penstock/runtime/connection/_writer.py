@@ -143,6 +143,9 @@ class Writer:
                 # The one place where everything is sent: `wait_flushed` waits for it.
                 if self._flushed is not None:
                     self._flushed.set()
+                # Dropped large elements make room without a send, and `_take` is not called then.
+                if self._parts.requests.room is not None:
+                    self._parts.requests.on_room()
                 self._parked = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._abort_parking)
             elif self._unsent or not self._send_now(self._take()):

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 
 import attrs
 
-from penstock.api import UsageError
+from penstock.api import UsageError, shown
 from penstock.runtime.service._function_annotations import Annotations, check_function, open_parameters
 from penstock.runtime.service._text_parameters import is_list, texts_reader, why_never_from_text, without_none
 
@@ -40,6 +40,8 @@ class Pattern:
     @classmethod
     def parse(cls, text: str) -> "Pattern":
         """Read a pattern. Raises UsageError for an empty one, for a '?', and for a parameter that is not a whole segment."""
+        if not isinstance(text, str):
+            raise UsageError(f"{shown(text)} cannot be a publisher's name: give a str")
         if not text or text.startswith("/") or "?" in text:
             raise UsageError(
                 f"{text!r} cannot be a publisher's name: give segments separated by '/', like 'ticks/{{symbol}}', without '/' in front"
