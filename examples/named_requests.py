@@ -10,7 +10,7 @@ import penstock
 
 @dataclass
 class Order:
-    """What a caller sends."""
+    """The payload of a request."""
 
     lots: int
     note: str = ""
@@ -18,7 +18,7 @@ class Order:
 
 @dataclass
 class Price:
-    """What it gets."""
+    """The answer to an order."""
 
     pair: str
     cents: int

@@ -21,7 +21,7 @@ class Quote:
 
 @dataclass(frozen=True)
 class Trade:
-    """What was traded, and when."""
+    """A trade and its date."""
 
     quote: Quote
     side: Literal["buy", "sell"]

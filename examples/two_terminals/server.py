@@ -9,7 +9,7 @@ service = penstock.Service()
 
 @service.publisher("numbers/{first}", serializer="json")
 async def numbers(first: int) -> AsyncIterator[int]:
-    """Count from `first`, without end. There is no pause in it."""
+    """Count from `first`, without end and without a pause."""
     number = first
     try:
         while True:

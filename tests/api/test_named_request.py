@@ -30,7 +30,7 @@ def test_data_that_is_cut_within_the_name_is_no_named_request() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"price", b"\xffrq\x01\x00\x00", b"\xffrr\x00\x00\x00", b"\xffrq\x00\x00\x02\xc3\x28"])
 def test_other_data_is_no_named_request(data: bytes) -> None:
-    """Another mark, another version of the layout, and a name that is no UTF-8."""
+    """Another mark, another version of the layout, and a name that is not UTF-8."""
     assert decode_named_request(data) is None
 
 

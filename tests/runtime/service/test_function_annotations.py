@@ -89,7 +89,7 @@ class Called:
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_the_type_of_the_elements_is_read_from_the_return_annotation(function: Any, kind: Any) -> None:
-    """Also if the name of the stream is imported for type checkers only. A mapping is no stream of its keys."""
+    """Also if the name of the stream is imported for type checkers only. A mapping does not count as a stream of its keys."""
     assert element_type_of(function, "x") == kind
 
 

@@ -1,4 +1,4 @@
-"""A user's function that answers requests, or takes messages: what it takes, and whether it can be called without a further look."""
+"""A user's function that answers requests, or takes messages: its parameters, and whether it can be called directly."""
 
 import inspect
 from typing import Any
