@@ -77,12 +77,19 @@ REACHED: dict[str, tuple[str, str]] = {
     "max_name": (IN_SESSION, TOO_LONG),
     "max_error_text": (IN_SESSION, TOO_LONG),
     "max_reason": (IN_SESSION, TOO_LONG),
+    "window_bytes": ("tests/runtime/test_streams_bounded_in_bytes.py", "test_a_slow_reader_of_large_elements_holds_its_window"),
+    "unread_bytes": (
+        "tests/runtime/test_streams_bounded_in_bytes.py",
+        "test_elements_that_become_large_end_their_stream_at_the_budget",
+    ),
     "max_subscriptions": ("tests/session/test_session.py", "test_streams_are_bounded_in_number_with_those_that_are_stopping"),
     "retired_ids": ("tests/session/test_session.py", "test_cancelled_ids_without_an_end_are_bounded"),
+    "late_bytes": ("tests/session/test_cancelled_streams.py", "test_late_elements_are_bounded_in_bytes"),
     "churn_burst": ("tests/session/test_session.py", "test_streams_that_end_as_soon_as_they_begin_have_a_rate"),
     "churn_rate": (IN_SESSION, RATE),
     "idle_subscription_age": ("tests/session/test_idle_timeouts.py", "test_an_idle_stream_ends_after_idle_subscription_age"),
     "idle_connection": ("tests/session/test_idle_timeouts.py", "test_a_connection_without_streams_ends_after_idle_connection"),
+    "max_hold_up": ("tests/runtime/test_topic_over_network.py", "test_a_subscriber_that_requests_nothing_holds_up_a_topic_for_a_time"),
     "glitch_burst": ("tests/session/test_session.py", "test_races_are_tolerated_until_the_budget_is_spent"),
     "glitch_rate": (IN_SESSION, RATE),
     "control_burst": ("tests/session/test_session.py", "test_control_messages_have_a_rate"),
@@ -104,7 +111,7 @@ REACHED: dict[str, tuple[str, str]] = {
     "max_connections": ("tests/runtime/server/test_serve.py", "test_connections_are_bounded_in_number"),
     "max_connections_per_address": ("tests/runtime/server/test_serve.py", "test_connections_from_one_address_are_bounded"),
     "accept_rate": (IN_RUNTIME, "test_accepting_keeps_its_rate"),
-    "memory_budget": ("tests/runtime/server/test_memory_budget.py", "test_the_connection_that_holds_most_is_cut_and_the_others_go_on"),
+    "memory_budget": ("tests/runtime/connection/test_memory_budget.py", "test_the_connection_that_holds_most_is_cut_and_the_others_go_on"),
 }
 """Each field, and the test that reaches it with a smaller one."""
 

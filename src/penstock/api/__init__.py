@@ -14,6 +14,7 @@ from penstock.api._batches import (
     on_next_packed_of,
     split_packed,
 )
+from penstock.api._byte_window import CHECK_BYTES, ByteWindow, SharedBytes
 from penstock.api._demand import UNBOUNDED, add_demand, check_demand
 from penstock.api._errors import (
     AlreadySubscribed,
@@ -24,6 +25,7 @@ from penstock.api._errors import (
     InvalidStateError,
     LimitExceeded,
     NoElement,
+    NotAvailable,
     PenstockError,
     PluginError,
     ProtocolError,
@@ -36,26 +38,38 @@ from penstock.api._errors import (
     StreamTimeout,
     UsageError,
 )
-from penstock.api._extension import ActiveExtension, Extension, ExtensionLink, Role
+from penstock.api._extension import ActiveExtension, ChecksLength, Extension, ExtensionLink, Role, check_length_of
+from penstock.api._held_bytes import HoldsBytes, held_of
 from penstock.api._interfaces import Processor, Publisher, Subscriber, Subscription
 from penstock.api._limits import Limits
 from penstock.api._named_request import FIRST_BYTE, decode_named_request, encode_named_request
+from penstock.api._printable import printable, quoted_text
+from penstock.api._public_text import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW, public_text
 from penstock.api._request import Model, Request
 from penstock.api._shown import shown
+from penstock.api._traceback_text import traceback_text
 
 __all__ = [
+    "CHECK_BYTES",
     "FIRST_BYTE",
+    "NO_SUCH",
+    "PRIVATE",
+    "TAKEN",
+    "TOO_SLOW",
     "UNBOUNDED",
     "AcceptsMany",
     "AcceptsPacked",
     "ActiveExtension",
     "AlreadySubscribed",
     "BatchingSubscriber",
+    "ByteWindow",
+    "ChecksLength",
     "CleanupTimeout",
     "ConnectionLost",
     "ConvertingSubscriber",
     "Extension",
     "ExtensionLink",
+    "HoldsBytes",
     "IllegalDemand",
     "InternalError",
     "InvalidStateError",
@@ -63,6 +77,7 @@ __all__ = [
     "Limits",
     "Model",
     "NoElement",
+    "NotAvailable",
     "PenstockError",
     "PluginError",
     "Processor",
@@ -76,6 +91,7 @@ __all__ = [
     "Role",
     "RuleViolation",
     "SharedBatch",
+    "SharedBytes",
     "SlowSubscriber",
     "StreamTimeout",
     "Subscriber",
@@ -83,11 +99,17 @@ __all__ = [
     "UsageError",
     "add_demand",
     "check_demand",
+    "check_length_of",
     "decode_named_request",
     "encode_named_request",
+    "held_of",
     "on_element_size_of",
     "on_next_many_of",
     "on_next_packed_of",
+    "printable",
+    "public_text",
+    "quoted_text",
     "shown",
     "split_packed",
+    "traceback_text",
 ]

@@ -13,6 +13,7 @@
     ├── PublisherStopped        the code that cancelled the nursery of the publisher
     ├── NoElement               no action needed: a stream ended without the element that was asked of it (also a LookupError)
     ├── PublicError             no action needed: your publisher raises it to let its text cross the wire
+    ├── NotAvailable            no action needed: your publisher raises it to answer as if its name did not exist
     ├── ProtocolError           the peer: it sent what the protocol does not allow
     ├── ConnectionLost          the network
     ├── Rejected                the peer refused: authentication, authorisation, unknown publisher
@@ -84,6 +85,13 @@ class PublicError(PenstockError):
     """Raise it in a publisher to let its text cross the wire. The texts of other exceptions are not sent."""
 
 
+class NotAvailable(PenstockError):
+    """Raise it in a publisher or a handler before its first element: the peer gets the answer to a name that does not exist.
+
+    The text stays on this side: the log ``penstock.access`` has it.
+    """
+
+
 class ProtocolError(PenstockError):
     """The peer must act: it sent what the protocol does not allow.
 
@@ -123,7 +131,7 @@ class LimitExceeded(PenstockError):
 
 
 class SlowSubscriber(LimitExceeded):
-    """A subscriber fell further behind than its topic allows, and the topic's policy is `SlowPolicy.FAIL`."""
+    """A subscriber fell further behind than its topic allows (`SlowPolicy.FAIL`), or held up its topic for too long (`SlowPolicy.WAIT`)."""
 
 
 class StreamTimeout(PenstockError, TimeoutError):

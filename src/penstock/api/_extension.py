@@ -60,6 +60,22 @@ class ActiveExtension(Protocol):
         """Do what is due at the time `now`, and return the time of the next call, or None."""
 
 
+class ChecksLength(Protocol):
+    """An active extension whose messages are short may offer this beside the calls of `ActiveExtension`."""
+
+    def check_length(self, type: int, length: int, /) -> None:  # noqa: A002  # the wire's word
+        """Refuse a message for the length of its body, with `ExtensionLink.break_off`. Called if the body has not arrived as a whole.
+
+        Without it a peer can make this side hold `Limits.max_frame` bytes of each message that it never finishes.
+        """
+
+
+def check_length_of(active: ActiveExtension) -> Callable[[int, int], None] | None:
+    """Return the `check_length` of `active`, or None if it has none."""
+    method: Callable[[int, int], None] | None = getattr(active, "check_length", None)
+    return method
+
+
 @runtime_checkable
 class Extension(Protocol):
     """An extension of RS.io, as a plugin registers it."""

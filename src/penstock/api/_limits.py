@@ -53,9 +53,10 @@ class Limits:
     max_pending_handshakes: int = 512
     """Connections at a time that have not sent their hello: the slots that silent connections can occupy.
 
-    Reached: the newest connection is closed at once.
+    Reached: the oldest of them is closed at once, and the newest takes its place. An address with more than an eighth of the slots loses
+    its own first.
 
-    Why: silent connections can occupy this number of places.
+    Why: silent connections can occupy this number of places, and keep no other client out.
     """
 
     # --- messages and elements
@@ -63,7 +64,8 @@ class Limits:
     max_frame: int = 1 << 20
     """Bytes of a message's body.
 
-    Reached: goodbye `limit:frame`, on the announced length; on a framed transport the connection ends.
+    Reached: RS.io: goodbye `limit:frame`, on the announced length; on a framed transport the connection ends. ReactiveSocket: the stream
+    of the frame ends, with CANCEL or ERROR `too long`, and its body is skipped.
 
     Why: NATS, websockets and Go chose the same.
     """
@@ -160,6 +162,22 @@ class Limits:
 
     # --- subscriptions
 
+    window_bytes: int = 16 << 20
+    """Bytes that a stream may have asked for and not read, by the size of the elements that have come.
+
+    Reached: it asks for fewer elements, and for one at a time if they are larger than that.
+
+    Why: 256 elements of 4 MiB are a GiB. 16 MiB keep a line of 1 Gbit/s with a delay of 100 ms busy.
+    """
+
+    unread_bytes: int = 64 << 20
+    """Bytes that the streams of one connection may hold unread, as far as their demand is automatic.
+
+    Reached: the stream that holds the most ends: cancel to the peer, `LimitExceeded` to its reader.
+
+    Why: elements may become large when many were asked for; four windows.
+    """
+
     max_subscriptions: int = 1024
     """Streams that the peer may have open, including those that are still ending.
 
@@ -173,7 +191,16 @@ class Limits:
 
     Reached: goodbye `limit:ids`.
 
-    Why: a cancelled stream cannot be forgotten before the peer has ended it: its messages must still be delimited.
+    Why: a cancelled stream cannot be forgotten before the peer has ended it: its messages must still be delimited. From half of it on,
+    places of more than a minute are given up: a publisher need not confirm a cancel.
+    """
+
+    late_bytes: int = 32 << 20
+    """Bytes of elements that may arrive after cancels, and of data that may arrive for requests that have ended.
+
+    Reached: goodbye `limit:late`. Data of requests: each further part costs a glitch.
+
+    Why: they were under way; an honest peer has two socket buffers (6 and 4 MiB on Linux) and `outbound_high` with an element on the way.
     """
 
     churn_burst: int = 1000
@@ -184,12 +211,12 @@ class Limits:
     Why: subscribing and cancelling at once is HTTP/2's rapid reset.
     """
 
-    churn_rate: float = 33.0
+    churn_rate: float = 1000.0
     """The same per second.
 
     Reached: goodbye `limit:churn`.
 
-    Why: nghttp2's answer to it.
+    Why: a request that is given up after 50 ms is legal, and 50 tasks give up 1,000 of them a second. nghttp2's 33 ended a connection of 8.
     """
 
     idle_subscription_age: float | None = None
@@ -201,11 +228,20 @@ class Limits:
     """
 
     idle_connection: float = 300.0
-    """Seconds that a connection without a stream is kept.
+    """Seconds that a connection without a stream is kept after its last request, stream or message of an extension. While the
+    keepalive is active, a client keeps the connection, and so does a server that publishes or has asked the client before.
 
     Reached: goodbye `idle`.
 
     Why: Kafka keeps connections for 10 minutes.
+    """
+
+    max_hold_up: float = 10.0
+    """Seconds that a stream without demand may hold up a topic with `SlowPolicy.WAIT`, and with it all other subscribers of the topic.
+
+    Reached: onError "too slow" for that stream, `SlowSubscriber` here, and the topic goes on. `Topic(max_hold_up=...)` overrides it.
+
+    Why: by default a topic waits for its slowest subscriber, and over a network that may be a stranger who requests nothing.
     """
 
     # --- tolerated anomalies
@@ -295,11 +331,11 @@ class Limits:
     """
 
     turn: float = 0.005
-    """Seconds that decoding may go on before other tasks get a scheduler pass.
+    """Seconds that decoding may go on before other tasks get a scheduler pass: one budget, shared by all connections of the program.
 
-    Reached: other tasks get a turn, then decoding goes on.
+    Reached: other tasks get a turn, then decoding goes on. While several connections wait, each decodes 64 messages in its turn.
 
-    Why: 64 KiB of the smallest messages take several times that.
+    Why: 64 KiB of the smallest messages take several times that, and 100 peers may send them at the same time.
     """
 
     goodbye_timeout: float = 2.0
@@ -361,23 +397,25 @@ class Limits:
     # --- a server
 
     max_connections: int = 10_000
-    """Connections at a time; or the process's limit on open files less 256, if that is lower.
+    """Connections at a time; or as many as the process's limit on open files leaves room for, if that is lower.
 
-    Reached: the newest is closed at once.
+    Reached: the oldest that has not sent its hello is closed at once, and the newest takes its place; if there is none, the newest is
+    closed.
 
-    Why: or the limit of the process on open files, minus 256, if that is lower: the rest of the process needs files too.
+    Why: each connection is a file. The files that are open when the server starts are subtracted, and a reserve: one in eight, at most 256.
     """
 
     max_connections_per_address: int = 256
-    """Connections at a time from one address.
+    """Connections at a time from one IPv4 address, from one IPv6 network (/64), or on a Unix socket from one user.
 
-    Reached: the newest is closed at once.
+    Reached: the oldest of them that has not sent its hello is closed at once, and the newest takes its place; if there is none, the newest
+    is closed.
 
-    Why: one address must not occupy all places.
+    Why: one address must not occupy all places, and an IPv6 subscriber has 2^64 addresses.
     """
 
     accept_rate: float = 500.0
-    """Connections accepted per second.
+    """Connections accepted per second. One that has left before it sent a byte does not count, and neither does one that is refused.
 
     Reached: the next connection waits to be accepted.
 
@@ -385,9 +423,9 @@ class Limits:
     """
 
     memory_budget: int = 256 << 20
-    """Bytes in all buffers of a server.
+    """Bytes that all peers of a server, or the peer of a client, make this side hold: buffers, streams, tasks, data of requests.
 
-    Reached: see below.
+    Reached: at 80 % the connection that holds most is cut, and the next, until it is less: goodbye `limit:memory`.
 
     Why: every buffer has its bound, but ten thousand connections have ten thousand of each buffer.
     """
