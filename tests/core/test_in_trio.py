@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import trio
@@ -21,6 +21,10 @@ async def one_pass() -> None:
     await done
 
 
+G = TypeVar("G")
+H = TypeVar("H")
+
+
 async def enter(block: Any) -> None:
     async with block:
         raise AssertionError("it was entered")
@@ -32,6 +36,10 @@ ENTRIES: dict[str, tuple[str, Callable[[], Awaitable[Any]]]] = {
     "collect": ("subscribe()", lambda: penstock.collect([1])),
     "first": ("subscribe()", lambda: penstock.first([1])),
     "connect": ("connect()", lambda: enter(penstock.connect("memory://none"))),
+    "request by URL": ("request()", lambda: penstock.request("memory://none/publisher")),
+    "publish": ("Topic.publish()", lambda: penstock.Topic[int]().publish(1)),
+    "wait_subscribers": ("Topic.wait_subscribers()", lambda: penstock.Topic[int]().wait_subscribers()),
+    "wait_alone": ("Topic.wait_alone()", lambda: penstock.Topic[int]().wait_alone()),
     "serve": ("serve()", lambda: enter(penstock.serve(penstock.Service(), "memory://none"))),
 }
 by_entry = pytest.mark.parametrize(("what", "enters"), ENTRIES.values(), ids=ENTRIES)
@@ -99,16 +107,135 @@ def test_beside_a_guest_run_only_the_tasks_of_trio_may_enter() -> None:
         await stop.wait()
         return numbers
 
-    async def main() -> tuple[str, list[int]]:
+    async def in_asyncio() -> str:
+        await one_pass()
+        return await refusal(lambda: penstock.collect([1]))
+
+    text, numbers = beside_guest(guest, in_asyncio)
+    assert "and asyncio runs this code" in text
+    assert numbers == list(range(1000))
+
+
+def beside_guest(guest: Callable[[trio.Event], Awaitable[G]], in_asyncio: Callable[[], Awaitable[H]]) -> tuple[H, G]:
+    """Run `in_asyncio` beside `guest`, which trio runs as a guest until the event that it gets is set. Return both results."""
+
+    async def main() -> tuple[H, G]:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[Any] = loop.create_future()
         stop = trio.Event()
         trio.lowlevel.start_guest_run(guest, stop, run_sync_soon_threadsafe=loop.call_soon_threadsafe, done_callback=ended.set_result)
-        await one_pass()
-        text = await refusal(lambda: penstock.collect([1]))
-        stop.set()
-        return text, (await ended).unwrap()
+        try:
+            result = await in_asyncio()
+        finally:
+            stop.set()
+            guested = (await ended).unwrap()
+        return result, guested
 
-    text, numbers = asyncio.run(main())
-    assert "and asyncio runs this code" in text
-    assert numbers == list(range(1000))
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("slow", penstock.SlowPolicy)
+def test_a_topic_of_a_guest_refuses_an_element_of_asyncio(slow: penstock.SlowPolicy) -> None:
+    """Its subscribers get no part of it, and the tasks of trio go on publishing."""
+    topic = penstock.Topic[int](slow=slow)
+
+    async def guest(stop: trio.Event) -> list[int]:
+        async with penstock.subscribe(topic) as stream:
+            await stop.wait()
+            await topic.publish(2)
+            topic.complete()
+            return [number async for number in stream]
+
+    async def in_asyncio() -> str:
+        while not topic.statistics().subscribers:
+            await one_pass()
+        return await refusal(lambda: topic.publish(1))
+
+    text, numbers = beside_guest(guest, in_asyncio)
+    assert text.startswith("Topic.publish() needs trio, and asyncio runs this code. ")
+    assert numbers == [2]
+
+
+@pytest.mark.parametrize("published", [0, 3])
+def test_a_stream_of_a_guest_refuses_a_reader_of_asyncio(published: int) -> None:
+    """If it would wait, and if elements are there: they stay there for the task of trio."""
+    topic = penstock.Topic[int](slow=penstock.SlowPolicy.DROP_NEWEST)
+    streams: list[penstock.Stream[int]] = []
+
+    async def guest(stop: trio.Event) -> list[int]:
+        async with penstock.subscribe(topic) as stream:
+            for number in range(published):
+                await topic.publish(number)
+            streams.append(stream)
+            await stop.wait()
+            topic.complete()
+            return [number async for number in stream]
+
+    async def in_asyncio() -> str:
+        while not streams:
+            await one_pass()
+        return await refusal(lambda: anext(streams[0]))
+
+    text, numbers = beside_guest(guest, in_asyncio)
+    assert text.startswith("reading a stream needs trio, and asyncio runs this code. ")
+    assert numbers == list(range(published))
+
+
+CALLS: dict[str, tuple[str, Callable[[penstock.Peer], Awaitable[Any]]]] = {
+    "wait_accepted": ("Peer.wait_accepted()", lambda peer: peer.wait_accepted()),
+    "request": ("Peer.request()", lambda peer: peer.request("double", 1, type=int)),
+    "request_response": ("Peer.request_response()", lambda peer: peer.request_response(b"one")),
+    "fire_and_forget": ("Peer.fire_and_forget()", lambda peer: peer.fire_and_forget(b"one")),
+    "subscribe": ("opening a stream", lambda peer: enter(peer.subscribe("double"))),
+    "request_stream": ("opening a stream", lambda peer: enter(peer.request_stream(b"double"))),
+}
+
+
+@pytest.mark.parametrize(("what", "calls"), CALLS.values(), ids=CALLS)
+def test_a_peer_of_a_guest_refuses_a_call_of_asyncio(what: str, calls: Callable[[penstock.Peer], Awaitable[Any]]) -> None:
+    """Nothing is sent, and the connection serves the tasks of trio."""
+    peers: list[penstock.Peer] = []
+    service = penstock.Service()
+    handled: list[bytes] = []
+
+    @service.request("double")
+    async def double(payload: int) -> int:
+        return payload * 2
+
+    @service.fire_and_forget
+    async def keep(data: bytes) -> None:
+        handled.append(data)
+
+    async def guest(stop: trio.Event) -> int:
+        url = "reactivesocket+memory://guest"
+        async with penstock.serve(service, url), penstock.connect(url) as peer:
+            peers.append(peer)
+            await stop.wait()
+            return await peer.request("double", 21, type=int)
+
+    async def in_asyncio() -> str:
+        while not peers:
+            await one_pass()
+        return await refusal(lambda: calls(peers[0]))
+
+    text, doubled = beside_guest(guest, in_asyncio)
+    assert text.startswith(f"{what} needs trio, and asyncio runs this code. ")
+    assert doubled == 42
+    assert handled == []
+
+
+def test_the_end_of_a_server_is_awaited_in_trio() -> None:
+    """`Server.wait_over` says so, too."""
+    servers: list[penstock.Server] = []
+
+    async def guest(stop: trio.Event) -> None:
+        async with penstock.serve(penstock.Service(), "memory://guest") as server:
+            servers.append(server)
+            await stop.wait()
+
+    async def in_asyncio() -> str:
+        while not servers:
+            await one_pass()
+        return await refusal(servers[0].wait_over)
+
+    assert beside_guest(guest, in_asyncio)[0].startswith("Server.wait_over() needs trio, and asyncio runs this code. ")

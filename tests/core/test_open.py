@@ -531,6 +531,54 @@ async def test_an_interrupt_while_the_block_is_entered_leaves_no_nursery_open() 
     assert before == trio.lowlevel.current_task().child_nurseries
 
 
+async def test_a_cancellation_beside_an_interrupt_of_attach_is_delivered_again() -> None:
+    """The interrupt leaves the entry first. The cancelled scope still catches its own cancellation, at the next checkpoint."""
+    steps: list[str] = []
+
+    async def cleans_up() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.lowlevel.checkpoint()
+            steps.append("cleaned up")
+
+    class Interrupted(Source[int]):
+        def attach(self, subscriber, scope):
+            scope.spawn(cleans_up, name="started before the interrupt")
+            cancelled.cancel()
+            raise KeyboardInterrupt
+
+    with trio.CancelScope() as cancelled:
+        try:
+            async with subscribe(Interrupted()):
+                raise AssertionError("it was entered")
+        except KeyboardInterrupt:
+            steps.append("interrupted")
+        await trio.lowlevel.checkpoint()
+        steps.append("not reached")
+    assert cancelled.cancelled_caught
+    assert steps == ["cleaned up", "interrupted"]
+    await trio.lowlevel.checkpoint()
+
+
+async def test_a_failure_of_cleanup_beside_an_interrupt_of_attach_goes_to_the_hook() -> None:
+    """The interrupt is raised, and the failure is not lost."""
+    told: list[Exception] = []
+
+    async def fails() -> None:
+        raise OSError("cleanup")
+
+    class Interrupted(Source[int]):
+        def attach(self, subscriber, scope):
+            scope.spawn(fails, name="fails", stop=lambda: None)
+            raise SystemExit(3)
+
+    error = await raised_by(subscribe(Interrupted(), on_violation=told.append).__aenter__)
+    assert isinstance(error, SystemExit)
+    assert [str(each) for each in told] == ["cleanup"]
+
+
 async def test_an_error_of_attach_is_raised_by_the_loop() -> None:
     """As any failure of a publisher (rule 1.9); see also the sources' own tests."""
 

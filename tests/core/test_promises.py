@@ -17,7 +17,6 @@ from penstock import core, ops, pipe
 from penstock.api import UNBOUNDED, Limits, Subscriber, Subscription
 from penstock.core import ParkedTask, Scope, SlowPolicy, Stream, Topic, collect, first, for_each, generate, subscribe, to_channel
 from penstock.runtime.server._admission import Admission
-from penstock.runtime.server._memory_budget import MemoryBudget
 from penstock.testing import LeakCensus, run_virtual
 from tests.core._helpers import numbers, our_tasks, quiet
 
@@ -70,7 +69,7 @@ async def _enter_server() -> None:
 
 async def _wait_over() -> None:
     server = penstock.Server.__new__(penstock.Server)  # as one that can get no client and had none
-    server._listeners_done, server._admission = trio.Event(), Admission(Limits(), MemoryBudget(1))
+    server._listeners_done, server._admission = trio.Event(), Admission(Limits())
     server._listeners_done.set()
     with assert_checkpoints():
         await server.wait_over()

@@ -3,6 +3,7 @@
 import gc
 import weakref
 from contextlib import nullcontext
+from sys import getsizeof
 from typing import Self
 
 import pytest
@@ -718,6 +719,21 @@ def test_no_method_of_the_subscription_is_called_after_the_end() -> None:
 
 
 # --- statistics and repr
+
+
+async def test_held_is_the_bytes_that_wait_to_be_read() -> None:
+    """Also those of a slice that was read in part, which goes on afterwards; an object counts with its own size."""
+    stream: Stream[object] = Stream(demand=4)
+    publisher = ManualPublisher()
+    publisher.subscribe(stream)
+    assert stream.held() == 0
+    publisher.emit(b"aa", b"bbb", "cccc", (1, 2))
+    tail = getsizeof((1, 2))
+    assert stream.held() == 9 + tail
+    assert await anext(stream) == b"aa"
+    assert stream.held() == 7 + tail
+    assert [await anext(stream) for _ in range(3)] == [b"bbb", "cccc", (1, 2)]
+    assert stream.held() == 0
 
 
 async def test_statistics_at_each_step(clock) -> None:

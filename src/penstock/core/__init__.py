@@ -3,24 +3,27 @@
 May import `penstock.api` and trio. Operators, the draft and the runtime build on this layer; it imports none of them.
 """
 
+from penstock.api import printable
 from penstock.core._arguments import check_seconds, has_methods_of, name_of
 from penstock.core._callback import CallbackSubscriber
 from penstock.core._in_trio import check_in_trio
+from penstock.core._limited_log import LimitedLog, limited_log, place_of, text_of
 from penstock.core._mailbox import MailboxRules, MailboxSubscriber
 from penstock.core._open import open_into, subscribe
 from penstock.core._parked_task import ParkedTask
 from penstock.core._publisher_guard import PublisherGuard, ViolationSink
 from penstock.core._relay import BatchRelay, Relay
-from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_hook, log_violation, report
+from penstock.core._scope import CLEANUP_SECONDS, LOG, Report, Scope, check_hook, has_closed, log_violation, report
 from penstock.core._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
 from penstock.core._slow_policy import SlowPolicy
-from penstock.core._source import OPERATORS, Operator, Source, Streamable
+from penstock.core._source import OPERATORS, Group, Operator, Source, Streamable
 from penstock.core._sources import (
     EndedSubscription,
     as_source,
     empty,
     failed,
     from_async_iterable,
+    from_batches,
     from_channel,
     from_iterable,
     from_publisher,
@@ -39,10 +42,13 @@ __all__ = [
     "CLEANUP_SECONDS",
     "COLLECT_LIMIT",
     "DEFAULT_DEMAND",
+    "LOG",
     "OPERATORS",
     "BatchRelay",
     "CallbackSubscriber",
     "EndedSubscription",
+    "Group",
+    "LimitedLog",
     "MailboxRules",
     "MailboxSubscriber",
     "Operator",
@@ -71,18 +77,24 @@ __all__ = [
     "first",
     "for_each",
     "from_async_iterable",
+    "from_batches",
     "from_channel",
     "from_iterable",
     "from_publisher",
     "generate",
+    "has_closed",
     "has_methods_of",
     "interval",
+    "limited_log",
     "log_violation",
     "name_of",
     "open_into",
+    "place_of",
+    "printable",
     "report",
     "single",
     "subscribe",
+    "text_of",
     "timer",
     "to_channel",
     "waits_for_demand",

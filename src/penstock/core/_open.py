@@ -95,6 +95,7 @@ class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
         nursery = await self._nursery.__aenter__()
         stream = self._stream
         self._scope = Scope(nursery, on_violation=self._on_violation, on_failure=self._keep_failure, cleanup_timeout=self._cleanup_timeout)
+        self._scope.reader = stream
         try:
             source.attach(stream, self._scope)
         except Exception as error:  # boundary: attach() of a foreign source
@@ -102,13 +103,17 @@ class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
             self._scope.cancel()
             stream.on_error(error)
         except BaseException as interrupt:
-            # The nursery is open. If __aenter__ raises, Python does not call __aexit__, but the nursery must be exited.
+            # boundary: attach() of a foreign source, for an interrupt (KeyboardInterrupt, SystemExit). It is raised again; but first the
+            # nursery must be exited, because Python does not call __aexit__ if __aenter__ raises.
+            # attach() is a plain call, so no cancellation is raised in it. One that is delivered while the nursery is exited gives way to
+            # the interrupt. It is not lost: trio delivers it again at the next checkpoint inside the cancelled scope.
             await self.__aexit__(type(interrupt), interrupt, interrupt.__traceback__)
             raise
         return stream
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stream.cancel()  # before the scope: else a pump would signal PublisherStopped to the stream
+        self._scope.reader = None
         del self._stream  # a foreign publisher may keep the scope, which keeps this block, and that must not keep the elements
         self._scope.cancel()
         crash = await self._wait_stopped()

@@ -20,8 +20,9 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 import trio
 
-from penstock.api import RuleViolation, UsageError
+from penstock.api import NotAvailable, PublicError, RuleViolation, UsageError
 from penstock.core._arguments import check_function, check_seconds
+from penstock.core._limited_log import limited_log, place_of, text_of
 
 Report: TypeAlias = Callable[[Exception], None]
 """A hook that receives faults that no subscriber can receive any more. It must return; if it raises, that exception is logged."""
@@ -29,12 +30,26 @@ Report: TypeAlias = Callable[[Exception], None]
 CLEANUP_SECONDS: Final = 5.0
 """Seconds that a generator's own cleanup may take: enough for a goodbye over a network, short for a person who waits."""
 
-_log = logging.getLogger("penstock")
+LOG: Final = "penstock"
+"""The name of the logger for faults."""
 
 
 def log_violation(error: Exception) -> None:
-    """The default `on_violation` hook: one line and the traceback, in the logger ``penstock``."""
-    _log.error("%s", error, exc_info=error)
+    """The default `on_violation` hook: a line and the traceback, in the logger ``penstock``, at a bounded rate (`LimitedLog`).
+
+    A `PublicError` or `NotAvailable` is an answer and no fault: it is a line of the level ``INFO`` without a traceback.
+    """
+    # A peer can make a faulty publisher raise as often as it likes.
+    if isinstance(error, PublicError | NotAvailable):
+        limited_log(LOG).write(logging.INFO, place_of(error), "%s: %s", type(error).__name__, text_of(error))
+    else:
+        limited_log(LOG).write(logging.ERROR, place_of(error), "%s", text_of(error), error=error)
+
+
+def has_closed(nursery: trio.Nursery) -> bool:
+    """Return whether no task can start in `nursery` any more."""
+    # A task lists the nurseries whose blocks it has not left yet.
+    return nursery not in nursery.parent_task.child_nurseries
 
 
 class Runner(Protocol):
@@ -47,7 +62,18 @@ class Runner(Protocol):
 class Scope:
     """The owner of the tasks behind one subscription."""
 
-    __slots__ = ("_drained", "_nursery", "_on_drained", "_on_failure", "_on_violation", "_tasks", "cleanup_timeout")
+    __slots__ = (
+        "_drained",
+        "_nursery",
+        "_on_drained",
+        "_on_failure",
+        "_on_violation",
+        "_tasks",
+        "begun",
+        "cleanup_timeout",
+        "max_hold_up",
+        "reader",
+    )
 
     def __init__(
         self,
@@ -57,8 +83,12 @@ class Scope:
         on_failure: Report | None = None,
         cleanup_timeout: float = CLEANUP_SECONDS,
         on_drained: Callable[[], None] | None = None,
+        max_hold_up: float = inf,
     ) -> None:
-        """`on_drained` is called each time that the last running task has ended."""
+        """`on_drained` is called each time that the last running task has ended.
+
+        `max_hold_up` is how many seconds a publisher of many subscribers may wait for this one: see `Topic`.
+        """
         self._nursery = nursery
         self._on_drained = on_drained
         self._on_violation = on_violation
@@ -67,6 +97,11 @@ class Scope:
         # Made by the first `wait_stopped`. Most scopes belong to `publisher(nursery)`, where nothing waits for them.
         self._drained: trio.lowlevel.ParkingLot | None = None
         self.cleanup_timeout: float = cleanup_timeout
+        self.max_hold_up: float = max_hold_up
+        self.reader: Any = None
+        """The `Stream` at the end of the pipe, if there is one: sources of a network let it count their bytes."""
+        self.begun: int = 0
+        """How many tasks have been started, here or behind a publisher that runs elsewhere. `take_until` sees by it what may still come."""
 
     @property
     def running(self) -> int:
@@ -90,6 +125,7 @@ class Scope:
                 "Keep that nursery open for as long as its subscribers live, or use `async with subscribe(...)`"
             ) from closed
         self._tasks[cancel_scope] = cancel_scope.cancel if stop is None else stop
+        self.begun += 1
         return cancel_scope
 
     def cancel(self) -> None:
@@ -164,8 +200,9 @@ def report(hook: Report, error: Exception) -> None:
     """Call `hook` with `error`. If the hook raises, log its exception."""
     try:
         hook(error)
-    except Exception:  # boundary: the user's hook. An error in it must not end the stream that reports to it
-        _log.exception("the on_violation hook raised while it was told of: %s", error)
+    except Exception as raised:  # boundary: the user's hook. An error in it must not end the stream that reports to it
+        what = "the on_violation hook raised while it was told of"
+        limited_log(LOG).write(logging.ERROR, f"{what} {place_of(error)}", "%s: %s", what, text_of(error), error=raised)
 
 
 def check_hook(on_violation: Report) -> Report:

@@ -7,7 +7,7 @@ class SlowPolicy(enum.Enum):
     """The answer of a topic to a subscriber that has no demand left and no room in its buffer."""
 
     WAIT = "wait"
-    """`publish` waits for the slowest. Nothing is lost."""
+    """`publish` waits for the slowest, for `max_hold_up` seconds at most if the topic has that bound. Nothing is lost."""
 
     DROP_OLDEST = "drop oldest"
     """The oldest element in its buffer is dropped."""

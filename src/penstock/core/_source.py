@@ -16,7 +16,6 @@ import inspect
 import random
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar, overload
 
@@ -24,10 +23,10 @@ import trio
 
 from penstock.api import Publisher, Subscriber, UsageError, shown
 from penstock.core._arguments import name_of
+from penstock.core._bound_publisher import BoundPublisher
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation
 from penstock.core._slow_policy import SlowPolicy
 from penstock.core._stream import DEFAULT_DEMAND
-from penstock.core._subscriber_guard import SubscriberGuard
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -38,6 +37,8 @@ F = TypeVar("F")
 G = TypeVar("G")
 A_contra = TypeVar("A_contra", contravariant=True)
 B_co = TypeVar("B_co", covariant=True)
+K = TypeVar("K")
+K_co = TypeVar("K_co", covariant=True)
 T_co = TypeVar("T_co", covariant=True)
 
 OPERATORS: Final[Any] = SimpleNamespace()
@@ -94,7 +95,7 @@ class Source(ABC, Generic[T_co]):
         # Checked here, where the program can see its mistake. The first task starts only with the first request.
         if not isinstance(nursery, trio.Nursery):
             raise UsageError(f"publisher() was given {shown(nursery)}; give the nursery that shall run this stream's tasks")
-        return _BoundPublisher(self, nursery, check_hook(on_violation), check_cleanup_timeout(cleanup_timeout))
+        return BoundPublisher(self, nursery, check_hook(on_violation), check_cleanup_timeout(cleanup_timeout))
 
     # --- operators of any origin
 
@@ -308,6 +309,43 @@ class Source(ABC, Generic[T_co]):
         # The last window may be shorter: the source has ended, or `seconds` have passed.
         return self.pipe(OPERATORS.window(count, seconds))
 
+    # As for map: the async overload comes first.
+    @overload
+    def group_by(
+        self,
+        key: Callable[[T_co], Awaitable[K]],
+        /,
+        *,
+        max_groups: int = 64,
+        evict: bool = False,
+        slow: SlowPolicy = SlowPolicy.WAIT,
+        buffer: int | None = None,
+    ) -> "Source[Group[K, T_co]]": ...
+    @overload
+    def group_by(
+        self,
+        key: Callable[[T_co], K],
+        /,
+        *,
+        max_groups: int = 64,
+        evict: bool = False,
+        slow: SlowPolicy = SlowPolicy.WAIT,
+        buffer: int | None = None,
+    ) -> "Source[Group[K, T_co]]": ...
+    def group_by(
+        self,
+        key: Callable[[T_co], Any],
+        /,
+        *,
+        max_groups: int = 64,
+        evict: bool = False,
+        slow: SlowPolicy = SlowPolicy.WAIT,
+        buffer: int | None = None,
+    ) -> "Source[Any]":
+        """Pass on a stream for each different ``key(element)``, with the elements of that key."""
+        # `max_groups` and `buffer` together bound what is held.
+        return self.pipe(OPERATORS.group_by(key, max_groups=max_groups, evict=evict, slow=slow, buffer=buffer))
+
     def share(
         self,
         nursery: trio.Nursery,
@@ -393,30 +431,22 @@ class Source(ABC, Generic[T_co]):
         return self.pipe(OPERATORS.on_error_resume(source))
 
 
+class Group(Source[T_co], Generic[K_co, T_co]):
+    """The stream of the elements of one key, from `group_by`."""
+
+    # Here and not beside the operator: the method `group_by` of a source names this type.
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def key(self) -> K_co:
+        """What the function of `group_by` returned for each element of this group."""
+
+
 Streamable: TypeAlias = (
     Source[A] | Publisher[A] | AsyncIterable[A] | Iterable[A] | Callable[[], AsyncIterable[A]] | Callable[[], Iterable[A]]
 )
 """The types that `as_source` turns into a source, and that can therefore be subscribed to."""
-
-
-class _BoundPublisher(Publisher[T_co]):
-    """A blueprint and the nursery that runs it."""
-
-    __slots__ = ("__weakref__", "_cleanup_timeout", "_nursery", "_on_violation", "_source")
-
-    def __init__(self, source: Source[T_co], nursery: trio.Nursery, on_violation: Report, cleanup_timeout: float) -> None:
-        self._source = source
-        self._nursery = nursery
-        self._on_violation = on_violation
-        self._cleanup_timeout = cleanup_timeout
-
-    def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
-        # A scope for each subscriber: its failures and its end concern no other one.
-        scope = Scope(self._nursery, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout)
-        SubscriberGuard.insert_between(partial(self._source.attach, scope=scope), subscriber, self._on_violation)
-
-    def __repr__(self) -> str:
-        return f"<publisher of {self._source!r}>"
 
 
 def _apply(operator: Operator[Any, Any], source: Source[Any]) -> Source[Any]:

@@ -14,6 +14,7 @@ import trio
 from penstock.api import UNBOUNDED, AlreadySubscribed, Publisher, Subscriber, Subscription, UsageError, shown
 from penstock.core._arguments import check_function, check_seconds, has_methods_of, name_of
 from penstock.core._at_hand import COLLECTIONS, ChannelIterator, CollectionIterator
+from penstock.core._batch_iterator import BatchIterator
 from penstock.core._claims import Claim, already_subscribed, take_claim
 from penstock.core._publisher_guard import PublisherGuard
 from penstock.core._pump import Pump
@@ -40,6 +41,10 @@ class IteratorSource(Source[T]):
         self._label = label  # for task names and messages
         self._length = length  # a function, because a list may grow between two subscriptions
         self._borrowed = borrowed
+
+    def of_batches(self) -> Source[Any]:
+        """Return the source of the elements of the lists that are the elements of this source."""
+        return IteratorSource(partial(BatchIterator, self._open, self._label), label=self._label, borrowed=self._borrowed)
 
     @property
     def may_end_at_once(self) -> bool:
@@ -142,6 +147,27 @@ def generate(function: Callable[..., AsyncIterable[T]] | Callable[..., Iterable[
     return IteratorSource(cast("Callable[[], AsyncIterator[T]]", opens), label=name_of(function))
 
 
+def from_batches(batches: Streamable[Sequence[T]]) -> Source[T]:
+    """Stream the elements of lists, for a publisher that gets many elements at a time: the rows of a query, the lines of a block.
+
+    `batches` is a function that yields lists or tuples, or an async iterable, an iterable or a memory channel of them. It is pulled when
+    there is demand, one list at a time. If a list is longer than the demand, the rest waits, and the next list is pulled after it. An
+    element costs less than one that is yielded by itself: those that the demand permits go on with one call.
+
+    >>> await collect(from_batches([[1, 2], [], [3]]))
+    [1, 2, 3]
+
+    Raises UsageError for a publisher, or a pipe, of lists: use ``flat_map(lambda batch: batch)`` there.
+    """
+    source = as_source(batches)
+    if not isinstance(source, IteratorSource | _OnceSource):
+        raise UsageError(
+            f"from_batches() was given {source!r}, which it does not pull by itself; give a function that yields lists, or write "
+            "source.flat_map(lambda batch: batch)"
+        )
+    return source.of_batches()
+
+
 def from_channel(channel: "trio.MemoryReceiveChannel[T]") -> Source[T]:
     """Stream a trio memory channel. Each subscriber receives through a clone: they compete for elements, and your end stays open."""
     if not isinstance(channel, trio.MemoryReceiveChannel):
@@ -202,6 +228,7 @@ class _PublisherSource(Source[T]):
         self._publisher = publisher
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
+        scope.begun += 1  # its tasks belong to another scope
         PublisherGuard.insert_between(self._publisher, subscriber, scope)
 
     def __repr__(self) -> str:
@@ -283,13 +310,25 @@ class _OnceSource(Source[T]):
     generator of the first one. When its stream has ended, another source of the same iterator reads on, unless it is a generator.
     """
 
-    __slots__ = ("_is_async", "_is_generator", "_iterator", "_label")
+    __slots__ = ("_is_async", "_is_generator", "_iterator", "_label", "_wrap")
 
-    def __init__(self, iterator: Iterator[T] | AsyncIterator[T], *, is_async: bool) -> None:
+    def __init__(
+        self,
+        iterator: Iterator[Any] | AsyncIterator[Any],
+        *,
+        is_async: bool,
+        wrap: "Callable[[Callable[[], AsyncIterator[Any]], str], AsyncIterator[Any]] | None" = None,
+    ) -> None:
+        """`wrap` makes the iterator of the stream out of the function that opens the given one."""
         self._iterator: Any = iterator  # None after the first subscribe
         self._is_async = is_async  # an object may be both kinds of iterator
         self._is_generator = isinstance(iterator, AsyncGenerator | Generator)
         self._label = name_of(iterator)
+        self._wrap = wrap
+
+    def of_batches(self) -> Source[Any]:
+        """Return the source of the elements of the lists that the iterator gives."""
+        return _OnceSource(self._iterator, is_async=self._is_async, wrap=BatchIterator)
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         # Forgotten here: the source may live longer than the stream, and must not keep the generator's frame.
@@ -304,10 +343,14 @@ class _OnceSource(Source[T]):
         if self._is_async:
             # An object that is its own iterator, such as an open socket, belongs to the program that opened it. A generator is closed.
             given, borrowed = self._is_generator, not self._is_generator
-            pump = Pump(partial(aiter, iterator), subscriber, scope, label=self._label, given=given, borrowed=borrowed, claim=claim)
+            opens = self._opened(partial(aiter, iterator))
+            pump = Pump(opens, subscriber, scope, label=self._label, given=given, borrowed=borrowed, claim=claim)
         else:
-            pump = Pump(partial(_walk, iterator), subscriber, scope, label=self._label, claim=claim)
+            pump = Pump(self._opened(partial(_walk, iterator)), subscriber, scope, label=self._label, claim=claim)
         subscriber.on_subscribe(pump)
+
+    def _opened(self, opens: Callable[[], AsyncIterator[Any]]) -> Callable[[], AsyncIterator[Any]]:
+        return opens if self._wrap is None else partial(self._wrap, opens, self._label)
 
     def __repr__(self) -> str:
         return f"<source {self._label}>"

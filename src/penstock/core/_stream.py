@@ -4,6 +4,8 @@ Rules of this file:
 
 * Elements that have arrived are in a list; the reader takes a slice of it at a time. Elements are counted only when a slice is taken. So
   an element costs one append, one reading of the clock, and one step of a list iterator.
+* If the elements come over a network, their bytes bound the demand as well (`count_bytes`): `_spare` is the part of the demand that stays
+  unused.
 * With automatic demand a slice is at most half the demand, and is requested anew when it has been read to its end. So buffered and
   outstanding elements together never exceed the demand. With a demand of 1 an element is requested when the reader asks for it.
 * Reading checkpoints when it must wait, once a slice, and every `TURN_SECONDS`: a stream that is always full cannot starve other tasks.
@@ -12,13 +14,16 @@ Rules of this file:
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from copy import copy
 from operator import length_hint
+from sys import getsizeof
 from time import monotonic
 from typing import Any, Final, TypeVar, cast
 
 import trio
 
-from penstock.api import UNBOUNDED, RuleViolation, Subscriber, Subscription, UsageError, add_demand, check_demand, shown
+from penstock.api import UNBOUNDED, ByteWindow, RuleViolation, Subscriber, Subscription, UsageError, add_demand, check_demand, shown
+from penstock.core._in_trio import check_in_trio
 from penstock.core._parked_task import ParkedTask
 from penstock.core._statistics import StreamState, StreamStatistics
 
@@ -56,10 +61,12 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         "_requested",
         "_slice",
         "_slice_size",
+        "_spare",
         "_state",
         "_subscription",
         "_turn_ends",
         "_unrenewed",
+        "_window",
     )
 
     def __init__(self, *, demand: int = DEFAULT_DEMAND, prefetch: int | None = None) -> None:
@@ -85,6 +92,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._requested = 0
         # Elements that were moved out of `_arrived` and not yet requested anew; at first the part of the demand that awaits the reader.
         self._unrenewed = 0 if prefetch is None else self._demand - prefetch
+        self._spare = 0
+        self._window: ByteWindow | None = None
         self._turn_ends = 0.0
         self._is_end_reported = False  # the end was raised without a checkpoint, which is done once
         # Made when a reader first waits: an idle stream must stay below 400 bytes, and this object has 56.
@@ -147,22 +156,26 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             if length_hint(self._slice):  # cancel() may have dropped the slice during the checkpoint
                 return
         self._renew_demand()  # before the wait: a reader that has read all elements must not wait for ones that it never requested
-        if self._arrived or self._state is not StreamState.OPEN:
-            await trio.lowlevel.checkpoint()
-        else:
-            reader = self._reader
-            if reader is None:
-                reader = self._reader = ParkedTask()
-            elif reader.task is not None:
-                raise self._second_reader()
-            await reader.park()
+        try:
+            if self._arrived or self._state is not StreamState.OPEN:
+                await trio.lowlevel.checkpoint()
+            else:
+                reader = self._reader
+                if reader is None:
+                    reader = self._reader = ParkedTask()
+                elif reader.task is not None:
+                    raise _second_reader()
+                await reader.park()
+        except RuntimeError:  # of trio, outside of trio: a task of asyncio reads, beside trio as a guest
+            check_in_trio("reading a stream")
+            raise
         if not self._arrived:
             raise self._ending()
 
     def _ending(self) -> BaseException:
         """Return the exception that tells the reader why there is no element."""
         if self._state is StreamState.OPEN:
-            return self._second_reader()  # another reader has taken the element for which this one was woken
+            return _second_reader()  # another reader has taken the element for which this one was woken
         error, self._error = self._error, None
         if isinstance(error, StopIteration | StopAsyncIteration):
             # Raised as it is, it would end the loop as if the stream had completed. PEP 479 solves this with a RuntimeError, too.
@@ -171,20 +184,39 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             return wrapped
         return StopAsyncIteration() if error is None else error
 
-    def _second_reader(self) -> UsageError:
-        return UsageError(
-            "two tasks read this stream at once; one subscription has one reader. "
-            "Subscribe twice, or hand on the elements through a memory channel"
-        )
-
     def _renew_demand(self) -> None:
         """Request anew what was read, half of the demand at a time: a request costs as much for one element as for a hundred."""
-        if self._demand and self._unrenewed >= self._slice_size and self._subscription is not None:
-            count, self._unrenewed = self._unrenewed, 0
+        # Fitted before a request, and as long as less than the whole demand is used: small elements cost it once for half of the demand.
+        if self._window is not None and (self._spare or self._unrenewed >= self._slice_size):
+            self._fit_demand(self._window)
+        count = self._unrenewed - self._spare
+        if self._demand and count >= self._slice_size and self._subscription is not None:
+            self._unrenewed = self._spare
             self._requested = add_demand(self._requested, count)
             self._subscription.request(count)
 
+    def _fit_demand(self, window: ByteWindow) -> None:
+        """Use as much of the demand as fits into the window by the size of the elements so far."""
+        now = self.statistics()  # a `RemoteStream` counts elements in pieces of memory
+        if now.received >= window.first:
+            limit = window.demand(self._demand, now.received, now.buffered)
+            self._spare, self._slice_size = self._demand - limit, max(1, limit // 2)
+
     # --- steering
+
+    def count_bytes(self, most: int, largest: int) -> ByteWindow | None:
+        """Let bytes bound the demand too: for a source whose elements have up to `largest` bytes, and come over a network.
+
+        Returns the window, to which the source adds the bytes of each element; or None if the program requests each element by itself.
+        """
+        if self._demand and self._window is None:
+            window = self._window = ByteWindow(most, largest)
+            if self._subscription is None:
+                # The first elements are one slice, so that a short stream costs no further request.
+                limit = self._slice_size = window.demand(self._demand, 0, 0)
+                self._spare = self._demand - limit
+                self._unrenewed = max(self._unrenewed, self._spare)
+        return self._window
 
     def request(self, n: int) -> None:
         """Request `n` more elements, on a stream that was opened with ``demand=0``.
@@ -216,6 +248,11 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._arrived, self._slice, self._error = [], _NO_SLICE, None
         if self._reader is not None:
             self._reader.wake()
+
+    def held(self) -> int:
+        """Return the bytes of the elements that wait to be read. An element that is neither bytes nor text counts with its own object."""
+        waiting = [*copy(self._slice), *self._arrived]  # a copy of the iterator: the reader must still get the rest of its slice
+        return sum(len(element) if isinstance(element, bytes | str) else getsizeof(element) for element in waiting)
 
     def statistics(self) -> StreamStatistics:
         """Return the state, the counts, and whether the stream is starved of demand."""
@@ -313,3 +350,10 @@ class _Batches(AsyncIterator[list[T]]):
 
     async def __anext__(self) -> list[T]:
         return await self._stream._next_batch()  # noqa: SLF001  # the two are one idea in one file
+
+
+def _second_reader() -> UsageError:
+    return UsageError(
+        "two tasks read this stream at once; one subscription has one reader. "
+        "Subscribe twice, or hand on the elements through a memory channel"
+    )

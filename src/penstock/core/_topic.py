@@ -6,11 +6,13 @@ Rules of this file:
 * `publish` is all or nothing: if it is cancelled while it waits, no subscriber has got the element. All subscribers see the same order.
 * A new subscriber gets the retained elements first, then those that are published after it joined. Retained elements do not take up room
   in its buffer: a new subscriber has not fallen behind.
+* `publish` waits for a subscriber without room for its bound at most (`_topic_room`). Then that subscriber fails, and the topic goes on.
 * The end is signalled after the signal during which it was declared, never inside that signal.
 * No task runs here: elements are delivered inside `publish`, or inside the `request` that permits them.
 """
 
 from collections import deque
+from math import inf
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
@@ -18,11 +20,13 @@ import trio
 
 from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand, on_next_many_of, shown
 from penstock.core._arguments import check_count
+from penstock.core._in_trio import check_in_trio
 from penstock.core._scope import Report, Scope, check_hook, log_violation
 from penstock.core._slow_policy import SlowPolicy
 from penstock.core._source import Source
 from penstock.core._stream import DEFAULT_DEMAND
 from penstock.core._subscriber_guard import SubscriberGuard
+from penstock.core._topic_room import IN_PROCESS, TopicRoom, held_up, time_or_never
 
 T = TypeVar("T")
 
@@ -50,6 +54,8 @@ class TopicStatistics:
     """Elements that wait for demand now, over all subscribers."""
     full: int
     """Subscribers without demand and without room now; with `SlowPolicy.WAIT`, `publish` waits for these."""
+    failed: int = 0
+    """Subscribers that got `SlowSubscriber`, in all."""
 
 
 class Topic(Source[T], Publisher[T]):
@@ -57,6 +63,9 @@ class Topic(Source[T], Publisher[T]):
 
     `slow` declares what happens to a subscriber that lags behind. `buffer` is how many elements each subscriber may lag (by default 0
     with `SlowPolicy.WAIT`, else 16). `retain` is how many of the last elements a new subscriber gets first.
+    `max_hold_up` is how many seconds `publish` waits at most, with `SlowPolicy.WAIT`, for a subscriber that requests nothing. Then that
+    subscriber gets `on_error(SlowSubscriber)`, and the topic goes on. None: without a bound for subscribers in this process, and
+    `Limits.max_hold_up` (10 s) for those over a network. ``math.inf``: without a bound for all.
     A topic is a source for `subscribe` and `pipe`, and also a `Publisher`, without a nursery.
     """
 
@@ -64,6 +73,7 @@ class Topic(Source[T], Publisher[T]):
         "_buffer",
         "_dropped",
         "_end",
+        "_failed",
         "_full",
         "_is_delivering",
         "_membership_changed",
@@ -71,13 +81,19 @@ class Topic(Source[T], Publisher[T]):
         "_publish_lock",
         "_published",
         "_retained",
-        "_room_made",
+        "_room",
         "_slow",
         "_subscriptions",
     )
 
     def __init__(
-        self, *, slow: SlowPolicy = SlowPolicy.WAIT, buffer: int | None = None, retain: int = 0, on_violation: Report = log_violation
+        self,
+        *,
+        slow: SlowPolicy = SlowPolicy.WAIT,
+        buffer: int | None = None,
+        retain: int = 0,
+        max_hold_up: float | None = None,
+        on_violation: Report = log_violation,
     ) -> None:
         if not isinstance(slow, SlowPolicy):
             raise UsageError(f"slow={shown(slow)}; choose one of {', '.join(f'SlowPolicy.{each.name}' for each in SlowPolicy)}")
@@ -94,10 +110,11 @@ class Topic(Source[T], Publisher[T]):
         self._full = 0  # subscriptions without room; counted as they change, so that publish need not look at each
         self._published = 0
         self._dropped = 0
+        self._failed = 0
         self._is_delivering = False
         self._end: _End | None = None
         self._publish_lock = trio.Lock()  # publishers that wait for room go on in the order in which they came
-        self._room_made = trio.lowlevel.ParkingLot()
+        self._room = TopicRoom(max_hold_up, slow)
         self._membership_changed = trio.lowlevel.ParkingLot()
 
     # --- publishing
@@ -110,26 +127,32 @@ class Topic(Source[T], Publisher[T]):
         if element is None:
             raise UsageError("publish(None): None is never an element (rule 2.13)")
         self._check_open()
-        if self._slow is SlowPolicy.WAIT:
-            async with self._publish_lock:
-                while self._full and self._end is None:
-                    await self._room_made.park()
-                self._check_open()  # the topic may have ended while this waited
+        try:
+            if self._slow is SlowPolicy.WAIT:
+                async with self._publish_lock:
+                    if self._full:
+                        await self._room.wait(self._is_held_up, self._fail_overdue)
+                    self._check_open()  # the topic may have ended while this waited
+                    self._deliver(element)
+            else:
+                # The other policies never wait, but a publisher in a loop must still let its subscribers run.
+                await trio.lowlevel.checkpoint()
+                self._check_open()
                 self._deliver(element)
-        else:
-            # The other policies never wait, but a publisher in a loop must still let its subscribers run.
-            await trio.lowlevel.checkpoint()
-            self._check_open()
-            self._deliver(element)
+        except RuntimeError:  # trio's first await raises it outside of trio. To check before each element would cost 1 % of a publish
+            check_in_trio("Topic.publish()")
+            raise
 
     async def wait_subscribers(self, *, at_least: int = 1) -> None:
         """Return when there are `at_least` subscribers. An element that is published before there is one reaches none. Checkpoints."""
+        check_in_trio("Topic.wait_subscribers()")
         await trio.lowlevel.checkpoint()
         while len(self._subscriptions) < at_least:
             await self._membership_changed.park()
 
     async def wait_alone(self) -> None:
         """Return when there is no subscriber any more. After `complete`, each gets its waiting elements first. Checkpoints."""
+        check_in_trio("Topic.wait_alone()")
         await trio.lowlevel.checkpoint()
         while self._subscriptions:
             await self._membership_changed.park()
@@ -152,6 +175,7 @@ class Topic(Source[T], Publisher[T]):
             dropped=self._dropped,
             buffered=sum(subscription.waiting for subscription in self._subscriptions),
             full=self._full,
+            failed=self._failed,
         )
 
     # --- subscribing
@@ -160,16 +184,17 @@ class Topic(Source[T], Publisher[T]):
         SubscriberGuard.insert_between(self._join, subscriber, self._on_violation)
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
-        self._join(subscriber)
+        self._join(subscriber, scope.max_hold_up)
 
     @property
     def prefetch(self) -> int:
         """0 with `SlowPolicy.LATEST`: the buffer of the stream would hold the elements that the policy drops. Else 256."""
         return 0 if self._slow is SlowPolicy.LATEST else DEFAULT_DEMAND
 
-    def _join(self, subscriber: Subscriber[T]) -> None:
+    def _join(self, subscriber: Subscriber[T], own_bound: float = IN_PROCESS) -> None:
         end = self._end
-        subscription = _TopicSubscription(self, subscriber, self._retained if end is None or end.error is None else ())
+        retained = self._retained if end is None or end.error is None else ()
+        subscription = _TopicSubscription(self, subscriber, retained, self._room.bound(own_bound))
         if end is None:
             # Before on_subscribe: the subscriber may call complete() inside it, and must get that end.
             self._subscriptions[subscription] = None
@@ -203,7 +228,7 @@ class Topic(Source[T], Publisher[T]):
         if self._end is not None:
             return  # the first end counts
         self._end = end  # from here on publish() raises, and a new subscriber gets the end
-        self._room_made.unpark_all()
+        self._room.wake()
         if not self._is_delivering:
             self._signal_end(end)
 
@@ -224,7 +249,22 @@ class Topic(Source[T], Publisher[T]):
             subscription.is_full = is_full
             self._full += 1 if is_full else -1
             if not self._full:
-                self._room_made.unpark_all()
+                self._room.wake()
+
+    def count_failed(self) -> None:
+        """Count a subscriber that gets `SlowSubscriber`."""
+        self._failed += 1
+
+    def _is_held_up(self) -> bool:
+        return self._full > 0 and self._end is None
+
+    def _fail_overdue(self, began: float) -> float:
+        """Fail each subscriber that has held up the publish that waits since `began` for its bound. Return when the next one is due."""
+        now, due = trio.current_time(), inf
+        for subscription in tuple(self._subscriptions):  # a copy: an overdue one leaves
+            if subscription.is_full:
+                due = min(due, subscription.fail_if_overdue(began, now))
+        return due
 
     def __repr__(self) -> str:
         ended = "" if self._end is None else ", ended"
@@ -239,14 +279,28 @@ _EMPTY: Final[deque[Any]] = deque(maxlen=0)
 class _TopicSubscription(Subscription, Generic[T]):
     """The subscription of one subscriber to a topic: its demand, and the elements that wait for it."""
 
-    __slots__ = ("_buffered", "_demand", "_end", "_is_signalling", "_retained", "_subscriber", "_topic", "is_full")
+    __slots__ = (
+        "_buffered",
+        "_demand",
+        "_end",
+        "_is_signalling",
+        "_max_hold_up",
+        "_moved_at",
+        "_retained",
+        "_subscriber",
+        "_topic",
+        "is_full",
+    )
 
-    def __init__(self, topic: Topic[T], subscriber: Subscriber[T], retained: "deque[T] | tuple[()]") -> None:
+    def __init__(self, topic: Topic[T], subscriber: Subscriber[T], retained: "deque[T] | tuple[()]", max_hold_up: float) -> None:
         self._topic = topic
         self._subscriber: Subscriber[T] | None = subscriber
         self._demand = 0
         self._is_signalling = False  # on_subscribe, or the loop of _signal_waiting, is on the stack
         self._end: _End | None = None  # declared, and not yet signalled
+        self._max_hold_up = max_hold_up
+        # When it joined, or last requested something without making room: retained elements go first. Its bound begins anew then.
+        self._moved_at = -inf if max_hold_up == inf else time_or_never()
         self._retained: deque[T] = deque(retained) if retained else _EMPTY  # bounded by the topic's `retain`; only shrinks
         self._buffered: deque[T] = _EMPTY  # bounded by the topic's `buffer`
         self.is_full: bool = False
@@ -284,6 +338,7 @@ class _TopicSubscription(Subscription, Generic[T]):
             self._buffered.append(element)
         elif slow is SlowPolicy.FAIL:
             self._detach()
+            self._topic.count_failed()
             subscriber.on_error(_too_slow(buffer))
         else:
             dropped = 1
@@ -312,9 +367,22 @@ class _TopicSubscription(Subscription, Generic[T]):
             return  # rule 3.6
         self._demand = add_demand(self._demand, n)
         self._signal_waiting()
+        if self.is_full and self._max_hold_up < inf:
+            self._moved_at = time_or_never()
 
     def cancel(self, /) -> None:
         self._detach()
+
+    def fail_if_overdue(self, began: float, now: float) -> float:
+        """Fail if a publish has waited since `began`, and for this subscriber alone as long as its bound. Return when that will be."""
+        due = max(began, self._moved_at) + self._max_hold_up
+        if due > now:
+            return due
+        subscriber = self._detach()
+        self._topic.count_failed()
+        if subscriber is not None:
+            subscriber.on_error(held_up(self._max_hold_up))
+        return inf
 
     def _signal_waiting(self) -> None:
         """Signal as many waiting elements as the demand permits, then an end that waited for them."""

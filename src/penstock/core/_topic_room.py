@@ -1,0 +1,88 @@
+"""The wait of `Topic.publish` until all subscribers have room, with a bound for each subscriber.
+
+A subscriber that requests nothing stops the topic for all others. Inside one process that is the program's own choice: there is no bound
+unless the topic sets one. A subscriber behind a network is a stranger: `Scope.max_hold_up` is its bound if the topic sets none.
+"""
+
+from collections.abc import Callable
+from math import inf
+from typing import Final
+
+import trio
+
+from penstock.api import SlowSubscriber, UsageError, shown
+from penstock.core._slow_policy import SlowPolicy
+
+IN_PROCESS: Final = inf
+"""The bound of a subscriber inside the process: none."""
+
+
+class TopicRoom:
+    """Where `publish` waits for room. `wake` it when a subscriber makes room, joins, or leaves."""
+
+    __slots__ = ("_asked", "_least", "_lot")
+
+    def __init__(self, asked: float | None, slow: SlowPolicy) -> None:
+        """`asked` is the bound that the topic sets for all of its subscribers."""
+        self._asked = _check(asked, slow)
+        self._least = inf  # of all subscribers that have ever joined: a wait that ends too early costs one look at each of them
+        self._lot = trio.lowlevel.ParkingLot()
+
+    def bound(self, own: float) -> float:
+        """Return the bound of a subscriber that joins now; `own` is its bound if the topic sets none."""
+        bound = own if self._asked is None else self._asked
+        if bound < self._least:
+            self._least = bound
+            self.wake()  # a publish that waits must not wait longer for this subscriber
+        return bound
+
+    def wake(self) -> None:
+        """Let a publish that waits look again."""
+        self._lot.unpark_all()
+
+    async def wait(self, is_full: Callable[[], bool], fail_overdue: Callable[[float], float]) -> None:
+        """Wait until `is_full` returns False.
+
+        `fail_overdue` is called when a bound may be over, with the time at which the wait began; it fails the subscribers whose bound is
+        over, and returns when the next one will be.
+        """
+        if self._least == inf:
+            # Without a cancel scope, which costs as much as the wait itself. A subscriber with a bound wakes this.
+            while self._least == inf and is_full():
+                await self._lot.park()
+        began = trio.current_time()
+        due = began + self._least
+        while is_full():
+            with trio.CancelScope(deadline=due) as scope:
+                await self._lot.park()
+            now = trio.current_time()
+            due = fail_overdue(began) if scope.cancelled_caught else min(due, now + self._least)
+
+
+def time_or_never() -> float:
+    """Return the time of trio's clock; before every time if trio does not run, because no publish waits then."""
+    try:
+        return trio.current_time()
+    except RuntimeError:
+        return -inf
+
+
+def held_up(seconds: float) -> SlowSubscriber:
+    """Return the error of a subscriber that has held up its topic for `seconds`."""
+    return SlowSubscriber(
+        f"this subscriber requested nothing for {seconds:g} s while its topic waited for it, which holds up all other subscribers "
+        "(Topic(max_hold_up=...); Limits.max_hold_up for subscribers over a network). Request more, or sooner; "
+        "or give the topic a longer bound, or another `slow`",
+        limit="max_hold_up",
+        value=seconds,
+    )
+
+
+def _check(asked: object, slow: SlowPolicy) -> float | None:
+    if asked is None:
+        return None
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
+        raise UsageError(f"max_hold_up is {shown(asked)}; it is a time in seconds above 0, math.inf for no bound, or None for the default")
+    if slow is not SlowPolicy.WAIT:
+        raise UsageError(f"max_hold_up={shown(asked)} with SlowPolicy.{slow.name}, which never waits for a subscriber; leave it out")
+    return float(asked)
