@@ -67,12 +67,32 @@ async def test_a_key_may_be_none() -> None:
         assert _keys(recorder) == [None]
 
 
-async def test_a_key_that_cannot_be_hashed_fails_the_stream() -> None:
-    """Groups are found by their keys."""
+@pytest.mark.parametrize(
+    ("key", "hashless", "instead"),
+    [
+        (["a"], "list", "tuple(key) in place of the list key"),
+        ({"a"}, "set", "frozenset(key) in place of the set key"),
+        ({"a": 1}, "dict", "tuple(sorted(key.items())) in place of the dict key"),
+        (bytearray(b"a"), "bytearray", "a text, a number, or a tuple of these"),
+        ((["a"],), "list", "a text, a number, or a tuple of these"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_a_key_that_cannot_be_hashed_fails_the_stream(key: Any, hashless: str, instead: str) -> None:
+    """The error names the function, what it returned, and what it may return."""
+
+    def parts(token: Any) -> Any:
+        return key
+
     async with OperatorHarness() as harness:
-        recorder = run_nested(harness, ops.group_by(lambda token: []), demand=1)
+        recorder = run_nested(harness, ops.group_by(parts), demand=1)
         harness.upstreams[0].emit()
-        assert isinstance(recorder.error, TypeError)
+        assert isinstance(recorder.error, UsageError)
+        kind = type(key).__name__
+        assert str(recorder.error) == (
+            f"group_by({parts.__qualname__}): the function returned {key!r} of type {kind}, which cannot be a key, "
+            f"because it has no hash (unhashable type: '{hashless}'). Let the function return {instead}"
+        )
         assert harness.upstreams[0].cancelled
         clear_tracebacks(recorder.error)
 

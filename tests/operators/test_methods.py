@@ -10,8 +10,8 @@ import pytest
 from penstock import operators as ops
 from penstock.core import OPERATORS, Source, Topic, collect, from_iterable, single, subscribe
 
-NAMES = sorted(name for name in ops.__all__ if name.islower() and name not in {"pipe", "processor", "group_by"})
-"""Functions that are methods too. The type of `group_by`'s result, `Group`, belongs to the layer above `Source`: use `source.pipe`."""
+NAMES = sorted(name for name in ops.__all__ if name.islower() and name not in {"pipe", "processor"})
+"""Functions that are methods too."""
 
 OWN = {"attach", "publisher", "pipe"}
 """The methods of a source that are no operators."""

@@ -40,6 +40,33 @@ async def test_operators_with_tasks_run_in_the_nursery() -> None:
     assert isinstance(probe.error, PublisherStopped)
 
 
+async def test_a_subscriber_after_the_nursery_has_closed_gets_an_error() -> None:
+    """No publisher of that nursery would ever signal to it."""
+    early, late = ManualSubscriber("early"), ManualSubscriber("late")
+    async with trio.open_nursery() as nursery:
+        processor: Processor[int, int] = penstock.processor(nursery, ops.take(3))
+        processor.subscribe(early)
+    processor.subscribe(late)
+    assert isinstance(late.error, UsageError)
+    assert str(late.error) == (
+        "the nursery of <processor <processor> | <operator take(3)>: <fan-out live: 1 subscribers>> has closed, so no further subscriber "
+        "can be served. Keep that nursery open for as long as the processor is used, or make a new processor in a nursery that is open"
+    )
+    with pytest.raises(UsageError, match="has closed, so no further subscriber can be served"):
+        await penstock.collect(processor)
+    assert early.error is None
+
+
+async def test_a_subscriber_after_the_nursery_and_the_stream_gets_the_end_of_the_stream() -> None:
+    """A completed processor completes for each further subscriber, as before."""
+    async with trio.open_nursery() as nursery:
+        processor: Processor[int, int] = penstock.processor(nursery)
+        async with penstock.subscribe(processor) as stream:
+            penstock.from_iterable([1]).publisher(nursery).subscribe(processor)
+            assert [number async for number in stream] == [1]
+    assert await penstock.collect(processor) == []
+
+
 async def test_demand_from_before_the_publisher_is_kept() -> None:
     """Subscribers may come first."""
     upstream: ManualPublisher = ManualPublisher()

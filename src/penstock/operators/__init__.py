@@ -8,11 +8,11 @@ The rules are at the top of `_stage.py`. Add its rows to `tests/operators/promis
 """
 
 from penstock.core import OPERATORS as _OPERATORS
-from penstock.core import Operator
+from penstock.core import Group, Operator
 from penstock.operators._buffer import batch, buffer, drop, latest
-from penstock.operators._combine import combine_latest, merge, take_until, with_latest_from, zip  # noqa: A004  # the usual names of these operators
+from penstock.operators._combine import combine_latest, merge, with_latest_from, zip  # noqa: A004  # the usual names of these operators
 from penstock.operators._flatten import concat, flat_map, start_with, switch_map
-from penstock.operators._group_by import Group, group_by
+from penstock.operators._group_by import group_by
 from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._operator import (
     ListOperator,
@@ -30,6 +30,7 @@ from penstock.operators._repeat import repeat
 from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the usual names
 from penstock.operators._share import share
 from penstock.operators._stage import Stage
+from penstock.operators._take_until import take_until
 from penstock.operators._timer import Timer
 from penstock.operators._timing import debounce, delay, sample, throttle, timeout
 from penstock.operators._transform import map, pairwise, reduce, scan, tap  # noqa: A004  # the usual names of these operators

@@ -1,4 +1,4 @@
-"""Operators that run several sources side by side: `merge`, `zip`, `combine_latest`, `with_latest_from`, `take_until`."""
+"""Operators that run several sources side by side: `merge`, `zip`, `combine_latest`, `with_latest_from`."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 from penstock.api import Subscriber
 from penstock.core import Operator, Scope, Streamable
 from penstock.operators._join import HALF_WINDOW, NO_ELEMENT, JoinInput, JoinStage, join_operator
-from penstock.operators._operator import SameTypeOperator, TupleOperator, UnionOperator
+from penstock.operators._operator import TupleOperator, UnionOperator
 from penstock.operators._step import WINDOW
 
 A = TypeVar("A")
@@ -95,20 +95,6 @@ def with_latest_from(*others: Streamable[Any]) -> Operator[Any, Any]:
     An error of any source does not wait for the buffer and cancels the other sources; a cancel cancels all.
     """
     return join_operator("with_latest_from", _WithLatestStage, others)
-
-
-def take_until(stop: Streamable[object], /) -> SameTypeOperator:
-    """Pass on the elements of the source until `stop` gives its first element. Then complete, and cancel both.
-
-    If `stop` completes without an element, it changes nothing. A `penstock.timer` as `stop` ends the stream after a time.
-
-    >>> await collect(pipe(interval(1), ops.take_until(interval(3.5))))
-    [0, 1, 2]
-
-    Upstream demand: 1 per downstream demand; 1 element of `stop`, at once. Buffer: none.
-    Completion of the source, errors of both and cancellation pass straight through.
-    """
-    return join_operator("take_until", _TakeUntilStage, (stop,))
 
 
 class MergeStage(JoinStage):
@@ -285,40 +271,3 @@ class _WithLatestStage(MergeStage):
     def _release(self) -> None:
         super()._release()
         self._latest.clear()
-
-
-class _TakeUntilStage(JoinStage):
-    """Passes signals and requests straight through. Only an element of `stop` is looked at."""
-
-    __slots__ = ("_main", "_stop")
-
-    def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
-        self._main, self._stop = inputs
-
-    def on_input_next(self, input_: JoinInput, element: Any) -> None:
-        if input_ is self._stop:
-            self._main.close()  # at once: the completion may have to wait for the end of an on_next further up the stack
-            self._completion_due = True
-            self._run_loop()
-            return
-        was_running, self._is_running = self._is_running, True
-        try:
-            self._pass_on(element)
-        finally:
-            self._is_running = was_running
-        if self._must_rerun and not was_running:
-            self._run_loop()
-
-    def _advance(self) -> bool:
-        if not (self._stop.outstanding or self._stop.ended):
-            self._stop.request(1)  # before the source gets its first request: an element of `stop` may end the stream at once
-            return True
-        missing = self._demand - self._main.outstanding
-        if missing == 0 or self._main.ended:
-            return False
-        self._main.request(missing)
-        return True
-
-    def _after_input_change(self, input_: JoinInput) -> None:
-        if input_ is self._main:
-            self._completion_due = True

@@ -36,6 +36,11 @@ class FanOut(Subscriber[T], Publisher[T], Generic[T]):
         self._is_working = False
         self._must_rerun = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the stream has ended. A new subscriber gets that end."""
+        return self._end is not None
+
     # --- the publisher
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:

@@ -2,12 +2,12 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 import attrs
 
 from penstock.api import LimitExceeded, Subscriber, UsageError, shown
-from penstock.core import Operator, Scope, SlowPolicy, Source
+from penstock.core import Group, Operator, Scope, SlowPolicy, Source, name_of
 from penstock.operators._holding_stage import HoldingStage
 from penstock.operators._inner_source import InnerSource
 from penstock.operators._operator import OperatorBase
@@ -77,15 +77,18 @@ def group_by(
     return _GroupBy(step_operator("group_by", key, lambda: _KeyStep(key)), limits)
 
 
-class Group(InnerSource[A], Generic[K, A]):
-    """The stream of the elements of one key, from `group_by`."""
+class _Group(InnerSource[A], Group[K, A]):
+    """A group that `group_by` fills."""
 
-    __slots__ = ("key",)
+    __slots__ = ("_key",)
 
     def __init__(self, key: K, queue: OutputQueue[A]) -> None:
         super().__init__(queue)
-        self.key: K = key
-        """What the function of `group_by` returned for each element of this group."""
+        self._key = key
+
+    @property
+    def key(self) -> K:
+        return self._key
 
     def __repr__(self) -> str:
         return f"<group {shown(self.key)}>"
@@ -97,8 +100,24 @@ class _KeyStep(Step):
     __slots__ = ()
 
     def decide(self, element: Any, result: Any) -> Any:
-        hash(result)  # raises TypeError here, where it ends the stream
+        try:
+            hash(result)  # here, where a failure ends the stream: groups are found by their keys
+        except TypeError as error:
+            kind = type(result)
+            instead = _INSTEAD.get(kind, "a text, a number, or a tuple of these")
+            raise UsageError(
+                f"group_by({name_of(self.function)}): the function returned {shown(result)} of type {kind.__name__}, which cannot be a "
+                f"key, because it has no hash ({error}). Let the function return {instead}"
+            ) from error
         return (result, element)
+
+
+_INSTEAD: Final[dict[type, str]] = {
+    list: "tuple(key) in place of the list key",
+    set: "frozenset(key) in place of the set key",
+    dict: "tuple(sorted(key.items())) in place of the dict key",
+}
+"""What can be a key in place of the types that are given most."""
 
 
 @attrs.frozen(kw_only=True)
@@ -151,7 +170,7 @@ class _GroupStage(HoldingStage[tuple[Any, Any], Group[Any, Any]], QueueOwner):
         super().__init__(downstream)
         self._limits = limits
         self._groups: dict[Any, _GroupQueue] = {}  # with `evict`, the group with the oldest last element is the first
-        self._unannounced: deque[Group[Any, Any]] = deque()  # not requested yet; bounded by max_groups
+        self._unannounced: deque[_Group[Any, Any]] = deque()  # not requested yet; bounded by max_groups
         self._outstanding = 0  # requested from upstream and not yet arrived
 
     # --- called by upstream
@@ -219,7 +238,7 @@ class _GroupStage(HoldingStage[tuple[Any, Any], Group[Any, Any]], QueueOwner):
                 return None
             self._groups.pop(next(iter(self._groups))).end(End(None))
         queue = self._groups[key] = _GroupQueue(self, self._limits.overflow, key)
-        self._unannounced.append(Group(key, queue))
+        self._unannounced.append(_Group(key, queue))
         return queue
 
     def _end_groups(self, end: End) -> None:

@@ -151,10 +151,7 @@ class JoinStage(Subscription):
         self._inputs = dict.fromkeys(inputs, True)
         self._prepare_inputs(inputs)
         self._downstream.on_subscribe(self)
-        for input_, source in zip(inputs, sources, strict=True):
-            if not self._is_live or self._completion_due:
-                break  # the stream is cancelled, failed or complete already: do not attach further sources
-            self._attach(source, input_)
+        self._attach_all(inputs, sources)
         self._is_running = False
         self._run_loop()
 
@@ -192,6 +189,13 @@ class JoinStage(Subscription):
 
     def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
         """Set up the state for these inputs. Called once, before any signal."""
+
+    def _attach_all(self, inputs: Sequence[JoinInput], sources: Sequence[Source[Any]]) -> None:
+        """Attach each source to its input, until the stream is cancelled, failed or complete."""
+        for input_, source in zip(inputs, sources, strict=True):
+            if not self._is_live or self._completion_due:
+                break
+            self._attach(source, input_)
 
     @abstractmethod
     def _advance(self) -> bool:

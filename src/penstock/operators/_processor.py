@@ -4,6 +4,8 @@ Rules of this file:
 
 * The operators are attached once, when the processor is made, and all subscribers get the same elements.
 * A `PublisherGuard` stands behind the publisher of the processor and a `SubscriberGuard` in front of each subscriber, as in a pipe.
+* A new subscriber is refused if the nursery has closed: the tasks of the operators cannot start there any more, and a publisher that
+  belongs to the same nursery has stopped without a signal.
 """
 
 from typing import Any, TypeVar, overload
@@ -11,7 +13,19 @@ from typing import Any, TypeVar, overload
 import trio
 
 from penstock.api import AlreadySubscribed, Processor, Subscriber, Subscription, UsageError, shown
-from penstock.core import CLEANUP_SECONDS, Operator, PublisherGuard, Report, Scope, Source, check_hook, check_seconds, failed, log_violation
+from penstock.core import (
+    CLEANUP_SECONDS,
+    Operator,
+    PublisherGuard,
+    Report,
+    Scope,
+    Source,
+    check_hook,
+    check_seconds,
+    failed,
+    has_closed,
+    log_violation,
+)
 from penstock.operators._fan_out import FanOut
 from penstock.operators._pipe import pipe
 
@@ -71,7 +85,8 @@ def processor(
     Upstream demand: that of the slowest subscriber, at most 16 ahead, as the operators translate it. Buffer: up to 16 elements, for a
     subscriber that came while they were under way, and those of the operators.
     Completion comes after the elements that wait. An error passes at once, unless an operator recovers from it.
-    When the last subscriber has cancelled, the publisher is cancelled, and later subscribers get a UsageError.
+    When the last subscriber has cancelled, the publisher is cancelled, and later subscribers get a UsageError. If `nursery` has closed
+    before the stream ended, new subscribers get a UsageError, too.
     `on_violation` and `cleanup_timeout` are as for `Source.publisher`.
 
     Raises UsageError for an argument that is not a nursery or an operator. Inside a pipe no processor is needed: give operators to `pipe`.
@@ -84,7 +99,7 @@ def processor(
     scope = Scope(nursery, on_violation=check_hook(on_violation), cleanup_timeout=seconds)
     fan_out = FanOut[Any](on_violation)
     piped.attach(fan_out, scope)
-    return _Processor(entrance.guard, fan_out, piped)
+    return _Processor(entrance.guard, fan_out, piped, nursery)
 
 
 class _Entrance(Source[Any]):
@@ -117,12 +132,13 @@ class _Entrance(Source[Any]):
 class _Processor(Processor[A, B]):
     """The guard behind a publisher, and a fan-out."""
 
-    __slots__ = ("__weakref__", "_fan_out", "_guard", "_piped")
+    __slots__ = ("__weakref__", "_fan_out", "_guard", "_nursery", "_piped")
 
-    def __init__(self, guard: PublisherGuard[A] | None, fan_out: FanOut[B], piped: Source[B]) -> None:
+    def __init__(self, guard: PublisherGuard[A] | None, fan_out: FanOut[B], piped: Source[B], nursery: trio.Nursery) -> None:
         self._guard = guard  # None if the operators never subscribe to their source
         self._fan_out = fan_out
         self._piped = piped
+        self._nursery = nursery
 
     # --- the subscriber
 
@@ -147,7 +163,16 @@ class _Processor(Processor[A, B]):
     # --- the publisher
 
     def subscribe(self, subscriber: Subscriber[B], /) -> None:
-        self._fan_out.subscribe(subscriber)
+        if has_closed(self._nursery) and not self._fan_out.is_over:
+            failed(self._nursery_closed()).publisher(self._nursery).subscribe(subscriber)
+        else:
+            self._fan_out.subscribe(subscriber)
+
+    def _nursery_closed(self) -> UsageError:
+        return UsageError(
+            f"the nursery of {self!r} has closed, so no further subscriber can be served. "
+            "Keep that nursery open for as long as the processor is used, or make a new processor in a nursery that is open"
+        )
 
     def __repr__(self) -> str:
         return f"<processor {self._piped!r}: {self._fan_out!r}>"

@@ -56,6 +56,7 @@ class _Share(OperatorBase[Any, Any]):
         self._runs: dict[int, _Run] = {}  # by the id of the source, which the run keeps alive
 
     def attach(self, source: Source[Any], subscriber: Subscriber[Any], scope: Scope) -> None:
+        scope.begun += 1  # the tasks of the run belong to another scope
         run = self._runs.get(id(source))
         if run is None:
             # A scope of its own: the run outlives the subscription of its first subscriber.
