@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from penstock.api import ConnectionLost, Role
 from penstock.builtin import Keepalive
 from penstock.builtin._keepalive import PING, PONG
@@ -94,6 +96,22 @@ def test_a_ping_that_is_too_long_ends_the_connection() -> None:
     assert raw.goodbye_reason() == "protocol:ping"
     raw.session.end_of_input()
     assert isinstance(raw.delegate.ended[0], ConnectionLost)
+
+
+@pytest.mark.parametrize("length", [b"\x7e", b"\xff\xff\x3f"], ids=["126", "1,048,575"])
+def test_a_ping_is_refused_on_its_length(length: bytes) -> None:
+    """Before its body: half pings of 1 MiB on 256 connections once filled a server's memory budget."""
+    raw = _with_keepalive()
+    raw.send(bytes([PING]) + length)
+    assert raw.goodbye_reason() == "protocol:ping"
+
+
+def test_a_ping_that_comes_byte_by_byte_is_answered() -> None:
+    """Its length is looked at more than once, and is no fault."""
+    raw = _with_keepalive()
+    for byte in rsio.encode(rsio.ExtensionMessage(type=PING, body=bytes(125))):
+        raw.send(bytes([byte]))
+    assert raw.receive() == [rsio.ExtensionMessage(type=PONG, body=bytes(125))]
 
 
 def test_the_peer_has_keepalive_timeout_seconds_to_answer() -> None:

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import trio
@@ -14,7 +15,7 @@ from trio.testing import assert_checkpoints, check_half_closeable_stream
 from penstock.api import UsageError
 from penstock.builtin import ExecTransport, PipeTransport, _pipe
 from penstock.plugins import Bytes, Connection, ConnectionFacts
-from tests.builtin._helpers import close, connect, exchange, listen, stream_of
+from tests.builtin._helpers import OPTIONS, close, connect, exchange, listen, stream_of
 
 
 class PipePair:
@@ -281,6 +282,10 @@ trio.run(main)
 """
 
 
+PATIENT = replace(OPTIONS, close_timeout=60)
+"""On a busy machine a child may need more than the usual second to end."""
+
+
 def _child(body: str) -> list[str]:
     return [sys.executable, "-c", CHILD.format(body=body.replace("\n", "\n        "))]
 
@@ -288,7 +293,7 @@ def _child(body: str) -> list[str]:
 async def test_a_child_with_pipe_serves_a_parent_with_exec(nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
     """The child's print goes to stderr and does not corrupt the stream."""
     body = "print('stray')\nwhile data := await connection.receive(): await connection.send(data.upper())\nawait connection.aclose()"
-    connection = await connect(ExecTransport(), f"exec:{shlex.join(_child(body))}", nursery)
+    connection = await connect(ExecTransport(), f"exec:{shlex.join(_child(body))}", nursery, PATIENT)
     for word in (b"one", b"two"):
         await connection.send(word)
         assert await connection.receive() == word.upper()

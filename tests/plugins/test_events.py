@@ -4,17 +4,29 @@ import logging
 
 import pytest
 
-from penstock.plugins import ConnectionClosed, ConnectionOpened, Events, Outcome, PeerIdentity, StreamEnded, StreamOpened
+from penstock.plugins import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Events,
+    Outcome,
+    PeerIdentity,
+    ReconnectEvent,
+    ReconnectStage,
+    StreamEnded,
+    StreamOpened,
+)
 
 OPENED = ConnectionOpened(connection=1, address="tcp://h:1", dialect="rsio", accepted=True, peer=PeerIdentity(address="h:2"))
 CLOSED = ConnectionClosed(connection=1, reason="shutdown")
 STREAM = StreamOpened(connection=1, stream=7, publisher="ticks", outbound=True)
 ENDED = StreamEnded(connection=1, stream=7, outbound=True, outcome=Outcome.COMPLETED, elements=3)
+RETRYING = ReconnectEvent(address="tcp://h:1", stage=ReconnectStage.RETRYING, attempt=2, wait=0.2)
 ALL = [
     ("penstock_connection_opened", "connection_opened", OPENED),
     ("penstock_connection_closed", "connection_closed", CLOSED),
     ("penstock_stream_opened", "stream_opened", STREAM),
     ("penstock_stream_ended", "stream_ended", ENDED),
+    ("penstock_reconnect", "reconnect", RETRYING),
 ]
 
 

@@ -10,7 +10,7 @@ def test_the_defaults_are_those_of_the_limits() -> None:
     """A transport without options has the same bounds."""
     options = TransportOptions()
     assert options.tcp_user_timeout == 30
-    assert options.tcp_keepalive == (60, 10, 3)
+    assert options.tcp_keepalive == (20, 5, 4)
     assert options.handshake_timeout == 5
     assert options.max_message == 1024 * 1024
     assert options.receive_chunk == 128 * 1024

@@ -1,9 +1,14 @@
 """Readers check a plain value, and say where one does not fit."""
 
+from typing import NoReturn
+
 import pytest
 
-from penstock.plugins import DoesNotFit
+from penstock.plugins import DoesNotFit, TypeCodeFailed
 from penstock.plugins._plain_readers import (
+    Reader,
+    converting_reader,
+    enum_reader,
     exact_reader,
     list_reader,
     mapping_reader,
@@ -44,14 +49,38 @@ def test_a_constructor_that_refuses_is_named_without_its_text() -> None:
         record_reader(make, [], "Quote")({})
 
 
-def test_an_exception_of_another_kind_is_not_hidden() -> None:
-    """It is a fault of the class, and not of the peer."""
+def raise_key_error(*_: object) -> NoReturn:
+    raise KeyError("secret")
 
-    def make() -> None:
-        raise KeyError
 
-    with pytest.raises(KeyError):
-        record_reader(make, [], "Quote")({})
+class Unhashable:
+    __hash__ = raise_key_error  # type: ignore[assignment]  # a fault in the user's class
+
+
+@pytest.mark.parametrize(
+    ("title", "read"),
+    [
+        ("Quote", record_reader(raise_key_error, [], "Quote")),
+        ("Quote", converting_reader(raise_key_error, ValueError, "Quote")),
+        ("Color", enum_reader(raise_key_error, frozenset((dict,)), "Color")),
+    ],
+    ids=["constructor", "library", "enum"],
+)
+def test_an_exception_of_another_kind_is_a_fault_of_the_class(title: str, read: Reader) -> None:
+    """And not of the peer, nor of the serializer. The text of the exception is in the cause only: it may repeat the peer's value."""
+    with pytest.raises(TypeCodeFailed) as failed:
+        read({})
+    assert str(failed.value) == (
+        f"the code of {title} raised KeyError when an object of it was made: its constructor, __post_init__ or a validator, "
+        "and not the serializer. Correct it there; to refuse a value raise ValueError"
+    )
+    assert isinstance(failed.value.__cause__, KeyError)
+
+
+def test_an_element_of_a_set_whose_hash_raises_is_a_fault_of_its_class() -> None:
+    """Only a TypeError says that it has no hash."""
+    with pytest.raises(TypeCodeFailed, match="the code of an element of a set raised KeyError"):
+        list_reader(lambda _: Unhashable(), set)([1])
 
 
 def test_places_of_a_tuple_may_be_missing_at_its_end() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pydantic
 import pytest
 
-from penstock.plugins import to_plain
+from penstock.plugins import TypeCodeFailed, to_plain
 
 
 class Color(enum.Enum):
@@ -27,6 +27,15 @@ class Struct(msgspec.Struct):
 
 class Model(pydantic.BaseModel):
     x: int = pydantic.Field(alias="X")
+
+
+class Computed(Point):
+    @property
+    def x(self) -> int:
+        raise KeyError("x")
+
+    @x.setter
+    def x(self, value: int) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -52,3 +61,14 @@ def test_other_values_have_no_form(value: object) -> None:
     """The JSON encoder expects a TypeError."""
     with pytest.raises(TypeError, match="has no form in JSON"):
         to_plain(value)
+
+
+def test_code_of_the_class_that_raises_is_named() -> None:
+    """The serializer that asked for the fields is not to blame."""
+    with pytest.raises(TypeCodeFailed) as failed:
+        to_plain(Computed(1))
+    assert str(failed.value) == (
+        "the code of Computed raised KeyError('x') when its fields were read: a property or __getattr__, and not the serializer. "
+        "Correct it there"
+    )
+    assert isinstance(failed.value.__cause__, KeyError)

@@ -8,6 +8,7 @@ import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.plugins import ConnectionFacts, PeerIdentity, SocketConnection, TransportOptions
+from penstock.plugins._socket_connection import MAX_POLLING, SHORT_WAIT, SMALL_READ
 
 
 def pair(**options: Any) -> tuple[SocketConnection, trio.SocketStream]:
@@ -218,6 +219,116 @@ async def test_busy_poll_reports_the_end_of_a_connection() -> None:
         patch.setattr("os.read", reset)
         with pytest.raises(trio.BrokenResourceError):
             await connection.receive()
+    await peer.aclose()
+    await connection.aclose()
+
+
+class Clock:
+    """The clock of the polls. It stands still, so that a poll never ends by itself, unless a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("penstock.plugins._socket_connection.monotonic", clock)
+    return clock
+
+
+async def receive_late(connection: SocketConnection, peer: trio.SocketStream, data: bytes = b"more") -> bool:
+    """Receive what the peer sends after five scheduler passes. Return whether the reader polled, and did not sleep."""
+    slept: list[object] = []
+    wait_readable = trio.lowlevel.wait_readable
+
+    async def speak() -> None:
+        for _ in range(5):
+            await trio.lowlevel.checkpoint()
+        await peer.send_all(data)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(speak)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(trio.lowlevel, "wait_readable", lambda sock: slept.append(sock) or wait_readable(sock))
+            assert await connection.receive() == data
+    return not slept
+
+
+async def test_a_reader_polls_by_default_while_its_waits_are_short(clock: Clock) -> None:
+    """Not before the first read, and no longer than a short wait takes."""
+    connection, peer = pair()
+    assert not await receive_late(connection, peer)
+    assert await receive_late(connection, peer)
+    assert await receive_late(connection, peer)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.receive)
+        for _ in range(5):
+            await trio.lowlevel.checkpoint()
+        assert SocketConnection.polling == 1
+        clock.now += SHORT_WAIT
+        await wait_all_tasks_blocked()  # the reader sleeps
+        assert SocketConnection.polling == 0
+        await peer.send_all(b"late")
+    await peer.aclose()
+    await connection.aclose()
+
+
+async def test_a_reader_sleeps_at_once_after_a_long_wait(clock: Clock) -> None:
+    """A short wait makes it poll again."""
+    connection, peer = pair()
+    await receive_first(connection, peer)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.receive)
+        for _ in range(5):
+            await trio.lowlevel.checkpoint()
+        clock.now += 2 * SHORT_WAIT
+        await wait_all_tasks_blocked()
+        await peer.send_all(b"late")
+    assert not await receive_late(connection, peer)
+    assert await receive_late(connection, peer)
+    await peer.aclose()
+    await connection.aclose()
+
+
+async def test_a_reader_sleeps_at_once_after_a_large_read(clock: Clock) -> None:
+    """The peer sends in bulk: a reader that sleeps finds more at a time."""
+    connection, peer = pair()
+    await receive_first(connection, peer)
+    assert await receive_late(connection, peer, bytes(SMALL_READ + 1))
+    assert not await receive_late(connection, peer, bytes(SMALL_READ))
+    assert await receive_late(connection, peer)
+    await peer.aclose()
+    await connection.aclose()
+
+
+async def test_few_readers_poll_at_a_time(clock: Clock) -> None:
+    """Further ones sleep, until one of the others has ended its poll. A reader that is cancelled gives its place back."""
+    pairs = [pair() for _ in range(MAX_POLLING)]
+    connection, peer = pair()
+    await receive_first(connection, peer)
+    for each in pairs:
+        await receive_first(*each)
+    async with trio.open_nursery() as nursery:
+        for each, _ in pairs:
+            nursery.start_soon(each.receive)
+        await trio.lowlevel.checkpoint()
+        assert not await receive_late(connection, peer)
+        nursery.cancel_scope.cancel()
+    assert await receive_late(connection, peer)
+    for own, other in [*pairs, (connection, peer)]:
+        await other.aclose()
+        await own.aclose()
+
+
+async def test_a_reader_never_polls_with_busy_poll_0(clock: Clock) -> None:
+    """For a program that would rather wait than occupy a processor."""
+    connection, peer = pair(busy_poll=0)
+    for _ in range(3):
+        assert not await receive_late(connection, peer)
     await peer.aclose()
     await connection.aclose()
 

@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import trio
 
 from penstock.plugins import ByteConnection, Connection, PeerIdentity, SocketListener, TransportOptions, parse_url
+from penstock.plugins._socket_listener import GONE_PER_TURN
 from tests.builtin._helpers import exchange
 
 OPTIONS = TransportOptions()
@@ -22,7 +24,7 @@ def _listening() -> socket.socket:
     sock = socket.socket()
     sock.setblocking(False)
     sock.bind(("127.0.0.1", 0))
-    sock.listen()
+    sock.listen(1024)
     return sock
 
 
@@ -220,5 +222,43 @@ async def test_accept_checkpoints_even_if_a_client_waits() -> None:
     with trio.testing.assert_checkpoints():
         server = await listener.accept()
     await client.aclose()
+    await server.aclose()
+    await listener.aclose()
+
+
+def _reset(client: socket.socket) -> None:
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
+@pytest.mark.parametrize("leave", [_reset, socket.socket.close], ids=["reset", "closed"])
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_client_that_left_before_it_sent_a_byte_is_skipped(count: int, leave: Callable[[socket.socket], None]) -> None:
+    """`accept` returns the next client, and closes the files of those that have left: they must not use up a server's rate."""
+    made: list[int] = []
+
+    def make_connection(stream: trio.SocketStream, address: Any) -> Connection:
+        made.append(address[1])
+        return _connection(stream, address)
+
+    listener = _listener(count, make_connection=make_connection)
+    for number in range(2 * GONE_PER_TURN):
+        leave(socket.create_connection(listener._sockets[number % count].getsockname()))
+    client = socket.create_connection(listener._sockets[0].getsockname())
+    server = await listener.accept()
+    assert made == [client.getsockname()[1]]
+    client.close()
+    await server.aclose()
+    await listener.aclose()
+
+
+async def test_a_client_that_sent_a_byte_before_it_left_is_accepted() -> None:
+    """Its bytes are read, and then its end."""
+    listener = _listener()
+    with socket.create_connection(listener._sockets[0].getsockname()) as client:
+        client.sendall(b"bye")
+    server = await listener.accept()
+    assert await server.receive() == b"bye"
+    assert await server.receive() is None
     await server.aclose()
     await listener.aclose()

@@ -80,6 +80,7 @@ REFUSED = [
     ("tcp://a b:1", "is not a host and port"),
     ("tcp://a\nb:1", "is not a host and port"),
     ("tcp://h:1/%ff", "not as UTF-8"),
+    ("tcp://h:1/\udcff", r"the publisher's name '\\udcff' is not UTF-8"),
 ]
 
 

@@ -45,6 +45,11 @@ class _ActiveKeepalive:
             self._check_rate(now)
             self._link.send(PONG, body)
 
+    def check_length(self, type: int, length: int, /) -> None:  # noqa: A002  # the protocol's word
+        """Refuse a ping for its length, before its body is there: 256 half pings of 1 MiB once filled a server's memory budget."""
+        if length > MAX_BODY:
+            self._link.break_off("protocol:ping")
+
     def _check_rate(self, now: float) -> None:
         """Count pings that come too early; one ping in time resets the count.
 

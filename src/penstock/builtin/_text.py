@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.api import ProtocolError, UsageError, shown
-from penstock.plugins import Serializer
+from penstock.plugins import Serializer, WrongElementType
 
 
 class TextSerializer(Serializer):
@@ -13,7 +13,9 @@ class TextSerializer(Serializer):
 
     def dumps(self, element: object, /) -> bytes:
         if not isinstance(element, str):
-            raise UsageError(f"the serializer 'text' takes str, not {type(element).__name__}; give serializer='bytes' or 'json' for others")
+            raise WrongElementType(
+                f"the serializer 'text' takes str, not {type(element).__name__}", "give serializer='bytes' or 'json' for others"
+            )
         try:
             return element.encode()
         except UnicodeEncodeError as error:

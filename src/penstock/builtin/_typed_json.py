@@ -14,7 +14,7 @@ from typing import Any, Final
 from penstock.api import ProtocolError, UsageError, shown
 from penstock.builtin._json_text import JsonText
 from penstock.builtin._msgspec import fast_json
-from penstock.plugins import DoesNotFit, PlainType, Serializer, plain_type
+from penstock.plugins import DoesNotFit, PlainType, Serializer, WrongElementType, plain_type
 
 SHORT: Final = 256
 """Bytes. A shorter text is not checked for its size: 128 lists inside each other have 256 brackets."""
@@ -65,9 +65,9 @@ class TypedJson(Serializer):
             raise UsageError("None is never an element (rule 2.13); to send JSON's null, set an element for it: JsonSerializer(null=…)")
         # A bool is an int for Python, but the reader of an int refuses true.
         if self._classes is not None and (not isinstance(element, self._classes) or type(element) is bool):
-            raise UsageError(
-                f"the element is of type {type(element).__name__}, and elements of this stream are of type {self._title}; "
-                "change the return annotation of the publisher, or give it serializer="
+            raise WrongElementType(
+                f"the element is of type {type(element).__name__}, and elements of this stream are of type {self._title}",
+                "change the type, or the serializer",
             )
 
     def _not_null(self, element: object) -> object:

@@ -5,7 +5,18 @@ of penstock. penstock's own transports and serializers (`penstock.builtin`) do t
 """
 
 from penstock.plugins._annotations import resolve_annotation
-from penstock.plugins._events import ConnectionClosed, ConnectionOpened, Event, Events, Outcome, StreamEnded, StreamOpened
+from penstock.plugins._events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    ConnectionRefused,
+    Event,
+    Events,
+    Outcome,
+    ReconnectEvent,
+    ReconnectStage,
+    StreamEnded,
+    StreamOpened,
+)
 from penstock.plugins._factory import Factory
 from penstock.plugins._finding import DISABLE
 from penstock.plugins._hookspecs import (
@@ -13,9 +24,11 @@ from penstock.plugins._hookspecs import (
     hookimpl,
     penstock_connection_closed,
     penstock_connection_opened,
+    penstock_connection_refused,
     penstock_dialects,
     penstock_encodings,
     penstock_extensions,
+    penstock_reconnect,
     penstock_serializers,
     penstock_stream_ended,
     penstock_stream_opened,
@@ -23,13 +36,13 @@ from penstock.plugins._hookspecs import (
 )
 from penstock.plugins._options import TransportOptions
 from penstock.plugins._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
-from penstock.plugins._plain_readers import DoesNotFit
+from penstock.plugins._plain_readers import DoesNotFit, TypeCodeFailed
 from penstock.plugins._plain_texts import TEXT_FORMS, TextForm
 from penstock.plugins._plain_types import PlainType, bare_type, plain_type
 from penstock.plugins._plain_writer import to_plain
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer
-from penstock.plugins._serializer import Serializer
+from penstock.plugins._serializer import Serializer, WrongElementType
 from penstock.plugins._socket_connection import SocketConnection
 from penstock.plugins._socket_listener import SocketListener
 from penstock.plugins._tcp_sockets import listen_tcp, open_tcp
@@ -50,6 +63,7 @@ __all__ = [
     "ConnectionClosed",
     "ConnectionFacts",
     "ConnectionOpened",
+    "ConnectionRefused",
     "DoesNotFit",
     "Event",
     "Events",
@@ -62,6 +76,8 @@ __all__ = [
     "PluginReport",
     "PluginStatus",
     "Problem",
+    "ReconnectEvent",
+    "ReconnectStage",
     "Registry",
     "Serializer",
     "SocketConnection",
@@ -73,8 +89,10 @@ __all__ = [
     "TlsConnection",
     "Transport",
     "TransportOptions",
+    "TypeCodeFailed",
     "UnixCredentials",
     "Url",
+    "WrongElementType",
     "bare_type",
     "build_registry",
     "certificate_of",
@@ -87,9 +105,11 @@ __all__ = [
     "parse_url",
     "penstock_connection_closed",
     "penstock_connection_opened",
+    "penstock_connection_refused",
     "penstock_dialects",
     "penstock_encodings",
     "penstock_extensions",
+    "penstock_reconnect",
     "penstock_serializers",
     "penstock_stream_ended",
     "penstock_stream_opened",

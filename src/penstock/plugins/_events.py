@@ -4,7 +4,7 @@ Rules of this file:
 
 * An observer is a plain function and is called inline: it must be quick, must not wait, and gets a record that it cannot change.
 * An observer that raises affects neither the connection nor the other observers. Its first failure is logged as an error, later ones as
-  debug messages: a broken observer of a busy server would otherwise fill the log.
+  debug messages, and fewer and fewer of them: a broken observer of a busy server would otherwise fill the log.
 * Without observers an event costs one look at an empty tuple. Check `Events.wants_streams` before making a record for each stream.
 """
 
@@ -15,9 +15,16 @@ from typing import Final
 
 import attrs
 
+from penstock.api import printable, traceback_text
 from penstock.plugins._peer_identity import PeerIdentity
 
 _log: Final = logging.getLogger("penstock.plugins")
+
+ALWAYS_LOGGED: Final = 10
+"""Failures of one observer that are logged each. After them the 100th, the 1,000th and so on: each stream of a peer may cause one."""
+
+NO_PEER: Final = PeerIdentity(address="")
+"""Stands for the peer in an event that a test makes without one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,6 +59,20 @@ class ConnectionClosed:
 
     error: BaseException | None = None
     """The exception that ended it; None after a goodbye."""
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionRefused:
+    """A server has ended a connection before both sides had said hello. A client that left by itself was not refused."""
+
+    address: str
+    """The URL that is listened at."""
+
+    peer: PeerIdentity
+    """The peer's identity, as far as it was known when it connected."""
+
+    reason: str
+    """A token of a fixed list: ``places:address``, ``protocol:http``. It never contains words of the peer."""
 
 
 class Outcome(enum.Enum):
@@ -109,8 +130,56 @@ class StreamEnded:
     error: BaseException | None = None
     """The failure, if there was one."""
 
+    publisher: str = ""
+    """The publisher's name, as in `StreamOpened`."""
 
-Event = ConnectionOpened | ConnectionClosed | StreamOpened | StreamEnded
+    peer: PeerIdentity = NO_PEER
+    """The peer's identity, as in `ConnectionOpened`."""
+
+    duration: float = 0.0
+    """Seconds from its beginning to its end."""
+
+    bytes: int = 0
+    """The bytes of the elements, as they crossed the wire, without headers."""
+
+
+class ReconnectStage(enum.Enum):
+    """What a client with a policy to reconnect has met or is about to do."""
+
+    LOST = "lost"
+    """A connection that was open has ended."""
+
+    RETRYING = "retrying"
+    """After `ReconnectEvent.wait` seconds it will be tried to connect again."""
+
+    BACK = "back"
+    """A connection is open again."""
+
+    GIVEN_UP = "given up"
+    """The last attempt that the policy permits has failed."""
+
+
+@attrs.frozen(kw_only=True)
+class ReconnectEvent:
+    """A step of a client on its way from a lost connection to the next one."""
+
+    address: str
+    """The URL; without a publisher's name."""
+
+    stage: ReconnectStage
+    """The step."""
+
+    attempt: int
+    """The number of the attempt, counted from 1 after the last connection that stayed; 0 if such a connection is lost."""
+
+    wait: float = 0.0
+    """Seconds until the attempt, when RETRYING."""
+
+    error: BaseException | None = None
+    """Why the connection was lost, or could not be made."""
+
+
+Event = ConnectionOpened | ConnectionClosed | ConnectionRefused | StreamOpened | StreamEnded | ReconnectEvent
 """The argument of an observer."""
 
 
@@ -126,11 +195,24 @@ class _Observer:
         try:
             self.function(event)
         # The boundary to a plugin's code: an exception of an observer must not reach the connection that it observes.
-        except Exception:
+        except Exception as error:
             self.failures += 1
             level = logging.ERROR if self.failures == 1 else logging.DEBUG
-            kind = type(event).__name__
-            _log.log(level, "plugin %r raised in its observer of %s; later failures are logged as debug", self.plugin, kind, exc_info=True)
+            if _log.isEnabledFor(level) and (self.failures <= ALWAYS_LOGGED or _is_power_of_ten(self.failures)):
+                self._log_failure(level, type(event).__name__, error)
+
+    def _log_failure(self, level: int, kind: str, error: Exception) -> None:
+        times = f" ({self.failures:,} times by now)" if self.failures > ALWAYS_LOGGED else ""
+        text = f"plugin {self.plugin!r} raised in its observer of {kind}{times}; later failures are logged as debug"
+        raised = (type(error), error, error.__traceback__)
+        record = _log.makeRecord(_log.name, level, __file__, 0, "%s", (printable(text, len(text)),), raised)
+        # In place of the text that a formatter would make: an exception of an observer often repeats a name that a peer chose.
+        record.exc_text = traceback_text(error)
+        _log.handle(record)
+
+
+def _is_power_of_ten(number: int) -> bool:
+    return str(number).strip("0") == "1"
 
 
 @attrs.frozen
@@ -141,6 +223,8 @@ class Events:
     _connections_closed: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
     _streams_opened: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
     _streams_ended: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
+    _connections_refused: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
+    _reconnects: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
 
     @classmethod
     def of(cls, observers: Iterable[tuple[str, str, Callable[[Event], object]]]) -> "Events":
@@ -170,6 +254,11 @@ class Events:
         for observer in self._connections_closed:
             observer.notify(event)
 
+    def connection_refused(self, event: ConnectionRefused) -> None:
+        """Report that a server has refused a connection."""
+        for observer in self._connections_refused:
+            observer.notify(event)
+
     def stream_opened(self, event: StreamOpened) -> None:
         """Report that a subscription has begun."""
         for observer in self._streams_opened:
@@ -180,6 +269,11 @@ class Events:
         for observer in self._streams_ended:
             observer.notify(event)
 
+    def reconnect(self, event: ReconnectEvent) -> None:
+        """Report a step from a lost connection to the next one."""
+        for observer in self._reconnects:
+            observer.notify(event)
+
 
 # In the order of the fields of Events.
 OBSERVER_HOOKS: Final = (
@@ -187,4 +281,6 @@ OBSERVER_HOOKS: Final = (
     "penstock_connection_closed",
     "penstock_stream_opened",
     "penstock_stream_ended",
+    "penstock_connection_refused",
+    "penstock_reconnect",
 )

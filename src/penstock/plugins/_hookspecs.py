@@ -14,7 +14,7 @@ from typing import Final
 
 import pluggy
 
-from penstock.plugins._events import ConnectionClosed, ConnectionOpened, StreamEnded, StreamOpened
+from penstock.plugins._events import ConnectionClosed, ConnectionOpened, ConnectionRefused, ReconnectEvent, StreamEnded, StreamOpened
 from penstock.plugins._factory import Factory
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._transport import Transport
@@ -88,6 +88,11 @@ def penstock_connection_closed(event: ConnectionClosed) -> None:
 
 
 @_spec
+def penstock_connection_refused(event: ConnectionRefused) -> None:
+    """A server has refused a connection. Called once for each, instead of the two hooks above; perhaps 1,000 times a second. Since 0.1."""
+
+
+@_spec
 def penstock_stream_opened(event: StreamOpened) -> None:
     """A subscription has begun. Called for every subscription of every connection: be quick. Since 0.1."""
 
@@ -95,3 +100,11 @@ def penstock_stream_opened(event: StreamOpened) -> None:
 @_spec
 def penstock_stream_ended(event: StreamEnded) -> None:
     """A subscription has ended. Called exactly once for each that was opened, before its connection is reported closed. Since 0.1."""
+
+
+@_spec
+def penstock_reconnect(event: ReconnectEvent) -> None:
+    """A client with a policy to reconnect has lost its connection, will try again, is back, or gives up. Since 0.1.
+
+    Called at each of these steps; `ReconnectEvent.stage` says which.
+    """

@@ -51,14 +51,19 @@ class TransportOptions:
     tcp_user_timeout: float | None = 30.0
     """Seconds that sent bytes may stay unacknowledged. Without this option Linux detects a dead peer after about 15 minutes."""
 
-    tcp_keepalive: tuple[int, int, int] | None = (60, 10, 3)
-    """Seconds of silence before the first probe, seconds between probes, number of probes. Detects a dead peer while nothing is sent."""
+    tcp_keepalive: tuple[int, int, int] | None = (20, 5, 4)
+    """Seconds of silence before the first probe, seconds between probes, number of probes. Detects a dead peer while nothing is sent.
 
-    busy_poll: float = 0.0
+    40 s in all, as `Limits.keepalive` and `Limits.keepalive_timeout` together. For a peer that is only stopped its system answers."""
+
+    busy_poll: float | None = None
     """Seconds for which a socket (``tcp:``, ``unix:``) is polled after each read, before its reader sleeps.
 
     Waking a task takes longer than most answers do. If both sides poll, and each has a processor to spend on it, a request is answered in
-    less than half the time. That processor does nothing else in the meantime. 0: sleep at once."""
+    less than half the time. That processor does nothing else in the meantime.
+
+    None: a reader polls for at most 150 µs, if its last wait was no longer than that and its last read was small; at most four connections
+    of a process poll at the same time. 0: sleep at once, always. More than 0: poll for as long after each read, on every connection."""
 
     extra: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     """Options of transports from plugins, under keys that begin with the transport's scheme (``"ws.origin"``)."""
@@ -67,7 +72,7 @@ class TransportOptions:
         for name in ("handshake_timeout", "close_timeout", "kill_timeout", "receive_chunk", "max_message", "backlog"):
             if not getattr(self, name) > 0:  # not `<= 0`: this form refuses NaN as well
                 raise UsageError(f"{name}={getattr(self, name)!r}; give a positive number")
-        if not 0 <= self.busy_poll <= MAX_BUSY_POLL:
+        if self.busy_poll is not None and not 0 <= self.busy_poll <= MAX_BUSY_POLL:
             raise UsageError(f"busy_poll={self.busy_poll!r}; give seconds, 0 to {MAX_BUSY_POLL}: polling occupies a processor")
 
     def within(self, limits: Limits) -> "TransportOptions":

@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* A reader raises `DoesNotFit` and nothing else, except what the constructor of a user's class raises.
+* A reader raises `DoesNotFit`, or `TypeCodeFailed` if the code of a user's class has raised, and nothing else. A ValueError or TypeError of
+  that code refuses a value, and is a `DoesNotFit`.
 * A message holds names of the program and positions, but no text of the peer: messages are logged.
 """
 
@@ -10,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from penstock.api import UsageError
 from penstock.plugins._plain_texts import TextForm
 
 Reader: TypeAlias = Callable[[Any], Any]
@@ -44,6 +46,19 @@ class DoesNotFit(ValueError):
 
     def __str__(self) -> str:
         return f"{self.path.removeprefix('.')}: {self.reason}" if self.path else self.reason
+
+
+class TypeCodeFailed(UsageError):
+    """The code of an element's class raised: its constructor, `__post_init__`, a validator, a property. Its author must act."""
+
+
+def failed_reading(title: str, error: Exception) -> TypeCodeFailed:
+    """Return the error for code of the class `title` that raised `error` when an object was made of a plain value."""
+    # Without the text of `error`: it may repeat the peer's value, and messages are logged. The traceback of the cause has it.
+    return TypeCodeFailed(
+        f"the code of {title} raised {type(error).__name__} when an object of it was made: its constructor, __post_init__ or a validator, "
+        "and not the serializer. Correct it there; to refuse a value raise ValueError"
+    )
 
 
 def title_of(value: Any) -> str:
@@ -103,6 +118,8 @@ def enum_reader(kind: Callable[[Any], Any], takes: frozenset[type], title: str) 
             return kind(value)
         except ValueError:
             raise DoesNotFit(f"no member of {title} has this value") from None
+        except Exception as error:  # boundary: `_missing_` of the user's Enum
+            raise failed_reading(title, error) from error
 
     return read
 
@@ -143,6 +160,8 @@ def record_reader(make: Callable[..., Any], rows: list[tuple[str, bool, Reader]]
             return make(**given)
         except (ValueError, TypeError) as error:  # raised by a check of the class; its text may repeat the value
             raise DoesNotFit(f"{title} refused the values ({type(error).__name__})") from None
+        except Exception as error:  # boundary: the constructor of the user's class
+            raise failed_reading(title, error) from error
 
     return read
 
@@ -163,6 +182,8 @@ def list_reader(inner: Reader, make: Callable[[list[Any]], Any] | None = None) -
             return found if make is None else make(found)
         except TypeError:
             raise DoesNotFit("a set cannot hold lists and objects") from None
+        except Exception as error:  # boundary: `__hash__` and `__eq__` of the elements of a set
+            raise failed_reading("an element of a set", error) from error
 
     return read
 
@@ -247,5 +268,7 @@ def converting_reader(convert: Reader, failures: type[Exception], title: str) ->
         except failures as error:
             path = re.search(r"at `\$([^`\s]*)`$", str(error))
             raise DoesNotFit(f"the value does not fit {title}").inside(path[1] if path else "") from None
+        except Exception as error:  # boundary: validators and __post_init__ of the user's class
+            raise failed_reading(title, error) from error
 
     return read

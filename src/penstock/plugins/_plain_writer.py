@@ -3,17 +3,22 @@
 import enum
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any
 
+from penstock.api import shown
+from penstock.plugins._plain_readers import TypeCodeFailed
 from penstock.plugins._plain_texts import TEXT_FORMS, write_text
 from penstock.plugins._plain_types import is_model, is_struct
 from penstock.plugins._records import record_of
 
 
 def to_plain(value: Any) -> object:
-    """Return `value` as a text, a list or a dict, whose parts may need the same again. Raises TypeError if it has no such form."""
+    """Return `value` as a text, a list or a dict, whose parts may need the same again.
+
+    Raises TypeError if it has no such form, and `TypeCodeFailed` if the code of its class raises.
+    """
     kind: Any = type(value)
     return _writer_of(kind)(value)
 
@@ -34,7 +39,17 @@ def _writer_of(kind: Any) -> Callable[[Any], object]:
     if record is None:
         raise TypeError(f"{kind.__name__} has no form in JSON")
     names = [(each.key, each.name) for each in record.fields]
-    return lambda value: {key: getattr(value, name) for key, name in names}
+    return partial(_read_fields, names)
+
+
+def _read_fields(names: list[tuple[str, str]], value: Any) -> object:
+    try:
+        return {key: getattr(value, name) for key, name in names}
+    except Exception as error:  # boundary: properties of the user's class
+        raise TypeCodeFailed(
+            f"the code of {type(value).__name__} raised {shown(error)} when its fields were read: a property or __getattr__, "
+            "and not the serializer. Correct it there"
+        ) from error
 
 
 def _dump_model(value: Any) -> object:

@@ -6,6 +6,22 @@ from typing import Any, ClassVar
 from penstock.api import UsageError, shown
 
 
+class WrongElementType(UsageError):
+    """An element is not of the type that its serializer is for. Raised by `dumps`.
+
+    `fact` says which type the element has, and which one is expected. `advice` is for a stream whose serializer was named by the program.
+    If the program gave the type, the advice is to change the type at the place where it was given.
+    """
+
+    def __init__(self, fact: str, advice: str) -> None:
+        super().__init__(fact, advice)
+        self.fact: str = fact
+        self.advice: str = advice
+
+    def __str__(self) -> str:
+        return f"{self.fact}; {self.advice}"
+
+
 class Serializer(ABC):
     """Converts elements to bytes and back. It holds no state: one object serves every stream.
 
@@ -17,7 +33,7 @@ class Serializer(ABC):
 
     @abstractmethod
     def dumps(self, element: object, /) -> bytes:
-        """Return the bytes of `element`. Raises UsageError for an unsupported type, and names both that type and the supported ones.
+        """Return the bytes of `element`. Raises `WrongElementType` for an unsupported type, and names it and the supported ones.
 
         Called for each element: keep it short. It is never called with None; None is not an element (rule 2.13).
         """

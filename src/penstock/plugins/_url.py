@@ -161,7 +161,13 @@ def _split_outside_quotes(text: str) -> tuple[str, str]:
 
 
 def _name(text: str) -> str | None:
-    return _decoded(text, "the publisher's name") or None
+    name = _decoded(text, "the publisher's name")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        # A shell passes on any bytes. Python reads those that are not UTF-8 as halves of surrogate pairs: a path may have them, a name not.
+        raise UsageError(f"the publisher's name {name!r} is not UTF-8; write it in UTF-8, as it is or percent-encoded") from None
+    return name or None
 
 
 def _decoded(text: str, role: str) -> str:
