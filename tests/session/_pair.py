@@ -22,6 +22,7 @@ class RecordingDelegate:
         """Calls with one answer, by name: each is accepted in the place of a publisher."""
         self.served: list[SendingStream] = []
         self.failures: list[BaseException] = []
+        self.refusals: list[tuple[Any, str]] = []
         self.introductions: list[bytes] = []
         self.fired_targets: list[Any] = []
         self.is_open = False
@@ -57,6 +58,9 @@ class RecordingDelegate:
 
     def on_fire_and_forget(self, target: Any, /) -> None:
         self.fired_targets.append(target)
+
+    def on_stream_refused(self, stream: SendingStream, reason: str, /) -> None:
+        self.refusals.append((stream.target, reason))
 
     def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         self.failures.append(error)

@@ -124,9 +124,38 @@ def test_a_client_of_another_protocol_is_refused_in_that_protocol(first: bytes, 
         session.receive(first[start : start + size], 0.0)
     sent = bytes(session.take())
     assert sent.startswith(answer)
-    assert session.state is ConnectionState.CLOSING
+    assert session.state is ConnectionState.CLOSING_UNANSWERED
     if answer[:1] == b"\0":
         assert len(sent) == 3 + int.from_bytes(sent[:3])
+
+
+@pytest.mark.parametrize("first", [b"SSH-2.0-OpenSSH_9.6\r\n", b"220 mail.example ESMTP\r\n", b"EHLO mail.example\r\n"], ids=str)
+def test_a_client_of_a_text_protocol_gets_no_byte(first: bytes) -> None:
+    """It would take any answer for one of its own protocol. The session is over at the next tick: such a client never says goodbye."""
+    session = server()
+    for byte in first:
+        session.receive(bytes([byte]), 0.0)
+    assert not session.take()
+    assert session.close_reason[0] == "protocol:text"
+    assert session.tick(0.0) is None
+    assert session.state is ConnectionState.LOST
+
+
+def test_a_text_that_goes_no_further_gets_no_goodbye_either() -> None:
+    """After `handshake_timeout` the connection ends without a byte of RS.io."""
+    session = server()
+    session.receive(b"GET", 0.0)
+    session.tick(Limits().handshake_timeout + 1)
+    assert session.close_reason[0] == "limit:handshake"
+    assert not session.take()
+
+
+def test_a_dialect_that_is_chosen_late_says_its_own_goodbyes() -> None:
+    """Its first bytes looked like a text: the next ones show that they are no text."""
+    session = server([RSIO])
+    session.receive(b"abc", 0.0)
+    session.receive(b"\0" * 20, 0.0)
+    assert bytes(session.take()) == rsio.encode(rsio.Goodbye(reason="protocol:hello"))
 
 
 def test_nothing_is_sent_before_the_protocol_is_known() -> None:

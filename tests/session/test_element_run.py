@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from penstock.core import Scope, generate
 from penstock.session import SendingStream
 from penstock.session._element_sender import longest_beside
+from penstock.session._prices import OBJECT_BYTES
 from penstock.testing import run_virtual
 from tests.session._pair import Pair, ScriptedPublisher, limits_with, open_stream
 
@@ -43,7 +44,7 @@ def test_elements_of_a_run_are_counted_when_the_stream_is_asked() -> None:
     assert (source.demand, stream.outstanding, stream.reserved) == (10, 8, 9)
     run.elements += [b"c", b"d"]
     assert stream.outstanding == 6
-    assert stream.weight == 3
+    assert stream.weight == 3 + 3 * OBJECT_BYTES
     pair.settle()
     assert (stream.outstanding, stream.reserved) == (6, 6)
 
@@ -181,7 +182,7 @@ async def test_elements_before_one_of_a_wrong_type_are_delivered() -> None:
         pair.settle()
     assert subscriber.elements == [b"x"] * 5
     assert len(subscriber.ends) == 1
-    assert "a str was published" in str(pair.server.failures[0])
+    assert "an element of type str was published" in str(pair.server.failures[0])
 
 
 STEPS = st.lists(
@@ -350,7 +351,7 @@ def test_a_list_with_an_element_of_a_wrong_type_fails_behind_those_before_it() -
     emit_many(source, b"b", "c", b"d")
     pair.settle()
     assert subscriber.elements == [b"a", b"b"]
-    assert "a str was published" in str(pair.server.failures[0])
+    assert "an element of type str was published" in str(pair.server.failures[0])
 
 
 def test_a_list_for_a_stream_of_fixed_size_is_packed() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.api import ActiveExtension, ConnectionLost, ExtensionLink, UsageError
+from penstock.session import ConnectionState
 from tests.session._pair import Pair
 
 
@@ -50,6 +51,25 @@ def test_an_extension_of_both_sides_is_opened_once_and_its_messages_arrive() -> 
     pair.settle()
     assert len(here.links) == len(there.links) == 1
     assert there.bodies == [b"hello"]
+
+
+def test_an_extension_may_refuse_a_message_for_its_length_before_the_body() -> None:
+    """Only if the body has not arrived as a whole; one without the method is never asked."""
+
+    class Picky(Echo):
+        def check_length(self, type: int, length: int, /) -> None:  # noqa: A002  # the wire's word
+            if length > 10:
+                self.links[0].break_off("limit:frame")
+
+    picky = Picky()
+    for there, state in ((picky, ConnectionState.CLOSING), (Echo(), ConnectionState.OPEN)):
+        pair = Pair(extensions=[Echo()], server_extensions=[there])
+        pair.settle()
+        pair.server.session.receive(bytes([0x60, 10]) + bytes(9), 0.0)
+        assert pair.server.session.state is ConnectionState.OPEN
+        pair.server.session.receive(bytes([0, 0x60, 11]), 0.0)
+        assert pair.server.session.state is state
+    assert picky.bodies == [bytes(10)]
 
 
 def test_an_extension_cannot_send_a_code_of_another_extension() -> None:

@@ -58,7 +58,7 @@ def test_large_elements_of_all_streams_together_have_a_hard_bound() -> None:
         if script.demand:
             script.emit(bytes(800))
     assert [script.demand for script in scripts] == [1, 1, 0, 0, 0]
-    assert server.outbox.large == server.held() == 1600
+    assert server.outbox.large == server.channel.held_by_streams() == 1600
     pair.settle()
     assert server.outbox.large == 0
     assert [len(subscriber.elements) for subscriber in subscribers] == [1, 1, 0, 0, 0]
@@ -72,7 +72,8 @@ def test_large_elements_of_a_stream_that_ends_hold_nothing() -> None:
     source.emit(bytes(1000), b"small", bytes(500))
     pair.client.session.receive(bytes(pair.server.session.take()), 0.0)
     assert 0 < pair.server.session.outbox.large < 1505
-    assert pair.server.session.outbox.large == pair.server.session.held()
+    # The whole of the first is held until its last part is written.
+    assert pair.server.session.channel.held_by_streams() == 1505
     subscriber.cancel()
     pair.settle()
     assert pair.server.session.outbox.large == 0
@@ -106,3 +107,33 @@ def test_a_stream_that_ends_with_large_elements_waiting_lets_the_others_go_on() 
     reader.cancel()
     pair.server.session.receive(bytes(pair.client.session.take()), 0.0)
     assert small.demand == 1
+
+
+def test_two_large_elements_wait_whatever_the_number_of_streams() -> None:
+    """Streams are asked again in turn as elements are written, and each gets its elements."""
+    pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=500))
+    scripts = {f"s{each}": ScriptedPublisher() for each in range(20)}
+    pair.server.publishers.update(scripts)
+    subscribers = [pair.subscribe(name, 1) for name in scripts]
+    pair.settle()
+    for script in scripts.values():
+        script.emit(bytes(900))
+    pair.settle()
+    server = pair.server.session
+    for subscriber in subscribers:
+        subscriber.request(3)
+    server.receive(bytes(pair.client.session.take()), 0.0)
+    most, emitted = 0, dict.fromkeys(scripts, 1)
+    for _ in range(2000):
+        for name, script in scripts.items():
+            if script.demand > emitted[name]:
+                script.emit(bytes(900))
+                emitted[name] += 1
+        most = max(most, server.outbox.large_elements)
+        if server.outbox.is_empty and server.outbox.needs_turn:
+            server.outbox.take_turn()
+        else:
+            pair.client.session.receive(bytes(server.take()), 0.0)
+    assert most == 2
+    assert [len(subscriber.elements) for subscriber in subscribers] == [4] * 20
+    assert server.outbox.large_elements == 0

@@ -173,3 +173,54 @@ def test_the_end_of_the_connection_clears_it() -> None:
     out.clear()
     assert out.is_empty
     assert bytes(out.take()) == b""
+
+
+def test_streams_whose_next_element_may_be_large_are_asked_in_growing_turns() -> None:
+    """One, then two, then four; a large element that comes begins with one again."""
+    out, _ = box()
+    streams = [FakeStream(b"s") for _ in range(10)]
+    for stream in streams:
+        out.block_unsure(stream)
+    asked = []
+    for _ in range(3):
+        assert out.needs_turn
+        out.take_turn()
+        asked.append(sum(stream.pulls for stream in streams))
+    assert asked == [1, 3, 7]
+    out.add_large(FakeStream(b"large", 1))
+    out.take_turn()
+    assert sum(stream.pulls for stream in streams) == 8
+    assert [stream.pulls for stream in streams] == [1] * 8 + [0] * 2
+
+
+def test_no_further_large_element_is_asked_for_while_two_wait() -> None:
+    """A stream that has ended meanwhile waits no longer, and none is asked while the outbox is full."""
+    out, _ = box(outbound_high=10)
+    first, second = FakeStream(b"1"), FakeStream(b"2")
+    out.large_elements = 2
+    assert not out.may_start()
+    for stream in (first, second):
+        out.block_unsure(stream)
+    out.take_turn()
+    assert not out.needs_turn
+    out.forget(first)
+    out.large_elements = 1
+    assert out.may_start()
+    out.put(bytes(10))
+    assert not out.needs_turn
+    assert not out.may_start()
+    out.take()
+    assert (first.pulls, second.pulls) == (0, 1)
+    assert not out.needs_turn
+
+
+def test_what_was_requested_from_publishers_is_bounded_in_each_turn() -> None:
+    """A publisher that does not yield at once keeps the others waiting for one turn of the writer, which nothing has to be sent for."""
+    out, _ = box(outbound_high=10)
+    out.promised = 40
+    waiting = FakeStream(b"w")
+    out.block(waiting)
+    assert out.needs_turn
+    out.take_turn()
+    assert (waiting.pulls, out.promised) == (1, 0)
+    assert not out.needs_turn

@@ -2,8 +2,9 @@
 
 import pytest
 
+from penstock.api import PRIVATE
 from penstock.session import CONNECTION_REASONS, STREAM_REASONS, connection_reason, explain_connection_end, explain_stream_end
-from penstock.session._reasons import DRAINING, NO_SUCH, PRIVATE, REFUSED, SHOWN_CHARACTERS, explain_own
+from penstock.session._reasons import DRAINING, NO_SUCH, REFUSED, SHOWN_CHARACTERS, explain_own
 
 
 @pytest.mark.parametrize(

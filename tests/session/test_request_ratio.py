@@ -23,11 +23,11 @@ def test_a_request_is_paid_free_or_excess_by_the_formula() -> None:
     assert ratio.classify([live]) is RequestClass.EXCESS  # 201 requests are still more than 71
 
 
-def test_two_messages_for_each_stream_may_cross_its_end() -> None:
+def test_two_cancels_for_each_stream_may_cross_its_end() -> None:
     """More than that cannot have crossed an end."""
     ratio = RequestRatio()
     ratio.streams = 3
-    assert [ratio.count_late() for _ in range(8)] == [True] * 6 + [False] * 2
+    assert [ratio.count_late_cancel() for _ in range(8)] == [True] * 6 + [False] * 2
 
 
 def test_a_subscriber_may_request_single_elements_at_any_rate() -> None:
@@ -37,6 +37,17 @@ def test_a_subscriber_may_request_single_elements_at_any_rate() -> None:
         raw.send(rsio.Request(subscriber=1, demand=1))
         source.emit(b"a")
         raw.receive()
+    assert raw.session.state is ConnectionState.OPEN
+
+
+def test_requests_that_cross_the_end_of_their_stream_are_paid_by_its_elements() -> None:
+    """A subscriber requests each of 500 elements by itself. The publisher has completed before it reads those requests."""
+    raw, source = _subscribed(1, control_burst=1, control_rate=1e-9)
+    raw.send(rsio.Request(subscriber=1, demand=500))
+    source.emit(*[b"a"] * 500)
+    source.complete()
+    raw.receive()
+    raw.send(*[rsio.Request(subscriber=1, demand=1)] * 500)
     assert raw.session.state is ConnectionState.OPEN
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from penstock.api import AlreadySubscribed, PublicError, PublisherFailed, Subscriber
+from penstock.api import PRIVATE, TAKEN, AlreadySubscribed, PublicError, PublisherFailed, Subscriber
 from penstock.session import SendingStream
-from penstock.session._reasons import PRIVATE, TAKEN, explain_stream_end
+from penstock.session._reasons import explain_stream_end
 from tests.session._pair import Pair, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api import ConnectionLost, Rejected, Role
 from penstock.protocols import rsio
-from penstock.session import ConnectionState
+from penstock.session import STREAM_BYTES, ConnectionState
 from tests.session._pair import Pair, RawPeer, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream, subscribe_to
 
 
@@ -213,13 +213,15 @@ def test_the_end_of_the_transport_is_a_lost_connection() -> None:
     assert source.cancels == 1
 
 
-@pytest.mark.parametrize("sent", [rsio.Request(subscriber=1, demand=1), rsio.Cancel(subscriber=1)], ids=["requests", "cancels"])
-def test_control_messages_have_a_rate(sent: rsio.Message) -> None:
-    """Beyond the two per stream that may have crossed its end, each costs a token. Without a token the connection ends."""
+@pytest.mark.parametrize(
+    ("sent", "crossing"), [(rsio.Request(subscriber=1, demand=1), 7), (rsio.Cancel(subscriber=1), 2)], ids=["requests", "cancels"]
+)
+def test_control_messages_have_a_rate(sent: rsio.Message, crossing: int) -> None:
+    """Beyond those that may have crossed the end of the stream, each costs a token. Without a token the connection ends."""
     raw = RawPeer(limits=limits_with(control_burst=3, control_rate=1)).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     raw.send(rsio.Subscribe(publisher="s", subscriber=1), rsio.Cancel(subscriber=1))
-    raw.send(*[sent] * 5)
+    raw.send(*[sent] * (crossing + 3))
     assert raw.session.state is ConnectionState.OPEN
     raw.send(sent)
     assert raw.goodbye_reason() == "limit:control"
@@ -319,18 +321,22 @@ def test_all_waiting_bytes_have_a_hard_bound() -> None:
 
 
 def test_held_counts_all_buffers() -> None:
-    """Elements that wait to be sent, parts without their last one, and an incomplete message. Each is freed when its stream ends."""
+    """Elements that wait to be sent, parts without their last one, and an incomplete message. Each is freed when its stream ends.
+
+    A stream has its price on both sides, and a name its bytes on the side that serves it.
+    """
     pair = Pair(limits=limits_with(split_outbound_at=100))
     source, subscriber = open_stream(pair, 9)
     server, client = pair.server.session, pair.client.session
-    assert (server.held(), client.held()) == (0, 0)
+    named = STREAM_BYTES + len("s")
+    assert (server.held(), client.held()) == (named, STREAM_BYTES)
     source.emit(bytes(250))
-    assert server.held() == 250
+    assert server.held() == named + 250
     source.emit(b"x" * 90)
-    assert server.held() == 340
+    assert server.held() == named + 340
     client.receive(bytes(server.take())[:150], 0.0)
-    assert server.held() == 0
-    assert client.held() >= 140
+    assert server.held() == named
+    assert client.held() >= STREAM_BYTES + 140
     client.close("enough")
     assert client.channel.budgets.partials.bytes == 0
     del subscriber
@@ -341,9 +347,9 @@ def test_held_counts_a_block_that_waits_for_demand() -> None:
     pair = Pair()
     source, subscriber = open_stream(pair, 1, element_size=4)
     source.emit(b"aaaabbbbcccc")
-    assert pair.server.session.held() == 12
+    assert pair.server.session.held() == STREAM_BYTES + 1 + 12
     pair.server.session.take()
-    assert pair.server.session.held() == 8
+    assert pair.server.session.held() == STREAM_BYTES + 1 + 8
     subscriber.cancel()
     pair.settle()
     assert pair.server.session.held() == 0

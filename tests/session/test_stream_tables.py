@@ -39,6 +39,21 @@ def test_a_request_without_an_answer_raises_after_the_end() -> None:
         raw.session.streams.fire("s")
 
 
+def test_what_is_asked_after_the_end_raises_an_error_of_its_own_each_time() -> None:
+    """One object that is raised again and again keeps the frames of all that have asked."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    raw.session.close("enough")
+    with pytest.raises(ConnectionLost) as first:
+        raw.session.streams.fire("s")
+    with pytest.raises(ConnectionLost) as second:
+        raw.session.streams.fire("s")
+    asked = RecordingSubscriber(1)
+    raw.session.subscribe("s", asked)
+    assert len({id(first.value), id(second.value), id(asked.ends[0]), id(raw.session.streams.end_error)}) == 4
+    assert raw.session.streams.end_error is not None
+    assert raw.session.streams.end_error.__traceback__ is None
+
+
 def test_a_stream_that_is_opened_while_all_end_fails_at_once() -> None:
     """A subscriber may subscribe again in on_error."""
 

@@ -5,29 +5,31 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 """
 
 # Names for dialects, plugins and the runtime. The watchers, the outbox and the tables of moves stay private.
-from penstock.session._channel import Channel
+from penstock.session._channel import Channel, Outbox
 from penstock.session._detect_protocol import protocol_detector
 from penstock.session._dialect import Dialect, Fault
 from penstock.session._dialect_host import DialectHost
 from penstock.session._dialect_settings import DialectFactory, DialectSettings
-from penstock.session._extensions import ExtensionHost
+from penstock.session._extensions import KEEPALIVE, ExtensionHost
 from penstock.session._handshake_guard import ChooseDialect
 from penstock.session._outgoing_data import OutgoingData
+from penstock.session._own_copy import own_copy
+from penstock.session._prices import HANDLED, STREAM_BYTES, TASK_BYTES
 from penstock.session._reasons import (
     CONNECTION_REASONS,
     DRAINING,
     ILLEGAL_DEMAND,
-    NO_SUCH,
-    PRIVATE,
     REFUSED,
     STREAM_REASONS,
+    TOO_LONG,
     VERSION,
     Reason,
     connection_reason,
     explain_connection_end,
+    explain_own,
     explain_stream_end,
 )
-from penstock.session._receiving_stream import ReceivingStream
+from penstock.session._receiving_stream import ANSWERED, ReceivingStream
 from penstock.session._request_data import RequestData, TooMuchDataError, longest_data
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session import CUT, CUT_EARLY, Session
@@ -36,15 +38,19 @@ from penstock.session._states import ConnectionState, ReceivingState, SendingSta
 from penstock.session._stream_tables import StreamTables
 
 __all__ = [
+    "ANSWERED",
     "CONNECTION_REASONS",
     "CUT",
     "CUT_EARLY",
     "DRAINING",
+    "HANDLED",
     "ILLEGAL_DEMAND",
-    "NO_SUCH",
-    "PRIVATE",
+    "KEEPALIVE",
     "REFUSED",
+    "STREAM_BYTES",
     "STREAM_REASONS",
+    "TASK_BYTES",
+    "TOO_LONG",
     "VERSION",
     "Channel",
     "ChooseDialect",
@@ -55,6 +61,7 @@ __all__ = [
     "DialectSettings",
     "ExtensionHost",
     "Fault",
+    "Outbox",
     "OutgoingData",
     "Reason",
     "ReceivingState",
@@ -68,7 +75,9 @@ __all__ = [
     "TooMuchDataError",
     "connection_reason",
     "explain_connection_end",
+    "explain_own",
     "explain_stream_end",
     "longest_data",
+    "own_copy",
     "protocol_detector",
 ]

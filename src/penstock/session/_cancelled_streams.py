@@ -1,36 +1,63 @@
-"""Streams that this side has cancelled. Late elements were requested, so they are free; some dialects must still delimit them."""
+"""Streams that this side has cancelled. Late elements were requested, so they are free; some dialects must still delimit them.
+
+Rules of this file:
+
+* A message that crosses a cancel is legal and costs the peer nothing: as many elements as were requested and have not come, the rest of an
+  element that was begun, and one end for each stream.
+* Late elements are bounded in number by the demand, and in bytes by `Limits.late_bytes`. Beyond that the connection ends: `limit:late`.
+* A place is given up when the peer has ended the stream, or long after the cancel (`KEPT_SECONDS`): a publisher need not send an end.
+"""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from penstock.api import UNBOUNDED, ProtocolError
 from penstock.session._channel import Channel
 from penstock.session._receiving_stream import ReceivingStream
 
-MAX_LATE_ELEMENTS: Final = 1 << 20
-"""Elements that may arrive after cancels at no cost to the peer, over a connection."""
+MESSAGE_OVERHEAD: Final = 3
+"""Bytes around a late element, at least: without them elements of no bytes would have no bound in bytes."""
+
+KEPT_SECONDS: Final = 60.0
+"""A peer that has read the cancel sends nothing more; after this time it has read it, or the keepalive has ended the connection."""
+
+LATE: Final = "limit:late"
 
 
 class CancelledStreams:
     """Keeps the places of cancelled streams in the table of opened streams, if the dialect needs them to delimit late elements."""
 
-    __slots__ = ("_by_size", "_channel", "_late", "_opened", "count")
+    __slots__ = ("_by_size", "_bytes", "_channel", "_elements", "_ends", "_kept_since", "_older", "_opened", "_reason", "count")
 
     def __init__(self, channel: Channel, opened: "OpenedStreams") -> None:
         self._channel = channel
         self._opened = opened
         self.count: int = 0
         """Places of streams that the peer has not ended."""
-        self._late = 0
+        self._elements = 0
+        self._bytes = 0
+        self._ends = 0
+        self._reason = "limit:glitches"  # as long as no stream was cancelled, a late element belongs to nothing
         self._by_size: dict[int, CancelledStream] = {}
+        self._older: frozenset[CancelledStream] = frozenset()
+        self._kept_since = channel.now
 
-    def add(self, stream: ReceivingStream) -> None:
-        """Take over a stream that this side has cancelled. Its demand may still arrive as late elements."""
-        # Requested elements that cross the cancel cost nothing. A subscriber that left with much demand outstanding once lost its
-        # connection for them. The sum is bounded, so that one cancel with unbounded demand does not make late elements free for ever.
-        self._late = min(self._late + stream.outstanding, MAX_LATE_ELEMENTS)
+    def add(self, stream: ReceivingStream, unfinished: int = 0) -> None:
+        """Take over a stream that this side has cancelled. Its demand, and its `unfinished` elements, may still come."""
+        channel, due, self._reason = self._channel, stream.outstanding + unfinished, LATE
+        # They cross the cancel, and cost nothing: a subscriber that left with much demand outstanding once lost its connection for them.
+        if due:
+            self._elements = min(self._elements + due, UNBOUNDED)
+            # To the full at each cancel: what is under way over a connection is under way for all of its streams together.
+            self._bytes = channel.limits.late_bytes
         # Packed elements carry no lengths: late ones can only be skipped if the stream's element size is kept.
-        if self._channel.dialect.delimits_cancelled:
+        if channel.dialect.delimits_cancelled:
             self.count += 1
+            if self.count > channel.limits.retired_ids // 2:
+                self._give_up_old_places()
+        else:
+            # The end of such a stream finds no place, so the ends that may come are counted. Bounded: a peer need not send any.
+            self._ends = min(self._ends + 1, channel.limits.retired_ids)
         self.replace(stream)
 
     def replace(self, stream: ReceivingStream) -> None:
@@ -48,12 +75,38 @@ class CancelledStreams:
             cancelled = self._by_size[element_size] = CancelledStream(self, self._channel, element_size)
         self._opened[stream_id] = cancelled
 
-    def count_late(self, count: int) -> None:
-        """Count late elements that were dropped. More of them than were asked for are odd."""
-        if count <= self._late:
-            self._late -= count
-        else:
-            self._channel.count_oddity()
+    def count_late(self, count: int, size: int) -> None:
+        """Count `count` late elements, or a part of one, that were dropped: `size` bytes. More of them than were asked for are odd."""
+        # A part counts no element, and is odd if no element is due.
+        if self._elements < (count or 1):
+            self._channel.count_oddity(reason=self._reason)
+            return
+        self._elements -= count
+        self._bytes -= size + MESSAGE_OVERHEAD
+        if self._bytes < 0:
+            most = self._channel.limits.late_bytes
+            self._channel.fail_connection(
+                ProtocolError(f"after a cancel the peer sent more than {most:,} bytes of its stream (Limits.late_bytes)", reason=LATE)
+            )
+
+    def count_end(self) -> bool:
+        """Count an end that found no stream. Return whether it may have crossed a cancel."""
+        if not self._ends:
+            return False
+        self._ends -= 1
+        return True
+
+    def _give_up_old_places(self) -> None:
+        """Forget the places that were old at the last look, if that was long ago. Each place is kept for once to twice that time."""
+        # Without this a peer that sends no end after a cancel, as it may, lost its connection after 65,536 timeouts.
+        now = self._channel.now
+        if now - self._kept_since < KEPT_SECONDS:
+            return
+        for stream_id in [stream_id for stream_id, place in self._opened.items() if place in self._older]:
+            del self._opened[stream_id]
+            self.count -= 1
+        # New objects from now on: the object in a place tells how old the place is.
+        self._older, self._by_size, self._kept_since = frozenset(self._by_size.values()), {}, now
 
 
 class CancelledStream:
@@ -73,21 +126,21 @@ class CancelledStream:
 
     def receive_element(self, element: bytes, /) -> None:
         """Drop an element."""
-        self._cancelled.count_late(1)
+        self._cancelled.count_late(1, len(element))
 
     def receive_run(self, elements: Sequence[bytes], /) -> None:
         """Drop elements."""
-        self._cancelled.count_late(len(elements))
+        count = len(elements)
+        self._cancelled.count_late(count, sum(map(len, elements)) + MESSAGE_OVERHEAD * (count - 1))
 
     def receive_packed(self, count: int, elements: bytes, /) -> None:
         """Drop packed elements."""
-        self._cancelled.count_late(count)
+        self._cancelled.count_late(count, len(elements))
 
     def receive_part(self, number: int, part: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
         """Drop a part. The last part of an element is what demand was for."""
-        if last:
-            self._cancelled.count_late(1)
-        elif len(part) < self._channel.limits.tiny_part:
+        self._cancelled.count_late(int(last), len(part))
+        if not last and len(part) < self._channel.limits.tiny_part:
             self._channel.count_oddity()
 
 

@@ -5,9 +5,9 @@ through `StreamOwner`.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from penstock.api import Limits, ProtocolError, Role
+from penstock.api import Limits, ProtocolError, Role, SharedBytes
 from penstock.session._dialect import Dialect
 from penstock.session._fair_turns import LargeElementSender, RoundRobin
 from penstock.session._reassembly import PartialElements
@@ -15,6 +15,15 @@ from penstock.session._request_ratio import RequestRatio
 from penstock.session._states import CONNECTION_MOVES, ConnectionEvent, ConnectionState
 from penstock.session._stream_churn import StreamChurn
 from penstock.session._token_bucket import TokenBucket
+
+MAX_LARGE: Final = 2
+"""Large elements of a connection that may wait at a time: while one is written, the next is there."""
+
+MAX_PROMISED: Final = 4
+"""How often the room may be given away between two turns of the writer: publishers that do not yield at once must not stop the others."""
+
+MOST_AT_ONCE: Final = 64
+"""Streams of unknown or large elements that are asked in one turn of the writer, at most."""
 
 
 class Sender(Protocol):
@@ -34,32 +43,44 @@ class Outbox:
     * Large elements are not copied here. Their streams write them part by part, in turns (`RoundRobin`).
     * Above the high-water mark no publisher is asked for elements. A stream that would ask waits in `_blocked` and goes on when the writer
       has taken the buffer. The writer takes the whole buffer at once, so a low-water mark would bound nothing.
+    * A stream whose next element may be large waits in `_unsure` while `MAX_LARGE` of them wait to be written. In each turn of the writer
+      one of these streams is asked, then two, then four: if a large element comes, the next turn begins with one again. So 1,024 streams
+      of 1 MiB elements hold two of them, and 1,024 streams whose publishers wait for something have all been asked after some turns.
     """
 
     __slots__ = (
         "_answer_bytes",
         "_blocked",
         "_gathering",
+        "_high",
         "_is_held",
         "_large",
         "_limits",
+        "_turn",
+        "_unsure",
         "answers",
         "buffer",
         "gathered",
         "large",
+        "large_elements",
         "max_waiting",
+        "promised",
+        "taken_bytes",
         "wake",
     )
 
     def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
         self.buffer: bytearray = bytearray()
         self._limits = limits
+        self._high = limits.outbound_high
         self.max_waiting: int = limits.outbound_high + limits.max_element + limits.outbound_control
         """More bytes than these cannot come from the high-water mark, one element and all answers together: the peer does not read."""
         self.wake: Callable[[], None] = wake
         self._large = RoundRobin(limits)
-        # An ordered set: a stream stands here once, however often it is asked. Both are bounded by the number of streams.
+        # Ordered sets: a stream stands here once, however often it is asked. All three are bounded by the number of streams.
         self._blocked: dict[Sender, None] = {}
+        self._unsure: dict[Sender, None] = {}
+        self._turn = 1  # streams of `_unsure` that are asked in the next turn of the writer
         self._gathering: list[Sender] = []
         self.gathered: int = 0
         """Bytes that streams have gathered and not written. The streams keep this count."""
@@ -67,8 +88,14 @@ class Outbox:
         self.answers: int = 0
         """Waiting messages that answer something the peer sent."""
         self._answer_bytes = 0
+        self.taken_bytes: int = 0
+        """Bytes that the writer has taken."""
         self.large: int = 0
         """Bytes of large elements that streams hold. The streams keep this count."""
+        self.large_elements: int = 0
+        """The number of large elements that streams hold. The streams keep this count, too."""
+        self.promised: int = 0
+        """Bytes that were requested from publishers since the last turn of the writer."""
 
     @property
     def waiting(self) -> int:
@@ -106,14 +133,39 @@ class Outbox:
             return 0
         return limits.outbound_high - len(self.buffer) - self.gathered
 
+    def may_start(self) -> bool:
+        """Return whether a call may be started that answers with an element of unknown size."""
+        return self.large_elements < MAX_LARGE and len(self.buffer) + self.gathered < self._high
+
+    def may_pull_large(self) -> bool:
+        """Return whether a stream may be asked whose next element may be large. Those that wait go first."""
+        return self.large_elements < MAX_LARGE and self.promised < self._high and not self._unsure
+
     def block(self, sender: Sender) -> None:
         """Let `sender` pull when there is room again."""
         self._blocked[sender] = None
+
+    def block_unsure(self, sender: Sender) -> None:
+        """Let `sender`, whose next element may be large, pull in its turn."""
+        self._unsure[sender] = None
+
+    @property
+    def needs_turn(self) -> bool:
+        """Streams wait for a turn of the writer, and not for the peer to read: nothing needs to be sent for them to go on."""
+        if self._unsure and self.large_elements < MAX_LARGE and self.room() > 0:
+            return True
+        return bool(self._blocked) and self.promised > 0 and self.room() > 0
+
+    def take_turn(self) -> None:
+        """Let waiting streams pull although there is nothing to send."""
+        self.promised = 0
+        self._unblock()
 
     def add_large(self, sender: LargeElementSender) -> None:
         """Let `sender` write parts, in turn with others."""
         # The sender holds the bytes. Copying a large element in here would cost its size again, and delay everything behind it.
         self._large.add(sender)
+        self._turn = 1
         self.wake()
 
     def remove_large(self, sender: LargeElementSender) -> None:
@@ -148,14 +200,20 @@ class Outbox:
         data, self.buffer = self.buffer, bytearray()
         # Only waiting answers count. The connection has its own deadline for bytes that the transport does not take.
         self.answers = self._answer_bytes = 0
+        # Not 0: publishers that were asked and have not run yet still owe their elements. Counted anew at each of several sends in one
+        # scheduler pass, 63 streams of 1-byte elements were each given the whole room, and held 25 MB.
+        self.promised = max(0, self.promised - len(data))
         if self._large.queue:
             self._large.write(data, self._limits.outbound_high)
-        self._unblock()
+        if self._blocked or self._unsure:
+            self._unblock()
+        self.taken_bytes += len(data)
         return data
 
     def forget(self, sender: Sender) -> None:
         """Forget a stream that has ended."""
         self._blocked.pop(sender, None)
+        self._unsure.pop(sender, None)
         # A stream that has ended has flushed before, so nothing is lost.
         if sender in self._gathering:
             self._gathering.remove(sender)
@@ -169,6 +227,7 @@ class Outbox:
         """Take nothing more from streams. The messages in the buffer still go out before the goodbye."""
         self._large.clear()
         self._blocked.clear()
+        self._unsure.clear()
         self._gathering.clear()
         self.gathered = 0
 
@@ -185,14 +244,30 @@ class Outbox:
     def _unblock(self) -> None:
         # Each stream gets one turn. One that is still without room blocks again and must not be asked twice here.
         for _ in range(len(self._blocked)):
-            if self.room() <= 0:
-                return
+            if self.room() <= 0 or self.promised >= MAX_PROMISED * self._high:
+                break
             # Looked up anew each time: a pull may end other streams, which changes the table.
             sender = next(iter(self._blocked), None)
             if sender is None:
-                return  # the pull before has ended the other streams
+                break  # the pull before has ended the other streams
             del self._blocked[sender]
             sender.pull()
+        if self._unsure:
+            self._ask_unsure()
+
+    def _ask_unsure(self) -> None:
+        """Let some of the streams pull whose next element may be large."""
+        turn, self._turn = self._turn, min(2 * self._turn, MOST_AT_ONCE)
+        waiting, self._unsure = self._unsure, {}
+        # Out of the table while they are asked: a stream that asks again stands behind those that have waited longer.
+        for sender in tuple(waiting)[:turn]:
+            if self.large_elements >= MAX_LARGE or self.room() <= 0:
+                break
+            del waiting[sender]
+            sender.pull()
+        self._unsure = waiting | self._unsure
+        if not self._unsure:
+            self._turn = 1
 
 
 class StreamOwner(Protocol):
@@ -207,17 +282,20 @@ class StreamOwner(Protocol):
     def on_publisher_failed(self, stream: Any, error: BaseException, /) -> None:
         """Report a publisher's failure on this side. The peer is told less than `error` says."""
 
+    def on_sending_refused(self, stream: Any, reason: str, /) -> None:
+        """Report a stream that this side has ended with an error that is none of its publisher. `reason` is for this side."""
+
     def on_sending_ended(self, stream: Any, /) -> None:
         """Free the id of a sent stream."""
 
-    def on_receiving_cancelled(self, stream: Any, /) -> None:
-        """Tell the peer to stop a stream that this side has cancelled."""
+    def on_receiving_cancelled(self, stream: Any, unfinished: int, /) -> None:
+        """Tell the peer to stop a stream that this side has cancelled while that number of elements was unfinished."""
 
 
 class PeerBudgets:
     """The peer's remaining budgets on one connection."""
 
-    __slots__ = ("churn", "controls", "oddities", "partials", "requests")
+    __slots__ = ("churn", "controls", "oddities", "partials", "requests", "unread")
 
     def __init__(self, limits: Limits) -> None:
         # Oddities are harmless one by one. Controls are normal messages that cost the peer a few bytes and this side some work.
@@ -227,6 +305,7 @@ class PeerBudgets:
         self.requests: RequestRatio = RequestRatio()
         self.churn: StreamChurn = StreamChurn(limits)
         self.partials: PartialElements = PartialElements(limits)
+        self.unread: SharedBytes = SharedBytes(limits.unread_bytes)
 
 
 class Channel:
@@ -273,7 +352,7 @@ class Channel:
         self.budgets: PeerBudgets = PeerBudgets(limits)
         # A dict as an ordered set: streams are weighed in the order in which they began to hold bytes.
         self.buffering_streams: dict[Any, None] = {}
-        """Sent streams that hold bytes of their own outside the outbox, and perhaps some that no longer do."""
+        """Sent streams, and data of requests, that hold bytes outside the outbox, and perhaps some that no longer do."""
         # The runtime sets it to the call of its memory budget.
         self.on_buffered: Callable[[int], object] = lambda _: None
         """Called with the number of bytes about to be buffered, once per batch."""

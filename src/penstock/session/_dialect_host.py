@@ -25,8 +25,8 @@ class DialectHost(Protocol):
         """The streams of the connection."""
 
     # Kept by the session: the served dialect cannot encode the refusal of another protocol.
-    foreign_refusal: bytes
-    """The bytes that a client of another protocol gets instead of a goodbye."""
+    foreign_refusal: bytes | None
+    """The bytes, perhaps none, that a client of another protocol gets instead of a goodbye; None for a client that gets a goodbye."""
 
     def hello_sent(self) -> None:
         """Note that this side's hello is queued; or, if a server has none, that the client's has come."""

@@ -34,6 +34,9 @@ class DialectFactory(Protocol):
     takes_extensions: bool
     """Extensions are on unless they are switched off."""
 
+    default_extensions: frozenset[int]
+    """The ids of extensions that are on unless they are switched off, in a dialect that does not take all of them."""
+
     # Each dialect declares its own: every client once offered the name of the first dialect with every URL.
     alpn: str
     """The dialect's name where TLS negotiates the protocol (ALPN), 1 to 255 ASCII characters; empty: it is not offered there."""

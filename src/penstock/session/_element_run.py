@@ -9,6 +9,8 @@ are signalled with a call, and the stream weighs them at once.
 
 from typing import Final
 
+from penstock.session._prices import OBJECT_BYTES
+
 CLOSED: Final = -1
 """The longest element that a closed run accepts: no element is that short."""
 
@@ -38,5 +40,5 @@ class ElementRun:
 
     @property
     def size(self) -> int:
-        """Bytes of the elements."""
-        return sum(map(len, self.elements))
+        """Bytes of the elements and of their objects."""
+        return sum(map(len, self.elements)) + len(self.elements) * OBJECT_BYTES

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.api import Subscription
-from penstock.session._channel import Channel
+from penstock.session._channel import MAX_PROMISED, Channel
 from penstock.session._demand_ledger import DemandLedger
 from penstock.session._element_run import CLOSED, ElementRun
 from penstock.session._fixed_size import FixedSizeElements
@@ -24,6 +24,8 @@ UNKNOWN_SIZE: Final = -1
 
 HEADER_ALLOWANCE: Final = 8
 """The room is divided by the expected size plus this: the headers of the shipped protocols have 3 to 16 bytes."""
+
+_WITHOUT_PUBLISHER: Final = {SendingState.AWAITING_DEMAND, SendingState.AWAITING_ROOM}
 
 _ONLY_BYTES: Final = {bytes}
 
@@ -58,6 +60,7 @@ class ElementSender(DemandLedger, ABC):
         "id",
         "run",
         "sent",
+        "sent_bytes",
         "state",
     )
 
@@ -71,6 +74,8 @@ class ElementSender(DemandLedger, ABC):
     """Elements that go out together. A pump appends to it those that are not longer than `run.longest`."""
     sent: int
     """Elements that were encoded, or are held here. Of a run, those that were counted."""
+    sent_bytes: int
+    """Their bytes."""
     _channel: Channel
     _upstream: Subscription | None
     _longest: int
@@ -84,8 +89,16 @@ class ElementSender(DemandLedger, ABC):
     # --- defined by SendingStream
 
     @abstractmethod
+    def attach_waiting(self) -> None:
+        """Attach the publisher if there is room for its element."""
+
+    @abstractmethod
     def on_drained(self) -> None:
         """Go on: no element waits here any more."""
+
+    @abstractmethod
+    def announce(self) -> None:
+        """Send the acceptance, which a stream in the state UNANNOUNCED still owes to the peer."""
 
     @abstractmethod
     def on_bad_element(self, text: str) -> None:
@@ -109,7 +122,7 @@ class ElementSender(DemandLedger, ABC):
     def weight(self) -> int:
         """Bytes that wait here, outside the outbox."""
         run, fixed, large = self.run, self._fixed, self._large
-        return (0 if run is None else run.size) + (0 if fixed is None else fixed.weight) + (0 if large is None else large.size)
+        return (0 if run is None else run.size) + (0 if fixed is None else fixed.weight) + (0 if large is None else large.weight)
 
     def close_run(self) -> None:
         """Encode the next element anew: what elements or headers mean has changed."""
@@ -173,12 +186,20 @@ class ElementSender(DemandLedger, ABC):
             self._note_gathered(run.weighed + run.counted * HEADER_ALLOWANCE)
         # One pull at a time: reserved elements are still to come. A held large element is written before more are pulled.
         if self.reserved or not self.available or self._upstream is None or self._large:
+            if self.state in _WITHOUT_PUBLISHER:
+                self.attach_waiting()
             return
         if fixed is not None and fixed.unreserved_pulls:
             return
-        room = self._channel.outbox.room()
-        if room <= 0:
-            self._channel.outbox.block(self)
+        outbox = self._channel.outbox
+        room = outbox.room()
+        # The expected size is what is known of the next element. The first of a stream may be large as well.
+        if self._expected_size > self._channel.dialect.max_unsplit or (self._expected_size < 0 and outbox.large_elements):
+            if room <= 0 or not outbox.may_pull_large():
+                outbox.block_unsure(self)
+                return
+        elif room <= 0 or outbox.promised >= MAX_PROMISED * self._channel.limits.outbound_high:
+            (outbox.block_unsure if self._expected_size < 0 else outbox.block)(self)
             return
         # The last lengths are the best guess at the next ones. Before the first element, and for blocks, one is pulled: eight streams of
         # 20 KB elements once held 1.8 MB for a peer that did not read, because each had asked for as many as its demand allowed.
@@ -186,6 +207,7 @@ class ElementSender(DemandLedger, ABC):
         one = size < 0 or (fixed is not None and fixed.yields_blocks)
         n = self.reserve(1 if one else room // (size + HEADER_ALLOWANCE) or 1)
         self._channel.budgets.requests.requested += n
+        outbox.promised += n * (max(size, 0) + HEADER_ALLOWANCE)
         # The memory budget hears of elements before they come. It once heard of them a second later, and 30 peers that read nothing held
         # 1.6 MB of a budget of 1 MB.
         self._channel.on_buffered(n * max(size, 0))
@@ -212,6 +234,7 @@ class ElementSender(DemandLedger, ABC):
         if not self._gathered:
             # First since the writer came: from now on the outbox flushes this stream before any later message.
             self._channel.outbox.gather(self)
+        self.sent_bytes += size
         self._note_gathered(self._gathered + size)
         self._expected_size = size if self._expected_size < 0 else (self._expected_size + size) // 2
 
@@ -227,8 +250,12 @@ class ElementSender(DemandLedger, ABC):
 
     def _count_run(self) -> None:
         run = self.run
-        if run is not None and (new := run.count()):
+        if run is None:
+            return
+        weighed = run.weighed
+        if new := run.count():
             self.commit(new)
+            self.sent_bytes += run.weighed - weighed
             # Lengths that grow are followed at once, and shrinking ones slowly: too small a guess asks the publisher for too many elements.
             mean = run.weighed // run.counted
             self._expected_size = max(mean, (self._expected_size + mean) // 2)
@@ -246,12 +273,16 @@ class ElementSender(DemandLedger, ABC):
         if type(element) is bytes and len(element) <= self._longest and self.run is None:
             self._begin_run(element)
             return
-        if self.state is SendingState.ENDED:
-            return
+        if self.state is not SendingState.LIVE:
+            # The first element always comes here: no run is open before it.
+            if self.state is SendingState.UNANNOUNCED:
+                self.announce()
+            if self.state is SendingState.ENDED:
+                return
         if not isinstance(element, bytes | bytearray | memoryview):
             self.on_bad_element(
-                f"a {type(element).__name__} was published, and only bytes can be sent as they are. "
-                "Give the publisher a serializer, such as serializer='json'"
+                f"an element of type {type(element).__name__} was published, and only bytes can be sent as they are. Give the publisher "
+                "the type of its elements (its return annotation, or type=), or a serializer, such as serializer='json'"
             )
             return
         channel, data = self._channel, bytes(element)
@@ -280,6 +311,7 @@ class ElementSender(DemandLedger, ABC):
             self._begin_run(element)
             return
         self.commit()
+        self.sent_bytes += length
         self._expected_size = length if self._expected_size < 0 else (self._expected_size + length) // 2
         if self._large or length > self._channel.dialect.max_unsplit:
             self._hold(element)

@@ -5,13 +5,16 @@ with its own codes.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
-from penstock.api import ActiveExtension, ConnectionLost, Extension, Limits, PluginError, ProtocolError, UsageError
+from penstock.api import ActiveExtension, ConnectionLost, Extension, Limits, PluginError, ProtocolError, UsageError, check_length_of
 from penstock.session._dialect_host import DialectHost
 from penstock.session._reasons import explain_own
 
 T = TypeVar("T")
+
+KEEPALIVE: Final = 1
+"""The id of the extension that notices a dead peer, in every dialect. Ids below 128 are assigned by the project."""
 
 EncodeMessage: TypeAlias = Callable[[Extension, int, bytes], bytes]
 """Encodes an extension's message from its type code and its body, as the dialect writes it."""
@@ -38,6 +41,8 @@ class ExtensionHost:
         # An extension whose open() raised gets no messages.
         if active is not None:
             self.active[extension_id] = active
+            if extension_id == KEEPALIVE:
+                self._session.streams.use.keepalive = active
         return active
 
     def heard(self) -> None:
@@ -50,7 +55,15 @@ class ExtensionHost:
         """Pass a message to its extension."""
         # A ping costs the peer a few bytes; answering it costs more. So extension messages have a rate.
         if self._session.channel.spend_control_token():
+            use = self._session.streams.use
+            use.messages += active is not use.keepalive
             self._call(active.received, code, body, self._session.channel.now)
+
+    def check_length(self, active: ActiveExtension, code: int, length: int) -> None:
+        """Let an extension refuse a message whose body has not arrived as a whole."""
+        check = check_length_of(active)
+        if check is not None and not self._session.channel.state.is_closing:
+            self._call(check, code, length)
 
     def tick(self, now: float) -> float | None:
         """Let the extensions do what is due. Return when to call again, or None."""
@@ -83,6 +96,7 @@ class _Link:
         # Two extensions never share a code, so a message of another code would be read by the wrong extension.
         if type not in self._extension.codes:
             raise UsageError(f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its codes")
+        self._session.streams.use.messages += self._extension.id != KEEPALIVE
         # answer() and not send(): most of these messages answer the peer, as a pong does, and answers are bounded.
         self._session.channel.answer(self._encode(self._extension, type, body))
 

@@ -1,4 +1,4 @@
-"""Ends connections without streams and streams without demand or traffic: each holds a place that another peer could use.
+"""Ends connections that are not used and streams without demand or traffic: each holds a place that another peer could use.
 
 Streams are looked at four times in the age that they may have, all at once. So no element and hardly a request costs anything for it; a
 stream ends after its age, and at the latest half as long again.
@@ -45,23 +45,26 @@ class IdleVerdict:
 class IdleTimeouts:
     """Watch one session for idleness."""
 
-    __slots__ = ("_limits", "_look_at", "_no_stream_since")
+    __slots__ = ("_limits", "_look_at", "_traffic", "_unused_since")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._no_stream_since: float | None = None
+        self._unused_since: float | None = None
+        self._traffic = 0
         self._look_at: float | None = None
 
-    def check_connection(self, now: float, *, has_streams: bool) -> tuple[float | None, bool]:
-        """Return when to look again, and whether the connection has had no stream for too long."""
-        # Any stream keeps the connection: the program wants it, even if nothing flows.
-        if has_streams:
-            self._no_stream_since = None
+    def check_connection(self, now: float, *, is_wanted: bool, traffic: int) -> tuple[float | None, bool]:
+        """Return when to look again, and whether the connection has not been used for too long.
+
+        `is_wanted` keeps it. `traffic` is a number that grows with its use: most requests begin and end between two looks.
+        """
+        if is_wanted:
+            self._unused_since = None
             return None, False
-        if self._no_stream_since is None:
-            # Noted at the first look without a stream, so the time runs late by at most one look.
-            self._no_stream_since = now
-        due = self._no_stream_since + self._limits.idle_connection
+        if self._unused_since is None or traffic != self._traffic:
+            # The time of the look, not of the use: a look follows each received chunk within 50 ms, so the time runs late by that.
+            self._unused_since, self._traffic = now, traffic
+        due = self._unused_since + self._limits.idle_connection
         return (None, True) if now >= due else (due, False)
 
     def check_streams(self, now: float, streams: Iterable[T]) -> IdleVerdict:

@@ -35,6 +35,8 @@ class LargeElements:
         """Hold an element."""
         self._elements.append(element)
         self.size += len(element)
+        if len(element) > self._channel.dialect.max_unsplit:
+            self._channel.outbox.large_elements += 1
         self._channel.outbox.large += len(element)
         # The memory budget must know at once: a slow peer may take seconds for the element.
         self._channel.on_buffered(len(element))
@@ -53,6 +55,11 @@ class LargeElements:
     def is_mid_element(self) -> bool:
         """Parts of an element have been written, and its last part has not."""
         return self._written > 0
+
+    @property
+    def weight(self) -> int:
+        """Bytes that are held: an element of which parts were written is still here as a whole."""
+        return self.size + self._written
 
     def write_part(self, into: bytearray, /, most: int) -> bool:
         """Write a part of the first element, or the whole of it if it goes unsplit. Return whether more is held."""
@@ -76,6 +83,8 @@ class LargeElements:
         """Drop everything: the stream has ended."""
         # Not written, but no longer held: the outbox counts held bytes over all streams.
         self._count_written(self.size)
+        most = self._channel.dialect.max_unsplit
+        self._channel.outbox.large_elements -= sum(len(element) > most for element in self._elements)
         self._elements.clear()
         self._written = 0
 
@@ -89,6 +98,7 @@ class LargeElements:
         self._count_written(end - begin)
         if last:
             self._elements.popleft()
+            self._channel.outbox.large_elements -= 1
             self._written = 0
             # The peer joins parts by this number, so each split element of a stream has its own.
             self._number += 1

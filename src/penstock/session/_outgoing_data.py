@@ -27,6 +27,7 @@ class OutgoingData:
         sender = self.senders[stream_id] = DataSender(self, stream_id, data)
         outbox = self._channel.outbox
         outbox.large += len(data)
+        self._channel.buffering_streams[sender] = None
         # The memory budget must know at once: a slow peer may take seconds for the data.
         self._channel.on_buffered(len(data))
         outbox.add_large(sender)
@@ -65,6 +66,11 @@ class DataSender:
     def unwritten(self) -> int:
         """Bytes that are still to be written."""
         return len(self.data) - self.written
+
+    @property
+    def weight(self) -> int:
+        """Bytes that are held, until the last of them is written or the request has ended."""
+        return len(self.data) if self.stream_id in self._all.senders and self.unwritten else 0
 
     @property
     def next_large_size(self) -> int:

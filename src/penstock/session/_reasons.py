@@ -13,6 +13,8 @@ from typing import Final
 
 import attrs
 
+from penstock.api import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW
+
 
 @attrs.frozen
 class Reason:
@@ -34,16 +36,12 @@ class Reason:
 
 
 # Texts and tokens that the code refers to have names; the others appear where they are raised, and here.
-NO_SUCH: Final = "no such publisher"
-"""Refuses a stream: the name leads nowhere, or the peer may not have the publisher."""
 DRAINING: Final = "draining"
 """Refuses a stream: the server is shutting down."""
 REFUSED: Final = "refused"
 """Refuses a stream: the connection has `Limits.max_subscriptions` streams."""
-TAKEN: Final = "taken"
-"""Ends a stream whose publisher reads an object that gives each element once, and that had a subscriber before."""
-PRIVATE: Final = "the publisher failed"
-"""Ends a stream whose publisher raised an exception that is not a `PublicError`."""
+TOO_LONG: Final = "too long"
+"""Ends a stream that the peer sent a longer message about than this side takes."""
 ILLEGAL_DEMAND: Final = "illegal demand"
 """Ends a stream whose subscriber requested no element, or more than 2^63-1 (rule 3.9)."""
 # In both tables: an idle stream and an idle connection have the same token.
@@ -66,9 +64,19 @@ STREAM_REASONS: Final = (
         "cancel a stream, or open another connection",
     ),
     Reason(
+        TOO_LONG,
+        "one message about the stream was longer than Limits.max_frame",
+        "send less data in one request, or in one text, or let the other side have a larger limit",
+    ),
+    Reason(
         TAKEN,
         "the publisher reads one iterator or one generator, which gives each element once, and it had a subscriber before",
         "ask the operator of the server to publish a function, so that each subscriber gets its own, or to share one stream",
+    ),
+    Reason(
+        TOO_SLOW,
+        "the publisher has many subscribers, and this one requested nothing for longer than it waits (Limits.max_hold_up), or fell behind",
+        "request more, or sooner; then subscribe again",
     ),
     Reason(
         PRIVATE,
@@ -91,7 +99,7 @@ CONNECTION_REASONS: Final = (
     Reason("drain", "{sender} is shutting down", "connect again, or to another server", ends_accepted=True),
     Reason(
         IDLE,
-        "there was no stream on the connection for Limits.idle_connection seconds",
+        "the connection was not used for Limits.idle_connection seconds: there was no stream, request or message",
         "connect again when there is one",
         ends_accepted=True,
     ),
@@ -146,6 +154,12 @@ CONNECTION_REASONS: Final = (
     ),
     Reason("limit:ids", "{receiver} never ended too many of the streams that were cancelled (Limits.retired_ids)", ends_accepted=True),
     Reason(
+        "limit:late",
+        "{receiver} went on with streams that were cancelled, beyond what was asked for or beyond Limits.late_bytes",
+        "raise Limits.late_bytes there if the line between the two holds more than that; otherwise report it to the author of the peer",
+        ends_accepted=True,
+    ),
+    Reason(
         "limit:pings",
         "{receiver} sent pings too soon after one another (Limits.keepalive_least, Limits.keepalive_strikes)",
         "give Limits.keepalive a larger value there",
@@ -184,10 +198,11 @@ CONNECTION_REASONS: Final = (
     Reason("protocol:demand", "an element came that was not asked for"),
     Reason("protocol:extension", "a message of an unknown extension came that may not be ignored", parameter="N"),
     Reason("protocol:ping", "{receiver} sent a ping or a pong of more than 125 bytes"),
-    # No client gets these three tokens: it is refused in its own protocol. They are for the log of this side.
+    # No client gets these four tokens: it is refused in its own protocol, or without a byte. They are for the log of this side.
     Reason("protocol:http", "{receiver} speaks HTTP, which {sender} does not serve"),
     Reason("protocol:tls", "{receiver} speaks TLS, which {sender} does not serve"),
     Reason("protocol:rsocket", "{receiver} speaks RSocket 1.0, which {sender} does not serve"),
+    Reason("protocol:text", "{receiver} speaks a text protocol that {sender} does not serve and cannot answer: SSH or SMTP, for example"),
     Reason(
         NOT_SERVED,
         "{receiver} speaks another protocol than {sender} serves",

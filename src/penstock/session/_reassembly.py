@@ -89,9 +89,9 @@ class Reassembly:
         self._limits = limits
         self._elements: dict[int, PartialElement] = {}
 
-    def __bool__(self) -> bool:
-        """Return whether an element is unfinished."""
-        return bool(self._elements)
+    def __len__(self) -> int:
+        """Return how many elements are unfinished."""
+        return len(self._elements)
 
     def __contains__(self, number: object) -> bool:
         """Return whether the element of that number is unfinished."""

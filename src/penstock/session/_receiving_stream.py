@@ -6,30 +6,42 @@
 """
 
 from collections.abc import Sequence
-from copy import copy
-from typing import Any
+from typing import Any, Final
 
 from penstock.api import (
     UNBOUNDED,
+    ByteWindow,
     ConnectionLost,
+    LimitExceeded,
     ProtocolError,
     Subscriber,
     Subscription,
+    held_of,
     on_element_size_of,
     on_next_many_of,
     on_next_packed_of,
 )
 from penstock.session._channel import Channel
+from penstock.session._own_copy import own_copy
+from penstock.session._prices import STREAM_BYTES
 from penstock.session._reassembly import BrokenElementError, Reassembly, part_cost
 from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState
+
+ANSWERED: Final = RECEIVING_MOVES[ReceivingState.REQUESTED, ReceivingEvent.COMPLETED]
+"""The state of a request for one value after its answer, whether it was accepted before or not: without a look into the table."""
+
+LARGEST_SUM: Final = 32
+"""Elements of a run whose lengths are added up."""
 
 
 class ReceivingStream(Subscription):
     """A stream that this side has opened."""
 
-    __slots__ = ("_channel", "_parts", "_subscriber", "element_size", "id", "outstanding", "state")
+    __slots__ = ("_channel", "_parts", "_subscriber", "_window", "element_size", "id", "outstanding", "state")
 
-    def __init__(self, channel: Channel, stream_id: int, subscriber: Subscriber[Any], demand: int = 0) -> None:
+    def __init__(
+        self, channel: Channel, stream_id: int, subscriber: Subscriber[Any], demand: int = 0, window: ByteWindow | None = None
+    ) -> None:
         self.id: int = stream_id
         self.state: ReceivingState = ReceivingState.NEW
         self.element_size: int = -1
@@ -39,6 +51,10 @@ class ReceivingStream(Subscription):
         # None once the subscriber must get no more signals: the reference is dropped with the end (rule 3.13).
         self._subscriber: Subscriber[Any] | None = subscriber
         self._parts: Reassembly | None = None
+        # None if the subscriber has no window: it takes what it has asked for, and a request for one value needs no bound.
+        self._window = window
+        if window is not None:
+            channel.budgets.unread.add(window, self)
 
     # --- the subscription
 
@@ -59,16 +75,8 @@ class ReceivingStream(Subscription):
     # --- for the session
 
     def on_connection_end(self, error: Exception) -> None:
-        """End with a copy of the connection's error.
-
-        One exception that is raised in a thousand tasks collects the traceback of each, and keeps alive all that their frames refer to.
-        """
-        try:
-            own = copy(error)
-        except Exception:  # boundary: an exception of a plugin's, whose constructor copy() cannot call
-            own = error
-        own.__cause__, own.__suppress_context__ = error.__cause__, error.__suppress_context__
-        self.receive_error(own)
+        """End with a copy of the connection's error: each of the streams raises its own in a task of its own."""
+        self.receive_error(own_copy(error))
 
     def on_partial_timeout(self, *, is_silent: bool) -> None:
         """End because an element was unfinished for too long. `is_silent` says that nothing else arrives either."""
@@ -104,6 +112,8 @@ class ReceivingStream(Subscription):
             if self._channel.incoming is not None:
                 element = self._channel.incoming(element)
             if self._subscriber is not None:  # the change may have ended the stream
+                if self._window is not None:
+                    self._window.received += len(element)
                 self._subscriber.on_next(element)
 
     def receive_answer(self, element: bytes, /) -> bool:
@@ -112,7 +122,7 @@ class ReceivingStream(Subscription):
             return False
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
-            self.state = RECEIVING_MOVES[self.state, ReceivingEvent.COMPLETED]
+            self.state = ANSWERED
             subscriber.on_next(element)
             subscriber.on_complete()
         return True
@@ -128,6 +138,8 @@ class ReceivingStream(Subscription):
             return
         if self.outstanding < UNBOUNDED:
             self.outstanding -= count
+        if self._window is not None:
+            self._window.received += size_of_run(elements)
         on_next_many(elements)
 
     def receive_packed(self, count: int, elements: bytes, /) -> None:
@@ -140,6 +152,8 @@ class ReceivingStream(Subscription):
         if on_next_packed is not None and self._channel.incoming is None:
             if self.outstanding < UNBOUNDED:
                 self.outstanding -= count
+            if self._window is not None:
+                self._window.received += len(elements)
             on_next_packed(count, elements)
             return
         size = self.element_size
@@ -192,6 +206,13 @@ class ReceivingStream(Subscription):
         if subscriber is not None:
             subscriber.on_error(error or ProtocolError(f"stream {self.id}: {text}. The peer must act", reason="protocol:demand"))
 
+    def fail_unread(self, unread: int) -> None:
+        """End the stream because it holds the most of its connection, and all streams together hold too many unread bytes."""
+        most = self._channel.limits.unread_bytes
+        what = f"the streams of this connection hold {unread:,} bytes that were not read, and this one holds the most"
+        advice = f"{most:,} may be held (Limits.unread_bytes); read it faster, or open it with a smaller demand"
+        self.fail_contract("", error=LimitExceeded(f"{what}; {advice}", limit="unread_bytes", value=most))
+
     # --- facts
 
     @property
@@ -203,6 +224,13 @@ class ReceivingStream(Subscription):
     def takes_whole(self) -> bool:
         """Unsplit elements may come straight here: the stream is accepted, and no element is unfinished. The decoder asks."""
         return self.element_size >= 0 and not self._parts
+
+    def held(self) -> int:
+        """Return the price of the stream, and how many bytes of elements its subscriber has not read, if it can tell."""
+        # The wait for one value is stream and subscriber in one, and has nothing unread.
+        subscriber: object = self._subscriber
+        held = None if subscriber is self else held_of(subscriber)
+        return STREAM_BYTES + (0 if held is None else held())
 
     def is_joining(self, number: int) -> bool:
         """Return whether the element of that number is unfinished."""
@@ -239,6 +267,8 @@ class ReceivingStream(Subscription):
         if self._channel.incoming is not None:
             element = self._channel.incoming(element)
         if self._subscriber is not None:  # the change may have ended the stream
+            if self._window is not None:
+                self._window.received += len(element)
             self._subscriber.on_next(element)
 
     def _fail_overrun(self) -> None:
@@ -246,17 +276,28 @@ class ReceivingStream(Subscription):
 
     def _cancel(self) -> None:
         was_sent = self.state is not ReceivingState.NEW
+        # An element that was begun has used its demand, and its last part may be on its way.
+        unfinished = 0 if self._parts is None else len(self._parts)
         self._end(ReceivingEvent.CANCELLED)
         if was_sent:  # if not, the peer never heard of the stream
-            self._channel.owner.on_receiving_cancelled(self)
+            self._channel.owner.on_receiving_cancelled(self, unfinished)
 
     def _end(self, event: ReceivingEvent) -> Subscriber[Any] | None:
         """Forget the subscriber and return it; None if the stream has ended before."""
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             self.state = RECEIVING_MOVES[self.state, event]
+        if self._window is not None:
+            self._channel.budgets.unread.remove(self._window, self)
         if self._parts is not None:
             self._parts.clear()
             self._channel.budgets.partials.streams.pop(self, None)
             self._parts = None
         return subscriber
+
+
+def size_of_run(elements: Sequence[bytes]) -> int:
+    """Return the bytes of elements that arrived together; an estimate if they are many."""
+    # Many elements fit into one chunk, so they are small. To add up their lengths would cost 3 % of receiving them.
+    count = len(elements)
+    return sum(map(len, elements)) if count <= LARGEST_SUM else count * (len(elements[0]) + len(elements[-1])) // 2

@@ -2,7 +2,8 @@
 
 A dialect whose requests carry data beside the name of a stream passes that data here. Rules of this file:
 
-* A length is judged when it is announced. Data above a bound ends its request, and nothing else; parts that still arrive are odd.
+* A length is judged when it is announced. Data above a bound ends its request, and nothing else; parts
+  that still arrive were under way; more of them than were announced are odd.
 * A request is served when its data is whole. Until then it has its place among the streams, so a cancel ends it as it ends any other.
 * Data in parts is bounded as the parts of elements are. A request whose data has not begun waits as long as data of other requests arrives:
   a peer with a slow line sends them in turn.
@@ -43,6 +44,7 @@ class RequestData:
         """The lengths of the data of requests that are served, by stream."""
         self.last_part_at: float = 0.0
         """When a part of any data came last."""
+        self._late = 0  # bytes of data of requests that have ended, which may have been on their way
 
     def receive(self, stream_id: int, length: int, first: bytes) -> None:
         """Open a request with `length` bytes of data, of which the first have come. Raises TooMuchDataError."""
@@ -50,6 +52,8 @@ class RequestData:
             raise TooMuchDataError
         channel, streams = self._channel, self._streams
         most = longest_data(channel.limits)
+        if length > most or not self._has_room(length):
+            self._expect_late(length - len(first))
         if length > most:
             streams.receive_subscribe(stream_id, None, 1, f"the data of this request has {length} bytes; {most} is the most here")
         elif not self._has_room(length):
@@ -75,7 +79,11 @@ class RequestData:
         """Add a part. Raises TooMuchDataError."""
         unfinished = self._unfinished.get(stream_id)
         if unfinished is None:
-            self._channel.count_oddity()  # its request was refused or cancelled, or never was
+            # Its request was refused or cancelled, and the client had not heard of it: a request of 4 MiB has 256 parts. Or never was.
+            if len(part) <= self._late:
+                self._late -= len(part)
+            else:
+                self._channel.count_oddity()
             return
         if cost := part_cost(part, is_last=unfinished.missing <= len(part), tiny=self._channel.limits.tiny_part):
             self._channel.count_oddity(cost)
@@ -119,8 +127,13 @@ class RequestData:
         # Requests that are served hold their data for as long as their handlers run. One of any length finds room.
         return self._channel.request_bytes + size <= max(self._channel.limits.partial_bytes, longest_data(self._channel.limits))
 
+    def _expect_late(self, missing: int) -> None:
+        """Let `missing` bytes of a request that has ended arrive at no cost: they may be on their way."""
+        self._late = min(self._late + missing, self._channel.limits.late_bytes)
+
     def _drop(self, stream_id: int) -> None:
         unfinished = self._unfinished.pop(stream_id)
+        self._expect_late(unfinished.missing)
         unfinished.clear()
         self._channel.budgets.partials.streams.pop(unfinished, None)
 

@@ -3,7 +3,8 @@
 * A subscriber may request every element by itself: 5 + 2 x streams opened + elements sent are *paid* by the elements.
 * Up to 5 + 2 x streams opened + 20 x elements sent are *free*: they count among the messages that cost the peer next to nothing.
 * One beyond that is *excess* and costs a token of the oddity budget. Thousands of those are an attack.
-* A request or a cancel for a stream that has just ended has crossed the end on its way. Twice for each stream opened costs nothing.
+* A request or a cancel for a stream that has just ended may have crossed the end on its way. Such a request is judged as that of a stream
+  that is open: elements have paid for it. Two such cancels for each stream opened cost nothing.
 """
 
 from collections.abc import Iterable
@@ -13,7 +14,6 @@ from typing import Final
 from penstock.session._demand_ledger import DemandLedger
 
 FREE_AT_START: Final = 5
-# A request and a cancel may each cross the end of a stream.
 FREE_PER_STREAM: Final = 2
 # Ten requests for each element are wasteful, and no attack. A test does that 200 times; the bound is twice as high.
 FREE_PER_ELEMENT: Final = 20
@@ -33,7 +33,7 @@ class RequestRatio:
     Nothing is counted per element: `requested` grows with each pull, and the elements that have not come yet are subtracted when needed.
     """
 
-    __slots__ = ("_crossed", "_free", "_paid", "_requests", "requested", "streams")
+    __slots__ = ("_free", "_late_cancels", "_paid", "_requests", "requested", "streams")
 
     def __init__(self) -> None:
         self.streams: int = 0
@@ -41,7 +41,7 @@ class RequestRatio:
         self.requested: int = 0
         """How many elements were requested from publishers, less those that never came."""
         self._requests = 0
-        self._crossed = 0
+        self._late_cancels = 0
         self._paid = self._free = FREE_AT_START
 
     def classify(self, live: Iterable[DemandLedger]) -> RequestClass:
@@ -59,7 +59,7 @@ class RequestRatio:
             return RequestClass.PAID
         return RequestClass.FREE if self._requests <= self._free else RequestClass.EXCESS
 
-    def count_late(self) -> bool:
-        """Count a request or cancel for a stream that has ended. Return whether it may have crossed the end."""
-        self._crossed += 1
-        return self._crossed <= FREE_PER_STREAM * self.streams
+    def count_late_cancel(self) -> bool:
+        """Count a cancel for a stream that has ended. Return whether it may have crossed the end."""
+        self._late_cancels += 1
+        return self._late_cancels <= FREE_PER_STREAM * self.streams

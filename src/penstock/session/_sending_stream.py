@@ -7,16 +7,20 @@ the reference to the publisher is dropped.
 from collections.abc import Callable
 from typing import Any, Final
 
-from penstock.api import AlreadySubscribed, PublicError, Subscriber, Subscription, UsageError
+from penstock.api import NO_SUCH, NotAvailable, Subscriber, Subscription, UsageError, public_text
 from penstock.session._channel import Channel
 from penstock.session._dialect import Fault
 from penstock.session._element_run import CLOSED, ElementRun
 from penstock.session._element_sender import UNKNOWN_SIZE, ElementSender
-from penstock.session._reasons import PRIVATE, TAKEN
 from penstock.session._states import SENDING_MOVES, SendingEvent, SendingState
 
 TEXT_BYTES_PER_CHARACTER: Final = 4
 """UTF-8 takes at most four bytes a character, and `Limits.max_error_text` counts bytes."""
+
+# Of the table, looked up once: the path of a request for one value makes three moves at a time.
+_CALLED: Final = SENDING_MOVES[SendingState.REQUESTED, SendingEvent.DEFERRED]
+_ANNOUNCED: Final = SENDING_MOVES[_CALLED, SendingEvent.ANNOUNCED]
+_ANSWERED: Final = SENDING_MOVES[SENDING_MOVES[_ANNOUNCED, SendingEvent.COMPLETED], SendingEvent.FLUSHED]
 
 
 class SendingStream(ElementSender, Subscriber[bytes]):
@@ -32,6 +36,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     element_size: int
     run: ElementRun | None
     sent: int
+    sent_bytes: int
 
     def __init__(self, channel: Channel, stream_id: int, target: Any, demand: int) -> None:
         self.id = stream_id
@@ -42,6 +47,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         self.element_size = 0
         self.run = None
         self.sent = 0
+        self.sent_bytes = 0
         self._channel = channel
         self._upstream = None
         self._longest = CLOSED
@@ -63,22 +69,29 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     # --- for the service
 
     def accept(self, *, element_size: int = 0, idle_until_demand: bool = False) -> None:
-        """Accept. The publisher is attached at once, or with the first demand if it is idle until then: an idle stream holds nothing."""
-        self.state = SENDING_MOVES[self.state, SendingEvent.ACCEPTED]
+        """Accept. The publisher is attached at once, or with the first demand if it is idle until then: an idle stream holds nothing.
+
+        If it is idle and the demand has come already, the peer hears of the acceptance with the publisher's first signal.
+        """
         self.element_size = element_size
+        # Such a publisher decides in its own code whether the peer may have it, and that code runs only now.
+        if idle_until_demand and self.available:
+            self.state = SENDING_MOVES[self.state, SendingEvent.QUEUED]
+            self.attach_waiting()
+            return
+        self.state = SENDING_MOVES[self.state, SendingEvent.ACCEPTED]
         self._channel.send(self._channel.dialect.begin(self.id, element_size))
-        if self.state is SendingState.AWAITING_DEMAND and (self.available or not idle_until_demand):
+        # The send may have ended the connection, and with it this stream.
+        if self.state is SendingState.AWAITING_DEMAND and not idle_until_demand:
             self._attach()
 
     def accept_call(self, call: Subscription) -> None:
         """Accept a request for one value. `call` gets a request when there is room for its answer, and answers with `answer`."""
         channel = self._channel
-        self.state = SENDING_MOVES[SENDING_MOVES[self.state, SendingEvent.ACCEPTED], SendingEvent.ATTACHED]
-        if begin := channel.dialect.begin(self.id, 0):
-            channel.send(begin)
-        # The send may have ended the connection, and with it this stream: then the call is never begun.
-        if self.state is SendingState.ENDED:
-            return
+        if self.state is SendingState.REQUESTED:
+            self.state = _CALLED
+        else:  # the table names what is wrong
+            self.state = SENDING_MOVES[self.state, SendingEvent.DEFERRED]
         self._upstream = call
         # As `pull` does, for the usual case: the demand came with the request, and there is room. It has no run and no size to look at.
         if self.available == 1 and channel.outbox.room() > 0:
@@ -88,11 +101,12 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         else:
             self.pull()
 
-    def refuse(self, text: str) -> None:
-        """End the stream before it begins."""
+    def refuse(self, text: str, reason: str = "") -> None:
+        """End the stream before it begins. The peer gets `text`; `reason` is for the log of this side, and may say more."""
         # A refusal costs this side more than the peer's subscribe cost the peer: opening refused streams fast is an attack.
         self._channel.budgets.churn.count(self.began_at)
         self._end_with_text(SendingEvent.REFUSED, text, Fault.REFUSED)
+        self._channel.owner.on_sending_refused(self, reason or text)
 
     # --- what the peer sends
 
@@ -102,7 +116,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         self.grant(n)
         # With elements still reserved the publisher has enough to do: the last of them pulls again.
         if self.state is SendingState.AWAITING_DEMAND:
-            self._attach()
+            self.attach_waiting()
         elif not self.reserved or (self._fixed is not None and self._fixed.unsent is not None):
             self.pull()
 
@@ -117,6 +131,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         """Cancel the publisher and send an error, because the peer broke the stream's contract."""
         upstream = self._upstream
         self._end_with_text(SendingEvent.CANCELLED, text, Fault.INVALID)
+        self._channel.owner.on_sending_refused(self, text)
         if upstream is not None:
             upstream.cancel()
 
@@ -126,7 +141,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         """Take the only element and the end. They cross in one message if nothing speaks against it."""
         channel = self._channel
         if (
-            self.state is not SendingState.LIVE
+            self.state is not SendingState.UNANNOUNCED
             or type(element) is not bytes
             or channel.outgoing is not None
             or not len(element) <= channel.dialect.max_unsplit <= channel.limits.max_element
@@ -135,10 +150,15 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self.on_complete()
             return
         # The short way: no run, no completion of its own, and nothing to detach. It saves a third of a request's cost on the serving side.
-        self.state = SENDING_MOVES[SENDING_MOVES[self.state, SendingEvent.COMPLETED], SendingEvent.FLUSHED]
-        self._upstream, self.reserved, self.sent = None, 0, 1
-        channel.outbox.put(channel.dialect.answer(self.id, element))
-        self._leave()
+        self.state = _ANSWERED
+        self._upstream, self.reserved, self.sent, self.sent_bytes = None, 0, 1, len(element)
+        dialect = channel.dialect
+        channel.outbox.put(dialect.begin(self.id, 0) + dialect.answer(self.id, element))
+        # As `_leave` does.
+        channel.owner.on_sending_ended(self)
+        when_over, self.when_over = self.when_over, None
+        if when_over is not None:
+            when_over()
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         # The peer may have cancelled while the publisher was being attached.
@@ -149,11 +169,20 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         self.pull()
 
     def on_error(self, error: BaseException, /) -> None:
+        if isinstance(error, NotAvailable):
+            self._deny(error)
+            return
+        if self.state is SendingState.UNANNOUNCED:
+            self.announce()
+        if self.run is not None:
+            self._count_run()  # the report below has the number of elements
         # The full error stays here. Its text may hold paths or secrets, so only a PublicError's text crosses the wire.
         self._channel.owner.on_publisher_failed(self, error)
-        self._end_with_text(SendingEvent.FAILED, _public_text(error), Fault.FAILED)
+        self._end_with_text(SendingEvent.FAILED, public_text(error), Fault.FAILED)
 
     def on_complete(self, /) -> None:
+        if self.state is SendingState.UNANNOUNCED:
+            self.announce()
         if self.state is not SendingState.LIVE:
             return  # the stream has ended, or has completed before
         self.state = SENDING_MOVES[self.state, SendingEvent.COMPLETED]
@@ -161,6 +190,23 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self._finish()
 
     # --- for ElementSender
+
+    def attach_waiting(self) -> None:
+        """Attach the publisher, which waits for demand, if there is room for its element; else in turn with others."""
+        # A publisher that is attached costs 1.5 KiB, also if it is never asked.
+        if self._channel.outbox.may_start():
+            if self.state is SendingState.AWAITING_ROOM:
+                self.state = SENDING_MOVES[self.state, SendingEvent.DEFERRED]
+                self._channel.owner.attach_publisher(self)
+            else:
+                self._attach()
+        else:
+            self._channel.outbox.block_unsure(self)
+
+    def announce(self) -> None:
+        """Send the acceptance, which a stream in the state UNANNOUNCED still owes to the peer."""
+        self.state = SENDING_MOVES[self.state, SendingEvent.ANNOUNCED]
+        self._channel.send(self._channel.dialect.begin(self.id, self.element_size))
 
     def on_drained(self) -> None:
         """Go on: complete if the publisher has, else pull."""
@@ -177,6 +223,17 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             upstream.cancel()
 
     # --- inside
+
+    def _deny(self, error: NotAvailable) -> None:
+        """Answer as if the name did not exist. Behind the first element this is only the text of an error."""
+        if self.state is SendingState.ENDED:
+            return
+        reason = f"it raised NotAvailable: {error}" if str(error) else "it raised NotAvailable"
+        if self.state is SendingState.UNANNOUNCED:
+            self.refuse(NO_SUCH, reason)
+        else:
+            self._end_with_text(SendingEvent.FAILED, NO_SUCH, Fault.FAILED)
+            self._channel.owner.on_sending_refused(self, reason)
 
     def _attach(self) -> None:
         self.state = SENDING_MOVES[self.state, SendingEvent.ATTACHED]
@@ -222,10 +279,3 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         when_over, self.when_over = self.when_over, None
         if when_over is not None:
             when_over()
-
-
-def _public_text(error: BaseException) -> str:
-    """Return what the peer gets of a publisher's failure."""
-    if isinstance(error, AlreadySubscribed):
-        return TAKEN  # a fixed token: the text of the error names an object of this program
-    return str(error) if isinstance(error, PublicError) else PRIVATE

@@ -11,7 +11,7 @@ its dialect; the session is the same for all protocols.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.api import ConnectionLost, Limits, PenstockError, ProtocolError, Role, Subscriber
+from penstock.api import CHECK_BYTES, ConnectionLost, Limits, PenstockError, ProtocolError, Role, Subscriber
 from penstock.session._channel import Channel, Outbox
 from penstock.session._dialect import Dialect
 from penstock.session._dialect_host import DialectHost
@@ -58,8 +58,10 @@ class Session:
         self.outbox: Outbox = self.channel.outbox
         self.close_reason: tuple[str, Exception | None] = ("closed", None)
         """Why the connection ended: a token or the peer's reason; and the error, unless it was a plain goodbye."""
-        self.foreign_refusal: bytes = b""
-        """The bytes that a client of another protocol gets instead of a goodbye."""
+        self.foreign_refusal: bytes | None = None
+        """The bytes, perhaps none, that a client of another protocol gets instead of a goodbye."""
+        self.received_bytes: int = 0
+        """Bytes that have come from the peer, those behind the end not counted."""
         # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
         self._handshake: HandshakeGuard[DialectHost] = HandshakeGuard(limits, choose)
@@ -77,10 +79,10 @@ class Session:
         return self.channel.state
 
     def held(self) -> int:
-        """Return how many bytes this connection holds, in all its buffers."""
+        """Return how many bytes the peer makes this connection hold, its tasks aside: in its buffers and in its streams."""
         channel = self.channel
-        received = channel.budgets.partials.bytes + channel.request_bytes + channel.dialect.held()
-        return self.outbox.waiting + received + channel.held_by_streams()
+        received = channel.budgets.partials.bytes + channel.dialect.held()
+        return self.outbox.waiting + received + channel.held_by_streams() + self.streams.held()
 
     # --- for the delegate: bytes and time
 
@@ -99,6 +101,7 @@ class Session:
             return False
         # A session that is not open looks at every chunk more closely; an open one pays nothing for that.
         size, was_open, channel.is_receiving = len(data), channel.state is ConnectionState.OPEN, True
+        self.received_bytes += size
         try:
             if not was_open:
                 data = self._receive_early(data)
@@ -109,6 +112,11 @@ class Session:
         finally:
             # Also after an error: if not, later messages of this side would count as answers.
             channel.is_receiving = False
+        # A counter instead of a look at all streams: they are looked at once for each MiB of input.
+        unread = channel.budgets.unread
+        unread.fed += size
+        if unread.fed > CHECK_BYTES:
+            self.streams.bound_unread()
         # Two conditions instead of two calls: most chunks end no short stream and leave nothing incomplete.
         if channel.budgets.churn.began_at and self._has_churned(now):
             return False
@@ -118,10 +126,18 @@ class Session:
         channel.last_input_at = now
         return more if was_open else not self._fail_long_handshake() and more
 
-    def end_of_input(self, error: Exception | None = None) -> None:
-        """End the session because the transport has ended, with `error` if more is known than that."""
+    def end_of_input(self, error: Exception | None = None, *, is_clean: bool = False) -> None:
+        """End the session because the transport has ended, with `error` if more is known than that.
+
+        `is_clean` says that the peer closed it, and that it was not reset.
+        """
         state = self.channel.state
         if state.is_over:
+            return
+        if is_clean and _is_goodbye_without_reason(self.channel, self.streams):
+            error = ConnectionLost(f"the peer closed the connection: {explain_connection_end('')}")
+            self.close_reason = "closed", None
+            self._end(ConnectionEvent.TRANSPORT_ENDED, error)
             return
         # Before the hello the advice is another one: the port may speak another protocol, or TLS.
         is_early = state in {ConnectionState.FRESH, ConnectionState.GREETING, ConnectionState.EXAMINING}
@@ -138,7 +154,7 @@ class Session:
     def split(self, data: bytearray) -> Iterable[bytes | bytearray | memoryview]:
         """Cut bytes that were taken into the messages of a framed transport."""
         # A refusal in another protocol consists of none of the dialect's frames.
-        return (data,) if self.foreign_refusal else self.channel.dialect.split(data)
+        return (data,) if self.foreign_refusal is not None else self.channel.dialect.split(data)
 
     def tick(self, now: float) -> float | None:
         """Do what is due. Return when to call again, or None."""
@@ -169,12 +185,14 @@ class Session:
         self.close_reason = reason or "closed", error
         # Before the session is open a refusal by the peer may be on its way, also in a protocol without answers to a goodbye.
         is_unanswered = channel.state is ConnectionState.OPEN and not channel.dialect.answers_goodbye
+        # A client of another protocol never answers: waiting for it took the whole Limits.goodbye_timeout.
+        is_unanswered = is_unanswered or self.foreign_refusal is not None
         channel.move(ConnectionEvent.UNANSWERED_GOODBYE_SENT if is_unanswered else ConnectionEvent.GOODBYE_SENT)
         # Streams end before the goodbye is queued: their last messages go out before it, and nothing of theirs after it.
         self.streams.end_all(error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}"))
         # This drops nothing that a stream has encoded: those bytes are in the buffer already.
         self.outbox.close()
-        self.outbox.put(self.foreign_refusal or channel.dialect.goodbye(reason))
+        self.outbox.put(channel.dialect.goodbye(reason) if self.foreign_refusal is None else self.foreign_refusal)
 
     def close_protocol_error(self, error: ProtocolError) -> None:
         """End the connection because of a mistake of the peer."""
@@ -293,3 +311,10 @@ class Session:
             self.outbox.put(answer)
         # Last: the delegate looks at the final state, and may drop the session.
         self.delegate.on_end(error)
+
+
+def _is_goodbye_without_reason(channel: Channel, streams: StreamTables) -> bool:
+    """Return whether the end of the transport is the peer's goodbye: in a protocol that has no other, when the peer owes nothing."""
+    # A publisher that leaves within a stream, or a message, has not left in good order.
+    is_plain = channel.state is ConnectionState.OPEN and not channel.dialect.answers_goodbye and not channel.dialect.held()
+    return is_plain and len(streams.opened) <= streams.cancelled.count

@@ -32,6 +32,9 @@ class SessionDelegate(Protocol):
     def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         """Report the failure of a publisher that was served; the peer is told less than `error` says."""
 
+    def on_stream_refused(self, stream: SendingStream, reason: str, /) -> None:
+        """Note that a stream was refused, or ended because the peer broke its contract; `reason` says more than the peer is told."""
+
     def on_warning(self, warning: PenstockError, /) -> None:
         """Report an act of the peer that is allowed and deserves attention."""
 

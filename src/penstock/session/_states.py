@@ -75,7 +75,10 @@ class SendingState(State):
     REQUESTED = "the peer has subscribed; the service has not decided"
     # Publishers that wait for demand are attached with the first request(n), so that an idle stream costs no task.
     AWAITING_DEMAND = "accepted; no publisher is attached"
-    LIVE = "the publisher is attached"
+    AWAITING_ROOM = "accepted, and the demand has come; the publisher is attached when there is room for its element"
+    # Some protocols have a message for the acceptance. Sent first, it would tell that a name exists which the publisher then denies.
+    UNANNOUNCED = "the publisher is attached; the acceptance goes out with its first signal"
+    LIVE = "the publisher is attached, and the peer knows that the stream is accepted"
     FLUSHING = "the publisher has completed; elements that it gave are still being sent"
     ENDED = "nothing more is sent"
 
@@ -86,6 +89,9 @@ class SendingEvent(State):
     ACCEPTED = "the service accepts the stream"
     REFUSED = "the service refuses the stream"
     ATTACHED = "the publisher is attached"
+    QUEUED = "the service accepts the stream, whose demand has come"
+    DEFERRED = "the publisher is attached; the peer hears of the acceptance with its first signal"
+    ANNOUNCED = "the acceptance is sent, because a signal of the publisher follows"
     COMPLETED = "the publisher completes"
     FLUSHED = "the last element is handed to the outbox"
     FAILED = "the publisher fails, or breaks its contract"
@@ -118,6 +124,8 @@ CONNECTION_MOVES: Final = Moves[ConnectionState, ConnectionEvent](
     {
         (_C.FRESH, _CE.HELLO_SENT): _C.GREETING,
         (_C.FRESH, _CE.GOODBYE_SENT): _C.CLOSING,
+        # A client of another protocol gets an answer in that protocol, or none.
+        (_C.FRESH, _CE.UNANSWERED_GOODBYE_SENT): _C.CLOSING_UNANSWERED,
         # A refusal needs no hello: a client on the wrong port, or a server with another version, says goodbye first.
         (_C.FRESH, _CE.GOODBYE_RECEIVED): _C.CLOSED_BY_PEER,
         (_C.FRESH, _CE.TRANSPORT_ENDED): _C.LOST,
@@ -131,7 +139,7 @@ CONNECTION_MOVES: Final = Moves[ConnectionState, ConnectionEvent](
         (_C.EXAMINING, _CE.GOODBYE_RECEIVED): _C.CLOSED_BY_PEER,
         (_C.EXAMINING, _CE.TRANSPORT_ENDED): _C.LOST,
         (_C.OPEN, _CE.GOODBYE_SENT): _C.CLOSING,
-        # Only from OPEN. Before that the peer may be about to refuse, so this side waits as for an answer.
+        # From OPEN. Between that and FRESH the peer may be about to refuse, so this side waits as for an answer.
         (_C.OPEN, _CE.UNANSWERED_GOODBYE_SENT): _C.CLOSING_UNANSWERED,
         (_C.OPEN, _CE.GOODBYE_RECEIVED): _C.CLOSED_BY_PEER,
         (_C.OPEN, _CE.TRANSPORT_ENDED): _C.LOST,
@@ -147,6 +155,8 @@ _S, _SE = SendingState, SendingEvent
 SENDING_MOVES: Final = Moves[SendingState, SendingEvent](
     {
         (_S.REQUESTED, _SE.ACCEPTED): _S.AWAITING_DEMAND,
+        (_S.REQUESTED, _SE.QUEUED): _S.AWAITING_ROOM,
+        (_S.REQUESTED, _SE.DEFERRED): _S.UNANNOUNCED,
         (_S.REQUESTED, _SE.REFUSED): _S.ENDED,
         # Demand may come before the decision as well (false start). It is counted in the ledger and moves no state.
         (_S.REQUESTED, _SE.CANCELLED): _S.ENDED,
@@ -154,6 +164,14 @@ SENDING_MOVES: Final = Moves[SendingState, SendingEvent](
         (_S.AWAITING_DEMAND, _SE.REFUSED): _S.ENDED,
         (_S.AWAITING_DEMAND, _SE.FAILED): _S.ENDED,
         (_S.AWAITING_DEMAND, _SE.CANCELLED): _S.ENDED,
+        (_S.AWAITING_ROOM, _SE.DEFERRED): _S.UNANNOUNCED,
+        (_S.AWAITING_ROOM, _SE.REFUSED): _S.ENDED,
+        (_S.AWAITING_ROOM, _SE.FAILED): _S.ENDED,
+        (_S.AWAITING_ROOM, _SE.CANCELLED): _S.ENDED,
+        (_S.UNANNOUNCED, _SE.ANNOUNCED): _S.LIVE,
+        # The publisher raised NotAvailable: the peer must see no difference to a name that does not exist.
+        (_S.UNANNOUNCED, _SE.REFUSED): _S.ENDED,
+        (_S.UNANNOUNCED, _SE.CANCELLED): _S.ENDED,
         # An idle stream is looked up again at its first demand. By then its name may lead nowhere.
         (_S.LIVE, _SE.REFUSED): _S.ENDED,
         (_S.LIVE, _SE.COMPLETED): _S.FLUSHING,

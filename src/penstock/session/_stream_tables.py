@@ -4,23 +4,42 @@ A dialect calls the `receive_…` methods with the peer's messages about streams
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from penstock.api import ConnectionLost, ProtocolError, Subscriber
+from penstock.api import ByteWindow, ConnectionLost, ProtocolError, Request, Subscriber
 from penstock.session._cancelled_streams import CancelledStream, CancelledStreams, OpenedStreams
 from penstock.session._channel import Channel
+from penstock.session._connection_use import ConnectionUse
+from penstock.session._own_copy import own_copy
+from penstock.session._prices import CANCELLED_BYTES, HANDLED, STREAM_BYTES
 from penstock.session._reasons import DRAINING, ILLEGAL_DEMAND, REFUSED
 from penstock.session._receiving_stream import ReceivingStream
 from penstock.session._request_ratio import RequestClass
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session_delegate import SessionDelegate
-from penstock.session._states import RECEIVING_MOVES, ReceivingEvent
+from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState
+
+_ASKED: Final = RECEIVING_MOVES[ReceivingState.NEW, ReceivingEvent.SUBSCRIBED]
+"""The state of a request for one value: it is made and sent in one step."""
+
+S = TypeVar("S", bound=ReceivingStream)
 
 
 class StreamTables:
     """The open streams of one connection. This is the streams' `StreamOwner`."""
 
-    __slots__ = ("_channel", "_delegate", "_end_error", "cancelled", "is_draining", "opened", "serving", "stopping_publishers")
+    __slots__ = (
+        "_channel",
+        "_delegate",
+        "_end_error",
+        "cancelled",
+        "is_draining",
+        "opened",
+        "serving",
+        "stopping_bytes",
+        "stopping_publishers",
+        "use",
+    )
 
     def __init__(self, channel: Channel, delegate: SessionDelegate) -> None:
         self._channel = channel
@@ -31,25 +50,38 @@ class StreamTables:
         self.cancelled: CancelledStreams = CancelledStreams(channel, self.opened)
         self.stopping_publishers: int = 0
         """Streams whose id is free, and whose publisher has not stopped: the delegate counts them down."""
+        self.stopping_bytes: int = 0
+        """The data that their publishers and handlers hold until they have stopped; the delegate counts it too."""
         self.is_draining: bool = False
         """New streams are refused. Nothing sets it yet: the drain extension of a later version will."""
         self._end_error: Exception | None = None
+        self.use: ConnectionUse = ConnectionUse(channel.role, channel.budgets.requests)
+        """Tells whether a connection without a stream is in use."""
 
     # --- for the delegate
 
-    def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> ReceivingStream:
-        """Open a stream to the peer's publisher `target` and give `subscriber` its subscription."""
-        stream = ReceivingStream(self._channel, self._channel.dialect.next_id(target), subscriber)
+    def subscribe(self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> ReceivingStream:
+        """Open a stream to the peer's publisher `target` and give `subscriber` its subscription. Its bytes are counted in `window`."""
+        stream = ReceivingStream(self._channel, self._channel.dialect.next_id(target), subscriber, 0, window)
         # Before the subscribe is sent, so that demand of on_subscribe goes with it in one message.
         subscriber.on_subscribe(stream)
         if stream.is_wanted:  # if not, it was cancelled in on_subscribe, and the peer need not hear of it
             self._open(stream, target)
         return stream
 
-    def ask(self, target: Any, subscriber: Subscriber[Any]) -> ReceivingStream:
-        """Open a stream for one element and return it. `subscriber` gets no on_subscribe; the other signals may come at once."""
-        stream = ReceivingStream(self._channel, self._channel.dialect.next_id(target), subscriber, 1)
-        self._open(stream, target)
+    def ask(self, target: Any, make: Callable[[Channel, int], S]) -> S:
+        """Open a stream for one element, made by `make(channel, id)`, and return it. Its subscriber gets no on_subscribe."""
+        channel = self._channel
+        dialect = channel.dialect
+        stream = make(channel, dialect.next_id(target))
+        if channel.state.is_closing:
+            stream.receive_error(self._closing_error())
+        else:
+            # As `_open` does, in fewer calls. The caller has looked for room, so the bound on what waits need not be looked at.
+            stream.state = _ASKED
+            self.use.asked += 1
+            self.opened[stream.id] = stream
+            channel.outbox.put(dialect.subscribe(stream.id, target, 1))
         return stream
 
     def fire(self, target: Any) -> None:
@@ -59,10 +91,20 @@ class StreamTables:
             raise self._closing_error()
         dialect = self._channel.dialect
         self._channel.send(dialect.fire(dialect.next_id(target), target))
+        self.use.asked += 1
 
     def has_streams(self) -> bool:
         """Return whether a stream is open that neither side has ended or cancelled."""
         return bool(self.serving) or len(self.opened) > self.cancelled.count
+
+    def held(self) -> int:
+        """Return how many bytes the streams hold: their prices, the names and the data that they were opened with, unread elements."""
+        serving = self.serving
+        held = len(serving) * STREAM_BYTES + sum([target_bytes(stream.target) for stream in serving.values()])
+        held += self.stopping_publishers * STREAM_BYTES + self.stopping_bytes + self.cancelled.count * CANCELLED_BYTES
+        if len(self.opened) > self.cancelled.count:
+            held += sum([stream.held() for stream in self.opened.values() if isinstance(stream, ReceivingStream)])
+        return held
 
     def end_all(self, error: Exception) -> None:
         """End every stream, in both directions, because the connection ends. `error` is what requests get from now on."""
@@ -77,6 +119,13 @@ class StreamTables:
             if isinstance(receiving, ReceivingStream):
                 self.cancelled.replace(receiving)
                 receiving.on_connection_end(error)
+
+    def bound_unread(self) -> None:
+        """End the stream that holds the most unread bytes, if all of them together hold too many."""
+        found = self._channel.budgets.unread.largest()
+        if found is not None:
+            stream, unread = found
+            stream.fail_unread(unread)
 
     def change_outgoing(self, change: Callable[[bytes], bytes]) -> None:
         """Send `change(element)` from here on."""
@@ -99,16 +148,20 @@ class StreamTables:
         """Report a publisher's failure to the delegate. The peer is told less."""
         self._delegate.on_publisher_failed(stream, error)
 
+    def on_sending_refused(self, stream: SendingStream, reason: str, /) -> None:
+        """Report a refused stream to the delegate."""
+        self._delegate.on_stream_refused(stream, reason)
+
     def on_sending_ended(self, stream: SendingStream, /) -> None:
         """Free the id of a stream that the peer had opened."""
         if self.serving.get(stream.id) is stream:
             del self.serving[stream.id]
 
-    def on_receiving_cancelled(self, stream: ReceivingStream, /) -> None:
+    def on_receiving_cancelled(self, stream: ReceivingStream, unfinished: int, /) -> None:
         """Tell the peer to stop, and keep the id's place until it has."""
         if self.opened.get(stream.id) is not stream:
             return  # all streams have ended with the connection
-        self.cancelled.add(stream)
+        self.cancelled.add(stream, unfinished)
         self._channel.send(self._channel.dialect.cancel(stream.id))
         if self.cancelled.count > self._channel.limits.retired_ids:
             self._channel.fail_connection(ProtocolError("too many cancelled streams whose end the peer never sent", reason="limit:ids"))
@@ -148,6 +201,7 @@ class StreamTables:
 
     def receive_fire_and_forget(self, target: Any) -> None:
         """Pass on a request that has no answer. Without room it is dropped: it cannot be refused."""
+        self.use.messages += 1
         # Below the limit and not at it: a subscribe is in the table when it is counted, and this request is in no table.
         if not self.is_draining and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
             self._delegate.on_fire_and_forget(target)
@@ -157,23 +211,24 @@ class StreamTables:
     def receive_request(self, stream_id: int, n: int) -> None:
         """Add demand to a stream that this side serves."""
         stream = self.serving.get(stream_id)
-        if stream is None:
-            self._count_late_control()
-        elif n <= 0:
+        if stream is not None and n <= 0:
             stream.cancel_with_error(ILLEGAL_DEMAND)  # rule 3.9
         else:
+            # Judged alike with its stream and without: a subscriber that requests single elements has many under way when the end comes.
             kind = self._channel.budgets.requests.classify(self.serving.values())
             if kind is RequestClass.EXCESS:
                 self._channel.count_oddity(reason="limit:requests")
             # A paid request costs no token: a subscriber that requests single elements would otherwise meet Limits.control_rate.
-            if kind is RequestClass.PAID or self._channel.spend_control_token():
+            if (kind is RequestClass.PAID or self._channel.spend_control_token()) and stream is not None:
                 stream.receive_request(n)
 
     def receive_cancel(self, stream_id: int) -> None:
         """Cancel a stream that this side serves."""
         stream = self.serving.get(stream_id)
         if stream is None:
-            self._count_late_control()
+            # It may have crossed the end: each stream is cancelled once. A cancel beyond that belongs to no stream.
+            if not self._channel.budgets.requests.count_late_cancel() and self._channel.spend_control_token():
+                self._channel.count_oddity()
         else:
             stream.receive_cancel()
             # Only streams that the peer ends count as churn. A publisher that ends soon is this side's own doing.
@@ -210,19 +265,22 @@ class StreamTables:
             return
         stream.state = RECEIVING_MOVES[stream.state, ReceivingEvent.SUBSCRIBED]
         self.opened[stream.id] = stream
+        self.use.asked += 1
         self._channel.send(self._channel.dialect.subscribe(stream.id, target, stream.outstanding))
 
     def _closing_error(self) -> Exception:
-        return self._end_error or ConnectionLost("this connection is closing; connect again")
-
-    def _count_late_control(self) -> None:
-        """Tolerate a request or cancel for a stream that has just ended, or never was."""
-        # The message may have crossed the stream's end on its way. Two for each stream opened cost nothing; more cost tokens.
-        if not self._channel.budgets.requests.count_late() and self._channel.spend_control_token():
-            self._channel.count_oddity()
+        # A copy: a program may go on to ask, and each of its requests raises this.
+        return ConnectionLost("this connection is closing; connect again") if self._end_error is None else own_copy(self._end_error)
 
     def _known(self, stream_id: int) -> ReceivingStream | CancelledStream:
         stream = self.opened.get(stream_id)
         if stream is None:
             raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
         return stream
+
+
+def target_bytes(target: object) -> int:
+    """Return how many bytes a stream holds because of what it was opened with: a name, or a request with data."""
+    if isinstance(target, Request):
+        return HANDLED * len(target.data)
+    return len(target) if isinstance(target, str) else 0  # None while the data of a request is not whole

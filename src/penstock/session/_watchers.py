@@ -22,7 +22,7 @@ class Findings:
     error: ProtocolError | None = None
     """The peer has broken a limit of the connection."""
     is_idle: bool = False
-    """The connection has had no stream for too long."""
+    """The connection has not been used for too long."""
     warning: LimitExceeded | None = None
     """A report of idle streams that no limit ends."""
 
@@ -46,7 +46,10 @@ class Watchers:
         # A stream that ends may have closed the connection, by an empty budget of cancelled ids.
         if error is not None or self._channel.state.is_closing:
             return Findings(None, error=error)
-        connection_due, is_idle = self._idle.check_connection(now, has_streams=self._streams.has_streams())
+        use = self._streams.use
+        # Any stream keeps the connection: the program wants it, even if nothing flows.
+        is_wanted = self._streams.has_streams() or use.keeps_open
+        connection_due, is_idle = self._idle.check_connection(now, is_wanted=is_wanted, traffic=use.traffic)
         # No more looks: the session closes now, and nothing that is due later matters.
         if is_idle:
             return Findings(None, is_idle=True)
