@@ -25,9 +25,9 @@ Rules of this file:
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
-from penstock.api import UNBOUNDED, ConnectionLost, Model, ProtocolError, PublisherFailed, Rejected, Role, UsageError
+from penstock.api import NO_SUCH, UNBOUNDED, ConnectionLost, Model, ProtocolError, PublisherFailed, Rejected, Role, UsageError
 from penstock.plugins import Factory, hookimpl
-from penstock.session import NO_SUCH, REFUSED, ConnectionState, DialectSettings, Fault, ReceivingStream, Session
+from penstock.session import REFUSED, ConnectionState, DialectSettings, Fault, ReceivingStream, Session
 
 HELLO, STREAM, CHANNEL, REQUEST, CANCEL, NEXT, DONE, FAILED, KEEPALIVE = b"HSCRXNDFK"
 VERSION: Final = b"\x01"
@@ -287,7 +287,7 @@ class ToyDialect:
     def _receive_element(self, stream_id: int, body: bytes) -> None:
         stream, grants = self._stream(stream_id), self._grants.get(stream_id)
         if stream is None or grants is None:
-            self._session.streams.cancelled.count_late(1)
+            self._session.streams.cancelled.count_late(1, len(body))
             return
         if not grants.open:
             stream.fail_contract("an element arrived that was not granted")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from penstock.api import ProtocolError
 from penstock.protocols import reactivesocket
 
 
@@ -59,10 +60,17 @@ class FrameList:
         """Keep an EXT."""
         self.frames.append(reactivesocket.Ext(stream_id=stream_id, ignore=ignore, ext_type=ext_type, data=data))
 
+    def check_ext(self, ext_type: int, code: int, length: int, /) -> None:
+        """Accept the frame, of any length."""
+
     def receive_unknown(self, frame_type: int, /) -> None:
         """Keep the type of a frame that has no record."""
         # The decoder does not pass on the body of such a frame, so only the type can be kept.
         self.unknown_types.append(frame_type)
+
+    def receive_too_long(self, frame_type: int, stream_id: int, ignore: bool, refusal: ProtocolError, /) -> None:  # noqa: FBT001  # as in the sink
+        """Raise the refusal: a list of frames has no stream to end."""
+        raise refusal
 
 
 class _RecordingStream:

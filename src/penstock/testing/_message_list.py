@@ -16,6 +16,9 @@ class MessageList:
         """Keep a message for which the sink has no other method."""
         self.messages.append(message)
 
+    def check_extension(self, code: int, length: int, /) -> None:
+        """Accept the message, of any length."""
+
     def receive_request(self, subscriber: int, demand: int, /) -> None:
         """Keep a request(n)."""
         self.messages.append(rsio.Request(subscriber=subscriber, demand=demand))

@@ -344,7 +344,7 @@ WRONG_HEADERS = {
     "a stream without demand": (header(0x13, length=23), "protocol:length 23"),
     "a subscription without demand": (header(0x14, length=16), "protocol:length 16"),
     "a request without demand": (header(0x15, length=20), "protocol:length 20"),
-    "an extension without a type": (header(0xFFFF, length=19, flags=0x80), "protocol:length 19"),
+    "an extension without a type": (header(0xFFFF, length=19), "protocol:length 19"),
     "another version": (header(0x16, length=100, version=1), "version 0"),
     "another version that asks to be ignored": (header(0x77, length=100, version=1, flags=0x80), "version 0"),
     "an extension of another version": (header(0xFFFF, length=100, version=255, flags=0x80), "version 0"),

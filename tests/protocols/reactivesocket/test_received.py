@@ -21,7 +21,8 @@ def refused(raw: RawSocket) -> str:
 FATAL: dict[str, tuple[wire.Frame | bytes, str]] = {
     "reserved-bit": (bytes.fromhex("80000010") + bytes(12), "protocol:reserved"),
     "length-under-16": (bytes.fromhex("0000000f") + bytes(12), "protocol:length 15"),
-    "length-over-the-limit": (bytes.fromhex("00200010"), "limit:frame 2097152 > 1048576"),
+    "length-over-every-limit": (bytes.fromhex("20000010"), "limit:frame 536870912 > 1048576"),
+    "extension-without-a-type": (bytes.fromhex("00000010 0000ffff 0000000000000000".replace(" ", "")), "protocol:length 16"),
     "another-version-later": (bytes.fromhex("00000010 01800016 0000000000000001".replace(" ", "")), "version 0"),
     "unknown-type": (bytes.fromhex("00000010 00000030 0000000000000001".replace(" ", "")), "protocol:type 0x0030"),
     "unknown-extension": (wire.Ext(stream_id=0, ignore=False, ext_type=9, data=b""), "protocol:extension 9"),
@@ -88,8 +89,8 @@ def test_a_frame_out_of_place_is_ignored_and_counted(said: wire.Frame | bytes) -
     source.emit(b"still here")
     assert [each.data for each in raw.receive() if isinstance(each, wire.Response)] == [b"still here"]
     assert raw.session.state is OPEN
-    raw.send(*[said] * 7)  # four requests and cancels might have crossed the ends of two streams
-    assert refused(raw) == "limit:glitches"
+    raw.send(*[said] * 40)  # four cancels, or 29 requests beside one element, might have crossed the ends of two streams
+    assert refused(raw) == ("limit:requests" if said == IGNORED["request-n-for-nothing"] else "limit:glitches")
 
 
 def test_an_unknown_extension_with_the_ignore_flag_counts_as_a_control_message() -> None:
@@ -229,6 +230,53 @@ def test_more_bare_ends_than_values_are_counted() -> None:
     raw.send(wire.Response(stream_id=1, data=b"x"), end, end, end)
     assert raw.session.state is OPEN
     raw.send(end)
+    assert refused(raw) == "limit:glitches"
+
+
+LATE: dict[str, tuple[Model, list[wire.Frame]]] = {
+    "an-error": (Model.STREAM, [wire.Error(stream_id=1, data=b"x")]),
+    "a-completion": (Model.STREAM, [wire.Response(stream_id=1, complete=True, data=b"")]),
+    "elements-and-a-completion": (
+        Model.STREAM,
+        [wire.Response(stream_id=1, data=b"x")] * 5 + [wire.Response(stream_id=1, complete=True, data=b"")],
+    ),
+    "the-last-element-with-the-end": (Model.STREAM, [wire.Response(stream_id=1, complete=True, data=b"x")]),
+    "a-value": (Model.RESPONSE, [wire.Response(stream_id=1, complete=True, data=b"x")]),
+    "an-empty-value": (Model.RESPONSE, [wire.Response(stream_id=1, complete=True, data=b"")]),
+    "a-value-and-its-end-apart": (
+        Model.RESPONSE,
+        [wire.Response(stream_id=1, data=b"x"), wire.Response(stream_id=1, complete=True, data=b"")],
+    ),
+    "the-failure-of-a-value": (Model.RESPONSE, [wire.Error(stream_id=1, data=b"x")]),
+    "a-value-in-fragments": (
+        Model.RESPONSE,
+        [
+            wire.Response(stream_id=1, begin=True, end=False, data=bytes(100)),
+            *[wire.Response(stream_id=1, begin=False, end=False, data=bytes(100))] * 20,
+            wire.Response(stream_id=1, begin=False, end=True, complete=True, data=b"x"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "late"), LATE.values(), ids=LATE)
+def test_frames_that_cross_a_cancel_cost_nothing(model: Model, late: list[wire.Frame]) -> None:
+    """A hundred requests are cancelled, and all that was due for each comes after it. The budget of oddities has room for one."""
+    raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=1, glitch_rate=1e-9))
+    for _ in range(100):
+        raw.ask(model).cancel()
+        raw.receive()
+        raw.send(*late)
+    assert not raw.session.state.is_closing
+
+
+def test_ends_beyond_one_for_each_cancel_are_odd() -> None:
+    """Three ERRORs come after one CANCEL: one may have crossed it, one is odd, and the last one ends the connection."""
+    raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=1, glitch_rate=1e-9))
+    raw.ask().cancel()
+    raw.send(*[wire.Error(stream_id=1, data=b"x")] * 2)
+    assert not raw.session.state.is_closing
+    raw.send(wire.Error(stream_id=1, data=b"x"))
     assert refused(raw) == "limit:glitches"
 
 

@@ -334,6 +334,9 @@ class Penstock(Subscription):
     def attach(self, stream: SendingStream, /) -> None:
         stream.on_subscribe(self)
 
+    def on_stream_refused(self, stream: SendingStream, reason: str, /) -> None:
+        """Ignore."""
+
     def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         raise error
 

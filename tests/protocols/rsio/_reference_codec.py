@@ -260,10 +260,11 @@ class Decoder:
         raise Refused("protocol:type 0x04")
 
     def _extension(self, kind: int) -> Asked:
-        body = yield from self._bytes(self.limits.body, "limit:frame")
+        length = yield from self._varint()
+        _within(length, self.limits.body, "limit:frame")
         if kind not in self.active:
             raise Refused(f"protocol:type {kind:#04x}")
-        return ("extension", kind, body)
+        return ("extension", kind, (yield from self._exactly(length)))
 
     def _subscribe(self, name: str) -> Asked:
         raw = yield from self._bytes(self.limits.name, "limit:name")

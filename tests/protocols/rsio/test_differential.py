@@ -280,7 +280,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a reason that is too long": (b"\x03\x15", "limit:reason 21 > 20"),
     "a reserved type": (HELLO + b"\x7f", "protocol:type 0x7f"),
     "an encoding switched to": (HELLO + b"\x04\x10", "protocol:type 0x04"),
-    "an extension that is not active": (HELLO + b"\x40\x01x", "protocol:type 0x40"),
+    "an extension that is not active": (HELLO + b"\x40\x01", "protocol:type 0x40"),
     "an extension's body that is too long": (HELLO + b"\x60\x41", "limit:frame 65 > 64"),
     "a name that is too long": (HELLO + b"\x10\x11", "limit:name 17 > 16"),
     "a stream opened twice": (HELLO + b"\x10\x01s\x07\x00" * 2, "protocol:subscribe 7"),
@@ -318,7 +318,7 @@ def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
     """The tokens of the table, without those that depend on time, on rates, on memory or on the program, and those of other protocols."""
     listed = {reason.token for reason in CONNECTION_REASONS if re.match("(protocol|limit):|version", reason.token)}
     others = {"protocol:setup", "protocol:length", "protocol:reserved", "protocol:extension", "protocol:demand"}
-    others |= {"protocol:http", "protocol:tls", "protocol:rsocket", "protocol:not-served"}
+    others |= {"protocol:http", "protocol:tls", "protocol:rsocket", "protocol:text", "protocol:not-served"}
     over_time = {
         "limit:hello",
         "limit:handshake",
@@ -326,6 +326,7 @@ def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
         "limit:control",
         "limit:glitches",
         "limit:ids",
+        "limit:late",
         "limit:requests",
         "limit:pings",
         "limit:memory",
@@ -348,7 +349,7 @@ def test_each_limit_on_the_page_is_a_field_with_its_default() -> None:
     """The column *at least* is not above the default."""
     section = PAGE.read_text(encoding="utf-8").split("\n## Limits")[1]
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in section.splitlines() if "`" in row and row.startswith("|")]
-    assert len(rows) == 17
+    assert len(rows) == 18
     for row in rows:
         fields = re.findall(r"`([a-z_]+)`", row[3])
         figures = row[2:3] if len(fields) == 1 else row[1:3]

@@ -11,6 +11,7 @@ Rules of the decoder, which is one loop over the received bytes, with one method
 * A length is checked when its four bytes are there; version and type when the header is there (wire §Refused frames). A peer cannot make
   the decoder wait for bytes that it would refuse, or hold them.
 * Elements do not become records. Neighbouring elements of one stream, of any lengths, are a *run*, and are delivered together.
+* A frame with a body above `max_frame` is refused, or, up to `max_skipped`, announced to the sink and skipped. None of its bytes is held.
 * The decoder checks only whether a frame is well-formed. Whether it is allowed at this point is for the sink to say.
 * A fault of the peer raises ProtocolError with the reason for the ERROR on stream 0.
 """
@@ -38,6 +39,8 @@ _pack_length: Final = layout.LENGTH.pack
 
 # The words of the two most frequent frames, without flags.
 _RESPONSE: Final = layout.VERSION << layout.VERSION_SHIFT | FrameType.RESPONSE
+_LAST: Final = layout.WHOLE | layout.COMPLETE
+_LAST_RESPONSE: Final = _LAST << layout.FLAGS_SHIFT | _RESPONSE
 _REQUEST_RESPONSE: Final = layout.VERSION << layout.VERSION_SHIFT | FrameType.REQUEST_RESPONSE
 
 
@@ -76,6 +79,14 @@ def response_header(stream_id: int, length: int, flags: int = layout.WHOLE, *, f
     if framed or whole > layout.LARGEST_LENGTH or not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
         return _header(FrameType.RESPONSE, flags, stream_id, length, framed=framed)
     return _pack_header(whole, flags << layout.FLAGS_SHIFT | _RESPONSE, stream_id)
+
+
+def last_response(stream_id: int, element: bytes) -> bytes:
+    """Return the only response of a request for one value, with its end."""
+    length = layout.HEADER_SIZE + len(element)
+    if length > layout.LARGEST_LENGTH or not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
+        return _frame(FrameType.RESPONSE, stream_id, element, framed=False, flags=_LAST)
+    return _pack_header(length, _LAST_RESPONSE, stream_id) + element
 
 
 def join_run(stream_id: int, elements: list[bytes], flags: int = layout.WHOLE) -> bytearray:
@@ -168,7 +179,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
     may be replaced at any time, also from within a call of the sink; with an empty table the sink gets every response.
     """
 
-    __slots__ = ("_framed", "_max_body", "_readers", "_sink", "streams")
+    __slots__ = ("_framed", "_max_body", "_readers", "_sink", "_to_skip", "max_skipped", "streams")
 
     def __init__(
         self, sink: ReactiveSocketSink, streams: Mapping[int, WireStream], *, framed: bool = False, max_frame: int = 1 << 20
@@ -183,6 +194,9 @@ class ReactiveSocketDecoder(BufferedDecoder):
         self._sink = sink
         self._framed = framed
         self._max_body = max_frame
+        self.max_skipped: int = 0
+        """The largest body of a frame that is skipped; one that is above this and above `max_frame` is refused."""
+        self._to_skip = 0  # bytes of a frame that is being skipped and that have not arrived
         self._readers: dict[int, Callable[[int, int, bytes], None]] = {
             FrameType.SETUP: self._setup,
             FrameType.REQUEST_RESPONSE: self._request_response,
@@ -207,9 +221,10 @@ class ReactiveSocketDecoder(BufferedDecoder):
             if len(data) < FRAMED_HEADER_SIZE:
                 raise _too_short(len(data), FRAMED_HEADER_SIZE)
             size = len(data) - FRAMED_HEADER_SIZE
-            if size > self._max_body:
-                raise _too_long(size, self._max_body)
             word, stream_id = layout.FRAMED_HEADER.unpack_from(data)
+            if size > self._max_body:
+                self._announce_skipped(word, stream_id, size)
+                return
             stream = self.streams.get(stream_id) if word in WHOLE_RESPONSES else None
             if stream is not None and stream.takes_whole:
                 stream.receive_element(data[FRAMED_HEADER_SIZE:])
@@ -233,12 +248,14 @@ class ReactiveSocketDecoder(BufferedDecoder):
         if self._framed:
             return self._decode_frame()
         data, end, longest = self._data, len(self._data), self._max_body + HEADER_SIZE
-        position = self._position
+        position = self._drop_skipped() if self._to_skip else self._position
         try:
             while max_messages and end - position >= HEADER_SIZE:
                 length, word, stream_id = _read_header(data, position)
                 if not HEADER_SIZE <= length <= longest:
-                    raise self._bad_length(length)
+                    position = self._begin_skip(position, length, word, stream_id)
+                    max_messages -= 1
+                    continue
                 after = position + length
                 if after > end:
                     break
@@ -296,7 +313,8 @@ class ReactiveSocketDecoder(BufferedDecoder):
         data, position = self._data, self._position
         left = len(data) - position
         if not left:
-            self._data, self._position, self._need = b"", 0, LENGTH_SIZE  # an idle connection must not keep its last chunk
+            self._data, self._position = b"", 0  # an idle connection must not keep its last chunk
+            self._need = 0 if self._to_skip else LENGTH_SIZE  # bytes to skip are dropped at once, whatever their number
             return False
         if not max_messages:
             self._need = 0  # `feed(b"")` must call _decode: complete frames may be there
@@ -305,14 +323,26 @@ class ReactiveSocketDecoder(BufferedDecoder):
         self._need = LENGTH_SIZE
         if left >= LENGTH_SIZE:
             length = int.from_bytes(data[position : position + LENGTH_SIZE])
-            if not HEADER_SIZE <= length <= self._max_body + HEADER_SIZE:
+            if not HEADER_SIZE <= length <= self._max_body + HEADER_SIZE and not self._may_skip(length):
                 raise self._bad_length(length)
             self._need = HEADER_SIZE
+            # A frame that is skipped does not get here with its header: the loop has announced it.
             if left >= HEADER_SIZE:
                 _, word, stream_id = _read_header(data, position)
                 self._check_header(word, stream_id, length - HEADER_SIZE)
                 self._need = length
+                if word & layout.TYPE_MASK == FrameType.EXT:
+                    self._check_ext(data, position + HEADER_SIZE, length)
         return False
+
+    def _check_ext(self, data: bytes, start: int, length: int) -> None:
+        """Let the sink refuse the extension's message at `start`, whose frame of `length` bytes is incomplete."""
+        head = layout.EXTENDED_TYPE.size + 1
+        if len(data) >= start + head:
+            (ext_type,) = layout.EXTENDED_TYPE.unpack_from(data, start)
+            self._sink.check_ext(ext_type, data[start + head - 1], length - HEADER_SIZE - head)
+        else:
+            self._need = min(length, HEADER_SIZE + head)  # the type of the extension and the code of its message
 
     def _check_header(self, word: int, stream_id: int, size: int) -> None:
         """Raise ProtocolError if the version, the type, or `size`, the size of the body, is wrong."""
@@ -331,10 +361,35 @@ class ReactiveSocketDecoder(BufferedDecoder):
                 raise ProtocolError(
                     f"{kind:#06x} is not a frame type of version 0, and the frame has no ignore flag", reason=f"protocol:type {kind:#06x}"
                 )
-        elif size < least:
+        elif size < least and not (kind == FrameType.EXT and word >> layout.FLAGS_SHIFT & layout.IGNORE):
             # The reason has the length of the whole frame, as the peer wrote it, not the size of the body.
             header = FRAMED_HEADER_SIZE if self._framed else HEADER_SIZE
             raise _too_short(header + size, header + least)
+
+    def _may_skip(self, length: int) -> bool:
+        return self._max_body < length - HEADER_SIZE <= self.max_skipped
+
+    def _begin_skip(self, position: int, length: int, word: int, stream_id: int) -> int:
+        """Skip the frame at `position`, whose header is there. Return where the decoder goes on in `_data`."""
+        if not self._may_skip(length):
+            raise self._bad_length(length)
+        self._announce_skipped(word, stream_id, length - HEADER_SIZE)
+        self._position, self._to_skip = position, length
+        return self._drop_skipped()
+
+    def _drop_skipped(self) -> int:
+        """Drop the bytes of a skipped frame that are there. Return the position behind them."""
+        position = min(self._position + self._to_skip, len(self._data))
+        self._to_skip -= position - self._position
+        return position
+
+    def _announce_skipped(self, word: int, stream_id: int, size: int) -> None:
+        """Tell the sink of a frame whose body is too long. Raise ProtocolError if the frame may not be skipped."""
+        if size > self.max_skipped:
+            raise _too_long(size, self._max_body)
+        self._check_header(word, stream_id, size)
+        is_ignorable = bool(word >> layout.FLAGS_SHIFT & layout.IGNORE)
+        self._sink.receive_too_long(word & layout.TYPE_MASK, stream_id, is_ignorable, _too_long(size, self._max_body))
 
     def _bad_length(self, length: int) -> ProtocolError:
         # The reserved bit first: with it the length is above every limit, and `limit:frame` would name a number that the peer never meant.
@@ -386,8 +441,11 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
     def _ext(self, word: int, stream_id: int, body: bytes) -> None:
         # wire §The header: the only type of version 0 for which the ignore flag has a meaning.
-        (ext_type,) = layout.EXTENDED_TYPE.unpack_from(body)
         ignore = bool(word >> layout.FLAGS_SHIFT & layout.IGNORE)
+        if len(body) < layout.EXTENDED_TYPE.size:  # with the ignore flag; without it _check_header has refused the frame
+            self._sink.receive_unknown(FrameType.EXT)
+            return
+        (ext_type,) = layout.EXTENDED_TYPE.unpack_from(body)
         self._sink.receive_ext(stream_id, ignore, ext_type, body[layout.EXTENDED_TYPE.size :])
 
 

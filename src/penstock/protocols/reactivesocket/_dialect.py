@@ -13,13 +13,24 @@ from typing import Any, ClassVar, Final
 
 from penstock.api import UNBOUNDED, Model, ProtocolError, PublisherFailed, Request, Role
 from penstock.protocols.reactivesocket import _frames as frames
-from penstock.protocols.reactivesocket._codec import ReactiveSocketDecoder, encode, join_run, request_n, request_response, response_header
+from penstock.protocols.reactivesocket._codec import (
+    ReactiveSocketDecoder,
+    encode,
+    join_run,
+    last_response,
+    request_n,
+    request_response,
+    response_header,
+)
 from penstock.protocols.reactivesocket._detect import opens
 from penstock.protocols.reactivesocket._handshake import announcement, check_setup, extension_message, setup_refusal
-from penstock.protocols.reactivesocket._layout import BEGIN, COMPLETE, END, WHOLE, FrameType
+from penstock.protocols.reactivesocket._layout import BEGIN, COMPLETE, END, SHORTEST_BODY, WHOLE, FrameType
 from penstock.protocols.reactivesocket._request_shapes import RequestShapes
+from penstock.protocols.reactivesocket._silence_probe import SilenceProbe
+from penstock.protocols.reactivesocket._too_long import LONGEST_SKIPPED, TooLongFrames
 from penstock.session import (
     ILLEGAL_DEMAND,
+    KEEPALIVE,
     ConnectionState,
     DialectHost,
     DialectSettings,
@@ -68,11 +79,17 @@ class ReceivedFrames:
         self._streams = session.streams
         self._shapes = shapes
         self._extensions = extensions
+        self._too_long = TooLongFrames(session, shapes)
         self.has_setup: bool = session.channel.role is Role.CLIENT
         """The client's SETUP has come; always true for a client."""
         self._is_accepted = session.channel.role is Role.SERVER  # for a client: the server has answered something
         # Values that came without the end. Some peers send the end in a separate frame, which then belongs to no stream.
         self._bare_ends_due = 0
+
+    @property
+    def max_skipped(self) -> int:
+        """The largest body of a frame that ends its stream only. Before SETUP it ends the connection: that client is unknown."""
+        return LONGEST_SKIPPED if self.has_setup else 0
 
     def receive_setup(self, version: int, stream_id: int, data: bytes) -> None:
         """Let the service examine the client's introduction."""
@@ -87,12 +104,17 @@ class ReceivedFrames:
 
     def receive_request_response(self, stream_id: int, data: bytes) -> None:
         """Serve a request for one value."""
-        if self._may_begin(stream_id):
-            # Before the request is served: it may be answered inside that call.
-            self._shapes.answering[stream_id] = Model.RESPONSE
-            self._streams.receive_subscribe(stream_id, Request(Model.RESPONSE, data), 1)
-            if stream_id not in self._streams.serving:  # refused, or answered at once
-                self._shapes.answering.pop(stream_id, None)
+        streams = self._streams
+        # The usual request passes these looks. `_may_begin` looks again, and knows what to do about one that does not.
+        if not (self._channel.state is ConnectionState.OPEN and stream_id and stream_id not in streams.serving) and not self._may_begin(
+            stream_id
+        ):
+            return
+        # Before the request is served: it may be answered inside that call.
+        self._shapes.answering[stream_id] = Model.RESPONSE
+        streams.receive_subscribe(stream_id, Request(Model.RESPONSE, data), 1)
+        if stream_id not in streams.serving:  # refused, or answered at once
+            self._shapes.answering.pop(stream_id, None)
 
     def receive_request(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes) -> None:
         """Serve a request of another kind."""
@@ -127,14 +149,14 @@ class ReceivedFrames:
 
     def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
         """Deliver an element, a fragment of one, the end, or the last element with the end."""
-        self._check_setup()
-        # Asked here, before the call: this is the path of every answer.
-        if not self._is_accepted:
+        # Once the connection is open, both have passed: this is the path of every answer.
+        if self._channel.state is not ConnectionState.OPEN:
+            self._check_setup()
             self.accept_setup()
         opened = self._streams.opened
         stream = opened.get(stream_id)
         if not isinstance(stream, ReceivingStream):
-            self._receive_late(bare_end=complete and not data)
+            self._receive_late(data, is_whole=end, complete=complete)
             return
         # The path of most answers: one value and the end in one frame.
         if complete and begin and end and stream_id in self._shapes.single and stream.receive_answer(data):
@@ -166,7 +188,7 @@ class ReceivedFrames:
         self.accept_setup()
         if isinstance(self._streams.opened.get(stream_id), ReceivingStream):
             self._end(stream_id, PublisherFailed(explain_stream_end(text)))
-        else:
+        elif not self._streams.cancelled.count_end():  # it may have crossed a CANCEL
             self._channel.count_oddity()
 
     def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
@@ -185,10 +207,28 @@ class ReceivedFrames:
         if data and active is not None:
             extensions.received(active, data[0], data[1:])
 
+    def check_ext(self, ext_type: int, code: int, length: int) -> None:
+        """Let an extension refuse a message that has not arrived as a whole."""
+        active = self._extensions.active.get(ext_type)
+        if active is not None:
+            self._extensions.check_length(active, code, length)
+
     def receive_unknown(self, frame_type: int) -> None:
         """Ignore a frame of an unknown type that may be ignored."""
         self._check_setup()
         self._channel.count_oddity()
+
+    def receive_too_long(self, frame_type: int, stream_id: int, ignore: bool, refusal: ProtocolError) -> None:  # noqa: FBT001  # as in the protocol
+        """Act on a frame that the decoder skips because of its length."""
+        self._check_setup()
+        if frame_type in {FrameType.RESPONSE, FrameType.ERROR} and stream_id:
+            self.accept_setup()
+        if ignore and (frame_type == FrameType.EXT or frame_type not in SHORTEST_BODY):
+            self._channel.count_oddity()  # skipped like a shorter one that is not known
+        elif frame_type == FrameType.EXT:
+            raise refusal
+        elif not self._channel.state.is_closing:
+            self._too_long.receive(frame_type, stream_id, refusal)
 
     def accept_setup(self) -> None:
         """Open a client's session: the server has sent something that it sends only to a client that it has accepted."""
@@ -231,12 +271,21 @@ class ReceivedFrames:
         if stream_id in self._streams.opened:
             self._streams.receive_end(stream_id, error)
 
-    def _receive_late(self, *, bare_end: bool) -> None:
+    def _receive_late(self, data: bytes, *, is_whole: bool, complete: bool) -> None:
         """Tolerate a response to a request that is over: it crossed the cancel, or it is a separate end after the only value."""
-        if bare_end and self._bare_ends_due:
-            self._bare_ends_due -= 1
-        else:
-            self._streams.cancelled.count_late(1)
+        cancelled, channel = self._streams.cancelled, self._channel
+        if complete and not data:
+            if self._bare_ends_due:
+                self._bare_ends_due -= 1
+            elif not cancelled.count_end():
+                channel.count_oddity()
+            return
+        if complete:
+            cancelled.count_end()
+        cancelled.count_late(int(is_whole), len(data))
+        # The same price as for a stream that is read: tiny fragments have no honest use.
+        if not is_whole and len(data) < channel.limits.tiny_part:
+            channel.count_oddity()
 
 
 class ReactiveSocketDialect:
@@ -249,6 +298,8 @@ class ReactiveSocketDialect:
     # The draft has no frame for it. The end of the transport is the answer.
     answers_goodbye: ClassVar[bool] = False
     takes_extensions: ClassVar[bool] = False
+    # The keepalive alone: a peer without it skips its frame, and each other extension would cost each connection one more.
+    default_extensions: ClassVar[frozenset[int]] = frozenset({KEEPALIVE})
     alpn: ClassVar[str] = "reactivesocket/0"
 
     def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:
@@ -260,11 +311,14 @@ class ReactiveSocketDialect:
         # Odd ids from the client and even ones from the server, because a dump reads better. The two spaces are apart in any case.
         self._next_id = -1 if session.channel.role is Role.CLIENT else 0
         self._shapes = RequestShapes()
+        self._probe = SilenceProbe(session)
+        self._heard_at = float("-inf")
         self._is_framed = settings.framed
         self._received = ReceivedFrames(session, self._shapes, self._extensions)
         self._decoder = ReactiveSocketDecoder(
             self._received, session.streams.opened, framed=settings.framed, max_frame=session.channel.limits.max_frame
         )
+        self._decoder.max_skipped = self._received.max_skipped
 
     @property
     def preauth_bytes(self) -> int:
@@ -330,7 +384,7 @@ class ReactiveSocketDialect:
     def answer(self, stream_id: int, element: bytes) -> bytes:
         """Encode the only element of a request for one value, with its end in the same frame."""
         self._shapes.answering.pop(stream_id, None)
-        return response_header(stream_id, len(element), WHOLE | COMPLETE) + element
+        return last_response(stream_id, element)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""
@@ -391,8 +445,6 @@ class ReactiveSocketDialect:
     def feed(self, data: bytes, most: int) -> bool:
         """Decode bytes and act on their frames. Frames behind the SETUP wait until the service has examined it."""
         state = self._channel.state
-        if data and self._extensions.active:
-            self._extensions.heard()
         if state is ConnectionState.EXAMINING:
             self._decoder.feed(data, max_messages=0)
             return False
@@ -403,6 +455,7 @@ class ReactiveSocketDialect:
             return self._decoder.feed(data, max_messages=most)
         # One frame: if it is a SETUP, the requests behind it must wait for the service's decision.
         more = self._decoder.feed(data, max_messages=1)
+        self._decoder.max_skipped = self._received.max_skipped
         is_open = self._channel.state is ConnectionState.OPEN  # if not, the SETUP is still examined, or was refused
         return more and is_open and self._decoder.feed(b"", max_messages=most)
 
@@ -411,8 +464,13 @@ class ReactiveSocketDialect:
         return self._decoder.held
 
     def tick(self, now: float) -> float | None:
-        """Let the extensions do what is due."""
-        return self._extensions.tick(now)
+        """Let the extensions do what is due, and probe a server without the keepalive."""
+        # Here and not in `feed`: a tick follows each chunk within 50 ms, and a call for each chunk passes two more files.
+        if self._extensions.active and self._channel.last_input_at > self._heard_at:
+            self._heard_at = self._channel.last_input_at
+            self._extensions.heard()
+        due, probe_due = self._extensions.tick(now), self._probe.tick(now)
+        return probe_due if due is None else due if probe_due is None else min(due, probe_due)
 
     # --- inside
 

@@ -6,6 +6,7 @@ A call costs less than a record, so frames never become records on their way to 
 from collections.abc import Sequence
 from typing import Protocol
 
+from penstock.api import ProtocolError
 from penstock.protocols.reactivesocket._layout import FrameType
 
 
@@ -61,5 +62,11 @@ class ReactiveSocketSink(Protocol):
     def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as the wire has it
         """Take an EXT. If the sink does not know `ext_type` and `ignore` is false, it must end the connection."""
 
+    def check_ext(self, ext_type: int, code: int, length: int, /) -> None:
+        """Refuse a message of an extension that has not arrived as a whole, for the length of its body behind its code."""
+
     def receive_unknown(self, frame_type: int, /) -> None:
         """Take note of a frame of a type that version 0 does not have, with the ignore flag. The decoder skips it."""
+
+    def receive_too_long(self, frame_type: int, stream_id: int, ignore: bool, refusal: ProtocolError, /) -> None:  # noqa: FBT001  # as the wire has it
+        """Take note of a frame whose body is above the limit and is skipped. Raise `refusal` if the connection must end."""

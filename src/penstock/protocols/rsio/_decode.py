@@ -303,6 +303,11 @@ class RsioDecoder(BufferedDecoder):
         body, end = self._bytes(data, start, start + 1, "extension message", "limit:frame", self._limits.frame)
         if end > 0:
             self._sink.receive_control(messages.ExtensionMessage(type=code, body=body))
+            return end
+        length, position = decode_varint(data, start + 1)
+        if position > 0:
+            # The length alone may be a fault, and bytes that would be refused are not waited for.
+            self._sink.check_extension(code, length)
         return end
 
     # --- parts of messages

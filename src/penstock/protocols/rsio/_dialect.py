@@ -49,6 +49,7 @@ class RsioDialect:
     delimits_cancelled: ClassVar[bool] = True
     answers_goodbye: ClassVar[bool] = True
     takes_extensions: ClassVar[bool] = True
+    default_extensions: ClassVar[frozenset[int]] = frozenset()  # all are taken
     alpn: ClassVar[str] = "rsio/0"
 
     def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:
@@ -267,10 +268,19 @@ class RsioDialect:
             return Rejected(f"the peer refused this stream: {text}")
         return PublisherFailed(text)
 
-    def _receive_extension_message(self, message: rsio.ExtensionMessage) -> None:
-        extension = self._active.get(message.type)
+    def check_extension(self, code: int, length: int) -> None:
+        """Refuse a message of an extension that has not arrived as a whole."""
+        if not self._channel.state.is_closing:
+            self._extensions.check_length(self._active_for(code), code, length)
+
+    def _active_for(self, code: int) -> ActiveExtension:
+        extension = self._active.get(code)
         if extension is None:
-            raise ProtocolError(f"a message of type {message.type:#04x} without its extension", reason=f"protocol:type {message.type:#04x}")
+            raise ProtocolError(f"a message of type {code:#04x} without its extension", reason=f"protocol:type {code:#04x}")
+        return extension
+
+    def _receive_extension_message(self, message: rsio.ExtensionMessage) -> None:
+        extension = self._active_for(message.type)
         # Not counted as a message of an extension: a request has the bounds of a stream.
         if isinstance(extension, ActiveRequests):
             extension.receive_message(message.type, message.body)

@@ -41,6 +41,9 @@ class RsioSink(Protocol):
     def receive_control(self, message: messages.Message, /) -> None:
         """Take a message that has no method here or in WireStream."""
 
+    def check_extension(self, code: int, length: int, /) -> None:
+        """Refuse a message of an extension that has not arrived as a whole: for its type, or for the length of its body."""
+
     # Every stream has the next three messages, and a request is the control message that is sent most: no records, see above.
 
     def receive_request(self, subscriber: int, demand: int, /) -> None:
