@@ -3,6 +3,7 @@
 from penstock.plugins import (
     ConnectionClosed,
     ConnectionOpened,
+    ConnectionRefused,
     Event,
     Registry,
     StreamEnded,
@@ -27,6 +28,10 @@ class Observer:
         self.events.append(event)
 
     @hookimpl
+    def penstock_connection_refused(self, event: ConnectionRefused) -> None:
+        self.events.append(event)
+
+    @hookimpl
     def penstock_stream_opened(self, event: StreamOpened) -> None:
         self.events.append(event)
 
@@ -45,6 +50,10 @@ class Observer:
     @property
     def closed(self) -> list[ConnectionClosed]:
         return [each for each in self.events if isinstance(each, ConnectionClosed)]
+
+    @property
+    def refused(self) -> list[ConnectionRefused]:
+        return [each for each in self.events if isinstance(each, ConnectionRefused)]
 
     @property
     def begun(self) -> list[StreamOpened]:

@@ -7,6 +7,7 @@ import trio
 
 from penstock.api import Limits
 from penstock.plugins import Bytes, Connection
+from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
@@ -19,6 +20,7 @@ class FakeOutbox:
     def __init__(self) -> None:
         self.buffer = bytearray()
         self.answers = 0
+        self.needs_turn = False
 
     @property
     def is_empty(self) -> bool:
@@ -38,7 +40,8 @@ class FakeSession:
     def __init__(self) -> None:
         self.outbox = FakeOutbox()
         self.channel = SimpleNamespace(state=ConnectionState.OPEN, dialect=SimpleNamespace(answers_goodbye=True))
-        self.streams: Any = None
+        self.streams: Any = SimpleNamespace(serving={}, stopping_publishers=0)
+        self.close_reason: tuple[str, Exception | None] = ("closed", None)
         self.received: list[bytes] = []
         self.more: list[bool] = []
         """What `receive` returns, call by call; False when this is empty."""
@@ -107,14 +110,14 @@ def make_parts(session: FakeSession, limits: Limits | None = None) -> Connection
         return False
 
     real: Any = session
+    turns = DecodingTurns()
     events: Any = FakeEvents()
-    holder: Any = None
     return ConnectionParts(
         session=real,
         limits=limits or Limits(),
-        runner=InlineTaskRunner(no_input, lambda: None, turn=1.0),
+        turns=turns,
+        runner=InlineTaskRunner(no_input, lambda: None, turns=turns, turn=1.0),
         requests=OutgoingRequests(real, events, SendBatcher()),
-        holder=holder,
         budget=None,
         on_violation=lambda error: None,
         is_open=trio.Event(),

@@ -350,7 +350,9 @@ async def test_the_end_of_a_child_process_is_told_to_its_streams() -> None:
     """With its exit status and its last words on stderr."""
     code = "import sys; sys.stdin.buffer.read(3); print('no such table: ticks', file=sys.stderr); sys.exit(3)"
     with pytest.raises(ConnectionLost) as caught:
-        async with subscribe(f"exec:{shlex.join([sys.executable, '-c', code])}#ticks") as stream:
+        # On a busy machine a child may need more than the usual second to end.
+        options = TransportOptions(close_timeout=60)
+        async with subscribe(f"exec:{shlex.join([sys.executable, '-c', code])}#ticks", options=options) as stream:
             await anext(stream)
     assert str(caught.value) == (
         "the connection ended before the peer said hello: is it a server of this protocol that listens there, "

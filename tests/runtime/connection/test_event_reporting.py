@@ -35,9 +35,19 @@ async def test_both_sides_report_a_connection_and_its_stream_in_order(url: str) 
         assert number > 0
         assert (observer.begun[0].connection, observer.begun[0].stream, observer.begun[0].publisher) == (number, 0, "numbers/5")
         assert observer.begun[0].outbound is outbound
-        assert observer.ended == [
-            StreamEnded(connection=number, stream=0, outbound=outbound, outcome=Outcome.COMPLETED, elements=5, error=None)
-        ]
+        (ended,) = observer.ended
+        assert ended == StreamEnded(
+            connection=number,
+            stream=0,
+            outbound=outbound,
+            outcome=Outcome.COMPLETED,
+            elements=5,
+            error=None,
+            publisher="numbers/5",
+            peer=observer.opened[0].peer,
+            duration=ended.duration,
+            bytes=5,
+        )
         assert (observer.closed[0].connection, observer.closed[0].reason, observer.closed[0].error) == (number, "closed", None)
     assert here.opened[0].connection != there.opened[0].connection
 
@@ -54,6 +64,7 @@ async def test_batches_and_pieces_are_counted_in_elements() -> None:
             async with peer.subscribe("packed") as stream:
                 assert [element async for element in stream] == [b"aa", b"bb", b"cc"]
     assert [each.elements for each in here.ended] == [each.elements for each in there.ended] == [3, 3]
+    assert [each.bytes for each in here.ended] == [each.bytes for each in there.ended] == [6, 6]
 
 
 class Plain(Subscriber[Any]):
@@ -197,8 +208,8 @@ async def test_a_protocol_error_is_reported_with_its_reason(autojump_clock: trio
     assert "broke the protocol" in str(error)
 
 
-async def test_a_client_without_a_hello_is_not_reported(autojump_clock: trio.testing.MockClock) -> None:
-    """Neither when it connects nor when it leaves."""
+async def test_a_client_without_a_hello_is_reported_as_refused_only(autojump_clock: trio.testing.MockClock) -> None:
+    """Neither as opened nor as closed."""
     there = Observer()
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()):
         raw = await raw_connection(nursery)
@@ -206,7 +217,7 @@ async def test_a_client_without_a_hello_is_not_reported(autojump_clock: trio.tes
         while await raw.receive() is not None:
             pass
         await raw.abort()
-    assert there.events == []
+    assert there.story() == ["ConnectionRefused"]
 
 
 async def test_a_stream_that_ends_before_the_hello_is_not_reported() -> None:

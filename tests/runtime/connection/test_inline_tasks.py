@@ -12,6 +12,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import HELPER, READER, InlineTaskRunner, _continue_coroutine
 
 LAST = 99
@@ -26,7 +27,7 @@ class RunnerHarness:
     """A runner that gets its calls from the test, and a log."""
 
     def __init__(self, *, turn: float = 1.0) -> None:
-        self.runner = InlineTaskRunner(self.read_and_dispatch, lambda: self.log.append("flushed"), turn=turn)
+        self.runner = InlineTaskRunner(self.read_and_dispatch, lambda: self.log.append("flushed"), turns=DecodingTurns(), turn=turn)
         self.calls, self._arrivals = trio.open_memory_channel[list[Call]](10)
         self.log: list[str] = []
         self.tasks: list[trio.lowlevel.Task] = []
@@ -503,3 +504,49 @@ def test_calls_see_the_same_as_in_tasks_of_a_nursery(scripts: list[list[Step]]) 
     assert sorted(inline.started) == sorted(plain.started)
     first = [number for number in inline.started if number < len(scripts)]
     assert first == list(range(len(scripts)))
+
+
+async def test_calls_that_may_not_start_wait_and_the_reader_goes_on(harness: RunnerHarness) -> None:
+    """They are started one after the other when they may, each in a task, and only as long as they may."""
+    room = 1
+
+    async def call() -> None:
+        nonlocal room
+        room -= 1
+        harness.note("call")
+
+    harness.runner.may_start = lambda: room > 0
+    async with trio.open_nursery() as nursery:
+        harness.runner.start(nursery)
+        await harness.calls.send([call] * 5)
+        await trio.testing.wait_all_tasks_blocked()
+        await harness.calls.send([])
+        await trio.testing.wait_all_tasks_blocked()
+        assert harness.log == ["flushed", "read", "call", "flushed", "read", "flushed"]
+        harness.runner.start_deferred()
+        await trio.testing.wait_all_tasks_blocked()
+        assert harness.log.count("call") == 1
+        room = 2
+        harness.runner.start_deferred()
+        await trio.testing.wait_all_tasks_blocked()
+        assert harness.log.count("call") == 3
+        harness.runner.stop()
+        harness.calls.close()
+    assert harness.log.count("call") == 5  # accepted calls are started in any case
+
+
+async def test_calls_that_wait_are_started_when_the_input_has_ended(harness: RunnerHarness) -> None:
+    """Their places would never be free otherwise: no reader is left that could start them."""
+
+    async def call() -> None:
+        harness.note("call")
+
+    harness.runner.may_start = lambda: False
+    async with trio.open_nursery() as nursery:
+        harness.runner.start(nursery)
+        await harness.calls.send([call, call])
+        harness.calls.close()
+        await trio.testing.wait_all_tasks_blocked()
+        assert harness.log.count("call") == 0
+        harness.runner.stop()
+    assert harness.log.count("call") == 2

@@ -8,9 +8,11 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import ConnectionLost, Limits, NoElement, PublisherFailed, Rejected, UsageError
+from penstock.api import ConnectionLost, Limits, NoElement, ProtocolError, PublisherFailed, Rejected, Role, UsageError
 from penstock.runtime import Service, connect, serve, subscribe
-from penstock.runtime.connection._requests import PendingAnswer, SendBatcher
+from penstock.runtime.connection._requests import AnswerStream, AnswerSubscriber, SendBatcher
+from penstock.session import ANSWERED, Channel, ReceivingState, ReceivingStream
+from penstock.session._states import RECEIVING_MOVES, ReceivingEvent
 from tests.runtime._requests import Handlers
 from tests.runtime._services import named
 
@@ -176,7 +178,7 @@ async def test_many_requests_wait_for_room_and_none_is_lost() -> None:
 
 async def test_a_completion_without_a_value_is_an_error() -> None:
     """The peer may complete a request for one value without an element."""
-    answer = PendingAnswer(SendBatcher())
+    answer = AnswerSubscriber(SendBatcher())
     answer.on_complete()
     answer.on_error(ValueError("late"))
     with pytest.raises(NoElement):
@@ -257,7 +259,7 @@ async def test_a_failed_request_keeps_nothing_alive() -> None:
         """An object in the caller's frame."""
 
     async def ask(mine: Held) -> weakref.ref[Held]:
-        answer = PendingAnswer(SendBatcher())
+        answer = AnswerSubscriber(SendBatcher())
         answer.on_error(PublisherFailed("no"))
         try:
             await answer.receive()
@@ -270,3 +272,23 @@ async def test_a_failed_request_keeps_nothing_alive() -> None:
         assert (await ask(Held()))() is None
     finally:
         gc.enable()
+
+
+def test_the_stream_of_a_request_sets_all_that_a_stream_has() -> None:
+    """Its constructor does not call the one of its base, which would cost each request a call."""
+    channel = Channel(role=Role.CLIENT, limits=Limits(), random=lambda: 0.5, wake=lambda: None, fail=raise_error)
+    stream = AnswerStream(SendBatcher(), channel, 7)
+    plain = ReceivingStream(channel, 7, stream, 1)
+    for name in ReceivingStream.__slots__:
+        assert getattr(stream, name) == getattr(plain, name), name
+
+
+def raise_error(error: ProtocolError) -> None:
+    """Fail the test: nothing here breaks a protocol."""
+    raise error
+
+
+def test_an_answer_leads_to_one_state() -> None:
+    """Whether the peer has accepted the request before or not."""
+    for state in (ReceivingState.REQUESTED, ReceivingState.LIVE):
+        assert RECEIVING_MOVES[state, ReceivingEvent.COMPLETED] is ANSWERED

@@ -6,8 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import Limits
-from penstock.runtime.connection._reader import LINGER_BYTES, Reader
+from penstock.api import ConnectionLost, Limits
+from penstock.runtime.connection._reader import LINGER_BYTES, ORDERLY_LINGER_BYTES, Reader
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.connection._writer import Writer
 from penstock.session import ConnectionState
@@ -54,10 +54,23 @@ async def test_after_the_end_of_the_session_no_more_than_the_linger_bytes_are_re
     """Then a peer that goes on sending is not read any more."""
     harness = ReaderHarness()
     harness.parts.over.set()
+    harness.session.channel.state = ConnectionState.CLOSED
     chunk = bytes(LINGER_BYTES // 2)
     for _ in range(3):
         harness.connection.arrive.send_nowait(chunk)
     assert [await harness.reader.receive_and_dispatch() for _ in range(3)] == [True, True, False]
+
+
+@pytest.mark.parametrize(("error", "most"), [(ConnectionLost("a fault"), LINGER_BYTES), (None, ORDERLY_LINGER_BYTES)])
+async def test_after_a_goodbye_of_this_side_the_bytes_that_are_read_are_bounded(error: Exception | None, most: int) -> None:
+    """From the goodbye on, not only after the end: a peer that does not answer it can send for `Limits.goodbye_timeout`."""
+    harness = ReaderHarness()
+    harness.session.channel.state = ConnectionState.CLOSING
+    harness.session.close_reason = "protocol:hello", error
+    for _ in range(3):
+        harness.connection.arrive.send_nowait(bytes(most // 2))
+    assert [await harness.reader.receive_and_dispatch() for _ in range(3)] == [True, True, False]
+    assert harness.reader.input_ended.is_set()
 
 
 async def test_while_the_client_is_checked_its_input_is_read_ahead() -> None:

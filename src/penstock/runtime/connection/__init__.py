@@ -3,13 +3,16 @@
 May import `penstock.runtime.service`, and what `penstock.runtime` may.
 """
 
+from penstock.runtime.connection._access_log import limited_access_log
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask, ReplaceLink
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._exit_nursery import exit_nursery
 from penstock.runtime.connection._extensions_for import NegotiableExtensions, extensions_for
 from penstock.runtime.connection._goodbye import close
+from penstock.runtime.connection._memory_budget import MemoryBudget
 from penstock.runtime.connection._new_connection import (
     DEFAULT_DIALECT,
+    check_permitted,
     check_transport,
     dialect_factory,
     dialects_at,
@@ -19,28 +22,35 @@ from penstock.runtime.connection._new_connection import (
     unserved_at,
 )
 from penstock.runtime.connection._parts import MemoryHolder, SharedMemory
-from penstock.runtime.connection._peer import Peer
+from penstock.runtime.connection._peer import Peer, check_window
 from penstock.runtime.connection._remote_stream import RemoteStream
+from penstock.runtime.connection._unknown_options import NoOptions, refuse_unknown
 
 __all__ = [
     "DEFAULT_DIALECT",
     "ConnectionEvents",
     "ConnectionSettings",
     "ConnectionTask",
+    "MemoryBudget",
     "MemoryHolder",
     "NegotiableExtensions",
+    "NoOptions",
     "Peer",
     "RemoteStream",
     "ReplaceLink",
     "SharedMemory",
+    "check_permitted",
     "check_transport",
+    "check_window",
     "close",
     "dialect_factory",
     "dialects_at",
     "exit_nursery",
     "extensions_for",
+    "limited_access_log",
     "new_connection",
     "protocols_of",
+    "refuse_unknown",
     "settings_for",
     "unserved_at",
 ]

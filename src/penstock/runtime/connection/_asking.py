@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from penstock.api import Model, PenstockError, PluginError, ProtocolError, Request, UsageError, encode_named_request, shown
 from penstock.plugins import Registry, Serializer
-from penstock.runtime.connection._requests import PendingAnswer, SendBatcher
 from penstock.runtime.service import dumped_bytes, serializer_for
 from penstock.session import Channel, Session, longest_data
 
@@ -99,31 +98,3 @@ def load_answer(serializer: Serializer, name: str, data: bytes) -> Any:
         raise PluginError(
             f"the serializer {serializer.name!r} raised {error!r}, where only ProtocolError and UsageError are due"
         ) from error
-
-
-class FirstElement(PendingAnswer):
-    """Takes the first element of a stream, and cancels the stream if it goes on."""
-
-    __slots__ = ("_has_ended",)
-
-    def __init__(self, batcher: SendBatcher) -> None:
-        super().__init__(batcher)
-        self._has_ended = False
-
-    async def receive(self) -> Any:
-        """Return the element, as `PendingAnswer.receive` does."""
-        try:
-            return await super().receive()
-        finally:
-            # Here and not with the element: the end of most requests follows in the same chunk, and then nothing need be cancelled.
-            if not self._has_ended:
-                self.subscription.cancel()
-
-    def on_error(self, error: BaseException, /) -> None:
-        self._has_ended = True
-        super().on_error(error)
-
-    def on_complete(self, /) -> None:
-        # First: without an element the base calls on_error, which sets the flag as well.
-        super().on_complete()
-        self._has_ended = True

@@ -18,9 +18,11 @@ from typing import Any, Final, TypeAlias
 import attrs
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, PublisherStopped, UsageError
+from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, UsageError
 from penstock.core import CLEANUP_SECONDS, Report, report
 from penstock.plugins import Connection, Registry
+from penstock.runtime.connection._access_log import failure_reason
+from penstock.runtime.connection._decoding_turns import decoding_turns
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._goodbye import close, linger
 from penstock.runtime.connection._incoming_requests import IncomingRequests
@@ -28,12 +30,15 @@ from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._link import Link
 from penstock.runtime.connection._parts import ConnectionParts, SharedMemory
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
-from penstock.runtime.service import Service, UnreadablePayload, add_target_note
-from penstock.session import ConnectionState, SendingStream, Session, SessionDelegate
+from penstock.runtime.service import Service, is_shutdown, report_publisher_failure
+from penstock.session import TASK_BYTES, ConnectionState, SendingStream, Session, SessionDelegate
 
 # A connection in one of these states may be closed in good order: the peer knows that it has heard everything.
 _PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
 """Both sides have said goodbye."""
+
+_NO_REFUSAL: Final = frozenset({"closed", "lost", "shutdown"})
+"""Reasons of ends before the hello that are no refusal of this peer."""
 
 ReplaceLink: TypeAlias = Callable[[Exception], Awaitable[Connection | None]]
 """Asked for a new transport connection when one has ended without a goodbye, with how that was. None ends the session.
@@ -79,12 +84,16 @@ class ConnectionTask:
     ) -> None:
         """`began` is when the time for the handshake started to run."""
         # The session needs its delegate, and the link needs the session: so the runner gets its functions from the link, below.
-        runner = InlineTaskRunner(_no_link, _nothing, turn=settings.limits.turn)
+        turns = decoding_turns()
+        runner = InlineTaskRunner(_no_link, _nothing, turns=turns, turn=settings.limits.turn)
         batcher = SendBatcher()
         self.session: Session = make_session(self)
+        runner.may_start = self.session.outbox.may_start
         self.requests: OutgoingRequests = OutgoingRequests(self.session, events, batcher)
         self.reason: Exception | None = None
         """Why the connection is over, once it is."""
+        self.opened_at: float | None = None
+        """When both sides had said hello, if they have."""
         self._settings = settings
         self._events = events
         self._incoming = IncomingRequests(
@@ -101,9 +110,9 @@ class ConnectionTask:
         self._parts = ConnectionParts(
             session=self.session,
             limits=settings.limits,
+            turns=turns,
             runner=runner,
             requests=self.requests,
-            holder=self,
             budget=settings.budget,
             on_violation=settings.on_violation,
             is_open=trio.Event(),
@@ -115,8 +124,10 @@ class ConnectionTask:
         self._link_scope = trio.CancelScope()  # around the links alone
         self._link: Link
         self._use(connection)
+        # Asked when the connection has no stream: a side that publishes waits for subscribers.
+        self.session.streams.use.publishes = lambda: not settings.service.is_empty
         # Looked up when a stream ends: only then is it known whether its connection has ended it.
-        events.start(lambda: self.session.state.is_closing)
+        events.start(lambda: self.session.state.is_closing, trio.current_time)
         self.session.start(began)  # here, so that our hello comes before any request
 
     # --- for the side that opened it
@@ -133,7 +144,6 @@ class ConnectionTask:
 
     async def run(self) -> None:
         """Run until the connection is over; cancelled, say goodbye first. Returns within its deadlines, also if the peer is mute."""
-        # A client has no budget: its one connection is bounded by its own limits.
         budget = self._settings.budget
         if budget is not None:
             budget.add(self)
@@ -154,6 +164,9 @@ class ConnectionTask:
         finally:
             if budget is not None:
                 budget.remove(self)
+            access = self._events.access
+            if access is not None:
+                access.write_connection(self.session, self.connection.peer)
             # Last: an observer may count on it that nothing of the connection runs any more.
             self._events.report_closed(*self.session.close_reason)
 
@@ -161,16 +174,32 @@ class ConnectionTask:
         """Say goodbye, once, and let everything end."""
         self.session.close(reason)
         self._link.timer.reschedule()  # from now on the answer has a deadline
+        if self._link.ended.is_set():  # a hook looks for another link, or none comes: no answer can arrive
+            self._parts.leaving.set()
+
+    def cut(self) -> None:
+        """End at once and without a goodbye, for a peer that has not said hello: in a flood of such peers each must cost little."""
+        self._link.writer.stop()
+        self.session.end_of_input()
+
+    @property
+    def refusal(self) -> str | None:
+        """The reason for which this side ended the connection before the hellos; None if it did not, or the peer left first."""
+        session = self.session
+        if self._events.is_reported_open or session.state is ConnectionState.CLOSED_BY_PEER:
+            return None
+        reason, _ = session.close_reason
+        return None if reason in _NO_REFUSAL else reason
 
     # --- for the memory budget
 
     def held(self) -> int:
-        """Return the number of bytes in all buffers of the connection."""
-        return self.session.held() + self._link.held()
+        """Return the number of bytes that the peer makes the connection hold, in its buffers, streams and tasks."""
+        return self.session.held() + self._link.held() + self._parts.runner.tasks * TASK_BYTES
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """Say goodbye: of all connections this one holds the most, and all together hold too much."""
-        what = f"it held {held:,} bytes, more than any other, while all together were about to exceed {budget:,} (Limits.memory_budget)"
+        what = f"its peer made it hold {held:,} bytes, more than any other, and all together 80 % of {budget:,} (Limits.memory_budget)"
         report(self._settings.on_violation, LimitExceeded(f"a connection was cut: {what}", limit="memory_budget", value=budget))
         self.session.close("limit:memory", ConnectionLost(f"this side cut the connection: {what}"))
         self._link.timer.reschedule()
@@ -182,6 +211,7 @@ class ConnectionTask:
 
     def on_open(self) -> None:
         """Both sides have said hello."""
+        self.opened_at = trio.current_time()
         self._events.report_opened(self.connection.peer, self.session.channel.dialect.name)
         self.is_open.set()
 
@@ -193,11 +223,16 @@ class ConnectionTask:
         """Report the full error of a publisher; the peer gets less of it."""
         # Before the report: an observer gets the error also if it is not worth a report.
         self._events.on_failure(stream, error)
-        # A publisher that was stopped because the program is being cancelled has not failed.
-        is_shutdown = isinstance(error, PublisherStopped) and trio.current_effective_deadline() == float("-inf")
-        # The mistake of a peer is told to that peer alone: it must not be able to fill a log.
-        if isinstance(error, Exception) and not is_shutdown and not isinstance(error, UnreadablePayload):
-            report(self._settings.on_violation, add_target_note(error, stream.target))
+        access = self._events.access
+        if access is not None and not stream.is_ended and not is_shutdown(error):
+            access.write_stream(stream, self.connection.peer, "failed", failure_reason(error))
+        report_publisher_failure(self._settings.on_violation, error, stream.target)
+
+    def on_stream_refused(self, stream: SendingStream, reason: str) -> None:
+        """Write why a stream was refused: the peer is told less."""
+        access = self._events.access
+        if access is not None:
+            access.write_stream(stream, self.connection.peer, "refused", reason)
 
     def on_warning(self, warning: PenstockError) -> None:
         """Report what the peer may do, but a person should see."""
@@ -274,7 +309,7 @@ class ConnectionTask:
                 connection = await self._replacement(replace_link, error)
                 if connection is not None:
                     return connection
-        session.end_of_input(error)
+        session.end_of_input(error, is_clean=link.cause is None)
         return None
 
     async def _replacement(self, replace_link: ReplaceLink, error: Exception) -> Connection | None:
@@ -313,10 +348,14 @@ class ConnectionTask:
         # The link of this moment: a hook that is asked for another one is cancelled below.
         limits, session, link, is_sent = self._settings.limits, self.session, self._link, False
         with trio.move_on_after(limits.goodbye_timeout + limits.linger, shield=True):
-            # The session is over when the answer has arrived, or when its own deadline has passed.
-            if session.channel.dialect.answers_goodbye:
+            # The session is over when the answer has arrived, or when its own deadline has passed. A link that has ended brings no answer:
+            # a hook that still looks for another one is not waited for, because a session that is closing takes no other link.
+            if session.channel.dialect.answers_goodbye and not link.ended.is_set():
                 await self._parts.over.wait()
             is_sent = await linger(link.connection, self._parts, link.reader, link.writer)
+        # Many deadlines may pass at the same time. Shielded, and without a deadline: in each pass some connections go on.
+        with trio.CancelScope(shield=True):
+            await self._parts.turns.begin_end(limits.turn)
         # If this side has a reason of its own, the missing answer is only its consequence.
         self.on_end(session.streams.end_error or ConnectionLost("the peer did not answer the goodbye in time"))
         # Writer and timer first: a send in progress would fail when the transport is closed under it, and be taken for a fault.

@@ -13,12 +13,37 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from penstock.api import SharedBatch, Subscriber, Subscription, on_element_size_of, on_next_many_of, on_next_packed_of, split_packed
+import attrs
+
+from penstock.api import (
+    SharedBatch,
+    Subscriber,
+    Subscription,
+    held_of,
+    on_element_size_of,
+    on_next_many_of,
+    on_next_packed_of,
+    split_packed,
+)
 from penstock.plugins import ConnectionClosed, ConnectionOpened, Events, Outcome, PeerIdentity, StreamEnded, StreamOpened
+from penstock.runtime.connection._access_log import AccessLog
 from penstock.runtime.service import StreamCount
 from penstock.session import SendingStream
 
 _numbers = count(1)  # of connections in this process
+
+
+@attrs.frozen
+class EndedStream:
+    """What is known of a stream at its end, in either direction."""
+
+    stream: int
+    publisher: str
+    began_at: float
+    outcome: Outcome | None
+    error: BaseException | None
+    elements: int
+    bytes: int
 
 
 class ConnectionEvents:
@@ -28,23 +53,27 @@ class ConnectionEvents:
         self._events = events
         self._address = address
         self._accepted = accepted
-        self._number = 0  # until the connection is open
+        self._number = 0  # until the connection is reported as open
+        self._peer = PeerIdentity(address="")  # the same
         self._early: dict[tuple[int, bool], str] = {}  # streams that began before that; bounded by the subscriptions of this side
         self._is_closing: Callable[[], bool] = lambda: False
+        self._now: Callable[[], float] = lambda: 0.0
         self._served: dict[SendingStream, StreamCount] = {}  # bounded by the streams that the session serves
+        self.access: AccessLog | None = AccessLog.if_enabled(address, accepted=accepted)
+        """The access log; None if it is off. It needs no plugin, and makes nothing for a stream that ends well."""
         self.wants_streams: bool = events.wants_streams
         """True if a plugin listens to streams. Plugins are fixed when the registry is built, so this is looked up once."""
 
     # --- the connection
 
-    def start(self, is_closing: Callable[[], bool]) -> None:
-        """`is_closing` tells, when a stream ends, whether the end of the connection has ended it."""
-        self._is_closing = is_closing
+    def start(self, is_closing: Callable[[], bool], now: Callable[[], float]) -> None:
+        """`is_closing` tells, when a stream ends, whether the end of the connection has ended it; `now` returns the time."""
+        self._is_closing, self._now = is_closing, now
 
     def report_opened(self, peer: PeerIdentity, dialect: str) -> None:
         """Report that both sides have said hello, and the streams that began before."""
         # Numbered here, and not at the start: connections without a hello are not reported, and leave no gap.
-        self._number = next(_numbers)
+        self._number, self._peer = next(_numbers), peer
         self._events.connection_opened(
             ConnectionOpened(connection=self._number, address=self._address, dialect=dialect, accepted=self._accepted, peer=peer)
         )
@@ -53,10 +82,14 @@ class ConnectionEvents:
         for (stream, outbound), publisher in early.items():
             self.report_stream(stream, publisher, outbound=outbound)
 
+    @property
+    def is_reported_open(self) -> bool:
+        """True if both sides have said hello."""
+        return self._number > 0
+
     def report_closed(self, reason: str, error: BaseException | None) -> None:
         """Report that nothing of the connection runs any more."""
-        # 0 means that it was never reported as open.
-        if self._number:
+        if self.is_reported_open:
             self._events.connection_closed(ConnectionClosed(connection=self._number, reason=reason, error=error))
 
     # --- streams
@@ -84,36 +117,45 @@ class ConnectionEvents:
         if served is not None:
             served.fail(error)
 
-    def report_stream(self, stream: int, publisher: str, *, outbound: bool) -> None:
-        """Report that a stream has begun; `outbound` streams are served by this side."""
+    def report_stream(self, stream: int, publisher: str, *, outbound: bool) -> float:
+        """Report that a stream has begun, and return the time; `outbound` streams are served by this side."""
         if self._number:
             self._events.stream_opened(StreamOpened(connection=self._number, stream=stream, publisher=str(publisher), outbound=outbound))
         else:
             self._early[stream, outbound] = publisher
+        return self._now()
 
-    def report_end(self, stream: int, outcome: Outcome | None, elements: int, error: BaseException | None, *, outbound: bool) -> None:
+    def report_end(self, ended: EndedStream, *, outbound: bool) -> None:
         """Report that a stream has ended. No outcome means a cancel, or the end of the connection if that is closing."""
         if not self._number:
-            self._early.pop((stream, outbound), None)
+            self._early.pop((ended.stream, outbound), None)
             return
+        outcome = ended.outcome
         # A stream that completed before the end is complete, also if its connection ended in the same step.
         if self._is_closing() and outcome is not Outcome.COMPLETED:
             outcome = Outcome.LOST
         self._events.stream_ended(
             StreamEnded(
                 connection=self._number,
-                stream=stream,
+                stream=ended.stream,
                 outbound=outbound,
                 outcome=outcome or Outcome.CANCELLED,
-                elements=elements,
-                error=error,
+                elements=ended.elements,
+                error=ended.error,
+                publisher=ended.publisher,
+                peer=self._peer,
+                duration=self._now() - ended.began_at,
+                bytes=ended.bytes,
             )
         )
 
     def _report_served(self, stream: SendingStream, served: StreamCount) -> None:
         self._served.pop(stream, None)
         # The stream counts its elements itself, those of a run together.
-        self.report_end(stream.id, served.outcome, stream.sent, served.error, outbound=True)
+        ended = EndedStream(
+            stream.id, str(stream.target), stream.began_at, served.outcome, served.error, elements=stream.sent, bytes=stream.sent_bytes
+        )
+        self.report_end(ended, outbound=True)
 
 
 class ServedStream(Subscriber[Any]):
@@ -156,7 +198,7 @@ class ServedStream(Subscriber[Any]):
 class ObservedStream(Subscriber[Any], Subscription):
     """Counts what a stream of the peer delivers to its subscriber here, and reports the end once."""
 
-    __slots__ = ("_elements", "_events", "_id", "_size", "_subscriber", "_upstream")
+    __slots__ = ("_began_at", "_bytes", "_elements", "_events", "_id", "_publisher", "_subscriber", "_upstream")
 
     _upstream: Subscription
 
@@ -164,23 +206,31 @@ class ObservedStream(Subscriber[Any], Subscription):
         self._events = events
         self._subscriber: Subscriber[Any] | None = subscriber
         self._id = -1  # until the peer was asked
+        self._publisher = ""  # the same
+        self._began_at = 0.0
         self._elements = 0
-        self._size = 0
+        self._bytes = 0
 
     def on_open(self, stream: int, publisher: str) -> None:
         """Report the beginning: the peer was asked. Nothing is reported if the subscriber has cancelled inside on_subscribe."""
         if self._subscriber is not None:
-            self._id = stream
-            self._events.report_stream(stream, publisher, outbound=False)
+            self._id, self._publisher = stream, publisher
+            self._began_at = self._events.report_stream(stream, publisher, outbound=False)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
         if self._subscriber is not None:
             self._subscriber.on_subscribe(self)
 
+    def held(self) -> int:
+        """Return how many bytes of elements the subscriber has not read, if it can tell."""
+        held = held_of(self._subscriber)
+        return 0 if held is None else held()
+
     def on_next(self, element: Any, /) -> None:
         if self._subscriber is not None:
             self._elements += 1
+            self._bytes += len(element)
             self._subscriber.on_next(element)
 
     def on_next_many(self, elements: Sequence[Any], /) -> None:
@@ -192,11 +242,11 @@ class ObservedStream(Subscriber[Any], Subscription):
                 self.on_next(element)
         else:
             self._elements += len(elements)
+            self._bytes += sum(map(len, elements))
             many(elements)
 
     def on_element_size(self, size: int, /) -> None:
         """Learn the size of every element."""
-        self._size = size
         on_element_size = on_element_size_of(self._subscriber)
         if on_element_size is not None:
             on_element_size(size)
@@ -208,6 +258,7 @@ class ObservedStream(Subscriber[Any], Subscription):
             self.on_next_many(split_packed(count, elements))
         else:
             self._elements += count
+            self._bytes += len(elements)
             packed(count, elements)
 
     def on_error(self, error: BaseException, /) -> None:
@@ -231,5 +282,6 @@ class ObservedStream(Subscriber[Any], Subscription):
     def _end(self, outcome: Outcome | None, error: BaseException | None) -> Subscriber[Any] | None:
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None and self._id >= 0:
-            self._events.report_end(self._id, outcome, self._elements, error, outbound=False)
+            ended = EndedStream(self._id, self._publisher, self._began_at, outcome, error, elements=self._elements, bytes=self._bytes)
+            self._events.report_end(ended, outbound=False)
         return subscriber

@@ -37,11 +37,11 @@ class NegotiableExtensions:
     offered: tuple[Extension, ...]
     """The extensions that plugins offer, for dialects that take extensions unless they are switched off."""
 
-    def of(self, *, takes: bool) -> tuple[Extension, ...]:
-        """Return the extensions for a dialect; `takes` is its `DialectFactory.takes_extensions`."""
+    def of(self, *, takes: bool, least: frozenset[int] = frozenset()) -> tuple[Extension, ...]:
+        """Return the extensions for a dialect, by its `DialectFactory.takes_extensions` and its `DialectFactory.default_extensions`."""
         if self.given is not None:
             return self.given
-        return self.offered if takes else ()
+        return tuple(extension for extension in self.offered if takes or extension.id in least)
 
 
 def extensions_for(registry: Registry, extensions: Sequence[Extension] | None, on_violation: Report) -> NegotiableExtensions:

@@ -14,15 +14,17 @@ from typing import Any
 
 import trio
 
-from penstock.api import PublicError, Rejected, Request
+from penstock.api import NO_SUCH, NotAvailable, PublicError, Rejected, Request
 from penstock.core import CLEANUP_SECONDS, Report, Scope, report
 from penstock.plugins import PeerIdentity, Registry
+from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._requests import SendBatcher
 from penstock.runtime.service import (
     CannotOpen,
     FactoryFailed,
+    Forbidden,
     FoundStream,
     Handler,
     HandlerCall,
@@ -34,7 +36,7 @@ from penstock.runtime.service import (
     StreamSlot,
     UnfitPayload,
 )
-from penstock.session import NO_SUCH, PRIVATE, REFUSED, SendingStream, Session
+from penstock.session import HANDLED, REFUSED, SendingStream, Session
 
 
 class SessionPlaces(Places):
@@ -53,11 +55,13 @@ class SessionPlaces(Places):
     def free(self) -> None:
         """Do nothing: the session has forgotten the stream, and with it its place."""
 
-    def keep(self) -> None:
+    def keep(self, size: int, /) -> None:
         self._streams.stopping_publishers += 1
+        self._streams.stopping_bytes += HANDLED * size
 
-    def free_kept(self) -> None:
+    def free_kept(self, size: int, /) -> None:
         self._streams.stopping_publishers -= 1
+        self._streams.stopping_bytes -= HANDLED * size
 
     def tasks_stopped(self) -> None:
         # If the peer reads no other stream, no later message could take along what this one has queued last.
@@ -108,7 +112,7 @@ class IncomingRequests:
                 handler, data = self._published.handlers.find(target, self.peer), target.data
             found = handler or self._published.find(target, self.peer)
         except CannotOpen as error:
-            stream.refuse(_refusal(error))
+            stream.refuse(_refusal(error), _reason(error))
             return
         # Before the accept: an accepted stream may begin, and end, inside that call.
         if self._events.wants_streams:
@@ -127,19 +131,25 @@ class IncomingRequests:
         if not is_idle or stream.available:
             self._found[stream] = found
         stream.accept(element_size=found.publication.element_size, idle_until_demand=is_idle)
+        self._found.pop(stream, None)  # without room the publisher is attached later, and looked up again
 
     def attach(self, stream: SendingStream) -> None:
         """Attach the publisher of a stream that was accepted."""
         try:
             found = self._found.pop(stream, None) or self._published.find(stream.target, self.peer)
         except CannotOpen as error:
-            stream.refuse(_refusal(error))
+            stream.refuse(_refusal(error), _reason(error))
             return
         if not isinstance(found, FoundStream):
             return  # a handler that was added meanwhile: only publishers wait for demand
-        slot = StreamSlot(self._places, stream.when_over)
+        size = len(stream.target.data) if isinstance(stream.target, Request) else 0
+        slot = StreamSlot(self._places, stream.when_over, size)
         slot.scope = Scope(
-            self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=slot.on_tasks_stopped
+            self._runner,
+            on_violation=self._on_violation,
+            cleanup_timeout=self._cleanup_timeout,
+            on_drained=slot.on_tasks_stopped,
+            max_hold_up=self._session.channel.limits.max_hold_up,
         )
         # In front of the observer's callback, which the slot calls: the place is dealt with first.
         stream.when_over = slot.on_stream_end
@@ -151,10 +161,16 @@ class IncomingRequests:
         handler = self._service.listener()
         if handler is None:
             return
-        self._places.keep()
-        scope = Scope(
-            self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=self._places.free_kept
-        )
+        try:
+            self._published.check_may_open(target, self.peer)
+        except Forbidden as error:
+            if self._events.access is not None:
+                self._events.access.write_dropped(target, self.peer, str(error))
+            return
+        size = len(target.data)
+        self._places.keep(size)
+        on_drained = partial(self._places.free_kept, size)
+        scope = Scope(self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=on_drained)
         # A task, and not inline: the message was counted as a stream, and its scope frees the place.
         scope.spawn(partial(self._run_listener, handler, target.data), name="penstock fire and forget")
 
@@ -204,7 +220,7 @@ class IncomingRequests:
 
     def _refuse_client(self, error: Exception) -> None:
         is_public = isinstance(error, PublicError | Rejected)
-        if not is_public:
+        if not is_public and not isinstance(error, NotAvailable):
             report(self._on_violation, error)
         # A text of '' would look like a goodbye without a reason.
         self._session.close((is_public and str(error)) or REFUSED)
@@ -212,9 +228,12 @@ class IncomingRequests:
 
 def _refusal(error: CannotOpen) -> str:
     """Return what the peer is told."""
-    # The error itself was reported already, where the function was called.
-    if isinstance(error, FactoryFailed):
-        return str(error.error) if isinstance(error.error, PublicError) else PRIVATE
-    if isinstance(error, UnfitPayload):
+    # The text of these is for the peer.
+    if isinstance(error, FactoryFailed | UnfitPayload):
         return str(error)
     return REFUSED if isinstance(error, NoPlace) else NO_SUCH
+
+
+def _reason(error: CannotOpen) -> str:
+    """Return the reason for the log of this side: for a missing and a forbidden name it differs, and the peer must not see that."""
+    return f"its function raised {failure_reason(error.error)}" if isinstance(error, FactoryFailed) else str(error)

@@ -15,7 +15,8 @@ Invariants:
 * A call runs in one task from its first step to its end. Only the name of that task changes when the call blocks.
 * Each call has its own copy of the context variables, made when the call was started, as a task of a nursery has.
 
-This file knows nothing of connections: it is given two functions, and runs what `start_soon` is given.
+This file knows nothing of connections: it is given two functions, and runs what `start_soon` is given. The calls that it runs inline count
+against the same budget of the pass as decoding does (`DecodingTurns`).
 """
 
 from collections import deque
@@ -27,6 +28,8 @@ from types import coroutine
 from typing import Any, Final, TypeAlias
 
 import trio
+
+from penstock.runtime.connection._decoding_turns import DecodingTurns
 
 OnBlocked: TypeAlias = Callable[[trio.CancelScope], None]
 """Called when a queued call blocks for the first time, with the cancel scope that cancels it from then on."""
@@ -45,26 +48,35 @@ class InlineTaskRunner:
     """Reads, and runs the calls that this starts, in a nursery that the owner provides."""
 
     __slots__ = (
+        "_deferred",
         "_helper_tasks",
         "_is_stopped",
         "_nursery",
         "_queue",
         "_reader_scope",
         "_turn",
+        "_turns",
         "after_batch",
         "is_running_inline",
+        "may_start",
         "read_and_dispatch",
     )
 
-    def __init__(self, read_and_dispatch: Callable[[], Awaitable[bool]], after_batch: Callable[[], None], *, turn: float) -> None:
+    def __init__(
+        self, read_and_dispatch: Callable[[], Awaitable[bool]], after_batch: Callable[[], None], *, turns: DecodingTurns, turn: float
+    ) -> None:
         """`turn` is the number of seconds for which calls may run inline before other tasks get a scheduler pass."""
         self.read_and_dispatch: Callable[[], Awaitable[bool]] = read_and_dispatch
         """Waits for input and decodes it; returns False when the input has ended. May be replaced: it is looked up before each call."""
         self.after_batch: Callable[[], None] = after_batch
         """Called when all calls of one batch have started: the place to flush the answers together. May be replaced."""
         self._turn = turn
+        self._turns = turns
         self._nursery: trio.Nursery | None = None
         self._queue: deque[QueuedCall] = deque()  # bounded: one turn of decoding fills it, and it is emptied before the next read
+        self.may_start: Callable[[], bool] = _always
+        """Returns whether another queued call may be started now. If not, it waits for `start_deferred`. May be replaced."""
+        self._deferred: deque[QueuedCall] = deque()  # bounded as the calls are: each has a place among the streams of the peer
         self._reader_scope: trio.CancelScope | None = None
         self._helper_tasks = 0  # how many to start at the next hand-over: doubles while calls block, halves while they do not
         self._is_stopped = False
@@ -82,6 +94,8 @@ class InlineTaskRunner:
         # Only the reader is cancelled: a call that has blocked has left this scope to itself, with its task.
         if self._reader_scope is not None:
             self._reader_scope.cancel()
+        elif self._nursery is not None:
+            self._start_queued()  # the reader has ended with the input; calls may still wait for `may_start`
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
         """Run a call: inline if the reader is at work, else in a task. Raises as `start_soon` of a nursery does."""
@@ -96,6 +110,16 @@ class InlineTaskRunner:
             self._queue.append((function, (), name, on_blocked, copy_context()))
         else:
             self._spawn(self._run_in_scope, function, on_blocked, name=name)
+
+    def start_deferred(self) -> None:
+        """Start calls that had to wait, as long as `may_start` permits."""
+        if self._deferred and self.may_start():
+            self._spawn(self._run_deferred, name=HELPER)
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks of calls and publishers that run in the nursery."""
+        return 0 if self._nursery is None else max(0, len(self._nursery.child_tasks) - 1)  # less the reader
 
     # --- inside
 
@@ -122,10 +146,17 @@ class InlineTaskRunner:
 
     async def _run_queued(self) -> bool:
         """Run queued calls inline. Return False if one of them blocked: by then another task is the reader."""
-        queue = self._queue
-        turn_ends = monotonic() + self._turn if queue else 0.0
+        queue, turns = self._queue, self._turns
+        # A reader that has just decoded is within its turn. One that follows a call that has blocked may have to begin its own.
+        if queue and monotonic() >= turns.ends and not turns.begin(self._turn):
+            await turns.wait(self._turn)
         # A call may queue further calls while it runs: these are run in this loop too.
         while queue:
+            if not self.may_start():
+                # The reader goes on without them: the messages that make room again have to be read.
+                self._deferred += queue
+                queue.clear()
+                break
             call = queue.popleft()
             running, context = call[0](*call[1]), call[4]
             self.is_running_inline = True
@@ -141,10 +172,9 @@ class InlineTaskRunner:
             finally:
                 # False from here on: a call of _continue_coroutine that starts another call must not queue it behind a reader that waits.
                 self.is_running_inline = False
-            if queue and monotonic() > turn_ends:
+            if queue and monotonic() >= turns.ends:
                 # Calls that never block would keep all other tasks from running, while requests arrive.
-                await trio.lowlevel.checkpoint()
-                turn_ends = monotonic() + self._turn
+                await turns.wait(self._turn)
         self.after_batch()
         return True
 
@@ -169,10 +199,21 @@ class InlineTaskRunner:
         self.after_batch()  # the answers of earlier calls must not wait for the new reader
 
     async def _run_one_queued(self) -> None:
-        """Run the next call in this task. The queue may be empty by now: the reader may have run all of it."""
-        if not self._queue:
-            return
-        function, args, name, on_blocked, context = self._queue.popleft()
+        """Run the next call in this task. The queue may be empty by now: the reader may have run all of it, or may not start more."""
+        if self._queue and self.may_start():
+            await self._run_call(self._queue.popleft())
+
+    async def _run_deferred(self) -> None:
+        """Run the next call that had to wait in this task, and let another task do the same."""
+        if self._deferred and self.may_start():
+            call = self._deferred.popleft()
+            # Started first: this call may block. The other task looks at `may_start` in its turn, a scheduler pass later.
+            if self._deferred:
+                self._spawn(self._run_deferred, name=HELPER)
+            await self._run_call(call)
+
+    async def _run_call(self, call: QueuedCall) -> None:
+        function, args, name, on_blocked, context = call
         trio.lowlevel.current_task().name = name
         running = function(*args) if on_blocked is None else self._run_in_scope(function, on_blocked)
         try:
@@ -183,6 +224,9 @@ class InlineTaskRunner:
 
     def _start_queued(self) -> None:
         """Start what is queued in tasks: the reader ends. A call that was accepted must run, if only to see that it is cancelled."""
+        if self._is_stopped:
+            self._queue.extendleft(reversed(self._deferred))
+            self._deferred.clear()
         for function, args, name, on_blocked, context in self._queue:
             # In its context: a nursery gives a task a copy of the context in which start_soon is called.
             if on_blocked is None:
@@ -195,6 +239,10 @@ class InlineTaskRunner:
         with trio.CancelScope() as scope:
             on_blocked(scope)
             await function()
+
+
+def _always() -> bool:
+    return True
 
 
 @coroutine

@@ -12,6 +12,7 @@ import trio
 
 from penstock.api import Limits
 from penstock.core import Report
+from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._requests import OutgoingRequests
 from penstock.session import Session
@@ -21,17 +22,15 @@ class MemoryHolder(Protocol):
     """A connection, as a memory budget sees it."""
 
     def held(self) -> int:
-        """Return the number of bytes in all buffers of the connection."""
+        """Return the number of bytes that the peer makes the connection hold."""
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """End the connection with the goodbye ``limit:memory``: it holds `held` bytes, and all together about `budget`."""
 
 
 class SharedMemory(Protocol):
-    """The memory budget that the connections of a server share. A connection that this side opened has none: its own limits are enough."""
+    """The memory budget that the connections of a server share. A connection that this side opened has one of its own."""
 
-    is_tight: bool
-    """True if a connection that holds more than its share is not read from."""
     moved: int
     """Bytes that have moved in or out since the last measurement. The reader and the writer add to it: a call for each would cost more."""
     slack: float
@@ -49,9 +48,6 @@ class SharedMemory(Protocol):
     def measure(self) -> None:
         """Ask every connection what it holds, and close the largest ones if that is too much."""
 
-    async def wait_for_room(self, holder: MemoryHolder, /) -> None:
-        """Wait while memory is tight and `holder` has more than its share."""
-
 
 @attrs.define(eq=False, kw_only=True)
 class ConnectionParts:
@@ -60,11 +56,9 @@ class ConnectionParts:
     # One object for all parts of all links: everything that they share is listed here.
     session: Session
     limits: Limits
+    turns: DecodingTurns
     runner: InlineTaskRunner
     requests: OutgoingRequests
-    # A protocol and not the class: the task imports the link, and the link imports this file.
-    holder: MemoryHolder
-    """The connection, for `budget`."""
     budget: SharedMemory | None
     on_violation: Report
     is_open: trio.Event

@@ -7,12 +7,11 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 import trio
 
-from penstock.api import Model, Request, Subscriber, Subscription, UsageError, on_next_many_of, shown
-from penstock.core import DEFAULT_DEMAND, Scope, Source
+from penstock.api import Limits, Model, Request, Subscriber, Subscription, UsageError, held_of, on_next_many_of, shown
+from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, check_in_trio
 from penstock.plugins import PeerIdentity, Registry, Serializer, resolve_serializer
 from penstock.runtime.connection._asking import (
     DEMAND_SIZE,
-    FirstElement,
     check_length,
     encode_payload,
     load_answer,
@@ -21,8 +20,9 @@ from penstock.runtime.connection._asking import (
 )
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.connection._remote_stream import RemoteStream
-from penstock.runtime.connection._requests import PendingAnswer
+from penstock.runtime.connection._requests import AnswerSubscriber, PendingAnswer
 from penstock.runtime.service import load_error, loaded_none
+from penstock.session import own_copy
 
 T = TypeVar("T")
 
@@ -47,39 +47,56 @@ class Peer:
         """True until the connection is over."""
         return self._connection.reason is None
 
+    @property
+    def opened_at(self) -> float | None:
+        """When both sides had said hello, on trio's clock; None if they have not."""
+        return self._connection.opened_at
+
     async def wait_accepted(self) -> None:
         """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not. Checkpoints."""
+        check_in_trio("Peer.wait_accepted()")
         await self._connection.is_open.wait()
         if self._connection.reason is not None:
-            raise self._connection.reason
+            raise own_copy(self._connection.reason)  # any number of tasks may wait, and wait again
 
     @overload
-    def source(self, publisher: str, *, type: type[T], serializer: SerializerOrName = ...) -> Source[T]: ...
+    def source(self, publisher: str, *, type: type[T], serializer: SerializerOrName = ..., window_bytes: int | None = ...) -> Source[T]: ...
     @overload
-    def source(self, publisher: str, *, type: object = ..., serializer: SerializerOrName = ...) -> Source[Any]: ...
-    def source(self, publisher: str, *, type: Any = None, serializer: SerializerOrName = None) -> Source[Any]:
+    def source(
+        self, publisher: str, *, type: object = ..., serializer: SerializerOrName = ..., window_bytes: int | None = ...
+    ) -> Source[Any]: ...
+    def source(
+        self, publisher: str, *, type: Any = None, serializer: SerializerOrName = None, window_bytes: int | None = None
+    ) -> Source[Any]:
         """Return the peer's publisher as a source, for `pipe`, sinks and callbacks. The options are those of `subscribe`."""
-        return RemoteSource(self._connection, publisher, self._loader(serializer, type))
+        return RemoteSource(self._connection, publisher, self._loader(serializer, type), window_bytes)
 
     @overload
     def subscribe(
-        self, publisher: str, *, type: type[T], demand: int = ..., serializer: SerializerOrName = ...
+        self, publisher: str, *, type: type[T], demand: int = ..., serializer: SerializerOrName = ..., window_bytes: int | None = ...
     ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
     @overload
     def subscribe(
-        self, publisher: str, *, type: object = ..., demand: int = ..., serializer: SerializerOrName = ...
+        self, publisher: str, *, type: object = ..., demand: int = ..., serializer: SerializerOrName = ..., window_bytes: int | None = ...
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
     def subscribe(
-        self, publisher: str, *, type: Any = None, demand: int = DEFAULT_DEMAND, serializer: SerializerOrName = None
+        self,
+        publisher: str,
+        *,
+        type: Any = None,
+        demand: int = DEFAULT_DEMAND,
+        serializer: SerializerOrName = None,
+        window_bytes: int | None = None,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
         `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
         publisher's. Without both the elements are bytes. A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
-        ConnectionLost. Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait; leaving
-        checkpoints, unless the reader of the stream has waited within the last 5 ms.
+        ConnectionLost. If elements are large, fewer than `demand` are asked for: as many as fit into `window_bytes`, which is
+        `Limits.window_bytes` by default. Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait;
+        leaving checkpoints, unless the reader of the stream has waited within the last 5 ms.
         """
-        return _RemoteOpening(RemoteSource(self._connection, publisher, self._loader(serializer, type)), demand)
+        return _RemoteOpening(RemoteSource(self._connection, publisher, self._loader(serializer, type), window_bytes), demand)
 
     # --- requests by name
 
@@ -110,7 +127,11 @@ class Peer:
         loader = resolve_serializer(self._registry, serializer, type)
         data = encode_payload(self._registry, serializer, payload)
         _check_name(name, connection.session.channel.limits.max_name)
-        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        except RuntimeError:  # of trio, outside of trio. Not checked before each request: that would cost a call
+            check_in_trio("Peer.request()")
+            raise
         # Extensions are known when the peer's hello has come.
         if data is not None and Model.RESPONSE not in connection.session.channel.dialect.models:
             await self.wait_accepted()
@@ -118,13 +139,19 @@ class Peer:
         target, requests = target_of(connection.session, name, data), connection.requests
         if not requests.has_room:
             await requests.wait_for_room()
-        answer = FirstElement(requests.batcher)
+        answer: PendingAnswer
         if requests.is_observed:
+            answer = AnswerSubscriber(requests.batcher)
             requests.subscribe(target, answer)
         else:
-            answer.subscription = requests.ask(target, answer)
+            answer = requests.ask(target)
+        try:
+            received = await answer.receive()
+        finally:
+            # A publisher may go on after its first element. Here and not with the element: the end of most requests follows in the same
+            # chunk, and then nothing is cancelled.
+            answer.give_up()
         # Read here and not in the reader task: a slow serializer holds up this task alone.
-        received = await answer.receive()
         return received if loader is None else load_answer(loader, name, received)
 
     # --- requests that carry data
@@ -141,7 +168,9 @@ class Peer:
         connection has no such requests: RS.io needs the extension *requests* on both sides. Checkpoints.
         """
         # Everything that can be refused is refused before the wait: it may last for as long as the outbox is full.
-        requests, loader = self._connection.requests, self._loader(serializer, type)
+        # Each call that this path does not make is a hundredth of a request. So the usual cases are decided here.
+        requests = self._connection.requests
+        loader = None if serializer is type is None else resolve_serializer(self._registry, serializer, type)
         try:
             request = self._request(Model.RESPONSE, data)
         # Not asked first: the check costs each request something, and only RS.io can change the answer.
@@ -151,16 +180,19 @@ class Peer:
                 raise
             await self.wait_accepted()
             request = self._request(Model.RESPONSE, data)
-        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        except RuntimeError:
+            check_in_trio("Peer.request_response()")
+            raise
         # Asked here first: most requests find room, and a coroutine that does nothing costs a twentieth of a request.
-        if not requests.has_room:
+        if requests.outbox.room() <= 0:
             await requests.wait_for_room()
-        answer = PendingAnswer(requests.batcher)
-        # The short way for most requests: no source, no decoder, and no on_subscribe.
+        # The short way for most requests: no source, no decoder, and no subscriber.
         if loader is None and not requests.is_observed:
-            answer.subscription = requests.ask(request, answer)
-        else:
-            RemoteSource(self._connection, request, loader).attach(answer)
+            return await requests.ask(request).receive()
+        answer = AnswerSubscriber(requests.batcher)
+        RemoteSource(self._connection, request, loader).attach(answer)
         return await answer.receive()
 
     async def fire_and_forget(self, data: bytes | str) -> None:
@@ -170,7 +202,11 @@ class Peer:
         """
         request = self._request(Model.FIRE_AND_FORGET, data)
         # A loop that sends messages without an answer must let the writer run: nothing else would make it wait.
-        await trio.lowlevel.checkpoint()
+        try:
+            await trio.lowlevel.checkpoint()
+        except RuntimeError:
+            check_in_trio("Peer.fire_and_forget()")
+            raise
         await self._connection.requests.wait_for_room()
         self._connection.session.streams.fire(request)
 
@@ -213,7 +249,7 @@ class Peer:
         # Here, and not in the dialect: a request that cannot be sent must not use up a stream id.
         if model not in channel.dialect.models:
             raise UsageError(why_unsupported(channel.dialect.name, model))
-        encoded = _request_data(data)
+        encoded = data if data.__class__ is bytes else _request_data(data)
         # Most data is far below the limit: the exact one is looked up for the rest.
         if len(encoded) > channel.limits.max_frame - DEMAND_SIZE:
             check_length(channel, model, len(encoded))
@@ -228,8 +264,6 @@ class Peer:
 
 
 def _request_data(data: object) -> bytes:
-    if type(data) is bytes:  # the usual case, and faster than isinstance
-        return data
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     if not isinstance(data, str):
@@ -254,21 +288,40 @@ def _check_name(publisher: str, most: int) -> None:
         raise UsageError(f"a publisher's name of {size} bytes; {most} is the most (Limits.max_name)")
 
 
+def check_window(window_bytes: int | None, limits: Limits) -> int:
+    """Return the bytes that a stream may have asked for and unread. Raises UsageError for a number below 1."""
+    if window_bytes is None:
+        return limits.window_bytes
+    if type(window_bytes) is not int or window_bytes < 1:
+        raise UsageError(
+            f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for and unread at a time, at least 1"
+        )
+    return window_bytes
+
+
 class RemoteSource(Source[Any]):
     """A publisher of the peer, or a request to it, as a source."""
 
-    __slots__ = ("_connection", "_publisher", "_serializer")
+    __slots__ = ("_connection", "_publisher", "_serializer", "_window_bytes")
 
-    def __init__(self, connection: ConnectionTask, publisher: str | Request, serializer: Serializer | None) -> None:
+    def __init__(
+        self, connection: ConnectionTask, publisher: str | Request, serializer: Serializer | None, window_bytes: int | None = None
+    ) -> None:
         if not isinstance(publisher, Request):
             _check_name(publisher, connection.session.channel.limits.max_name)
         self._connection = connection
         self._publisher = publisher
         self._serializer = serializer
+        self._window_bytes = check_window(window_bytes, connection.session.channel.limits)
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None) -> None:
+        # The stream at the end of the pipe knows what was read. Without one nothing does, and the demand alone is the bound.
+        reader = subscriber if scope is None else scope.reader
+        window = None
+        if isinstance(reader, Stream):
+            window = reader.count_bytes(self._window_bytes, self._connection.session.channel.limits.max_element)
         self._connection.requests.subscribe(
-            self._publisher, subscriber if self._serializer is None else _Decoder(subscriber, self._serializer)
+            self._publisher, subscriber if self._serializer is None else _Decoder(subscriber, self._serializer), window
         )
 
     def __repr__(self) -> str:
@@ -288,7 +341,11 @@ class _RemoteOpening:
         self._stream: RemoteStream[Any] = RemoteStream(demand=demand)
 
     async def __aenter__(self) -> RemoteStream[Any]:
-        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        except RuntimeError:
+            check_in_trio("opening a stream")
+            raise
         # Taken once: entered twice, one stream would get the elements of two subscriptions.
         source, self._source = self._source, None
         if source is None:
@@ -319,6 +376,11 @@ class _Decoder(Subscriber[bytes], Subscription):
         self._upstream = subscription
         if self._subscriber is not None:
             self._subscriber.on_subscribe(self)
+
+    def held(self) -> int:
+        """Return how many bytes the elements have that the subscriber has not read, if it can tell."""
+        held = held_of(self._subscriber)
+        return 0 if held is None else held()
 
     def on_next(self, element: bytes, /) -> None:
         # Elements that were under way at the cancel still arrive (rule 2.8).

@@ -11,31 +11,40 @@ from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._read_ahead import ReadAheadBuffer
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.connection._writer import Writer
-from penstock.session import ConnectionState
+from penstock.session import STREAM_BYTES, TASK_BYTES, ConnectionState
 
 MESSAGES_PER_TURN: Final = 64
-"""Messages that are decoded between two looks at the clock, and answers that may wait before the writer gets a turn."""
+"""Messages that are decoded between two looks at the clock, and answers that may wait before the writer gets a turn.
+
+While other readers wait, a reader decodes this number of messages and then waits behind them.
+"""
 
 LINGER_BYTES: Final = 64 << 10
-"""Bytes that are still read, and dropped, from a peer that goes on sending after the end.
+"""Bytes that are still read from a peer after a goodbye of this side, counted from the goodbye on.
 
-A connection that is closed over unread bytes is reset, and a reset takes our goodbye with it.
+A connection that is closed over unread bytes is reset, and a reset takes our goodbye with it. A peer that goes on sending once made this
+side read 2 GiB within `Limits.goodbye_timeout`.
 """
+
+ORDERLY_LINGER_BYTES: Final = 1 << 20
+"""The same if the goodbye is no answer to a fault. Elements that the peer was asked for may be under way in the buffers of both systems."""
 
 
 class Reader:
     """Receives from one transport connection and feeds the session. `receive_and_dispatch` is one turn."""
 
     __slots__ = (
+        "_arrived",
         "_connection",
         "_has_more",
-        "_linger_left",
+        "_lingered",
+        "_noted_streams",
         "_parts",
         "_read_ahead",
         "_runner",
         "_session",
         "_timer",
-        "_turn_ends",
+        "_turns",
         "_writer",
         "input_ended",
         "nursery",
@@ -62,9 +71,11 @@ class Reader:
         self._writer = writer
         self.on_end: Callable[[Exception | None], None] = on_end
         self._has_more = False  # some received bytes were not decoded yet
-        self._linger_left = LINGER_BYTES
+        self._noted_streams = 0  # streams of the peer that the memory budget knows of
+        self._lingered = 0  # bytes that came after the goodbye of this side
         self._read_ahead: ReadAheadBuffer | None = None  # from the first pause until what was read ahead has been used up
-        self._turn_ends = 0.0
+        self._turns = parts.turns
+        self._arrived = 0  # bytes that were received and wait for a turn
         self.input_ended: trio.Event = trio.Event()
         """Nothing more comes from the peer on this link."""
 
@@ -76,18 +87,22 @@ class Reader:
             await self._pause_between_turns()
         else:
             received = None
-            if self._linger_left > 0:
+            if not self._lingered or self._may_linger():
                 received = await (self._receive() if self._read_ahead is None else self._receive_ahead(self._read_ahead))
             if received is None:
+                await self._turns.begin_end(self._parts.limits.turn)
                 self._end(None)
                 # Most connections have no next link: then the reader loop ends here.
                 return self._parts.next_link is not None and await self._parts.next_link()
-            # After the end the session drops everything; the bytes are read only so that the goodbye is not lost in a reset.
-            if self._parts.over.is_set():
-                self._linger_left -= len(received)
+            # After the goodbye the session drops all but the peer's; the bytes are read so that ours is not lost in a reset.
+            if self._session.channel.state.is_closing:
+                self._lingered += len(received)
             # Transports may return a bytearray that they use again; for bytes this copies nothing.
             data = bytes(received)
-            self._turn_ends = monotonic() + self._parts.limits.turn
+            turns = self._turns
+            # Two comparisons and no call: most chunks arrive within the budget of the pass.
+            if (turns.waiting or monotonic() >= turns.ends) and not turns.begin(self._parts.limits.turn):
+                await self._wait_with(data)
         # Set while decoding: calls that the session starts are queued, and run after all messages of this turn were decoded.
         now, self._runner.is_running_inline = trio.current_time(), True
         try:
@@ -104,23 +119,39 @@ class Reader:
         budget = self._parts.budget
         if budget is not None:
             budget.moved += len(data)
+            streams = self._session.streams
+            opened = len(streams.serving) + streams.stopping_publishers - self._noted_streams
+            if opened > 0:
+                self._noted_streams += opened
+                budget.moved += opened * (STREAM_BYTES + TASK_BYTES)
             if budget.moved >= budget.slack:
                 budget.measure()
         return True
 
     def after_batch(self) -> None:
-        """Send the answers to the decoded messages."""
+        """Send the answers to the decoded messages, and note the time: all of this counts against the budget of the pass."""
         # The end of the chunk: all answers to it go out in one send.
         if not self._has_more:
             self._writer.flush()
         elif not self._session.outbox.is_empty:
             self._writer.wake()  # more answers follow in the next turn; the writer sends these meanwhile
+        self._turns.used_until = monotonic()
 
     def held(self) -> int:
-        """Return the number of bytes read ahead."""
-        return 0 if self._read_ahead is None else self._read_ahead.held
+        """Return the number of bytes that were read ahead, or that wait for a turn.
+
+        A measurement sees all streams that are open now, so later ones are noted anew.
+        """
+        self._noted_streams = len(self._session.streams.serving) + self._session.streams.stopping_publishers
+        # A session that is closing drops its chunk in its next turn. Counted, it would cost another connection its place meanwhile.
+        arrived = 0 if self._session.channel.state.is_closing else self._arrived
+        return arrived if self._read_ahead is None else arrived + self._read_ahead.held
 
     # --- inside
+
+    def _may_linger(self) -> bool:
+        is_orderly = self._session.close_reason[1] is None and not self._parts.over.is_set()
+        return self._lingered < (ORDERLY_LINGER_BYTES if is_orderly else LINGER_BYTES)
 
     async def _pause_between_turns(self) -> None:
         if self._session.channel.state is ConnectionState.EXAMINING:
@@ -129,10 +160,19 @@ class Reader:
             self._read_ahead = ReadAheadBuffer(self._receive, self._parts.limits.preauth_bytes)
             self.nursery.start_soon(self._run_read_ahead, self._read_ahead, name="penstock read-ahead")
             await self._parts.is_open.wait()
-        elif monotonic() > self._turn_ends or self._session.outbox.answers >= MESSAGES_PER_TURN:
+        elif self._turns.is_over or self._session.outbox.answers >= MESSAGES_PER_TURN:
             # With many answers the writer gets a turn, so that answers pile up only if the peer does not read them.
-            await trio.lowlevel.checkpoint()
-            self._turn_ends = monotonic() + self._parts.limits.turn
+            await self._turns.wait(self._parts.limits.turn)
+
+    async def _wait_with(self, data: bytes) -> None:
+        # Counted: a thousand readers may wait, each with a chunk. If this is cancelled, the connection has ended.
+        self._arrived = len(data)
+        if self._parts.budget is not None:
+            self._parts.budget.note_bytes(len(data))
+        try:
+            await self._turns.wait(self._parts.limits.turn)
+        finally:
+            self._arrived = 0
 
     async def _run_read_ahead(self, buffer: ReadAheadBuffer) -> None:
         if await buffer.read():
@@ -146,10 +186,6 @@ class Reader:
         return data
 
     async def _receive(self) -> bytes | bytearray | None:
-        budget = self._parts.budget
-        # Before the receive: unread bytes stay in the buffers of the peer, and cost no memory here.
-        if budget is not None and budget.is_tight:
-            await budget.wait_for_room(self._parts.holder)
         try:
             return await self._connection.receive()
         except Exception as error:  # boundary: a transport may be a plugin

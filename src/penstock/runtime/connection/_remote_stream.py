@@ -19,12 +19,14 @@ T = TypeVar("T")
 class RemoteStream(Stream[T]):
     """The elements of one subscription to a publisher of the peer."""
 
-    __slots__ = ("_element_size", "_in_pieces")
+    __slots__ = ("_element_size", "_in_pieces", "restarts")
 
     def __init__(self, *, demand: int) -> None:
         super().__init__(demand=demand)
         self._element_size = 0
         self._in_pieces = False
+        self.restarts: int = 0
+        """How often the publisher was subscribed to anew, from its beginning, after a lost connection (`Reconnect`)."""
 
     @property
     def element_size(self) -> int:
@@ -52,6 +54,10 @@ class RemoteStream(Stream[T]):
             raise UsageError("buffers() on a stream whose elements have no fixed size: read it by element, or by batches()")
         # One piece is the usual case, and needs no copy.
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def on_restart(self) -> None:
+        """Count that the stream begins anew, over another connection."""
+        self.restarts += 1
 
     # --- the subscriber, for elements of fixed size
 

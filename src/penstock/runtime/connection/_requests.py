@@ -1,18 +1,21 @@
 """The requests of this side: it opens streams and asks for single values, as far as the outbox has room.
 
 * `OutgoingRequests` opens a stream or asks for one value.
-* `PendingAnswer` is the wait of one task for one value.
+* `PendingAnswer` is the wait of one task for one value: as a stream that is its own subscriber (`AnswerStream`), or as the subscriber of
+  a stream that something else looks at, too (`AnswerSubscriber`).
 * `SendBatcher` decides when queued messages are sent: at once, together with those of other tasks, or by the writer task.
 """
 
+from abc import abstractmethod
+from functools import partial
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
-from penstock.api import NoElement, Subscriber, Subscription
+from penstock.api import ByteWindow, NoElement, Subscriber, Subscription
 from penstock.runtime.connection._event_reporting import ConnectionEvents
-from penstock.session import Session
+from penstock.session import ANSWERED, STREAM_BYTES, Channel, Outbox, ReceivingState, ReceivingStream, Session
 
 MAX_BATCH: Final = 8
 """Messages in one send. With more, the peer is idle while they are encoded."""
@@ -95,18 +98,21 @@ class SendBatcher:
 
 
 class PendingAnswer(Subscriber[Any]):
-    """Takes one element, and wakes the task that waits for it. If it gets a subscription, it requests the element."""
+    """Takes one element, and wakes the task that waits for it."""
 
-    __slots__ = ("_batcher", "_error", "_is_over", "_task", "_value", "subscription")
+    if not TYPE_CHECKING:  # a type checker knows no slots that the subclasses have
+        __slots__ = ()
 
-    subscription: Subscription
+    # The constructors of the subclasses set these.
+    _batcher: SendBatcher
+    _value: Any
+    _error: BaseException | None
+    _is_over: bool
+    _task: trio.lowlevel.Task | None  # the task in `receive`; still set after it was woken, and None after a cancel
 
-    def __init__(self, batcher: SendBatcher) -> None:
-        self._batcher = batcher
-        self._value: Any = None
-        self._error: BaseException | None = None
-        self._is_over = False
-        self._task: trio.lowlevel.Task | None = None  # the task in `receive`; still set after it was woken, and None after a cancel
+    @abstractmethod
+    def give_up(self) -> None:
+        """Cancel the stream, unless it has ended."""
 
     async def receive(self) -> Any:
         """Return the value. A cancel is passed on to the peer. Raises the error that the stream ends with. Checkpoints."""
@@ -128,10 +134,6 @@ class PendingAnswer(Subscriber[Any]):
             raise error
         finally:
             del error  # it refers to this frame through its traceback, and the frame to all that the caller holds
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self.subscription = subscription
-        subscription.request(1)
 
     def on_next(self, element: Any, /) -> None:
         # One element was requested, so this is the only one.
@@ -158,14 +160,82 @@ class PendingAnswer(Subscriber[Any]):
     def _abort(self, _: Any) -> trio.lowlevel.Abort:
         # None: this task was not woken by `_wake`, so it must not be counted off.
         self._is_over, self._task = True, None
-        self.subscription.cancel()
+        self.give_up()
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+class AnswerSubscriber(PendingAnswer):
+    """The wait for one value as a subscriber, for a stream that is observed, or whose elements are decoded on their way."""
+
+    __slots__ = ("_batcher", "_error", "_is_over", "_task", "_value", "subscription")
+
+    subscription: Subscription
+
+    def __init__(self, batcher: SendBatcher) -> None:
+        self._batcher = batcher
+        self._value = self._error = self._task = None
+        self._is_over = False
+
+    def give_up(self) -> None:
+        self.subscription.cancel()
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self.subscription = subscription
+        subscription.request(1)
+
+
+class AnswerStream(PendingAnswer, ReceivingStream):
+    """The wait for one value as the stream itself: one object and three calls a request less, which is a twentieth of its cost."""
+
+    __slots__ = ("_batcher", "_error", "_is_over", "_task", "_value")
+
+    # Of the base, said again for type checkers: this constructor sets them, because a second one would cost each request a call.
+    id: int
+    state: ReceivingState
+    element_size: int
+    outstanding: int
+
+    def __init__(self, batcher: SendBatcher, channel: Channel, stream_id: int) -> None:
+        self.id = stream_id
+        self.state = ReceivingState.NEW
+        self.element_size = -1
+        self.outstanding = 1
+        self._channel = channel
+        self._subscriber = self  # dropped with the end of the stream, as any subscriber is
+        self._parts = self._window = None
+        self._batcher = batcher
+        self._value = self._error = self._task = None
+        self._is_over = False
+
+    def give_up(self) -> None:
+        self.cancel()
+
+    def held(self) -> int:
+        """Return the price of this object: the base would ask the subscriber, which is this object."""
+        return STREAM_BYTES
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        """Do nothing: the demand goes out with the request."""
+
+    def receive_answer(self, element: bytes, /) -> bool:
+        # As the base does, without its calls of a subscriber.
+        if self.outstanding <= 0 or self._parts is not None or self._channel.incoming is not None:
+            return False
+        if self._subscriber is not None:
+            self._subscriber = None
+            self.state = ANSWERED
+            self._value, self._is_over = element, True
+            task = self._task
+            if task is not None:
+                self._batcher.woken += 1
+                trio.lowlevel.reschedule(task)
+        return True
 
 
 class OutgoingRequests:
     """The requests of this side on one connection."""
 
-    __slots__ = ("_events", "_session", "_streams", "batcher", "is_observed", "room")
+    __slots__ = ("_events", "_make_stream", "_session", "_streams", "batcher", "is_observed", "outbox", "room")
 
     def __init__(self, session: Session, events: ConnectionEvents, batcher: SendBatcher) -> None:
         self.batcher: SendBatcher = batcher
@@ -173,30 +243,33 @@ class OutgoingRequests:
         """True if a plugin listens to streams: then use `subscribe`, for `ask` reports nothing."""
         self.room: trio.Event | None = None
         """Set when the outbox may have room again; None while no task waits, so that the writer need not look."""
+        self.outbox: Outbox = session.outbox
+        """Where requests are queued: without room in it a request must wait."""
         self._session = session
         self._streams = session.streams
+        self._make_stream = partial(AnswerStream, batcher)
         self._events = events
 
-    def subscribe(self, target: Any, subscriber: Subscriber[Any]) -> None:
-        """Open a stream to a publisher of the peer."""
+    def subscribe(self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> None:
+        """Open a stream to a publisher of the peer. Its bytes are counted in `window`."""
         # The outbox reports the queued message at once; with this flag the writer is not woken for it.
         self.batcher.is_requesting = True
         try:
             if self.is_observed:
                 observed = self._events.observe(subscriber)
-                observed.on_open(self._streams.subscribe(target, observed).id, str(target))
+                observed.on_open(self._streams.subscribe(target, observed, window).id, str(target))
             else:
-                self._streams.subscribe(target, subscriber)
+                self._streams.subscribe(target, subscriber, window)
         # Also if the request raised: something else may have been queued meanwhile.
         finally:
             self.batcher.is_requesting = False
             self.batcher.message_queued()
 
-    def ask(self, target: Any, subscriber: Subscriber[Any]) -> Subscription:
-        """Open a stream for one element and return its subscription. `subscriber` gets no on_subscribe: that saves two calls a request."""
+    def ask(self, target: Any) -> AnswerStream:
+        """Open a stream for one element and return it."""
         self.batcher.is_requesting = True
         try:
-            return self._streams.ask(target, subscriber)
+            return self._streams.ask(target, self._make_stream)
         finally:
             self.batcher.is_requesting = False
             self.batcher.message_queued()
@@ -204,7 +277,7 @@ class OutgoingRequests:
     @property
     def has_room(self) -> bool:
         """True if a request may be queued. Its size does not count: callers bound it. On a closing connection the request itself raises."""
-        return self._session.outbox.room() > 0 or self._session.state.is_closing
+        return self.outbox.room() > 0 or self._session.state.is_closing
 
     async def wait_for_room(self) -> None:
         """Wait while the outbox is full. Checkpoints only if it waits."""

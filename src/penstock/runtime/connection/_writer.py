@@ -129,7 +129,11 @@ class Writer:
     def flush(self) -> None:
         """Send what is queued as far as the transport takes it without waiting; the writer task sends the rest."""
         # While the reader works through a batch, its answers are gathered: it flushes once, afterwards.
-        if self._runner.is_running_inline or not self.can_send or self.in_flight or self._outbox.is_empty:
+        if self._runner.is_running_inline or not self.can_send or self.in_flight:
+            return
+        if self._outbox.is_empty:
+            if self._outbox.needs_turn:
+                self.wake()
             return
         if not self._is_started or not self._send_now(self._take()):
             self.wake()
@@ -139,11 +143,17 @@ class Writer:
         outbox, self._is_started = self._outbox, True
         # Cancelled only with the link: a send that was cut short leaves half a message.
         while self.can_send:
-            if not self._unsent and outbox.is_empty:
+            if not self._unsent and outbox.is_empty and outbox.needs_turn:
+                outbox.take_turn()
+                # Two passes: in the first the publisher's task starts, in the second its element is here.
+                await trio.lowlevel.checkpoint()
+                await trio.lowlevel.checkpoint()
+            elif not self._unsent and outbox.is_empty:
                 # The one place where everything is sent: `wait_flushed` waits for it.
                 if self._flushed is not None:
                     self._flushed.set()
                 # Dropped large elements make room without a send, and `_take` is not called then.
+                self._runner.start_deferred()
                 if self._parts.requests.room is not None:
                     self._parts.requests.on_room()
                 self._parked = trio.lowlevel.current_task()
@@ -173,6 +183,7 @@ class Writer:
     def _take(self) -> bytearray:
         """Take what is queued, perhaps nothing. It counts as in flight from now on."""
         data = self._outbox.take()
+        self._runner.start_deferred()
         if self._parts.requests.room is not None:
             self._parts.requests.on_room()
         if self._session.channel.state.is_closing:
