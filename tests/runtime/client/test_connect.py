@@ -1,6 +1,6 @@
 """`connect`: a block with the peer in it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ import trio.testing
 from penstock.api import ConnectionLost, PluginError, Subscriber, Subscription, UsageError
 from penstock.builtin import MemoryTransport
 from penstock.plugins import ByteConnection
-from penstock.runtime import Service, connect, serve, subscribe
+from penstock.runtime import Service, connect, remote, request, serve, subscribe
 from penstock.runtime.connection._peer import RemoteSource
 from tests.runtime._services import numbers_service
 
@@ -23,6 +23,34 @@ async def test_no_server_is_a_lost_connection() -> None:
     with pytest.raises(ConnectionLost, match="no listener at"):
         async with subscribe("memory://nobody/x") as stream:
             await anext(stream)
+
+
+async def ask(url: str, **options: Any) -> None:
+    """Make one request, and nothing of its answer."""
+    await request(url, **options)
+
+
+@pytest.mark.parametrize("act", [connect, subscribe, remote, ask])
+@pytest.mark.parametrize("protocol", ["", "reactivesocket+"])
+async def test_a_transport_that_is_not_permitted_is_refused_before_anything_is_opened(act: Callable[..., Any], protocol: str) -> None:
+    """The program that `exec:` names is not started, nor looked for."""
+    url = f"{protocol}exec:does-not-exist{'' if act is connect else '#name'}"
+    with pytest.raises(UsageError, match=r"uses the transport 'exec', and transports= permits tcp, tls; correct the URL"):
+        await act(url, transports=("tcp", "tls"))
+    with pytest.raises(UsageError, match=r"permits none"):
+        await act(url, transports=())
+    with pytest.raises(UsageError, match=r"transports='exec'; give the names of those that are permitted"):
+        await act(url, transports="exec")
+
+
+async def test_a_permitted_transport_is_used() -> None:
+    """Its name alone counts, not the protocol before it."""
+    async with serve(numbers_service(), "memory://t") as server:
+        url = f"{server.addresses[0]}/numbers/2"
+        for protocol in ("", "rsio+", "reactivesocket+"):
+            async with subscribe(protocol + url, serializer="json", transports=["memory"]) as stream:
+                assert [number async for number in stream] == [0, 1]
+            assert await request(protocol + url, transports={"tcp", "memory"}) == b"0"
 
 
 async def test_wrong_arguments_are_refused_at_the_call() -> None:

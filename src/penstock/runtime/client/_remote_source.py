@@ -6,9 +6,10 @@ Rules of this file:
 * Demand that is requested before the connection is made is kept. After a reconnect the outstanding demand is requested again, no more.
 """
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar, overload
+import logging
+from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, Final, TypeVar, Unpack, overload
 
 import attrs
 import trio
@@ -31,21 +32,30 @@ from penstock.api import (
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
 from penstock.plugins import Registry, Serializer, TransportOptions, Url, build_registry, parse_url, resolve_serializer
-from penstock.runtime.client._connect import OpenConnection, check_setup
-from penstock.runtime.client._reconnect import Reconnect
+from penstock.runtime.client._connect import check_setup
+from penstock.runtime.client._open_connection import OpenConnection
+from penstock.runtime.client._options import RemoteOptions
+from penstock.runtime.client._reconnect import Attempts, Reconnect
 from penstock.runtime.connection import (
     DEFAULT_DIALECT,
     ConnectionSettings,
+    MemoryBudget,
     NegotiableExtensions,
+    NoOptions,
     Peer,
     RemoteStream,
+    check_permitted,
     check_transport,
+    check_window,
     dialect_factory,
     extensions_for,
+    refuse_unknown,
 )
 from penstock.runtime.service import Service
 
 T = TypeVar("T")
+
+_log: Final = logging.getLogger("penstock")
 
 
 @overload
@@ -53,28 +63,14 @@ def remote(
     url: str,
     *,
     type: type[T],
-    publisher: str | None = ...,
-    serializer: str | Serializer | None = ...,
-    reconnect: Reconnect | None = ...,
-    setup: bytes = ...,
-    limits: Limits | None = ...,
-    extensions: Sequence[Extension] | None = ...,
-    registry: Registry | None = ...,
-    options: TransportOptions | None = ...,
+    **options: Unpack[RemoteOptions],
 ) -> Source[T]: ...
 @overload
 def remote(
     url: str,
     *,
     type: object = ...,
-    publisher: str | None = ...,
-    serializer: str | Serializer | None = ...,
-    reconnect: Reconnect | None = ...,
-    setup: bytes = ...,
-    limits: Limits | None = ...,
-    extensions: Sequence[Extension] | None = ...,
-    registry: Registry | None = ...,
-    options: TransportOptions | None = ...,
+    **options: Unpack[RemoteOptions],
 ) -> Source[Any]: ...
 def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     url: str,
@@ -83,20 +79,27 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     type: Any = None,
     serializer: str | Serializer | None = None,
     reconnect: Reconnect | None = None,
+    window_bytes: int | None = None,
     setup: bytes = b"",
     limits: Limits | None = None,
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
     options: TransportOptions | None = None,
+    transports: Collection[str] | None = None,
+    **unknown: Unpack[NoOptions],
 ) -> Source[Any]:
     """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes its own connection.
 
     The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`.
     `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it. `serializer` must be the publisher's.
-    Without both the elements are bytes. `setup` is as for `connect`.
-    Raises UsageError for a malformed URL, and for one that names no publisher.
+    Without both the elements are bytes. If elements are large, fewer are asked for than the demand allows: as many as fit into
+    `window_bytes` (`Limits.window_bytes` without it). `setup` and `transports` are as for
+    `connect`.
+    Raises UsageError for a malformed URL, for one that names no publisher, and for an unknown option.
     """
+    refuse_unknown("remote()", unknown, {"type", *RemoteOptions.__annotations__})
     parsed = parse_url(url)
+    check_permitted(parsed, transports)
     registry = build_registry() if registry is None else registry
     check_transport(registry, parsed)
     # `publisher=` wins over the URL: it may hold characters that a URL would have to escape.
@@ -116,7 +119,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
         extensions=extensions_for(registry, extensions, log_violation),
         options=(options or TransportOptions()).within(limits),
     )
-    return _RemoteUrl(parsed, name, loader, reconnect, opening)
+    return _RemoteUrl(parsed, name, loader, reconnect, opening, check_window(window_bytes, limits))
 
 
 @overload
@@ -125,16 +128,9 @@ def subscribe(
     *,
     type: type[T],
     demand: int | None = ...,
-    publisher: str | None = ...,
-    serializer: str | Serializer | None = ...,
-    reconnect: Reconnect | None = ...,
-    setup: bytes = ...,
-    limits: Limits | None = ...,
-    extensions: Sequence[Extension] | None = ...,
-    registry: Registry | None = ...,
-    options: TransportOptions | None = ...,
     on_violation: Report = ...,
     cleanup_timeout: float = ...,
+    **remotely: Unpack[RemoteOptions],
 ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
 @overload
 def subscribe(
@@ -142,16 +138,9 @@ def subscribe(
     *,
     type: object = ...,
     demand: int | None = ...,
-    publisher: str | None = ...,
-    serializer: str | Serializer | None = ...,
-    reconnect: Reconnect | None = ...,
-    setup: bytes = ...,
-    limits: Limits | None = ...,
-    extensions: Sequence[Extension] | None = ...,
-    registry: Registry | None = ...,
-    options: TransportOptions | None = ...,
     on_violation: Report = ...,
     cleanup_timeout: float = ...,
+    **remotely: Unpack[RemoteOptions],
 ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
 @overload
 def subscribe(
@@ -171,13 +160,16 @@ def subscribe(
     for example), or a URL like ``tcp://127.0.0.1:7000/ticks/EURUSD``; with a URL, the options of `remote` may be given as well:
     with ``type=Quote`` the elements are objects of the class Quote.
 
-    With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are taken; with ``demand=0`` you call
-    `Stream.request` yourself. Without `demand` it is 256, and behind `latest` or `drop` in this process each element is requested when the
-    loop asks for it.
+    With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are taken, and fewer over a network if they
+    are large (`window_bytes`); with ``demand=0`` you call `Stream.request` yourself. Without `demand` it is 256, and behind `latest` or
+    `drop` in this process each element is requested when the loop asks for it.
 
     When the block has been left, everything behind the stream has stopped here, and the peer was told.
-    Raises UsageError for anything that cannot be streamed. Entering and leaving checkpoint.
+    Raises UsageError for anything that cannot be streamed, and for an unknown option. Entering and leaving checkpoint.
     """
+    if remotely:
+        own = ("demand", "on_violation", "cleanup_timeout", "type")
+        refuse_unknown("subscribe()", remotely, {*own, *RemoteOptions.__annotations__})
     if isinstance(source, str):
         # The stream is made here: its class is public, and offers what elements of fixed size need.
         stream: RemoteStream[Any] = RemoteStream(demand=DEFAULT_DEMAND if demand is None else demand)
@@ -202,21 +194,36 @@ class _Opening:
     def open(self, on_violation: Report) -> OpenConnection:
         """Return the block of a new connection."""
         # An empty service: the peer of such a connection can subscribe to nothing here.
-        settings = ConnectionSettings(service=Service(), registry=self.registry, limits=self.limits, on_violation=on_violation)
+        settings = ConnectionSettings(
+            service=Service(),
+            registry=self.registry,
+            limits=self.limits,
+            on_violation=on_violation,
+            budget=MemoryBudget(self.limits.memory_budget),
+        )
         return OpenConnection(self.url, settings, setup=self.setup, extensions=self.extensions, options=self.options)
 
 
 class _RemoteUrl(Source[Any]):
     """A publisher behind a URL; each subscription has its own connection."""
 
-    __slots__ = ("_name", "_opening", "_reconnect", "_serializer", "_url")
+    __slots__ = ("_name", "_opening", "_reconnect", "_serializer", "_url", "_window_bytes")
 
-    def __init__(self, url: Url, name: str, serializer: Serializer | None, reconnect: Reconnect | None, opening: _Opening) -> None:
+    def __init__(
+        self,
+        url: Url,
+        name: str,
+        serializer: Serializer | None,
+        reconnect: Reconnect | None,
+        opening: _Opening,
+        window_bytes: int,
+    ) -> None:
         self._url = url
         self._name = name
         self._serializer = serializer
         self._reconnect = reconnect
         self._opening = opening
+        self._window_bytes = window_bytes
 
     def open_connection(self, on_violation: Report) -> OpenConnection:
         """Return the block of a new connection."""
@@ -225,13 +232,16 @@ class _RemoteUrl(Source[Any]):
     def subscribe_at(self, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
         """Subscribe over a connection that was made."""
         # By the object: the registry was asked when the source was made, and its error reached the caller.
-        peer.source(self._name, serializer=self._serializer).attach(subscriber, scope)
+        peer.source(self._name, serializer=self._serializer, window_bytes=self._window_bytes).attach(subscriber, scope)
 
-    def pause_after(self, attempts: int) -> float | None:
-        """Return how long to wait before the next attempt, or None to give up."""
-        return None if self._reconnect is None else self._reconnect.wait(attempts)
+    def attempts(self) -> Attempts:
+        """Return the count of attempts for a new subscription."""
+        return Attempts(self._reconnect, self._opening.registry.events, str(self._opening.url))
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        # Before on_subscribe, in which the stream requests its first elements: it asks for a few while it knows no size.
+        if scope.reader is not None:
+            scope.reader.count_bytes(self._window_bytes, self._opening.limits.max_element)
         # A source is a blueprint. What changes belongs to the subscription.
         _RemoteSubscription(self, subscriber, scope).start()
 
@@ -242,14 +252,28 @@ class _RemoteUrl(Source[Any]):
 class _RemoteSubscription(Subscriber[Any], Subscription):
     """One subscription to a publisher behind a URL, over one connection after another."""
 
-    __slots__ = ("_attempts", "_outstanding", "_pause", "_scope", "_source", "_stream_ended", "_subscriber", "_task", "_upstream")
+    __slots__ = (
+        "_attempts",
+        "_outstanding",
+        "_pause",
+        "_peer",
+        "_scope",
+        "_source",
+        "_starts",
+        "_stream_ended",
+        "_subscriber",
+        "_task",
+        "_upstream",
+    )
 
     def __init__(self, source: _RemoteUrl, subscriber: Subscriber[Any], scope: Scope) -> None:
         self._source = source
         self._subscriber: Subscriber[Any] | None = subscriber
         self._scope = scope
         self._outstanding = 0
-        self._attempts = 0  # in a row, without a single element
+        self._attempts = source.attempts()
+        self._starts = 0  # connections on which the publisher was subscribed to
+        self._peer: Peer | None = None  # of the current connection
         self._pause = 0.0
         self._upstream: Subscription | None = None  # the stream of the current connection
         self._stream_ended = trio.Event()  # a new one for each connection
@@ -297,8 +321,6 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
 
     def on_next(self, element: Any, /) -> None:
         if self._subscriber is not None:
-            # An element shows that the connection works: the attempts in a row start again at 0.
-            self._attempts = 0
             if self._outstanding < UNBOUNDED:
                 self._outstanding -= 1
             self._subscriber.on_next(element)
@@ -312,7 +334,6 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
             for element in elements:
                 self.on_next(element)
             return
-        self._attempts = 0
         if self._outstanding < UNBOUNDED:
             self._outstanding -= len(elements)
         many(elements)
@@ -330,7 +351,6 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
         if packed is None:
             self.on_next_many(split_packed(count, elements))
             return
-        self._attempts = 0
         if self._outstanding < UNBOUNDED:
             self._outstanding -= count
         packed(count, elements)
@@ -338,7 +358,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
     def on_error(self, error: BaseException, /) -> None:
         self._upstream = None
         # A lost connection may be made again; a failure of the publisher is final.
-        if not isinstance(error, ConnectionLost) or not self._may_try_again():
+        if not isinstance(error, ConnectionLost) or not self._may_try_again(error):
             self._fail(error)
         self._stream_ended.set()
 
@@ -355,11 +375,11 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
         try:
             while self._subscriber is not None:
                 # Counted before the attempt: `Reconnect.wait` gets the number of failed ones, this one included.
-                self._attempts += 1
+                self._attempts.begin()
                 try:
                     await self._connect_once()
                 except ConnectionLost as lost:
-                    if not self._may_try_again():
+                    if not self._may_try_again(lost):
                         self._fail(lost)
                 except PenstockError as error:  # a refusal, or a URL that cannot work: trying again would not help
                     self._fail(error)
@@ -373,13 +393,34 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
     async def _connect_once(self) -> None:
         # A new event for each connection: the end of the stream before this one must not end it.
         self._stream_ended = trio.Event()
+        self._peer = None  # a connection that cannot be made was not open
         async with self._source.open_connection(self._scope.report_failure) as peer:
+            self._peer = peer
+            if self._starts:
+                self._say_restarted()
+            self._starts += 1
             self._source.subscribe_at(peer, self, self._scope)
+            # Its error ends the stream as well, which is handled there.
+            with suppress(PenstockError):
+                await peer.wait_accepted()
+                self._attempts.on_open()
             await self._stream_ended.wait()
 
-    def _may_try_again(self) -> bool:
+    def _say_restarted(self) -> None:
+        """Tell the stream, and once the log, that the publisher begins anew: nothing says where the elements before have ended."""
+        if self._starts == 1:
+            _log.warning(
+                "%s was lost and is read again from its beginning: it has no positions, so elements may be missing or come twice; "
+                "stream.restarts counts how often (said once for each stream)",
+                # A text: a log that keeps its records must not keep the source.
+                repr(self._source),
+            )
+        if isinstance(self._subscriber, RemoteStream):
+            self._subscriber.on_restart()
+
+    def _may_try_again(self, error: ConnectionLost) -> bool:
         # Asked at each loss: the pause depends on the number of attempts, and so does the end of them.
-        pause = self._source.pause_after(self._attempts)
+        pause = self._attempts.pause_after(error, None if self._peer is None else self._peer.opened_at)
         self._pause = pause or 0.0
         return pause is not None
 

@@ -1,12 +1,14 @@
 """One request by URL, over a connection of its own."""
 
 import builtins
-from collections.abc import Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
-from penstock.api import Extension, Limits, UsageError
-from penstock.plugins import Registry, Serializer, TransportOptions, parse_url
+from penstock.api import UsageError
+from penstock.core import check_in_trio
+from penstock.plugins import Serializer, parse_url
 from penstock.runtime.client._connect import connect
+from penstock.runtime.client._options import ConnectOptions
+from penstock.runtime.connection import refuse_unknown
 
 T = TypeVar("T")
 
@@ -18,11 +20,7 @@ async def request(
     *,
     type: builtins.type[T],
     serializer: str | Serializer | None = ...,
-    setup: bytes = ...,
-    limits: Limits | None = ...,
-    extensions: Sequence[Extension] | None = ...,
-    registry: Registry | None = ...,
-    options: TransportOptions | None = ...,
+    **connecting: Unpack[ConnectOptions],
 ) -> T: ...
 @overload
 async def request(
@@ -31,11 +29,7 @@ async def request(
     *,
     type: None = ...,
     serializer: None = ...,
-    setup: bytes = ...,
-    limits: Limits | None = ...,
-    extensions: Sequence[Extension] | None = ...,
-    registry: Registry | None = ...,
-    options: TransportOptions | None = ...,
+    **connecting: Unpack[ConnectOptions],
 ) -> bytes: ...
 @overload
 async def request(
@@ -44,11 +38,7 @@ async def request(
     *,
     type: Any = ...,
     serializer: str | Serializer | None = ...,
-    setup: bytes = ...,
-    limits: Limits | None = ...,
-    extensions: Sequence[Extension] | None = ...,
-    registry: Registry | None = ...,
-    options: TransportOptions | None = ...,
+    **connecting: Unpack[ConnectOptions],
 ) -> Any: ...
 async def request(
     url: str,
@@ -56,14 +46,16 @@ async def request(
     *,
     type: Any = None,  # the same word as in subscribe(url, type=...)
     serializer: str | Serializer | None = None,
-    **connecting: Any,
+    **connecting: Unpack[ConnectOptions],
 ) -> Any:
     """Ask for one value at a URL like ``tcp://127.0.0.1:7000/price/EURUSD``, over a connection that ends with the answer.
 
     `payload`, `type`, `serializer` and the exceptions are those of `Peer.request`; all else is as for `connect`. For more than one request
     connect once: a connection costs far more than a request.
-    Raises UsageError for a URL without a name. Checkpoints.
+    Raises UsageError for a URL without a name, and for an unknown option. Checkpoints.
     """
+    refuse_unknown("request()", connecting, {"type", "serializer", *ConnectOptions.__annotations__})
+    check_in_trio("request()")
     # Parsed here and by `connect`: the name must be taken off the URL, which `connect` refuses.
     parsed = parse_url(url)
     if not parsed.publisher:

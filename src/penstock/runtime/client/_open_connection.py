@@ -1,0 +1,160 @@
+"""The block around a connection that this side opens. When the block has been left, no task of the connection runs.
+
+Rules of this file:
+
+* The tasks of the connection run in a nursery of the block. Leaving the block says goodbye within its deadline, and closes.
+* An exception of the body leaves the block as it is. A lost connection is raised from the streams, where a task waits for it, and not
+  from the block. A refusal by the peer is raised from the block as well: perhaps nothing was asked for, and no stream would tell.
+* A failure while the connection is made is an exception of that `async with` alone: the nursery is left properly first.
+"""
+
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+
+import trio
+
+from penstock.api import ConnectionLost, PenstockError, PluginError, Rejected, Role, shown
+from penstock.core import check_in_trio
+from penstock.plugins import Connection, TransportOptions, Url
+from penstock.runtime.client._reconnect import Reconnect
+from penstock.runtime.connection import (
+    DEFAULT_DIALECT,
+    ConnectionEvents,
+    ConnectionSettings,
+    ConnectionTask,
+    NegotiableExtensions,
+    Peer,
+    close,
+    dialect_factory,
+    exit_nursery,
+    new_connection,
+    protocols_of,
+    settings_for,
+)
+from penstock.session import own_copy
+
+
+class OpenConnection(AbstractAsyncContextManager[Peer]):
+    """The block around a connection that this side opens."""
+
+    def __init__(
+        self,
+        url: Url,
+        settings: ConnectionSettings,
+        *,
+        setup: bytes = b"",
+        extensions: NegotiableExtensions,
+        options: TransportOptions,
+        reconnect: Reconnect | None = None,
+    ) -> None:
+        self._url = url
+        self._settings = settings
+        self._dialect = dialect_factory(settings.registry, url.dialect or DEFAULT_DIALECT)
+        self._setup = setup
+        self._extensions = extensions
+        self._options = options.speaking(protocols_of([self._dialect]))
+        self._reconnect = reconnect
+        self._connection: ConnectionTask
+
+    async def __aenter__(self) -> Peer:
+        check_in_trio("connect()")
+        # First, so that entering checkpoints also if everything below is refused at once.
+        await trio.lowlevel.checkpoint()
+        # Strict groups: `exit_nursery` relies on a group, and takes a single exception out of it again.
+        self._nursery = trio.open_nursery(strict_exception_groups=True)
+        nursery = await self._nursery.__aenter__()
+        self._nursery_scope = nursery.cancel_scope
+        try:
+            await self._make_connection(await self._first_connection(nursery))
+            # Only when everything was made: a task that runs cannot be taken back without a goodbye.
+            peer = self._make_peer()
+            nursery.start_soon(self._run, nursery)
+        except BaseException as error:
+            # The nursery must be left here, after every kind of failure: trio ends the whole run if an open nursery is dropped.
+            nursery.cancel_scope.cancel()
+            await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
+            if isinstance(error, trio.TooSlowError):
+                raise self._no_answer() from None
+            raise
+        return peer
+
+    # --- what a block that reconnects does in another way
+
+    async def _first_connection(self, nursery: trio.Nursery) -> Connection:
+        return await self._open_in_time(nursery)
+
+    def _make_peer(self) -> Peer:
+        return Peer(self._connection, self._settings.registry)
+
+    async def _run(self, nursery: trio.Nursery) -> None:
+        await self._connection.run()
+
+    # --- inside
+
+    async def _open_in_time(self, nursery: trio.Nursery) -> Connection:
+        # One deadline for the transport and its handshake. The hello of the protocol has its own, inside the session.
+        with trio.fail_after(self._settings.limits.handshake_timeout):
+            return await self._open_transport(nursery)
+
+    def _no_answer(self) -> ConnectionLost:
+        return ConnectionLost(f"{self._url} did not answer within {self._settings.limits.handshake_timeout} s")
+
+    async def _open_transport(self, nursery: trio.Nursery) -> Connection:
+        transport = self._settings.registry.transport(self._url.transport)
+        try:
+            connection = self._checked(await transport.connect(self._url, options=self._options, nursery=nursery))
+            try:
+                await connection.handshake(nursery)
+            except BaseException:
+                await self._abort(connection)
+                raise
+        # UsageError and ConnectionLost are what a transport may raise; TooSlowError is the deadline around this call.
+        except (PenstockError, trio.TooSlowError):
+            raise
+        except Exception as error:  # boundary: a transport may be a plugin
+            raise PluginError(
+                f"the transport {self._url.transport!r} raised, where only UsageError and ConnectionLost are due: {error!r}"
+            ) from error
+        return connection
+
+    def _checked(self, made: object) -> Connection:
+        # Checked here: an AttributeError from the depth of the session would not name the transport.
+        if isinstance(made, Connection):
+            return made
+        raise PluginError(
+            f"the transport {self._url.transport!r} returned {shown(made)} from connect(), where a penstock.plugins.Connection is due"
+        )
+
+    async def _make_connection(self, connection: Connection) -> None:
+        """Make the connection task. A dialect or an extension that raises here ends this connection only."""
+        try:
+            self._connection = new_connection(
+                connection,
+                self._settings,
+                role=Role.CLIENT,
+                events=ConnectionEvents(self._settings.registry.events, address=str(self._url), accepted=False),
+                offers=[(self._dialect, settings_for(self._dialect, connection, self._extensions, self._setup))],
+            )
+        except BaseException:
+            await self._abort(connection)
+            raise
+
+    async def _abort(self, connection: Connection) -> None:
+        # An abort that raises is reported: the error that led here must reach the caller.
+        await close(
+            connection, in_good_order=False, seconds=self._settings.limits.goodbye_timeout, on_violation=self._settings.on_violation
+        )
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            # An empty reason: the program is done, and nothing went wrong.
+            self._connection.leave("")
+        except BaseException as raised:  # a subscriber's on_error, or a plugin's dialect
+            # The nursery must be left in any case. An open one would end the whole run: "Nursery stack corrupted".
+            self._nursery_scope.cancel()
+            await exit_nursery(self._nursery, raised, on_violation=self._settings.on_violation)
+            raise
+        await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
+        # An exception of the body goes first: it is nearer to the mistake than the refusal of the connection.
+        if error is None and isinstance(self._connection.reason, Rejected):
+            raise own_copy(self._connection.reason)  # `wait_accepted` may have raised it in a task before

@@ -1,0 +1,38 @@
+"""The options of the calls that make a connection, for calls that pass them on. The call that uses an option explains it."""
+
+from collections.abc import Collection, Sequence
+from typing import TypedDict
+
+from penstock.api import Extension, Limits
+from penstock.core import Report
+from penstock.plugins import Registry, Serializer, TransportOptions
+from penstock.runtime.client._reconnect import Reconnect
+from penstock.runtime.service import Service
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """The options that `connect` and `remote` have in common."""
+
+    setup: bytes
+    limits: Limits | None
+    extensions: Sequence[Extension] | None
+    registry: Registry | None
+    options: TransportOptions | None
+    transports: Collection[str] | None
+
+
+class ConnectOptions(ConnectionOptions, total=False):
+    """The options of `connect`."""
+
+    reconnect: Reconnect | None
+    service: Service | None
+    on_violation: Report
+
+
+class RemoteOptions(ConnectionOptions, total=False):
+    """The options of `remote`, except `type`, which decides what a call returns."""
+
+    publisher: str | None
+    serializer: str | Serializer | None
+    reconnect: Reconnect | None
+    window_bytes: int | None

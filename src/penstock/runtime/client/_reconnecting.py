@@ -1,0 +1,217 @@
+"""`connect()` with a policy to reconnect: a block with a peer whose connection is made again when it is lost.
+
+Rules of this file:
+
+* A stream that runs and a request that waits when the connection is lost end with its `ConnectionLost`. They are not repeated: the peer may
+  have acted on them.
+* What is asked for while the connection is away waits for the next one. It fails with the last error if the policy gives up.
+* A source looks for the connection each time that it is attached, so a pipe with `retry` goes on over the next connection.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any
+
+import trio
+
+from penstock.api import ConnectionLost, PenstockError, Subscriber
+from penstock.core import Scope, Source
+from penstock.plugins import Connection
+from penstock.runtime.client._open_connection import OpenConnection
+from penstock.runtime.client._reconnect import Attempts
+from penstock.runtime.connection import ConnectionTask, Peer, RemoteStream
+from penstock.session import own_copy
+
+Block = AbstractAsyncContextManager[RemoteStream[Any]]
+
+
+class ReconnectingPeer(Peer):
+    """The peer of a connection that is made again."""
+
+    _gave_up: Exception | None = None
+    _back: trio.Event | None = None
+    """Set when the connection is back, or never will be; None while there is one."""
+
+    # --- for the block around it
+
+    def on_lost(self) -> None:
+        """Let what is asked for wait from now on."""
+        self._back = trio.Event()
+
+    def use(self, connection: ConnectionTask) -> None:
+        """Go on over that connection."""
+        self._connection = connection
+        self._stop_waiting()
+
+    def give_up(self, error: Exception) -> None:
+        """Fail what waits, and what is asked for from now on."""
+        self._gave_up = error
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        back, self._back = self._back, None
+        if back is not None:
+            back.set()
+
+    # --- for the program
+
+    async def wait_connected(self) -> None:
+        """Wait while the connection is away. Raises the last error if no further attempt is made. Checkpoints only if it waits."""
+        # A loop: the next connection may be lost before this task runs.
+        while self._back is not None:
+            await self._back.wait()
+        if self._gave_up is not None:
+            raise ConnectionLost(f"no further attempt to connect is made: {self._gave_up}") from self._gave_up
+
+    async def wait_accepted(self) -> None:
+        """Wait until a peer has said hello, over this connection or the next one."""
+        await self.wait_connected()
+        await super().wait_accepted()
+
+    async def request(self, *arguments: Any, **options: Any) -> Any:
+        """Ask as `Peer.request` does, once the connection is there."""
+        await self.wait_connected()
+        return await super().request(*arguments, **options)
+
+    async def request_response(self, *arguments: Any, **options: Any) -> Any:
+        """Ask as `Peer.request_response` does, once the connection is there."""
+        await self.wait_connected()
+        return await super().request_response(*arguments, **options)
+
+    async def fire_and_forget(self, data: bytes | str) -> None:
+        """Send as `Peer.fire_and_forget` does, once the connection is there."""
+        await self.wait_connected()
+        await super().fire_and_forget(data)
+
+    def source(self, *arguments: Any, **options: Any) -> Source[Any]:
+        """Return a source that uses the connection of the time at which it is attached."""
+        make = super().source
+        make(*arguments, **options)  # a mistake in the arguments is raised here
+        return _CurrentSource(lambda: make(*arguments, **options))
+
+    def subscribe(self, *arguments: Any, **options: Any) -> Block:
+        """Open a stream as `Peer.subscribe` does, once the connection is there."""
+        make = super().subscribe
+        return self._opening(lambda: make(*arguments, **options))
+
+    def request_stream(self, *arguments: Any, **options: Any) -> Block:
+        """Open a stream as `Peer.request_stream` does, once the connection is there."""
+        make = super().request_stream
+        return self._opening(lambda: make(*arguments, **options))
+
+    def request_subscription(self, *arguments: Any, **options: Any) -> Block:
+        """Open a stream as `Peer.request_subscription` does, once the connection is there."""
+        make = super().request_subscription
+        return self._opening(lambda: make(*arguments, **options))
+
+    def _opening(self, make: Callable[[], Block]) -> Block:
+        make()  # a mistake in the arguments is raised here
+        return _WaitingOpening(self, make)
+
+
+class _CurrentSource(Source[Any]):
+    """A publisher of the peer over the connection of the time at which it is attached."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[], Source[Any]]) -> None:
+        self._make = make
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        # Without a connection its session is over, and the subscriber gets ConnectionLost at once.
+        self._make().attach(subscriber, scope)
+
+
+class _WaitingOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
+    """The block around a stream that begins when the connection is there."""
+
+    __slots__ = ("_block", "_make", "_peer")
+
+    _block: Block
+
+    def __init__(self, peer: ReconnectingPeer, make: Callable[[], Block]) -> None:
+        self._peer = peer
+        self._make = make
+
+    async def __aenter__(self) -> RemoteStream[Any]:
+        await self._peer.wait_connected()
+        self._block = self._make()
+        return await self._block.__aenter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._block.__aexit__(kind, error, trace)
+
+
+class ReconnectingConnection(OpenConnection):
+    """The block around a connection that this side makes again when it is lost."""
+
+    _peer: ReconnectingPeer
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._attempts = Attempts(self._reconnect, self._settings.registry.events, str(self._url))
+        self._left = trio.Event()  # set when the program leaves the block: then nothing is made again
+        self._away = trio.CancelScope()  # around the attempts to connect again
+
+    async def _first_connection(self, nursery: trio.Nursery) -> Connection:
+        return await self._connect_after(0.0, nursery)
+
+    def _make_peer(self) -> Peer:
+        self._peer = ReconnectingPeer(self._connection, self._settings.registry)
+        return self._peer
+
+    async def _run(self, nursery: trio.Nursery) -> None:
+        """Run one connection after another."""
+        while True:
+            connection = self._connection
+            nursery.start_soon(self._report_open, connection)
+            await connection.run()
+            reason = connection.reason or ConnectionLost("the connection is over")
+            # A refusal, or a fault that the next connection would have too.
+            if self._left.is_set() or not isinstance(reason, ConnectionLost):
+                self._peer.give_up(reason)
+                return
+            self._peer.on_lost()
+            try:
+                with trio.CancelScope() as self._away:
+                    await self._connect_again(nursery, reason, connection.opened_at)
+            except PenstockError as error:
+                self._peer.give_up(error)
+                return
+            if self._left.is_set():
+                self._peer.give_up(reason)
+                return
+            self._peer.use(self._connection)
+
+    async def _connect_again(self, nursery: trio.Nursery, reason: ConnectionLost, opened_at: float | None) -> None:
+        pause = self._attempts.pause_after(reason, opened_at)
+        if pause is None:
+            raise own_copy(reason)
+        await self._make_connection(await self._connect_after(pause, nursery))
+
+    async def _connect_after(self, pause: float, nursery: trio.Nursery) -> Connection:
+        """Return a transport connection, after as many attempts as the policy permits. Raises the error of the last one."""
+        while True:
+            await trio.sleep(pause)
+            self._attempts.begin()
+            try:
+                return await self._open_in_time(nursery)
+            except trio.TooSlowError:
+                error = self._no_answer()
+            except ConnectionLost as lost:
+                error = lost
+            again = self._attempts.pause_after(error, None)
+            if again is None:
+                raise own_copy(error)
+            pause = again
+
+    async def _report_open(self, connection: ConnectionTask) -> None:
+        await connection.is_open.wait()
+        if connection.reason is None:
+            self._attempts.on_open()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._left.set()
+        self._away.cancel()
+        await super().__aexit__(kind, error, trace)

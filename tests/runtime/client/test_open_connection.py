@@ -1,0 +1,35 @@
+"""The block around a connection: what is made in it is undone, however it is left."""
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from penstock.api import ConnectionLost
+from penstock.builtin import MemoryTransport
+from penstock.plugins import TransportOptions, parse_url
+from penstock.runtime import connect, serve
+from tests.runtime._services import numbers_service
+
+
+async def test_a_block_that_raises_leaves_no_connection() -> None:
+    """The exception of the body leaves it as it is, and the server has no peer any more."""
+    async with serve(numbers_service(), "memory://block") as server:
+        with pytest.raises(KeyError):
+            async with connect("memory://block") as peer:
+                await peer.wait_accepted()
+                assert len(server.peers) == 1
+                raise KeyError
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.peers == ()
+
+
+async def test_a_peer_that_says_nothing_does_not_keep_the_block_open(autojump_clock: MockClock) -> None:
+    """Leaving it says goodbye, and waits for the answer within `Limits.goodbye_timeout` and `Limits.linger`."""
+    async with trio.open_nursery() as nursery:
+        await MemoryTransport().listen(parse_url("memory://mute"), options=TransportOptions(), nursery=nursery)
+        async with connect("memory://mute") as peer:
+            left_at = trio.current_time()
+        assert trio.current_time() - left_at <= 3.1
+        with pytest.raises(ConnectionLost):
+            await peer.wait_accepted()
+        nursery.cancel_scope.cancel()
