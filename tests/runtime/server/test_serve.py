@@ -1,5 +1,6 @@
 """`serve`: an accept loop that no client can end, and a shutdown within its deadline."""
 
+import errno
 from dataclasses import replace
 from typing import Any
 from weakref import ref
@@ -12,7 +13,8 @@ from penstock.builtin import MemoryTransport
 from penstock.plugins import ByteConnection, Connection, Listener
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._connection import ConnectionTask
-from penstock.runtime.server._serve import AcceptRate
+from penstock.runtime.server._admission import AcceptRate
+from penstock.runtime.server._serve import GOODBYES_PER_PASS
 from penstock.testing import is_dropped
 from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, numbers_service, raw_connection
@@ -120,20 +122,36 @@ async def test_a_cancelled_server_ends_within_its_deadline(autojump_clock: trio.
 
 
 async def test_connections_without_a_hello_are_bounded(autojump_clock: trio.testing.MockClock) -> None:
-    """Two are accepted, the third is closed; when one of them has said hello, its place is free."""
+    """Of three, the oldest is cut without a word, and the newest is served. When one has said hello, its place is free."""
     limits = replace(Limits(), max_pending_handshakes=2)
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", limits=limits):
-        first, second = [await raw_connection(nursery) for _ in range(2)]
-        third = await raw_connection(nursery)
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", limits=limits) as server:
+        first, second, third = [await raw_connection(nursery) for _ in range(3)]
         with trio.fail_after(1):
-            assert await third.receive() is None
-        await first.send(bytes.fromhex("010000"))
-        assert await first.receive() == bytes.fromhex("0200020107")
+            assert await first.receive() is None
+        assert dict(server.refused) == {"places:silent": 1}
+        await third.send(bytes.fromhex("010000"))
+        assert await third.receive() == bytes.fromhex("0200020107")
         fourth = await raw_connection(nursery)
-        await fourth.send(bytes.fromhex("010000"))
-        assert await fourth.receive() == bytes.fromhex("0200020107")
+        for connection in (second, fourth):
+            await connection.send(bytes.fromhex("010000"))
+            assert await connection.receive() == bytes.fromhex("0200020107")
+        assert dict(server.refused) == {"places:silent": 1}
         for connection in (first, second, third, fourth):
             await connection.abort()
+
+
+async def test_a_refused_connection_costs_no_pace(autojump_clock: trio.testing.MockClock) -> None:
+    """At one connection in ten seconds, 50 are refused within a second: a flood that is refused delays no client behind it."""
+    limits = replace(Limits(), max_connections=1, accept_rate=0.1)
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", limits=limits) as server:
+        async with connect("memory://test") as peer:
+            await peer.wait_accepted()
+            await trio.sleep(20)
+            raws = [await raw_connection(nursery) for _ in range(50)]
+            await trio.sleep(1)
+            assert dict(server.refused) == {"places:connections": 50}
+            for raw in raws:
+                await raw.abort()
 
 
 async def test_a_silent_client_is_closed_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
@@ -212,6 +230,45 @@ async def test_a_system_that_is_out_of_files_gets_a_pause(autojump_clock: trio.t
         await trio.sleep(1)
     assert [type(error) for error in told] == [OSError]
     assert made[0].is_closed
+
+
+async def test_a_lack_of_files_is_reported_once_and_costs_silent_clients_their_place(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten seconds of failures are one report. Each failure frees the file of the oldest client that has said nothing."""
+    told: list[Exception] = []
+    original = MemoryTransport.listen
+    is_out = False
+
+    async def listen(self: Any, url: Any, **options: Any) -> Listener:
+        listener = await original(self, url, **options)
+        accept = listener.accept
+
+        async def fail_or_accept() -> Connection:
+            if is_out:
+                await trio.lowlevel.checkpoint()
+                raise OSError(errno.EMFILE, "too many open files")
+            return await accept()
+
+        monkeypatch.setattr(listener, "accept", fail_or_accept, raising=False)
+        return listener
+
+    monkeypatch.setattr(MemoryTransport, "listen", listen)
+    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", on_violation=told.append) as server:
+        silent = [await raw_connection(nursery) for _ in range(3)]
+        await trio.sleep(0.1)
+        is_out = True
+        last = await raw_connection(nursery)  # the accept that waits takes it; the next one fails
+        await trio.sleep(5)
+        assert dict(server.refused) == {"places:files": 4}
+        assert len(told) == 1
+        assert "ulimit -n" in str(told[0])
+        is_out = False
+        await trio.sleep(1)
+        async with connect("memory://test") as peer:
+            await peer.wait_accepted()
+        for raw in (*silent, last):
+            await raw.abort()
 
 
 async def test_a_broken_listener_ends_no_other(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,3 +373,34 @@ async def test_a_client_without_a_hello_is_not_among_the_peers(autojump_clock: t
         async with peer.subscribe("x", demand=1):
             assert await raw.receive() == bytes.fromhex("1001780001")
         await raw.abort()
+
+
+async def test_the_goodbyes_of_a_shutdown_begin_in_turns(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each pass of the run loop a few connections begin; all of them said goodbye in the end."""
+    begun = [0]
+
+    class Passes(trio.abc.Instrument):
+        def before_io_wait(self, timeout: float) -> None:
+            begun.append(0)
+
+    leave = ConnectionTask.leave
+
+    def count(self: ConnectionTask, reason: str) -> None:
+        begun[-1] += reason == "shutdown"
+        leave(self, reason)
+
+    monkeypatch.setattr(ConnectionTask, "leave", count)
+    limits = replace(Limits(), goodbye_timeout=0.1, linger=0.1)
+    async with trio.open_nursery() as nursery:
+        async with serve(numbers_service(), "memory://test", limits=limits) as server:
+            raws = [await raw_connection(nursery) for _ in range(45)]
+            while len(server._peers) < 45:
+                await trio.lowlevel.checkpoint()
+            passes = Passes()
+            trio.lowlevel.add_instrument(passes)
+        trio.lowlevel.remove_instrument(passes)
+        for raw in raws:
+            await raw.abort()
+        nursery.cancel_scope.cancel()
+    assert sum(begun) == 45
+    assert max(begun) <= GOODBYES_PER_PASS

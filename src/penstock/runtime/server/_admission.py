@@ -1,76 +1,173 @@
-"""Decides which connections a server accepts: their number in all, from one address, before their hello, and per second."""
+"""Decides which connections a server keeps: their number in all, from one origin, before their hello, and per second.
 
-import sys
-from collections import Counter
+Rules of this file:
+
+* If a number is reached, the oldest connection that has not said hello is cut, and the new one takes its place. So silent connections keep
+  no client out. A new connection is refused only if all of those that count have said hello.
+* An origin with more than 1 in `SHARE` of the places before the hello is a crowd, and the oldest of a crowd goes first. Only if no origin
+  is one, the oldest of all goes. So a few addresses cannot push out the clients of other addresses, however fast they connect.
+* A place is free at once. Its connection may take some scheduler passes to close; `wait_departed` bounds how many do.
+"""
+
+from collections.abc import Callable
 from typing import Final
 
 import trio
 
 from penstock.api import Limits
-from penstock.plugins import Connection
-from penstock.runtime.server._memory_budget import MemoryBudget
+from penstock.plugins import Connection, PeerIdentity
+from penstock.runtime.server._origin import origin_of
+from penstock.runtime.server._refusals import BEFORE_HELLO, CONNECTIONS, PER_ADDRESS
 
-if sys.platform != "win32":
-    import resource
+SHARE: Final = 8
+"""An origin with more than one in this number of the places before the hello is a crowd."""
 
-SPARE_FILES: Final = 256
-"""Files of the process that connections leave to the rest of it."""
+MAX_DEPARTING: Final = 4
+"""Connections that were cut and are not closed yet, while others are accepted: each still has an open file, of the reserve."""
+
+
+class Place:
+    """The place of one connection among those of a server."""
+
+    __slots__ = ("address", "cut", "origin", "peer", "scope")
+
+    def __init__(self, peer: PeerIdentity, origin: str | None, address: str) -> None:
+        self.peer: PeerIdentity = peer
+        """The peer as it was when it connected: a handshake may change what is known of it."""
+        self.origin: str | None = origin
+        self.address: str = address
+        """The URL that it came to."""
+        # A scope per connection, so that a shutdown reaches each one, and each says its own goodbye.
+        self.scope: trio.CancelScope = trio.CancelScope()
+        self.cut: Callable[[], None] = self.scope.cancel
+        """Ends the connection at once. Called only before the hello."""
+
+
+class _Origin:
+    """The connections of one origin."""
+
+    __slots__ = ("count", "handshaking")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.handshaking: dict[Place, None] = {}
 
 
 class Admission:
     """The connections that a server has accepted, and room for others."""
 
-    def __init__(self, limits: Limits, budget: MemoryBudget) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._budget = budget
-        self._max_open = max_open_connections(limits)
-        self._per_host: Counter[str] = Counter()  # bounded by the connections
-        self._handshaking: set[Connection] = set()  # the peer has not said hello
+        self._places: set[Place] = set()  # those that count
+        self._origins: dict[str, _Origin] = {}  # bounded by the connections
+        self._crowds: dict[_Origin, None] = {}  # bounded by SHARE
+        # The peer has not said hello. Dicts, because they keep the order: the first is the oldest.
+        self._handshaking: dict[Place, None] = {}
         self._one_left = trio.lowlevel.ParkingLot()
+        self.rate: AcceptRate = AcceptRate(limits.accept_rate)
+        self.max_open: int = limits.max_connections
+        """Connections that may be open. The server lowers it if the process may not have enough files open."""
         self.open: set[trio.CancelScope] = set()
-        """The cancel scope of each connection."""
+        """The cancel scope of each connection, also of those that were cut and are not closed yet."""
+        self.on_cut: Callable[[Place, str], None] = lambda _place, _reason: None
+        """Called for each connection that is cut, with the reason."""
 
-    def has_room(self, connection: Connection) -> bool:
-        """Return True if `connection` may be served."""
-        limits, host = self._limits, connection.peer.host
-        return (
-            len(self.open) < self._max_open
-            and not self._budget.is_full
-            and len(self._handshaking) < limits.max_pending_handshakes
-            # A transport may not know a host: memory, pipes, Unix sockets. Those connections are not counted by address.
-            and (host is None or self._per_host[host] < limits.max_connections_per_address)
-        )
+    def admit(self, connection: Connection, address: str) -> Place | str:
+        """Return a place for `connection` at `address`, or the reason for which there is none."""
+        # A plain function, so that no other connection is accepted in between.
+        peer = connection.peer
+        # A transport may know neither host nor user: memory and pipes. Those connections are not counted by origin.
+        origin = origin_of(peer)
+        refusal = self._make_room(None if origin is None else self._origins.get(origin))
+        return self._add(Place(peer, origin, address)) if refusal is None else refusal
 
-    def add(self, connection: Connection) -> trio.CancelScope:
-        """Count a connection, and return what ends it. Plain, so that no other connection can be accepted in between."""
-        # A scope per connection, so that a shutdown reaches each one, and each says its own goodbye.
-        scope = trio.CancelScope()
-        self.open.add(scope)
-        # Bounded apart from the rest: a peer before its hello is unknown, and costs a handshake.
-        self._handshaking.add(connection)
-        if connection.peer.host is not None:
-            self._per_host[connection.peer.host] += 1
-        return scope
-
-    def on_hello(self, connection: Connection) -> None:
+    def on_hello(self, place: Place) -> None:
         """Count a connection no longer among those that have not said hello."""
-        self._handshaking.discard(connection)
+        if place in self._handshaking:
+            del self._handshaking[place]
+            if place.origin is not None:
+                origin = self._origins[place.origin]
+                del origin.handshaking[place]
+                if not self._is_crowd(origin):
+                    self._crowds.pop(origin, None)
 
-    def remove(self, connection: Connection, scope: trio.CancelScope, host: str | None) -> None:
-        """Stop counting a connection; `host` is what its peer was when it was added."""
-        self.open.discard(scope)
+    def vacate(self, place: Place) -> None:
+        """Let `place` count no more: its connection is about to close. It may be called again."""
+        if place not in self._places:
+            return
+        self.on_hello(place)
+        self._places.discard(place)
+        if place.origin is not None:
+            origin = self._origins[place.origin]
+            origin.count -= 1
+            if not origin.count:
+                del self._origins[place.origin]  # a table of every address that ever connected would grow without bound
+
+    def remove(self, place: Place) -> None:
+        """Forget a connection that is closed."""
+        self.vacate(place)
+        self.open.discard(place.scope)
         # All waiters look again: `wait_empty` goes on only when none is left.
         self._one_left.unpark_all()
-        self._handshaking.discard(connection)
-        if host is not None:
-            self._per_host[host] -= 1
-            if not self._per_host[host]:
-                del self._per_host[host]  # a counter of every address that ever connected would grow without bound
+
+    def cut_oldest(self, reason: str) -> bool:
+        """Cut the oldest connection that has not said hello; return False if there is none."""
+        return self._cut_oldest(self._handshaking, reason)
+
+    async def wait_departed(self) -> None:
+        """Wait while more than `MAX_DEPARTING` connections that were cut are not closed yet. May not checkpoint."""
+        while len(self.open) - len(self._places) > MAX_DEPARTING:
+            await self._one_left.park()
 
     async def wait_empty(self) -> None:
         """Wait until no connection is open. May not checkpoint."""
         while self.open:
             await self._one_left.park()
+
+    # --- inside
+
+    def _make_room(self, origin: _Origin | None) -> str | None:
+        """Let silent connections make room for one of `origin`, and return the reason if they cannot."""
+        limits = self._limits
+        is_full = origin is not None and origin.count >= limits.max_connections_per_address
+        if origin is not None and is_full and not self._cut_oldest(origin.handshaking, PER_ADDRESS):
+            return PER_ADDRESS
+        # Also if the connections are too many in all: with few files there are fewer places than `max_pending_handshakes`.
+        if len(self._places) >= self.max_open and not self._cut_oldest(self._crowd(origin), BEFORE_HELLO):
+            return CONNECTIONS
+        if len(self._handshaking) >= limits.max_pending_handshakes:
+            self._cut_oldest(self._crowd(origin), BEFORE_HELLO)
+        return None
+
+    def _is_crowd(self, origin: _Origin) -> bool:
+        return len(origin.handshaking) > min(self._limits.max_pending_handshakes, self.max_open) / SHARE
+
+    def _crowd(self, origin: _Origin | None) -> dict[Place, None]:
+        """Return the silent connections that make room for one of `origin`: its crowd, another crowd, or all connections."""
+        crowd = origin if origin is not None and self._is_crowd(origin) else next(iter(self._crowds), None)
+        return self._handshaking if crowd is None else crowd.handshaking
+
+    def _cut_oldest(self, handshaking: dict[Place, None], reason: str) -> bool:
+        oldest = next(iter(handshaking), None)
+        if oldest is None:
+            return False
+        self.vacate(oldest)
+        oldest.cut()
+        self.on_cut(oldest, reason)
+        return True
+
+    def _add(self, place: Place) -> Place:
+        self._places.add(place)
+        self.open.add(place.scope)
+        # Bounded apart from the rest: a peer before its hello is unknown, and costs a handshake.
+        self._handshaking[place] = None
+        if place.origin is not None:
+            origin = self._origins.setdefault(place.origin, _Origin())
+            origin.count += 1
+            origin.handshaking[place] = None
+            if self._is_crowd(origin):
+                self._crowds[origin] = None
+        return place
 
 
 class AcceptRate:
@@ -87,12 +184,3 @@ class AcceptRate:
         # A token bucket in one number: the time at which the next token is due. Time before the last second is not saved up.
         self._due = max(self._due, now - 1) + self._step
         return max(0.0, self._due - now)
-
-
-def max_open_connections(limits: Limits) -> int:
-    """Return the number of connections that may be open: each takes a file, and the rest of the process needs some as well."""
-    if sys.platform == "win32":
-        return limits.max_connections
-    # The soft limit: a process that runs out of files can neither accept nor open its own log.
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return limits.max_connections if files == resource.RLIM_INFINITY else max(1, min(limits.max_connections, files - SPARE_FILES))

@@ -1,0 +1,87 @@
+"""Every connection that a server refuses: counted by its reason, told to observers, and logged at a bounded rate.
+
+Rules of this file:
+
+* A refusal is a connection that the server ended before both hellos were exchanged. A client that left by itself was not refused.
+* The reason is a token of a fixed list. The words of a peer or of a setup function never become the key of a table.
+* If a limit was reached, the line is a warning: only a person can decide whether to raise it. The mistake of a client is an information.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import trio
+
+from penstock.core import LimitedLog
+from penstock.plugins import ConnectionRefused, Events, PeerIdentity
+from penstock.session import REFUSED, connection_reason
+
+CONNECTIONS: Final = "places:connections"
+PER_ADDRESS: Final = "places:address"
+BEFORE_HELLO: Final = "places:silent"
+FILES: Final = "places:files"
+HANDSHAKE: Final = "handshake"
+
+_AT_THE_DOOR: Final = {
+    CONNECTIONS: "all places are taken by clients that have said hello (Limits.max_connections, or the process's limit on open files)",
+    PER_ADDRESS: "its address, IPv6 network or user has too many connections (Limits.max_connections_per_address)",
+    BEFORE_HELLO: "it was the oldest connection without a hello, and others needed its place (Limits.max_pending_handshakes)",
+    FILES: "it was the oldest connection without a hello when the process had no file left",
+    HANDSHAKE: "the handshake of the transport failed or took too long (TLS, mostly)",
+}
+"""Reasons that are never sent to a peer, with their meaning."""
+
+_FLUSH_SECONDS: Final = 60.0
+"""Seconds after which the number of lines that were left out is written, if no other line says it before."""
+
+_log: Final = logging.getLogger("penstock.server")
+
+
+class Refusals:
+    """The refusals of one server."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._counts: Counter[str] = Counter()  # bounded by the tokens
+        self._lines = LimitedLog(_log, clock=trio.current_time)
+        self._is_behind = trio.Event()  # set while lines were left out, and nothing was written about them
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of refusals since the start, by reason."""
+        return MappingProxyType(self._counts)
+
+    def add(self, reason: str, peer: PeerIdentity, address: str) -> None:
+        """Count that `peer` was refused at the server's `address`."""
+        token, meaning = _explain(reason)
+        self._counts[token] += 1
+        self._events.connection_refused(ConnectionRefused(address=address, peer=peer, reason=token))
+        level = logging.INFO if token not in _AT_THE_DOOR or token == HANDSHAKE else logging.WARNING
+        self._lines.write(level, token, "refused %s at %s: %s: %s", peer.address, address, token, meaning)
+        if self._lines.has_left_out:
+            self._is_behind.set()
+
+    def flush(self) -> None:
+        """Write how many lines were left out."""
+        self._lines.flush()
+
+    async def run(self) -> None:
+        """Write it again and again while lines are left out; until cancelled."""
+        while True:
+            await self._is_behind.wait()
+            await trio.sleep(_FLUSH_SECONDS)
+            self._is_behind = trio.Event()
+            self.flush()
+
+
+def _explain(reason: str) -> tuple[str, str]:
+    """Return the token of a reason, and its meaning."""
+    if reason in _AT_THE_DOOR:
+        return reason, _AT_THE_DOOR[reason]
+    known = connection_reason(reason)
+    if known is None:
+        return REFUSED, "the setup function refused it, or a dialect of a plugin did"
+    return known.token, known.meaning.format(sender="this side", receiver="the peer")

@@ -1,0 +1,152 @@
+"""Runs a service as a program: serve, wait for a signal, say goodbye, and return the exit status."""
+
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from types import TracebackType
+from typing import Final, Self, TypeAlias
+
+import trio
+
+from penstock.api import Extension, Limits, UsageError
+from penstock.core import Report, log_violation
+from penstock.plugins import Registry, TransportOptions
+from penstock.runtime.connection import exit_nursery
+from penstock.runtime.server._open_files import raise_open_files
+from penstock.runtime.server._serve import Server, serve
+from penstock.runtime.server._stop_signals import StopSignals
+from penstock.runtime.service import Service
+
+Main: TypeAlias = Callable[[Server], Awaitable[object]]
+"""A task of the program that runs beside the server."""
+
+_log: Final = logging.getLogger("penstock.run")
+
+
+def run(
+    service: Service,
+    *urls: str,
+    main: Main | None = None,
+    limits: Limits | None = None,
+    extensions: Sequence[Extension] | None = None,
+    registry: Registry | None = None,
+    options: TransportOptions | None = None,
+    on_violation: Report = log_violation,
+) -> int:
+    """Serve `service` at each of `urls` until SIGINT or SIGTERM comes, and return the exit status. It starts trio; do not call it in trio.
+
+    The first signal ends the program in good order: no more connections are accepted, each peer gets a goodbye, publishers run their
+    cleanup, all of it within `Limits.drain` seconds. The status is 0. A second signal ends the process at once, and so does a shutdown
+    that takes a second longer than `Limits.drain`, because a publisher shields its cleanup or blocks. The status is then 128 + the number
+    of the signal: 143 for SIGTERM, 130 for SIGINT.
+
+    `main` is an async function of your own, called with the `Server` when all addresses are open: it may feed topics, or write the
+    addresses. The first signal cancels it. When it returns, the program ends in good order; its exception is raised from `run`.
+    The other arguments are those of `serve`, and errors are raised as there. Addresses and signals are logged at level INFO to
+    ``penstock.run``. The process's limit on open files is raised, by `raise_open_files`.
+    In a thread other than the main one no signal is handled.
+    """
+    try:
+        trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        pass
+    else:
+        raise UsageError("penstock.run() starts trio, and trio runs here already; use `async with penstock.serve(...)` in this function")
+    serving = serve(service, *urls, limits=limits, extensions=extensions, registry=registry, options=options, on_violation=on_violation)
+    program = partial(
+        serve_until_signal,
+        serving,
+        drain=(limits or Limits()).drain,
+        main=main,
+        on_serving=_log_addresses,
+        on_signal=lambda number: _log.info("%s: shutting down", number.name),
+    )
+    raise_open_files()
+    status: int = trio.run(program, strict_exception_groups=True)
+    _log.info("stopped")
+    return status
+
+
+async def serve_until_signal(
+    serving: AbstractAsyncContextManager[Server],
+    *,
+    drain: float,
+    main: Main | None = None,
+    on_serving: Callable[[Server], object] | None = None,
+    on_signal: Callable[[signal.Signals], object] | None = None,
+) -> int:
+    """Do as `run` with what `serve` returned, inside a trio program that exists. `drain` is that of the server's limits.
+
+    `on_serving` is called with the server when all addresses are open, `on_signal` with the first signal. It also returns when no client is
+    connected and none can connect any more: see `Server.wait_over`. Checkpoints.
+    """
+    program = _Program()
+    # Around the server: while `main` cleans up, the peers get their goodbye.
+    with StopSignals(program.on_signal, drain=drain):
+        async with program, serving as server:
+            if on_serving is not None:
+                on_serving(server)
+            if main is not None:
+                program.start(main, server)
+            with program.waiting:
+                await server.wait_over()
+            if on_signal is not None and program.received is not None:
+                on_signal(program.received)
+            program.stop()  # now, and not after the goodbyes
+    if program.failure is not None:
+        raise program.failure
+    return 0
+
+
+class _Program(AbstractAsyncContextManager["_Program"]):
+    """The parts of a program that end together: the wait of the server's block, and the task `main`."""
+
+    def __init__(self) -> None:
+        self._main_scope = trio.CancelScope()
+        self.waiting: trio.CancelScope = trio.CancelScope()
+        """Around the wait for the end, while the server serves."""
+        self.received: signal.Signals | None = None
+        """The first signal."""
+        self.failure: BaseException | None = None
+        """The exception of `main`."""
+
+    async def __aenter__(self) -> Self:
+        self._manager = trio.open_nursery(strict_exception_groups=True)
+        self._nursery = await self._manager.__aenter__()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+        # Not `async with`: the nursery would wrap an error of serve() in a group.
+        await exit_nursery(self._manager, error, on_violation=log_violation)
+
+    def start(self, main: Main, server: Server) -> None:
+        """Run the task of the program; its end is the end of the program."""
+        self._nursery.start_soon(self._run, main, server)
+
+    def on_signal(self, number: signal.Signals) -> None:
+        """Note the signal and end everything in good order. It runs outside of all tasks, where an exception would end trio."""
+        self.received = number
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server and `main`. Plain, so that it can be called from any place."""
+        self.waiting.cancel()
+        self._main_scope.cancel()
+
+    async def _run(self, main: Main, server: Server) -> None:
+        with self._main_scope:
+            try:
+                await main(server)
+            except trio.Cancelled:
+                raise
+            except BaseException as error:  # boundary: the program; raised again once the peers have their goodbye
+                self.failure = error
+        self.stop()
+
+
+def _log_addresses(server: Server) -> None:
+    for address in server.addresses:
+        _log.info("serving at %s", address)
