@@ -26,6 +26,7 @@ from penstock.api import (
     LimitExceeded,
     Limits,
     NoElement,
+    NotAvailable,
     PenstockError,
     Processor,
     ProtocolError,
@@ -59,6 +60,7 @@ from penstock.core import (
     first,
     for_each,
     from_async_iterable,
+    from_batches,
     from_channel,
     from_iterable,
     from_publisher,
@@ -70,7 +72,21 @@ from penstock.core import (
 )
 from penstock.draft import MailboxPolicy, as_draft, as_modern
 from penstock.operators import pipe, processor
-from penstock.runtime import Peer, Reconnect, Server, Service, connect, remote, request, serve, subscribe
+from penstock.runtime import (
+    Peer,
+    Reconnect,
+    Server,
+    Service,
+    StaleElementsWarning,
+    connect,
+    raise_open_files,
+    remote,
+    request,
+    run,
+    serve,
+    subscribe,
+    tune_collector,
+)
 
 __version__ = "0.1.0"
 
@@ -88,6 +104,7 @@ __all__ = [
     "MailboxPolicy",
     "MailboxSubscriber",
     "NoElement",
+    "NotAvailable",
     "Peer",
     "PenstockError",
     "Processor",
@@ -104,6 +121,7 @@ __all__ = [
     "SlowPolicy",
     "SlowSubscriber",
     "Source",
+    "StaleElementsWarning",
     "Stream",
     "StreamState",
     "StreamStatistics",
@@ -124,6 +142,7 @@ __all__ = [
     "first",
     "for_each",
     "from_async_iterable",
+    "from_batches",
     "from_channel",
     "from_iterable",
     "from_publisher",
@@ -132,11 +151,14 @@ __all__ = [
     "ops",
     "pipe",
     "processor",
+    "raise_open_files",
     "remote",
     "request",
+    "run",
     "serve",
     "single",
     "subscribe",
     "timer",
     "to_channel",
+    "tune_collector",
 ]

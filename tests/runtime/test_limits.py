@@ -3,20 +3,18 @@
 The limits of the session are in tests/session; the table of all limits is in tests/api/test_limits.py.
 """
 
-import resource
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 import trio
 
-from penstock.api import ConnectionLost, Limits
+from penstock.api import Limits
 from penstock.plugins import ByteConnection, Connection
 from penstock.protocols import rsio
-from penstock.runtime import Server, Service, connect, serve
+from penstock.runtime import Server, Service, serve
 from penstock.runtime.connection import _reader
-from penstock.runtime.server._admission import max_open_connections
 from penstock.session import Session
 from tests.runtime._services import numbers_service, raw_connection
 
@@ -197,58 +195,3 @@ async def test_a_message_of_a_framed_transport_is_bounded(autojump_clock: trio.t
         assert len(server.peers) == 1
         for raw in raws:
             await raw.abort()
-
-
-@pytest.fixture
-def few_files() -> Iterator[int]:
-    """The process may open 257 files, during the test."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (257, hard))
-    try:
-        yield 257
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-async def test_connections_leave_the_process_some_files(few_files: int) -> None:
-    """Over real sockets: of 257 files one is for a connection, despite `max_connections`."""
-    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
-        await peer.wait_accepted()
-        async with connect(server.addresses[0]) as refused:
-            with pytest.raises(ConnectionLost):
-                await refused.wait_accepted()
-        assert peer.is_connected
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"), [(1000, 744), (300, 44), (256, 1), (10, 1), (20_000, 10_000), (resource.RLIM_INFINITY, 10_000)]
-)
-def test_the_lower_of_both_bounds_counts(files: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files less 256, or `max_connections`; and one connection at least."""
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
-    assert max_open_connections(Limits()) == expected
-
-
-async def test_a_large_connection_is_not_read_from_until_memory_is_free(autojump_clock: trio.testing.MockClock) -> None:
-    """At 80 % of the budget; another connection goes on; the unfinished element ages, and the connection is read from again."""
-    limits = Limits(memory_budget=100_000, partial_age=3.0)
-    part = rsio.encode(rsio.OnNextPart(subscriber=0, element=0, data=bytes(1000)))
-    async with serving(limits) as (server, nursery), connect("memory://test") as canary, canary.subscribe("numbers/9999") as stream:
-        await anext(stream)
-        hog = await greeted(nursery)
-        other = server.peers[-1]
-        async with other.subscribe("parts", demand=5) as parts:
-            await hog.send(rsio.encode(rsio.OnSubscribe(subscriber=0)) + part * 85)
-            await trio.sleep(2)
-            assert server._budget.is_tight
-            assert not server._budget.is_full
-            with trio.move_on_after(0.5) as blocked:
-                await hog.send(part * 300)
-            assert blocked.cancelled_caught
-            for _ in range(50):
-                await anext(stream)
-            with pytest.raises(Exception, match="unfinished"):
-                await anext(parts)
-            await trio.sleep(0.1)
-            assert not server._budget.is_tight
-        await hog.abort()

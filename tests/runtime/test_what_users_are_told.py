@@ -292,7 +292,14 @@ async def test_a_name_or_a_parameter_that_does_not_fit(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "serializer", "says"),
     [
-        ("a-dict", "bytes", "a dict was published, and only bytes can be sent as they are. Give the publisher a serializer"),
+        (
+            "a-dict",
+            "bytes",
+            (
+                "an element of type dict was published, and only bytes can be sent as they are. "
+                "Give the publisher the type of its elements (its return annotation, or type=), or a serializer, such as serializer='json'"
+            ),
+        ),
         ("number-as-text", "text", "the serializer 'text' takes str, not int; give serializer='bytes' or 'json' for others"),
         ("failing", "text", "a secret"),
     ],

@@ -6,7 +6,24 @@ connection on service.
 
 from penstock.runtime.client import Reconnect, connect, remote, request, subscribe
 from penstock.runtime.connection import Peer, RemoteStream
-from penstock.runtime.server import Server, serve
-from penstock.runtime.service import Service
+from penstock.runtime.server import Server, StopSignals, raise_open_files, run, serve, serve_until_signal, tune_collector
+from penstock.runtime.service import Service, StaleElementsWarning
 
-__all__ = ["Peer", "Reconnect", "RemoteStream", "Server", "Service", "connect", "remote", "request", "serve", "subscribe"]
+__all__ = [
+    "Peer",
+    "Reconnect",
+    "RemoteStream",
+    "Server",
+    "Service",
+    "StaleElementsWarning",
+    "StopSignals",
+    "connect",
+    "raise_open_files",
+    "remote",
+    "request",
+    "run",
+    "serve",
+    "serve_until_signal",
+    "subscribe",
+    "tune_collector",
+]

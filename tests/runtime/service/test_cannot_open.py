@@ -1,5 +1,6 @@
 """The ways in which a stream cannot be opened."""
 
+from penstock.api import PRIVATE, PublicError
 from penstock.runtime.service import CannotOpen, FactoryFailed, Forbidden, NoPlace, NoSuchPublisher
 
 
@@ -14,4 +15,5 @@ def test_the_failure_of_a_function_keeps_its_exception() -> None:
     """The caller may give the text of a public error to the peer."""
     error = ValueError("no such table")
     assert FactoryFailed(error).error is error
-    assert str(FactoryFailed(error)) == "no such table"
+    assert str(FactoryFailed(error)) == PRIVATE
+    assert str(FactoryFailed(PublicError("out of order"))) == "out of order"

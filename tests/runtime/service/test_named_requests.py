@@ -1,7 +1,7 @@
 """Handlers of requests by name: which functions can be one, and what a call gives them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Annotated, Any, NewType
 
 import pytest
 
@@ -80,6 +80,18 @@ async def one(symbol: str) -> bytes:
 async def no_answer() -> None: ...
 
 
+async def perhaps() -> Price | None: ...
+
+
+async def optionally() -> "Price | None": ...
+
+
+Found = NewType("Found", Annotated[bytes | None, "a note"])  # type: ignore[valid-newtype]  # what is tried
+
+
+async def by_another_name() -> Found: ...  # type: ignore[empty-body]  # it is never called
+
+
 async def streams() -> AsyncIterator[bytes]: ...  # type: ignore[empty-body]  # it is never called
 
 
@@ -109,6 +121,13 @@ def plain() -> bytes:
         ("a", generator, "use @service.publisher"),
         ("a", 3, "no `async def` function"),
         ("a", no_answer, "annotated to return None"),
+        (
+            "a",
+            perhaps,
+            r"annotated to return .*Price \| None, and None is never an answer \(rule 2.13\). For no value return one that",
+        ),
+        ("a", optionally, "or raise PublicError with the reason; then leave `| None` out".replace("|", r"\|")),
+        ("a", by_another_name, "None is never an answer"),
         ("a", streams, "returns a stream"),
         ("a", order_by_another_name, "no text can become the parameter 'order'.*gets the payload of a request is called 'payload'"),
         ("a", positional, "'payload' of its function cannot be given by name"),

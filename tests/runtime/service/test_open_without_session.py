@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import Model, PublicError, Request, Subscriber, UsageError
+from penstock.api import PRIVATE, TAKEN, Model, PublicError, PublisherFailed, Request, Subscriber, UsageError
 from penstock.core import Scope, Source
 from penstock.plugins import Outcome, PeerIdentity, build_registry
 from penstock.runtime.service import (
@@ -168,7 +168,104 @@ async def test_a_source_that_cannot_be_attached_fails_its_stream_and_frees_the_p
         for _ in range(5):
             subscriber = PlainSubscriber()
             fixture.streams.open("unattachable", PEER, subscriber, Scope(nursery))
-            assert isinstance(subscriber.error, UsageError)
+            assert isinstance(subscriber.error, PublisherFailed)
+            assert isinstance(fixture.told.pop(), UsageError)
             subscriber.request(1)
             subscriber.cancel()
     assert [outcome for outcome, _ in fixture.ended] == [Outcome.FAILED] * 5
+
+
+def _raise_secret() -> Any:
+    raise ValueError("the key is 1234")
+
+
+class SecretSource(Source[Any]):
+    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        raise ValueError("the key is 1234")
+
+
+async def _secret_generator() -> AsyncIterator[bytes]:
+    await trio.lowlevel.checkpoint()
+    _raise_secret()
+    yield b""
+
+
+async def _secret_handler(data: bytes) -> bytes:
+    await trio.lowlevel.checkpoint()
+    raise ValueError("the key is 1234")
+
+
+@pytest.mark.parametrize("name", ["generator", "source", "handler", "element"])
+async def test_the_subscriber_gets_no_private_text_and_the_report_is_whole(name: str, fixture: Fixture) -> None:
+    """The subscriber sends its error to a peer. The exception itself, its notes and its cause stay on this side."""
+    fixture.service.publisher("generator")(_secret_generator)
+    fixture.service.publish("source", SecretSource())
+    fixture.service.publish("element", [object()], type=int)
+    service = Service()
+    service.request_response(_secret_handler)
+    streams = fixture.streams
+    if name == "handler":
+        streams = PublishedStreams(service, build_registry(), places=PlaceLimit(2), on_violation=fixture.told.append)
+    target = Request(Model.RESPONSE, b"x") if name == "handler" else name
+    async with trio.open_nursery() as nursery:
+        subscriber = PlainSubscriber()
+        streams.open(target, PEER, subscriber, Scope(nursery))
+        subscriber.request(1)
+        await trio.testing.wait_all_tasks_blocked()
+        assert isinstance(subscriber.error, PublisherFailed)
+        assert (str(subscriber.error), subscriber.error.__cause__) == (PRIVATE, None)
+        assert getattr(subscriber.error, "__notes__", []) == []
+        assert subscriber.error.__context__ is None
+    (told,) = fixture.told
+    assert ("the element is of type object" if name == "element" else "the key is 1234") in str(told)
+    assert told.__notes__ == [f"This was raised while '{target}' was served to a peer."]
+
+
+async def test_an_observer_gets_the_error_itself(fixture: Fixture) -> None:
+    """It is on this side."""
+    counts: list[StreamCount] = []
+
+    def observe(_: object) -> StreamCount:
+        counts.append(StreamCount(lambda count: None))
+        return counts[0]
+
+    fixture.service.publisher("generator")(_secret_generator)
+    streams = PublishedStreams(fixture.service, build_registry(), places=PlaceLimit(2), on_violation=fixture.told.append, observe=observe)
+    async with trio.open_nursery() as nursery:
+        subscriber = PlainSubscriber()
+        streams.open("generator", PEER, subscriber, Scope(nursery))
+        subscriber.request(1)
+        await trio.testing.wait_all_tasks_blocked()
+    assert counts[0].error is fixture.told[0]
+    assert str(subscriber.error) == PRIVATE
+
+
+async def test_the_text_of_a_public_error_reaches_the_subscriber(fixture: Fixture) -> None:
+    """And the reason of a second subscriber of one iterator is a fixed token."""
+    fixture.service.publish("once", iter([b"a"]))
+
+    @fixture.service.publisher("public")
+    async def public() -> AsyncIterator[bytes]:
+        await trio.lowlevel.checkpoint()
+        raise PublicError("out of stock")
+        yield b""
+
+    async with trio.open_nursery() as nursery:
+        texts = []
+        for name in ("public", "once", "once"):
+            subscriber = PlainSubscriber()
+            fixture.streams.open(name, PEER, subscriber, Scope(nursery))
+            subscriber.request(2)
+            await trio.testing.wait_all_tasks_blocked()
+            texts.append(str(subscriber.error))
+    assert texts == ["out of stock", "None", TAKEN]
+
+
+def test_the_refusal_of_a_function_that_raises_has_no_private_text(fixture: Fixture) -> None:
+    """A caller that sends `str(refusal)` sends no secret. The exception is in `error`, and was reported."""
+    fixture.service.publisher("raising")(_raise_secret)
+    with pytest.raises(FactoryFailed) as failed:
+        fixture.streams.find("raising", PEER)
+    assert str(failed.value) == PRIVATE
+    assert fixture.told == [failed.value.error]
+    assert str(failed.value.error) == "the key is 1234"

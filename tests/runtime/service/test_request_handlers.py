@@ -12,6 +12,7 @@ from penstock.api import Limits, Model, PublisherFailed, PublisherStopped, Reque
 from penstock.core import Scope
 from penstock.plugins import PeerIdentity
 from penstock.runtime import Peer, Service, connect, serve
+from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.service import Forbidden, Handler, HandlerCall, HandlerCalls, Places, RequestHandlers
 from penstock.testing import ManualSubscriber
@@ -90,7 +91,7 @@ async def test_none_is_not_a_value() -> None:
     async with answering(handler) as meeting:
         with pytest.raises(PublisherFailed):
             await meeting.peer.request_response(b"")
-    assert "handler returned None, which is never an element" in str(meeting.told[0])
+    assert "handler returned None, which is never an answer (rule 2.13). For no value return one that says so" in str(meeting.told[0])
 
 
 async def test_a_cancel_cancels_the_handler_and_only_that() -> None:
@@ -197,10 +198,10 @@ class CountedPlaces(Places):
 
     def free(self) -> None: ...
 
-    def keep(self) -> None:
+    def keep(self, size: int, /) -> None:
         self.kept += 1
 
-    def free_kept(self) -> None:
+    def free_kept(self, size: int, /) -> None:
         self.kept -= 1
 
     def tasks_stopped(self) -> None:
@@ -225,7 +226,7 @@ async def test_a_cancelled_nursery_stops_the_handler_and_fails_its_subscriber() 
         await trio.Event().wait()
         return False
 
-    runner = InlineTaskRunner(hear, lambda: None, turn=1.0)
+    runner = InlineTaskRunner(hear, lambda: None, turns=DecodingTurns(), turn=1.0)
     calls = HandlerCalls(runner, Scope(runner, on_violation=heard.append), places)
     async with trio.open_nursery() as nursery:
         runner.start(nursery)
@@ -257,7 +258,7 @@ async def test_a_call_that_is_cancelled_before_its_turn_is_not_made() -> None:
         await trio.Event().wait()
         return data
 
-    runner = InlineTaskRunner(hear, lambda: None, turn=1.0)
+    runner = InlineTaskRunner(hear, lambda: None, turns=DecodingTurns(), turn=1.0)
     calls = HandlerCalls(runner, Scope(runner, on_violation=lambda _: None), places)
     async with trio.open_nursery() as nursery:
         runner.start(nursery)

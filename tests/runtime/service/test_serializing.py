@@ -16,7 +16,7 @@ from tests.runtime._plain_subscriber import PlainSubscriber
 def test_an_element_that_cannot_be_serialized_cancels_the_publisher_and_fails_the_stream() -> None:
     """Elements before it have arrived as bytes."""
     publisher, subscriber = ManualPublisher(), PlainSubscriber()
-    publisher.subscribe(Serializing(subscriber, build_registry().serializer("json")))
+    publisher.subscribe(Serializing(subscriber, build_registry().serializer("json"), ""))
     subscriber.request(2)
     publisher.emit({"a": 1})
     publisher.emit(object())
@@ -68,7 +68,7 @@ class ManySubscriber(PlainSubscriber):
 @pytest.mark.parametrize(("subscriber", "lists"), [(PlainSubscriber(), None), (ManySubscriber(), [2])])
 def test_elements_that_are_at_hand_are_serialized_together(subscriber: PlainSubscriber, lists: list[int] | None) -> None:
     """One call for the subscriber if it takes lists, else one for each element."""
-    serializing = Serializing(subscriber, build_registry().serializer("json"))
+    serializing = Serializing(subscriber, build_registry().serializer("json"), "")
     serializing.on_next_many([{"a": 1}, [2]])
     assert subscriber.elements == [b'{"a":1}', b"[2]"]
     assert getattr(subscriber, "lists", None) == lists
@@ -77,7 +77,7 @@ def test_elements_that_are_at_hand_are_serialized_together(subscriber: PlainSubs
 def test_an_element_of_a_list_that_cannot_be_serialized_fails_the_stream_behind_those_before_it() -> None:
     """The publisher is cancelled, and the elements behind it are dropped."""
     publisher, subscriber = ManualPublisher(), ManySubscriber()
-    serializing = Serializing(subscriber, build_registry().serializer("json"))
+    serializing = Serializing(subscriber, build_registry().serializer("json"), "")
     publisher.subscribe(serializing)
     subscriber.request(3)
     serializing.on_next_many([1, object(), 3])

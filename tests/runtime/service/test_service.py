@@ -285,3 +285,42 @@ def test_a_value_that_is_no_serializer_is_refused_by_the_decorator() -> None:
     ):
         with pytest.raises(UsageError, match=r"serializer=Reversed is a class; give an object: serializer=Reversed\(\)"):
             add()
+
+
+NEWEST_ONLY: dict[str, Callable[[], penstock.Source[int]]] = {
+    "latest": lambda: penstock.pipe(penstock.Topic[int](), penstock.ops.latest()),
+    "drop": lambda: penstock.Topic[int]().drop(),
+    "topic": lambda: penstock.Topic[int](slow=penstock.SlowPolicy.LATEST),
+    "behind": lambda: penstock.Topic[int]().latest().map(str).filter(bool).map(int),
+}
+
+
+@pytest.mark.parametrize("make", NEWEST_ONLY.values(), ids=NEWEST_ONLY)
+def test_a_source_of_the_newest_element_is_published_with_a_warning(make: Callable[[], penstock.Source[int]]) -> None:
+    """It stands at the call, and says what a subscriber must do: the subscriber's own buffer would hold older elements."""
+    service = Service()
+    with pytest.warns(penstock.StaleElementsWarning) as warned:
+        service.publish("newest", make(), serializer="json")
+    assert str(warned[0].message) == (
+        "the publisher 'newest' keeps the newest element only, and a subscriber over a connection requests 256 elements ahead, which its "
+        "reader gets first. A subscriber that needs the newest must say so: pipe(remote(url), ops.latest()), or demand=1"
+    )
+    assert warned[0].filename == __file__
+
+
+def test_a_function_that_returns_the_newest_element_warns_once() -> None:
+    """When its source is known: it is called for each subscriber."""
+    service = Service()
+    service.publisher("newest/{symbol}", serializer="json")(lambda symbol: penstock.Topic[str]().latest())
+    with pytest.warns(penstock.StaleElementsWarning, match=r"the publisher 'newest/\{symbol\}'") as warned:
+        found = [service.find(f"newest/{symbol}", PEER) for symbol in "ab"]
+    assert None not in found
+    assert len(warned) == 1
+
+
+def test_other_sources_are_published_without_a_warning() -> None:
+    """A warning is an error in these tests."""
+    service = Service()
+    service.publish("buffered", penstock.Topic[int]().latest().buffer(2), serializer="json")
+    service.publish("topic", penstock.Topic[int](), serializer="json")
+    service.publish("debounced", penstock.Topic[int]().debounce(1), serializer="json")

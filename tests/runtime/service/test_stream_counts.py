@@ -16,7 +16,7 @@ def test_elements_are_counted_and_passed_on() -> None:
     count.element_size = 2
     counting.on_next(b"abcd")
     counting.on_complete()
-    assert (count.elements, count.outcome) == (3, Outcome.COMPLETED)
+    assert (count.elements, count.bytes, count.outcome) == (3, 8, Outcome.COMPLETED)
     assert subscriber.elements == [b"abcd"] * 2
     assert reports == []
     count.on_stream_end()

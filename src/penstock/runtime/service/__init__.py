@@ -16,9 +16,15 @@ from penstock.runtime.service._cannot_open import (
 from penstock.runtime.service._element_errors import dumped_bytes, load_error, loaded_none
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import serializer_for
-from penstock.runtime.service._published_streams import FoundStream, PublishedStreams, add_target_note
+from penstock.runtime.service._published_streams import (
+    FoundStream,
+    PublishedStreams,
+    add_target_note,
+    is_shutdown,
+    report_publisher_failure,
+)
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers, TaskRunner
-from penstock.runtime.service._service import Publication, Service
+from penstock.runtime.service._service import Publication, Service, StaleElementsWarning
 from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
 from penstock.runtime.service._stream_slot import PlaceLimit, Places, StreamSlot
 
@@ -39,6 +45,7 @@ __all__ = [
     "PublishedStreams",
     "RequestHandlers",
     "Service",
+    "StaleElementsWarning",
     "StreamCount",
     "StreamSlot",
     "TaskRunner",
@@ -46,7 +53,9 @@ __all__ = [
     "UnreadablePayload",
     "add_target_note",
     "dumped_bytes",
+    "is_shutdown",
     "load_error",
     "loaded_none",
+    "report_publisher_failure",
     "serializer_for",
 ]

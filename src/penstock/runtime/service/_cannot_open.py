@@ -1,13 +1,16 @@
-"""The ways in which a stream cannot be opened, each with its exception class. The caller decides what its peer is told."""
+"""The ways in which a stream cannot be opened, each with its exception class. The caller decides what its peer is told.
+
+The text of each exception is the reason for the log of this side. It may repeat a peer's words: escape it before it is printed.
+"""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from penstock.api import PublicError, Request
+from penstock.api import PublicError, Request, public_text
 from penstock.plugins import PeerIdentity
 
 MayOpen: TypeAlias = Callable[[str | Request, PeerIdentity], bool]
-"""Decides whether a peer may open what it asks for. Called before the name is looked up."""
+"""Decides whether a peer may open what it asks for. Called before any function of a publisher or handler."""
 
 
 class CannotOpen(Exception):
@@ -19,7 +22,7 @@ class NoSuchPublisher(CannotOpen):
 
 
 class Forbidden(CannotOpen):
-    """`MayOpen` returned False."""
+    """`MayOpen` did not return True, or the function behind the name raised `NotAvailable`."""
 
 
 class UnfitPayload(CannotOpen):
@@ -35,8 +38,11 @@ class NoPlace(CannotOpen):
 
 
 class FactoryFailed(CannotOpen):
-    """The user's function raised when it was called to make a publisher. Reported to `on_violation` already."""
+    """The user's function raised when it was called to make a publisher. The text is for the peer.
+
+    `error` is the exception itself. It was reported to `on_violation` already, and its text may be secret.
+    """
 
     def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
+        super().__init__(public_text(error))
         self.error: Exception = error

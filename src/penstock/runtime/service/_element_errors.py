@@ -9,7 +9,7 @@ Rules of this file:
 from typing import Any
 
 from penstock.api import PluginError, ProtocolError, UsageError, shown
-from penstock.plugins import Serializer
+from penstock.plugins import Serializer, WrongElementType
 
 
 def load_error(error: Exception, serializer: Serializer, position: int, length: int) -> Exception:
@@ -25,6 +25,15 @@ def load_error(error: Exception, serializer: Serializer, position: int, length: 
         # `shown` cuts the text and cannot raise: the error comes from foreign code.
         explained = PluginError(f"{place}: the serializer {name!r} raised {shown(error)}, where only ProtocolError and UsageError are due")
     # Set and not raised from: the error is handed to a subscriber, and no `raise` stands here.
+    explained.__cause__ = error
+    return explained
+
+
+def dump_error(error: Exception, type_place: str) -> Exception:
+    """Return the error that ends a stream whose element `dumps` refused. If the program gave the type, it says where to change it."""
+    if not type_place or not isinstance(error, WrongElementType):
+        return error
+    explained = UsageError(f"{error.fact}; change {type_place}, or give serializer= there")
     explained.__cause__ = error
     return explained
 

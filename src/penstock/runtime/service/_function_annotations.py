@@ -10,7 +10,7 @@ import inspect
 import typing
 from collections.abc import Callable
 from functools import partial
-from typing import Any, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 from penstock.api import UsageError, shown
 from penstock.plugins import resolve_annotation
@@ -84,12 +84,30 @@ def _closed_over(function: Any) -> dict[str, Any]:
     return found
 
 
-def element_type_of(function: Callable[..., Any], where: str) -> Any:
+def element_type_of(function: Callable[..., Any], where: str, *, in_batches: bool = False) -> Any:
     """Return T for a function that returns ``AsyncIterator[T]`` or another stream of T; None if its annotation does not say.
 
-    Raises UsageError if the annotation names what is not known at run time.
+    With `in_batches` the function returns a stream of lists of T.
+    Raises UsageError if the annotation names what is not known at run time, or, with `in_batches`, a stream of anything but lists.
     """
-    returned = Annotations(function, where).of("return")
+    found = _item_type(Annotations(function, where).of("return"))
+    if found is None or not in_batches:
+        return found
+    element = _item_type(found)
+    is_sequence = isinstance(found, type) and issubclass(found, collections.abc.Sequence) and found not in _TEXTS
+    if element is None and not is_sequence:
+        raise UsageError(
+            f"{where}: batches=True, and the return annotation is a stream of {shown(found)}; write AsyncIterator[list[T]], and yield lists"
+        )
+    return element
+
+
+_TEXTS: Final = (str, bytes, bytearray, memoryview)
+"""Sequences that are elements, and no batches of them."""
+
+
+def _item_type(returned: Any) -> Any:
+    """Return T for a stream or a list of T, and None for other types."""
     while get_origin(returned) is typing.Annotated:
         returned = get_args(returned)[0]
     origin, arguments = get_origin(returned), get_args(returned)

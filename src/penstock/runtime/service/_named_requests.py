@@ -4,18 +4,29 @@ Rules of this file:
 
 * The parameter called ``payload`` gets the payload. All others come from the name, as those of publishers do.
 * A signature that no request could fit is a UsageError when the handler is added.
-* A payload that does not decode is the peer's fault: the peer gets the reason, and nothing is reported here.
+* A payload that does not decode is the peer's fault: the peer gets the reason, and nothing is reported here. If the code of the payload's
+  class raises, that is a fault of this side, and reported as one of the handler.
 """
 
 import collections.abc
 import inspect
 from collections.abc import Callable
-from typing import Any, Final, get_origin
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-from penstock.api import ProtocolError, UsageError
-from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
+from penstock.api import ProtocolError, UsageError, shown
+from penstock.plugins import (
+    PeerIdentity,
+    Registry,
+    Serializer,
+    TypeCodeFailed,
+    WrongElementType,
+    bare_type,
+    check_serializer_argument,
+    resolve_serializer,
+)
 from penstock.runtime.service._cannot_open import UnfitPayload, UnreadablePayload
-from penstock.runtime.service._element_errors import dumped_bytes
+from penstock.runtime.service._element_errors import dump_error, dumped_bytes
 from penstock.runtime.service._function_annotations import Annotations, called_function, open_parameters
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._router import Pattern, Route
@@ -28,7 +39,17 @@ PAYLOAD: Final = "payload"
 class NamedHandler:
     """A user's function that answers the requests with one name or pattern."""
 
-    __slots__ = ("_answer_type", "_known", "_needs_payload", "_payload_type", "_serializer", "_takes_payload", "label", "route")
+    __slots__ = (
+        "_answer_type",
+        "_known",
+        "_needs_payload",
+        "_payload_type",
+        "_serializer",
+        "_takes_payload",
+        "answer_place",
+        "label",
+        "route",
+    )
 
     def __init__(self, pattern: Pattern, function: Any, serializer: str | Serializer | None) -> None:
         """Raises UsageError for a function that no request could call, and for one that cannot answer."""
@@ -52,6 +73,7 @@ class NamedHandler:
         if self._payload_type is PeerIdentity:
             raise UsageError(f"{where}: the parameter {PAYLOAD!r} gets the payload; give the one for the PeerIdentity another name")
         self._answer_type = annotations.of("return")
+        self.answer_place: str = "" if self._answer_type is None else f"the return annotation of {where}"
         _check_answer(self._answer_type, where)
         self._serializer = serializer
         self.label: str = getattr(function, "__qualname__", where)
@@ -108,11 +130,18 @@ class NamedCall(Handler):
         else:
             value = await self._call(payload=payload if self._loads is None else self._loaded(self._loads, payload))
         # None is refused behind this call, in the words for all handlers.
-        return value if self._dumps is None or value is None else dumped_bytes(self._dumps.dumps(value), self._dumps, value)
+        if self._dumps is None or value is None:
+            return value
+        try:
+            return dumped_bytes(self._dumps.dumps(value), self._dumps, value)
+        except WrongElementType as error:
+            raise dump_error(error, self._handler.answer_place) from error
 
     def _loaded(self, serializer: Serializer, payload: bytes) -> object:
         try:
             return serializer.loads(payload)
+        except TypeCodeFailed:
+            raise
         except (ProtocolError, UsageError) as error:
             pattern = self._handler.route.pattern.text
             raise UnreadablePayload(
@@ -139,10 +168,19 @@ def _route(pattern: Pattern, function: Callable[..., Any]) -> Route:
 
 
 def _check_answer(kind: Any, where: str) -> None:
-    """Raise UsageError for a return annotation that says: no value, or a stream."""
+    """Raise UsageError for a return annotation that says: no value, perhaps no value, or a stream."""
     if kind is type(None):
         raise UsageError(
             f"{where}: its function is annotated to return None, and a request has an answer; return a value, or use fire_and_forget"
+        )
+    bare = bare_type(kind)
+    while get_origin(bare) is Annotated:
+        bare = bare_type(get_args(bare)[0])
+    # Refused although the value may never be None: it would fail at the first None, perhaps days later.
+    if get_origin(bare) in (Union, UnionType) and type(None) in get_args(bare):
+        raise UsageError(
+            f"{where}: its function is annotated to return {shown(kind)}, and None is never an answer (rule 2.13). For no value return one "
+            "that says so, such as a record with an optional field, or raise PublicError with the reason; then leave `| None` out"
         )
     # ``AsyncIterator[Price]`` is an alias, and no class.
     origin = get_origin(kind) or kind

@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 
 import trio
 
-from penstock.api import Model, Request, Subscriber, Subscription
-from penstock.core import EndedSubscription, Report, Scope, report, waits_for_demand
+from penstock.api import Model, NotAvailable, PublisherFailed, PublisherStopped, Request, Subscriber, Subscription, public_text
+from penstock.core import EndedSubscription, Relay, Report, Scope, report, waits_for_demand
 from penstock.plugins import PeerIdentity, Registry, Serializer
-from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, MayOpen, NoPlace, NoSuchPublisher
+from penstock.runtime.service._authorisation import Authorisation
+from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, MayOpen, NoPlace, UnreadablePayload
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import NamedCall
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers
@@ -50,7 +51,7 @@ class FoundStream:
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
         """Attach the publisher to `subscriber`, which takes bytes."""
         if self.serializer is not None:
-            subscriber = Serializing(subscriber, self.serializer)
+            subscriber = Serializing(subscriber, self.serializer, self.publication.type_place)
         if self.is_single:
             subscriber = FirstElementOnly(subscriber, self.publication.element_size)
         try:
@@ -72,13 +73,15 @@ class PublishedStreams:
         may_open: MayOpen | None = None,
         observe: Observe | None = None,
     ) -> None:
+        """`may_open` takes the place of the service's own."""
+        may_open = may_open or service.may_open
         self._service = service
         self._registry = registry
         self._places = places
         self._on_violation = on_violation
-        self._may_open = may_open
+        self._may_open = None if may_open is None else Authorisation(service, may_open, on_violation)
         self._observe = observe
-        self.handlers: RequestHandlers = RequestHandlers(service, may_open)
+        self.handlers: RequestHandlers = RequestHandlers(service, self._may_open)
         """The shorter look-up of a request: ask here first, and call `find` if the answer is None."""
 
     def find(self, target: str | Request, peer: PeerIdentity) -> Handler | FoundStream:
@@ -87,34 +90,39 @@ class PublishedStreams:
         This is the first half of `open`. A session answers the peer between the halves, and keeps only the name of an idle stream.
         """
         # Before the look-up: a user's function must not run for a peer that may not open the name.
-        if self._may_open is not None and not self._may_open(target, peer):
-            raise Forbidden(str(target))
+        self.check_may_open(target, peer)
         try:
             # Request data may be a publisher's name: `answer` looks there first.
             if isinstance(target, Request):
-                found = self._service.answer(target, peer)
+                found: Publication | Handler = self._service.answer(target, peer)
                 is_single = target.model is Model.RESPONSE
             else:
-                found, is_single = self._service.find(target, peer), False
+                found, is_single = self._service.look_up(target, peer), False
             # Here and not in the service, which knows no registry.
             if isinstance(found, NamedCall):
                 found.use(self._registry)
             if isinstance(found, Handler):
                 return found
-            if found is not None:
-                return FoundStream(found, found.find_serializer(self._registry), is_single=is_single)
+            return FoundStream(found, found.find_serializer(self._registry), is_single=is_single)
         # These are answers to the peer, and no faults of the user: they are not reported.
         except CannotOpen:
             raise
+        except NotAvailable as denied:
+            raise Forbidden(denial(denied)) from None
         except Exception as error:  # boundary: the user's function, called to make a publisher
             report(self._on_violation, add_target_note(error, target))
             raise FactoryFailed(error) from error
-        raise NoSuchPublisher(str(target))
+
+    def check_may_open(self, target: str | Request, peer: PeerIdentity) -> None:
+        """Raise Forbidden if `may_open` refuses `target` to `peer`. `find` calls it."""
+        if self._may_open is not None:
+            self._may_open(target, peer)
 
     def open(self, target: str | Request, peer: PeerIdentity, subscriber: Subscriber[Any], scope: Scope) -> None:
         """Subscribe `subscriber` to what `target` leads to; `scope` runs the tasks.
 
-        `target` is a publisher's name, or a request that a handler may answer. `subscriber` gets bytes.
+        `target` is a publisher's name, or a request that a handler may answer. `subscriber` gets bytes. If the publisher fails, it gets a
+        PublisherFailed with a text that may be sent to a peer; the exception itself goes to `on_violation`.
         Raises NoSuchPublisher, Forbidden, UnfitPayload, NoPlace or FactoryFailed; then nothing was signalled, and no place is taken.
         """
         # The look-up before the place: a name that does not exist must not cost one.
@@ -123,10 +131,11 @@ class PublishedStreams:
             raise NoPlace(str(target))
         count = None if self._observe is None else self._observe(target)
         on_end = None if count is None else count.on_stream_end
+        on_failure = partial(report_publisher_failure, self._on_violation, target=target)
         if isinstance(found, Handler):
             calls = HandlerCalls(_ScopeRunner(scope), scope, self._places)
             data = target.data if isinstance(target, Request) else b""
-            end = _StreamEnd(_counted(count, subscriber))
+            end = _StreamEnd(_counted(count, _ForPeer(subscriber)), on_failure)
             call = HandlerCall(calls, found, data, peer, end, on_end)
             # Set before on_subscribe: the subscriber may cancel inside it.
             end.on_end = call.on_stream_end
@@ -137,11 +146,15 @@ class PublishedStreams:
         runner = _ScopeRunner(scope)
         # A second scope inside `scope`: it tells when the tasks of this one publisher have stopped.
         slot.scope = runner.child = Scope(
-            runner, on_violation=self._on_violation, cleanup_timeout=scope.cleanup_timeout, on_drained=slot.on_tasks_stopped
+            runner,
+            on_violation=self._on_violation,
+            cleanup_timeout=scope.cleanup_timeout,
+            on_drained=slot.on_tasks_stopped,
+            max_hold_up=scope.max_hold_up,
         )
         if count is not None:
             count.element_size = found.publication.element_size
-        end = _StreamEnd(_counted(count, subscriber))
+        end = _StreamEnd(_counted(count, _ForPeer(subscriber)), on_failure)
         # Set before the attach, which may signal at once.
         end.on_end = slot.on_stream_end
         found.attach(end, slot.scope)
@@ -149,6 +162,12 @@ class PublishedStreams:
 
 def _counted(count: StreamCount | None, subscriber: Subscriber[Any]) -> Subscriber[Any]:
     return subscriber if count is None else CountingSubscriber(count, subscriber)
+
+
+def denial(error: NotAvailable) -> str:
+    """Return the reason for the log of a stream that was denied by its own function."""
+    text = str(error)
+    return f"it raised NotAvailable{f': {text}' if text else ''}"
 
 
 def add_target_note(error: Exception, target: object) -> Exception:
@@ -159,6 +178,18 @@ def add_target_note(error: Exception, target: object) -> Exception:
     if not getattr(error, "__notes__", ()):
         error.add_note(f"This was raised while {str(target)!a} was served to a peer.")
     return error
+
+
+def is_shutdown(error: BaseException) -> bool:
+    """Return True if a publisher was stopped because the program is being cancelled: it has not failed."""
+    return isinstance(error, PublisherStopped) and trio.current_effective_deadline() == float("-inf")
+
+
+def report_publisher_failure(on_violation: Report, error: BaseException, target: object) -> None:
+    """Report the full error of a publisher; the peer gets less of it."""
+    # The mistake of a peer is told to that peer alone: it must not be able to fill a log. And a denied name is no failure.
+    if isinstance(error, Exception) and not is_shutdown(error) and not isinstance(error, UnreadablePayload | NotAvailable):
+        report(on_violation, add_target_note(error, target))
 
 
 class _ScopeRunner:
@@ -182,15 +213,26 @@ class _ScopeRunner:
         on_blocked(self._scope.spawn(function, name=name))
 
 
-class _StreamEnd(Subscriber[Any], Subscription):
-    """Passes everything on, and calls `on_end` once: at the terminal signal, or at the cancel."""
+class _ForPeer(Relay[Any]):
+    """In front of a subscriber that sends what it gets to a peer. The observers behind it see the whole error."""
 
-    __slots__ = ("_subscriber", "_upstream", "on_end")
+    __slots__ = ()
+
+    def on_error(self, error: BaseException, /) -> None:
+        # A new error: one that is chained or noted would carry the private text along.
+        super().on_error(PublisherFailed(public_text(error)))
+
+
+class _StreamEnd(Subscriber[Any], Subscription):
+    """Passes everything on, and calls `on_end` once: at the terminal signal, or at the cancel. `on_failure` gets a failure."""
+
+    __slots__ = ("_on_failure", "_subscriber", "_upstream", "on_end")
 
     on_end: Callable[[], None]
 
-    def __init__(self, subscriber: Subscriber[Any]) -> None:
+    def __init__(self, subscriber: Subscriber[Any], on_failure: Callable[[BaseException], None]) -> None:
         self._subscriber: Subscriber[Any] | None = subscriber
+        self._on_failure = on_failure
         self._upstream: Subscription | None = None
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -208,6 +250,7 @@ class _StreamEnd(Subscriber[Any], Subscription):
         if subscriber is not None:
             if self._upstream is None:  # the attach of the source raised; rule 1.9: on_subscribe comes first
                 subscriber.on_subscribe(EndedSubscription())
+            self._on_failure(error)
             try:
                 subscriber.on_error(error)
             finally:

@@ -47,7 +47,7 @@ class RequestHandlers:
         if path in router.literal_names or path.count(b"/") + 1 in router.patterns or (data[:1] == FIRST_BYTE and self._named):
             return None
         if self._may_open is not None and not self._may_open(request, peer):
-            raise Forbidden(str(request))
+            raise Forbidden("may_open refused it")
         return handler
 
 
@@ -129,7 +129,7 @@ class HandlerCall(Subscription):
         """Free the place, or keep it while the handler runs. Call this once, when the stream of the answer has ended."""
         if self._is_running:
             self._place_kept = True
-            self._calls.places.keep()
+            self._calls.places.keep(len(self._data))
         else:
             self._calls.places.free()
         if self._on_end is not None:
@@ -152,9 +152,17 @@ class HandlerCall(Subscription):
         else:
             # Before the answer: on_next ends the stream, and then the place is free at once.
             self._is_running = False
-            self._answer(value)
+            give = self._give
+            if give is not None and value is not None and self._subscriber is not None:
+                # Taken out first, as in `_answer`.
+                self._subscriber = None
+                give(value)
+            else:
+                self._answer(value)
         finally:
-            self._stopped()
+            # Nothing is left to do after a call that ran inline and was answered: the usual one.
+            if self._subscriber is not None or self._place_kept or self._scope is not None:
+                self._stopped()
 
     def _on_blocked(self, scope: trio.CancelScope) -> None:
         self._scope = scope
@@ -167,13 +175,15 @@ class HandlerCall(Subscription):
             return
         if value is None:
             label = self._handler.label
-            self._fail(UsageError(f"{label} returned None, which is never an element (rule 2.13); return a value, for example b''"))
+            self._fail(
+                UsageError(
+                    f"{label} returned None, which is never an answer (rule 2.13). For no value return one that says so (b'', or a record "
+                    "with an optional field), or raise PublicError with the reason"
+                )
+            )
             return
         # Taken out first: on_next may cancel, and then on_complete must still be the last signal.
         self._subscriber = None
-        if self._give is not None:
-            self._give(value)
-            return
         subscriber.on_next(value)
         subscriber.on_complete()
 
@@ -192,7 +202,7 @@ class HandlerCall(Subscription):
             self._fail(PublisherStopped(f"{label} was stopped: the nursery that ran it was cancelled before it returned a value"))
         self._is_running = False
         if self._place_kept:
-            self._calls.places.free_kept()
+            self._calls.places.free_kept(len(self._data))
         # Without a scope the handler ran inline: then it was no task, and the reader sends the answer.
         if self._scope is not None:
             self._calls.places.tasks_stopped()

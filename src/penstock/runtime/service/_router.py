@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* A name without a publisher and a parameter that cannot be converted have one answer (`NoMatch`).
+* A name without a publisher and a parameter that cannot be converted have one answer (`NoMatch`). Its text is for the log of this side.
 * A parameter of a pattern matches one segment. Further parameters stand behind a ``?``, by name, as in a URL.
 * The pattern with the earliest literal segment wins. Two patterns that match the same names are a UsageError when the second is added.
 * `_text_parameters` turns the texts into values.
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote, urlencode
 
 import attrs
 
@@ -23,9 +23,12 @@ from penstock.runtime.service._text_parameters import is_list, texts_reader, why
 
 _PARAMETER: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
+_ESCAPED: Final = re.compile(r"[/?%]")
+"""The characters of a segment that stay escaped in a canonical name: unescaped they would end the segment, or begin an escape."""
+
 
 class NoMatch(Exception):
-    """The name leads to no publisher, or its parameters do not fit. Caught by `Service.find`."""
+    """The name leads to no publisher, or its parameters do not fit. The text says which. Caught by `Service.look_up`."""
 
 
 @attrs.frozen
@@ -123,12 +126,16 @@ class Route:
         if not given and not query and not self._takes_peer and not self._required:
             return self.function
         texts = {**{name: [text] for name, text in given.items()}, **query}
-        if not texts.keys() <= self._readers.keys() or not texts.keys() >= self._required:
-            raise NoMatch
-        try:
-            values = {name: self._readers[name](each) for name, each in texts.items()}
-        except Exception:  # boundary: a converter of the user's. With any other answer a peer could find out which names exist
-            raise NoMatch from None
+        if not texts.keys() <= self._readers.keys():
+            raise NoMatch(f"{self.pattern.text} takes no parameter {min(texts.keys() - self._readers.keys())!r}")
+        if not texts.keys() >= self._required:
+            raise NoMatch(f"{self.pattern.text} needs the parameter {min(self._required - texts.keys())!r}, which was not given")
+        values = {}
+        for name, each in texts.items():
+            try:
+                values[name] = self._readers[name](each)
+            except Exception as error:  # boundary: a converter of the user's. With any other answer a peer could learn which names exist
+                raise NoMatch(f"the parameter {name!r} of {self.pattern.text} cannot be {shown(each[0])}: {_reason(error)}") from None
         return partial(self.function, **values, **dict.fromkeys(self._takes_peer, peer))
 
 
@@ -171,7 +178,12 @@ class Router:
             given = route.pattern.match(segments)
             if given is not None:
                 return _with_query(route, given, query)
-        raise NoMatch
+        raise NoMatch("no publisher and no request has this name")
+
+    @property
+    def has_names(self) -> bool:
+        """True if anything was added."""
+        return bool(self._routes)
 
     def names(self) -> list[str]:
         """Return the patterns, sorted."""
@@ -183,9 +195,25 @@ def _with_query(route: Route, given: dict[str, str], query: str) -> tuple[Route,
     for name, text in parse_qsl(query, keep_blank_values=True) if query else ():
         # A parameter of the pattern that is given again is refused: which of the two values counts would be a guess.
         if name in given:
-            raise NoMatch
+            raise NoMatch(f"{route.pattern.text} has the parameter {name!r} in the name, and it was given again behind the '?'")
         texts.setdefault(name, []).append(text)
     return route, given, texts
+
+
+def canonical_name(name: str) -> str:
+    """Return the one spelling of all names that lead to the same function with the same parameters."""
+    # The usual name has neither an escape nor a query.
+    if "%" not in name and "?" not in name:
+        return name
+    path, mark, query = name.partition("?")
+    segments = [_ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", unquote(segment)) for segment in path.split("/")]
+    # parse_qsl and urlencode: '+' and '%20' are the same blank, and empty pieces are no parameters.
+    return "/".join(segments) + (f"?{urlencode(parse_qsl(query, keep_blank_values=True), safe='/:,')}" if mark else "")
+
+
+def _reason(error: Exception) -> str:
+    # A reader raises ValueError with the text that did not fit; only the class of the user's own errors is told.
+    return "it does not fit the annotation" if type(error) is ValueError else f"its class raised {type(error).__name__}"
 
 
 def check_peer_annotations(hints: dict[str, Any], where: str) -> None:

@@ -5,19 +5,21 @@ from typing import Any
 
 from penstock.api import SharedBatch, Subscriber, Subscription, on_next_many_of
 from penstock.plugins import Serializer
-from penstock.runtime.service._element_errors import dumped_bytes
+from penstock.runtime.service._element_errors import dump_error, dumped_bytes
 
 
 class Serializing(Subscriber[Any], Subscription):
     """Turns elements into bytes with `serializer`. It lends the batch of its subscriber to publishers: a `ConvertingSubscriber`."""
 
-    __slots__ = ("_serializer", "_subscriber", "_upstream")
+    __slots__ = ("_serializer", "_subscriber", "_type_place", "_upstream")
 
     _upstream: Subscription
 
-    def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
+    def __init__(self, subscriber: Subscriber[Any], serializer: Serializer, type_place: str) -> None:
+        """`type_place` is where the program gave the type of the elements, for messages; empty if it gave none."""
         self._subscriber = subscriber
         self._serializer = serializer
+        self._type_place = type_place
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
@@ -31,7 +33,7 @@ class Serializing(Subscriber[Any], Subscription):
         except Exception as error:  # boundary: the serializer may be a plugin; its failure ends this stream only
             # Upstream first: the publisher must not signal again while the stream fails.
             self._upstream.cancel()
-            self._subscriber.on_error(error)
+            self._subscriber.on_error(dump_error(error, self._type_place))
             return
         self._subscriber.on_next(data)
 
@@ -52,7 +54,7 @@ class Serializing(Subscriber[Any], Subscription):
             for data in dumped:
                 self._subscriber.on_next(data)
         if failure is not None:
-            self._subscriber.on_error(failure)
+            self._subscriber.on_error(dump_error(failure, self._type_place))
 
     @property
     def convert(self) -> Callable[[Any], bytes]:

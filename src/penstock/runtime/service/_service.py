@@ -7,6 +7,7 @@ Rules of this file:
 """
 
 import inspect
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -14,13 +15,13 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from penstock.api import FIRST_BYTE, Model, Request, UsageError, decode_named_request, shown
-from penstock.core import Source, Streamable, as_source, generate
+from penstock.core import Source, Streamable, as_source, from_batches, generate
 from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
-from penstock.runtime.service._cannot_open import UnfitPayload
+from penstock.runtime.service._cannot_open import MayOpen, NoSuchPublisher, UnfitPayload
 from penstock.runtime.service._function_annotations import called_function, check_function, element_type_of
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import NamedCall, NamedHandler
-from penstock.runtime.service._router import NoMatch, Pattern, Route, Router
+from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, canonical_name
 
 LONGEST_NAME: Final = 4096
 """Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""
@@ -38,6 +39,8 @@ class Publication:
     element_size: int
     element_type: Any = None
     """The type of the elements, for `penstock.plugins.resolve_serializer`; None if it is not known."""
+    type_place: str = ""
+    """Where the program gave that type, for messages."""
 
     def find_serializer(self, registry: Registry) -> Serializer | None:
         """Return what turns the elements into bytes, or None if they are bytes. Raises UsageError."""
@@ -45,6 +48,15 @@ class Publication:
         if self.serializer is None and (self.element_type is None or self.element_type is bytes):
             return None
         return resolve_serializer(registry, self.serializer, self.element_type)
+
+
+class StaleElementsWarning(UserWarning):
+    """A publisher of a service keeps the newest element here, and the buffer of its subscriber holds older ones.
+
+    A subscriber over a connection requests 256 elements ahead of its reader. So `latest`, or a topic with `SlowPolicy.LATEST`, has
+    nothing to replace until these have been sent. The subscriber must act: ``pipe(remote(url), ops.latest())``, or ``demand=1``. If
+    the clients do so, or if only the publisher is to be spared: ``warnings.simplefilter("ignore", penstock.StaleElementsWarning)``.
+    """
 
 
 class Service:
@@ -60,20 +72,30 @@ class Service:
                 yield tick
     """
 
-    def __init__(self, *, setup: Callable[..., Any] | None = None) -> None:
+    def __init__(self, *, setup: Callable[..., Any] | None = None, may_open: MayOpen | None = None) -> None:
         """`setup` checks the data that a ReactiveSocket client sends when it connects; without it every client is accepted.
 
         It is called with the data and, in a parameter annotated `penstock.plugins.PeerIdentity`, the identity of the client; it may be
         async. It refuses by raising `Rejected` or `PublicError`, whose text the client gets, or by returning False.
+
+        `may_open` decides what a peer may open. It is called with the name that the peer asks for and the identity of the peer, before any
+        publisher or handler runs, and must be a plain function. If it does not return True, or raises, the peer gets the answer to a name
+        that does not exist. A name is given in one spelling: ``a%62c`` as ``abc``. Data that is no name is given as the `Request`.
         """
         # Checked now: a wrong signature would otherwise refuse every client.
         self._setup = None if setup is None else Handler(setup, "the setup function")
+        if may_open is not None and inspect.iscoroutinefunction(called_function(check_function(may_open, "may_open"))):
+            raise UsageError(f"may_open={may_open!r}: give a plain function of a name and a PeerIdentity that returns True or False")
+        self.may_open: MayOpen | None = may_open
+        """Decides what a peer may open; None for everything."""
         self.handlers: dict[Model, Handler] = {}
         """The handlers of requests that carry data, by the kind of request."""
         self.router: Router = Router()
         """The publishers, by their names."""
-        self._options: dict[Route, tuple[str | Serializer | None, int, Any]] = {}  # the fields of a Publication after its source
+        self._options: dict[Route, tuple[str | Serializer | None, int, Any, str]] = {}  # the fields of a Publication after its source
         self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
+        self._batched: set[Route] = set()  # of functions that yield lists of elements
+        self._warned: set[str] = set()  # names of which a StaleElementsWarning has told
         self.named: dict[Route, NamedHandler] = {}
         """The handlers of requests by name."""
 
@@ -84,6 +106,7 @@ class Service:
         type: Any = None,
         serializer: str | Serializer | None = None,
         element_size: int = 0,
+        batches: bool = False,
     ) -> Callable[[F], F]:
         """Offer the decorated function under `name`.
 
@@ -95,12 +118,16 @@ class Service:
         ``AsyncIterator[str]`` as text, and bytes as they are. `type` says it for a function without an annotation. `serializer` is a name
         like ``"json"`` or an object, and is used in place of the annotation.
         With `element_size` every element has that number of bytes; the function may then yield several elements as one piece of memory.
+        With ``batches=True`` the function yields lists of elements (``AsyncIterator[list[Quote]]``), and subscribers get the elements, as
+        with `penstock.from_batches`.
         Raises UsageError for a name that is taken or malformed, and for a parameter that no text can become.
         """
         pattern = Pattern.parse(name)
         # All of this is checked before the decorator is applied, so the traceback ends at the line of the decorator.
         _check_element_size(element_size)
         check_serializer_argument(serializer)
+        if batches and element_size:
+            raise UsageError(f"{name!r}: batches=True and element_size= are two ways to yield several elements at once; give one of them")
 
         def add(function: F) -> F:
             route = Route(pattern, function, peer_type=PeerIdentity)
@@ -109,12 +136,16 @@ class Service:
                     f"{name!r}: its function is a coroutine function, it returns one value; to stream, `yield` the elements instead"
                 )
             # A serializer that is named is taken as it is; the annotation counts without one.
-            kind = element_type_of(function, f"{name!r}") if type is serializer is None and not element_size else type
+            kind, place = type, "" if type is None else f"the type= of {name!r}"
+            if type is serializer is None and not element_size:
+                kind, place = element_type_of(function, f"{name!r}", in_batches=batches), f"the return annotation of {name!r}"
             self.router.add(route)
-            self._options[route] = options = serializer, element_size, kind
+            self._options[route] = options = serializer, element_size, kind, place
+            if batches:
+                self._batched.add(route)
             # One source for all subscribers: a generator source holds no state, and calls the function for each.
             if route.is_generator:
-                self._plain[route] = Publication(generate(function), *options)
+                self._plain[route] = Publication(self._source(route, generate(function)), *options)
             return function
 
         return add
@@ -131,6 +162,7 @@ class Service:
         """Offer `source` itself under `name` to every subscriber: a topic, a pipe, or a publisher of your own.
 
         Without `type` and `serializer` its elements are bytes.
+        Warns with `StaleElementsWarning` of a source that keeps the newest element only: its subscribers hold older ones by default.
         """
         # Converted once, so that a value that cannot be streamed is refused here.
         blueprint = as_source(source)
@@ -140,6 +172,7 @@ class Service:
             return blueprint
 
         self.publisher(name, type=type, serializer=serializer, element_size=element_size)(published)
+        self._warn_of_stale_elements(name, blueprint, stacklevel=3)
 
     def request(self, name: str, *, serializer: str | Serializer | None = None) -> Callable[[F], F]:
         """Answer requests with this name by the decorated ``async def`` function, which returns one value.
@@ -200,7 +233,7 @@ class Service:
     # The registry is not known when a publisher is added: the service may be built at import time.
     def check(self, registry: Registry) -> None:
         """Raise UsageError for a publisher whose serializer is not installed, before any peer subscribes to it."""
-        for route, (serializer, _, kind) in self._options.items():
+        for route, (serializer, _, kind, _place) in self._options.items():
             try:
                 resolve_serializer(registry, serializer, kind)
             except UsageError as error:
@@ -214,12 +247,19 @@ class Service:
                 raise UsageError(f"the request {route.pattern.text!r}: {error}") from None
 
     def find(self, name: str, peer: PeerIdentity, payload: bytes | None = None) -> Publication | NamedCall | None:
-        """Return what `name` leads to for `peer`, or None. Raises UnfitPayload, and what the publisher's own function raises."""
+        """Return what `look_up` returns, or None in the place of NoSuchPublisher."""
+        try:
+            return self.look_up(name, peer, payload)
+        except NoSuchPublisher:
+            return None
+
+    def look_up(self, name: str, peer: PeerIdentity, payload: bytes | None = None) -> Publication | NamedCall:
+        """Return what `name` leads to for `peer`. Raises NoSuchPublisher, UnfitPayload, and what the publisher's own function raises."""
         try:
             route, given, query = self.router.find(name)
             call = route.bind(given, query, peer)
-        except NoMatch:
-            return None
+        except NoMatch as none:
+            raise NoSuchPublisher(str(none)) from None
         # `bind` returns the function itself if nothing was given: then the publication is the one made beforehand.
         known = self._plain.get(route) if call is route.function else None
         if known is not None and payload is None:
@@ -230,7 +270,7 @@ class Service:
             raise UnfitPayload(f"{route.pattern.text} is a publisher and takes no payload, and one of {len(payload)} bytes was sent")
         options = self._options[route]
         if route.is_generator:
-            return Publication(generate(call), *options)  # the function is called when its stream is first pulled
+            return Publication(self._source(route, generate(call)), *options)  # the function is called when its stream is first pulled
         made = call()
         if inspect.iscoroutine(made):
             # Without this Python warns that a coroutine was never awaited, somewhere else and later.
@@ -238,22 +278,59 @@ class Service:
             raise UsageError(
                 f"{name!r}: its function is a coroutine function, it returns one value; to stream, `yield` the elements instead"
             )
-        return Publication(as_source(made), *options)
+        source = self._source(route, made)
+        self._warn_of_stale_elements(route.pattern.text, source, stacklevel=2)
+        return Publication(source, *options)
 
-    def answer(self, request: Request, peer: PeerIdentity) -> Publication | Handler | None:
-        """Return what a request leads to for `peer`: a publication, or a handler of requests with one answer, or None.
+    def _source(self, route: Route, made: Streamable[Any]) -> Source[Any]:
+        return from_batches(made) if route in self._batched else as_source(made)
 
-        Raises UnfitPayload, and what the user's function raises.
+    def _warn_of_stale_elements(self, name: str, source: Source[Any], *, stacklevel: int) -> None:
+        # Once for each name: a function makes a source for each subscriber.
+        if source.prefetch == 0 and name not in self._warned:
+            self._warned.add(name)
+            warnings.warn(
+                f"the publisher {name!r} keeps the newest element only, and a subscriber over a connection requests 256 elements ahead, "
+                "which its reader gets first. A subscriber that needs the newest must say so: pipe(remote(url), ops.latest()), or demand=1",
+                StaleElementsWarning,
+                stacklevel=stacklevel,
+            )
+
+    def name_of(self, target: str | Request) -> str | Request:
+        """Return the name that `target` asks for, in its canonical spelling; or `target`, if it is data for a handler without a name."""
+        if isinstance(target, str):
+            return canonical_name(target)
+        parts = decode_named_request(target.data) if self.named and target.model is Model.RESPONSE else None
+        if parts is not None:
+            return canonical_name(parts[0])
+        if len(target.data) > LONGEST_NAME:
+            return target
+        try:
+            name = target.data.decode()
+            self.router.find(name)
+        except (UnicodeDecodeError, NoMatch):
+            # Without a handler such data can only be meant as a name: then it is shown as one.
+            return target
+        return canonical_name(name)
+
+    def answer(self, request: Request, peer: PeerIdentity) -> Publication | Handler:
+        """Return what a request leads to for `peer`: a publication, or a handler of requests with one answer.
+
+        Raises NoSuchPublisher, UnfitPayload, and what the user's function raises.
         """
         if self.named and request.model is Model.RESPONSE and request.data[:1] == FIRST_BYTE:
             parts = decode_named_request(request.data)
             # No handler of other data: it could not tell a misspelt name from data of its own.
             if parts is not None:
-                return self.find(parts[0], peer, parts[1]) if len(parts[0]) <= LONGEST_NAME else None
-        named = self._find_by_data(request, peer)
+                if len(parts[0]) > LONGEST_NAME:
+                    raise NoSuchPublisher(f"the name has more than {LONGEST_NAME:,} characters")
+                return self.look_up(parts[0], peer, parts[1])
         handler = self.handlers.get(request.model)
-        if named is not None or handler is None:
-            return named
+        try:
+            return self._look_up_data(request, peer)
+        except NoSuchPublisher:
+            if handler is None:
+                raise
         if request.model is Model.RESPONSE:
             return handler
         # Bound here, so that the stream is a source like any other from now on.
@@ -265,6 +342,11 @@ class Service:
         return self.handlers.get(Model.FIRE_AND_FORGET)
 
     @property
+    def is_empty(self) -> bool:
+        """True if nothing is offered: no name, and no handler of requests."""
+        return not (self.router.has_names or self.handlers)
+
+    @property
     def is_guarded(self) -> bool:
         """True if there is a setup function."""
         return self._setup is not None
@@ -273,14 +355,14 @@ class Service:
         """Return what the setup function returns for `data`, perhaps an awaitable; None without such a function. Raises as it does."""
         return None if self._setup is None else self._setup(data, peer)
 
-    def _find_by_data(self, request: Request, peer: PeerIdentity) -> Publication | NamedCall | None:
-        if len(request.data) > LONGEST_NAME:
-            return None
+    def _look_up_data(self, request: Request, peer: PeerIdentity) -> Publication | NamedCall:
         try:
-            name = request.data.decode()
+            name = request.data.decode() if len(request.data) <= LONGEST_NAME else None
         except UnicodeDecodeError:
-            return None  # not UTF-8, so not a name
-        return self.find(name, peer)
+            name = None
+        if name is None:
+            raise NoSuchPublisher(f"its {len(request.data):,} bytes are no name, and no handler takes a {request.model.value} with data")
+        return self.look_up(name, peer)
 
     def _handle_streaming(self, model: Model, function: F) -> F:
         if inspect.iscoroutinefunction(check_function(function, f"the handler for a {model.value}")):

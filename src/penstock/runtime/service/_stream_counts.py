@@ -10,7 +10,7 @@ from penstock.plugins import Outcome
 class StreamCount:
     """The elements and the outcome of one served stream."""
 
-    __slots__ = ("_report", "element_size", "elements", "error", "outcome")
+    __slots__ = ("_report", "bytes", "element_size", "elements", "error", "outcome")
 
     def __init__(self, report: Callable[["StreamCount"], None]) -> None:
         """`report` is called once, when the stream has ended."""
@@ -19,11 +19,13 @@ class StreamCount:
         """How the publisher ended the stream; None if the subscriber cancelled it, or the connection ended."""
         self.error: BaseException | None = None
         self.elements: int = 0
+        self.bytes: int = 0
         self.element_size: int = 0
         """The size of each element; 0 if elements differ in size."""
 
     def count(self, element: Any) -> None:
         """Count `element`. On a stream of fixed size one piece may hold several elements."""
+        self.bytes += len(element)
         self.elements += len(element) // self.element_size if self.element_size else 1
 
     def fail(self, error: BaseException) -> None:

@@ -19,11 +19,11 @@ class Places(Protocol):
     def free(self) -> None:
         """Free the place of a stream that has ended, and of which no task runs."""
 
-    def keep(self) -> None:
-        """Keep the place of a stream that has ended while its tasks run; `free_kept` follows."""
+    def keep(self, size: int, /) -> None:
+        """Keep the place of a stream that has ended while its tasks run; `free_kept` follows. They hold `size` bytes of the peer's."""
 
-    def free_kept(self) -> None:
-        """Free a place that was kept: the tasks have stopped."""
+    def free_kept(self, size: int, /) -> None:
+        """Free a place that was kept, with the same `size`: the tasks have stopped."""
 
     def tasks_stopped(self) -> None:
         """Note that the tasks of a stream have stopped, whether or not the stream has ended."""
@@ -46,10 +46,10 @@ class PlaceLimit(Places):
         # A place is freed here or in `free_kept`, never in both: `StreamSlot` sees to that.
         self._taken -= 1
 
-    def keep(self) -> None:
+    def keep(self, size: int, /) -> None:
         """Do nothing: the place is taken already."""
 
-    def free_kept(self) -> None:
+    def free_kept(self, size: int, /) -> None:
         self._taken -= 1
 
     def tasks_stopped(self) -> None:
@@ -59,14 +59,15 @@ class PlaceLimit(Places):
 class StreamSlot:
     """The place of one open stream. Set `scope` before the publisher is attached."""
 
-    __slots__ = ("_on_end", "_places", "_was_kept", "scope")
+    __slots__ = ("_on_end", "_places", "_size", "_was_kept", "scope")
 
     scope: Scope
     """The scope that runs the tasks of the publisher; its `on_drained` is `on_tasks_stopped`."""
 
-    def __init__(self, places: Places, on_end: Callable[[], None] | None = None) -> None:
-        """`on_end` is called when the stream has ended, after its place has been dealt with."""
+    def __init__(self, places: Places, on_end: Callable[[], None] | None = None, size: int = 0) -> None:
+        """`on_end` is called when the stream has ended, after its place has been dealt with. `size` is the length of the request's data."""
         self._places = places
+        self._size = size
         self._on_end = on_end
         self._was_kept = False
 
@@ -75,7 +76,7 @@ class StreamSlot:
         # A generator that still runs its cleanup counts, also if its last element was sent long ago.
         if self.scope.running:
             self._was_kept = True
-            self._places.keep()
+            self._places.keep(self._size)
         else:
             self._places.free()
         if self._on_end is not None:
@@ -85,5 +86,5 @@ class StreamSlot:
         """Free a place that was kept. A scope calls this each time that its last task has ended, also before the stream ends."""
         if self._was_kept:
             self._was_kept = False  # a scope may start tasks again, and would report their end too
-            self._places.free_kept()
+            self._places.free_kept(self._size)
         self._places.tasks_stopped()
