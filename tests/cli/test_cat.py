@@ -1,33 +1,16 @@
 """`penstock cat` writes a publisher's elements to standard output, at the pace of the reading program."""
 
-import pytest
+import sys
+from collections.abc import AsyncIterator, Callable
 
-from penstock.api import UsageError
-from penstock.cli._cat import formatted
+import pytest
+import trio
+
+from penstock.cli._main import parser
+from penstock.runtime import Service, serve, subscribe
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import line_of, penstock, served
-
-
-@pytest.mark.parametrize(
-    ("element", "style", "written"),
-    [
-        (b"a\xff", "text", "a\ufffd\n".encode()),
-        (5, "text", b"5\n"),
-        ("é", "json", '"é"\n'.encode()),
-        ({"a": 1}, "json", b'{"a": 1}\n'),
-        (memoryview(b"a"), "raw", b"a"),
-    ],
-)
-def test_an_element_is_written_in_the_given_format(element: object, style: str, written: bytes) -> None:
-    """As a line of text, as a line of JSON, or as its bytes only."""
-    assert formatted(element, style) == written
-
-
-@pytest.mark.parametrize(("element", "style"), [(5, "raw"), (b"5", "json")])
-def test_a_format_that_does_not_fit_the_serializer_is_a_usage_error(element: object, style: str) -> None:
-    """The number 5 is not written as five zero bytes, and bytes are not JSON."""
-    with pytest.raises(UsageError, match="--serializer"):
-        formatted(element, style)
+from tests.cli._pseudo_terminal import terminal
 
 
 def test_every_element_is_written_to_standard_output() -> None:
@@ -63,6 +46,76 @@ def test_a_refusal_is_an_error_of_one_line() -> None:
     assert (program.returncode, out) == (1, b"")
     assert err.startswith(b"penstock: the peer refused")
     assert err.count(b"\n") == 1
+
+
+def test_a_transport_that_is_not_permitted_is_an_error_of_one_line() -> None:
+    """The program that the URL names is not started."""
+    with penstock("cat", "exec:echo started#name", "--transports", "tcp,tls", "--quiet") as program:
+        out, err = program.communicate(timeout=HANGS_AFTER)
+    assert (program.returncode, out) == (1, b"")
+    assert b"uses the transport 'exec', and transports= permits tcp, tls" in err
+    assert err.count(b"\n") == 1
+
+
+def test_an_element_that_is_no_json_is_an_error_of_one_line() -> None:
+    """It names the element. Those before it were written."""
+    with served() as (_, address), penstock("cat", f"{address}/mixed", "--format", "json", "--serializer", "text", "--quiet") as program:
+        out, err = program.communicate(timeout=HANGS_AFTER)
+    assert (program.returncode, out) == (0, b'"one"\n"two"\n')
+    with served() as (_, address), penstock("cat", f"{address}/mixed", "--format", "json", "--serializer", "bytes", "--quiet") as program:
+        out, err = program.communicate(timeout=HANGS_AFTER)
+    assert (program.returncode, out) == (1, b"")
+    assert err.startswith(b"penstock: element 1: --format json needs a serializer that returns JSON values, not bytes")
+    assert err.count(b"\n") == 1
+
+
+def test_an_error_of_the_publisher_is_one_line() -> None:
+    """Although its text has line breaks and escape sequences. Without --quiet as well: an error has no summary."""
+    with served() as (_, address), penstock("cat", f"{address}/hostile-error") as program:
+        out, err = program.communicate(timeout=HANGS_AFTER)
+    assert (program.returncode, out) == (1, b"one\n")
+    assert err.startswith(b"penstock: ")
+    assert err.count(b"\n") == 1
+    assert b"\x1b" not in err
+
+
+async def test_a_stopped_terminal_stops_the_publisher_and_nothing_else() -> None:
+    """No element is taken from the publisher beyond the demand, and the run loop goes on: it would answer keepalives."""
+    pulled = 0
+    service = Service()
+
+    @service.publisher("numbers")
+    async def numbers() -> AsyncIterator[bytes]:
+        nonlocal pulled
+        while True:
+            pulled += 1
+            yield b"x" * 1000
+
+    # The emulator is not read, so the terminal takes some 4 KiB and then blocks.
+    with terminal() as screen, pytest.MonkeyPatch.context() as patch:
+        file = screen.as_text_file()
+        patch.setattr(sys, "stdout", file)
+        patch.setattr(sys, "stderr", file)
+        options = parser().parse_args(["cat", "memory://stopped/numbers", "--demand", "8"])
+        async with serve(service, "memory://stopped"), trio.open_nursery() as nursery:
+            nursery.start_soon(options.run, options)
+            await _until_nothing_moves(lambda: pulled)
+            stopped_at = pulled
+            async with subscribe("memory://stopped/numbers", demand=1) as other:
+                for _ in range(100):
+                    await anext(other)
+            assert stopped_at <= pulled - 100 <= stopped_at + 8
+            assert stopped_at <= 5 * 8
+            nursery.cancel_scope.cancel()
+
+
+async def _until_nothing_moves(count: Callable[[], int]) -> None:
+    before = -1
+    while count() == 0 or count() != before:
+        before = count()
+        # A thread that ends wakes the run loop. If none does in this time of the real clock, each is blocked, or the machine is very busy.
+        for _ in range(50):
+            await trio.testing.wait_all_tasks_blocked(0.005)
 
 
 def test_it_speaks_reactivesocket_and_sends_the_setup() -> None:

@@ -1,13 +1,15 @@
 """The entry point of the command: help, errors of one line, exit statuses as shells use them."""
 
+import signal
 import sys
+from pathlib import Path
 
 import pytest
 
-from penstock.api import UsageError
 from penstock.cli import main
-from penstock.cli._main import _status
+from penstock.cli._main import LAST_SECONDS
 from tests._real_time import HANGS_AFTER
+from tests.cli._programs import line_of, penstock, python
 
 
 @pytest.mark.parametrize("command", ["serve", "cat", "pub", "plugins", "bench"])
@@ -39,6 +41,8 @@ def test_arguments_that_cannot_be_parsed_have_status_2(arguments: list[str], cap
         (["cat", "memory://missing/x", "--count", "0"], "--count 0"),
         (["cat", "pigeon://a/b"], "no transport 'pigeon'"),
         (["pub", "tcp://127.0.0.1:0"], "names no publisher"),
+        (["cat", "tcp://127.0.0.1:99999/x"], "port 99999 does not exist"),
+        (["cat", "tcp://127.0.0.1:1/\udcff", "--quiet"], r"the publisher's name '\udcff' is not UTF-8"),
         (["serve", "nonsense", "tcp://127.0.0.1:0"], "is not of the form MODULE:NAME"),
         (["serve", "tests.cli._service:service", "unix:///nowhere/at/all.sock"], "nowhere"),
     ],
@@ -52,17 +56,44 @@ def test_an_error_is_one_line_with_status_1(arguments: list[str], message: str, 
     assert message in err
 
 
-def test_an_interrupt_has_status_130() -> None:
-    """As in a shell, and from any depth of exception groups."""
-    assert _status(BaseExceptionGroup("", [BaseExceptionGroup("", [KeyboardInterrupt()])])) == 130
+STUBBORN = """
+import sys, trio
+from penstock.cli import _main, _plugins
+
+async def stubborn(options):
+    with trio.CancelScope(shield=True):
+        sys.stderr.write("ready\\n")
+        await trio.sleep_forever()
+
+_plugins.run = stubborn
+sys.exit(_main.main(["plugins"]))
+"""
 
 
-def test_an_unexpected_exception_keeps_its_traceback() -> None:
-    """A bug must not look like a mistake of the user; neither must two errors at once."""
-    with pytest.raises(ZeroDivisionError):
-        _status(ZeroDivisionError())
-    with pytest.raises(ExceptionGroup):
-        _status(ExceptionGroup("", [UsageError("a"), UsageError("b")]))
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
+def test_a_signal_ends_a_command_that_does_not_end_by_itself(number: signal.Signals, status: int) -> None:
+    """A goodbye to a peer that has stopped takes longer than a user waits. Without the last resort this program never ends."""
+    with python("-c", STUBBORN) as program:
+        assert line_of(program) == "ready\n"
+        program.send_signal(number)
+        assert program.wait(HANGS_AFTER) == status
+
+
+def test_the_last_resort_comes_within_half_a_second() -> None:
+    """It is the time that a user waits after Ctrl-C, at most."""
+    assert LAST_SECONDS < 0.5
+
+
+def test_ctrl_c_interrupts_the_import_of_a_module(tmp_path: Path) -> None:
+    """Although the import blocks the process, and before anything is served."""
+    (tmp_path / "slow_module.py").write_text(
+        "import sys, threading\nprint('importing', file=sys.stderr)\nthreading.Event().wait()\n", encoding="utf-8"
+    )
+    with penstock("serve", "slow_module:service", "memory://a", folder=tmp_path) as program:
+        assert line_of(program) == "importing\n"
+        program.send_signal(signal.SIGINT)
+        assert program.wait(HANGS_AFTER) == 130
+        assert line_of(program) == ""
 
 
 def test_the_module_is_the_command() -> None:

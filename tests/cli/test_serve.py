@@ -1,67 +1,39 @@
 """`penstock serve` serves a module's service until a signal arrives."""
 
+import shlex
 import signal
+import socket
+import subprocess
 import sys
+from contextlib import AbstractContextManager
 
 import pytest
 
-from penstock.api import UsageError
-from penstock.cli._serve import load
 from tests._real_time import HANGS_AFTER
-from tests.cli import _service
-from tests.cli._programs import line_of, penstock, served
+from tests.cli._programs import line_of, penstock, served, shell, signal_until_it_ends
 
 
-@pytest.mark.parametrize("name", ["service", "make"])
-def test_name_may_be_a_service_or_a_function_that_returns_one(name: str) -> None:
-    """Both are found in the module."""
-    assert load(f"tests.cli._service:{name}").names() == _service.service.names()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("tests.cli._service", "MODULE:NAME"),
-        (":service", "MODULE:NAME"),
-        ("tests.cli._service:", "MODULE:NAME"),
-        ("no_such_module_here:service", "no module 'no_such_module_here'"),
-        ("tests.cli._service:nothing", "must be a penstock.Service"),
-        ("tests.cli._service:missing", "no 'missing' in 'tests.cli._service'; services there: service"),
-        ("tests.cli._service:with_argument", "cannot be called without arguments"),
-    ],
-)
-def test_an_argument_that_names_no_service_is_refused(text: str, message: str) -> None:
-    """The message says what is missing."""
-    with pytest.raises(UsageError, match=message):
-        load(text)
-
-
-def test_a_missing_import_of_the_module_is_named(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error differs from the one for a module that does not exist."""
-    (tmp_path / "needs_more.py").write_text("import no_such_module_here\n", encoding="utf-8")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    with pytest.raises(UsageError, match="'needs_more' imports 'no_such_module_here', which is not installed"):
-        load("needs_more:service")
-
-
-def test_a_module_in_the_current_folder_is_found(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with `python -m`."""
-    (tmp_path / "here_it_is.py").write_text("import penstock\nservice = penstock.Service()\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    assert load("here_it_is:service").names() == []
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_signal_shuts_it_down(number: signal.Signals) -> None:
-    """Its peers receive a goodbye, and its status is 0."""
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
+def test_a_signal_shuts_it_down(number: signal.Signals, status: int) -> None:
+    """Its peers receive a goodbye. A supervisor that sends SIGTERM gets status 0, a shell after Ctrl-C the usual one."""
     with served() as (server, address), penstock("cat", f"{address}/endless", "--quiet") as reader:
         assert reader.stdout is not None
         assert reader.stdout.read(6) == b"again\n"
         server.send_signal(number)
         assert line_of(server) == "shutting down\n"
         reader.stdout.close()
-        assert server.wait(HANGS_AFTER) == 0
+        assert server.wait(HANGS_AFTER) == status
+
+
+def test_the_second_signal_ends_it_although_a_publisher_shields_its_cleanup() -> None:
+    """The status is that of a program that the signal has killed."""
+    serving = penstock("serve", "tests.runtime.server._stubborn_program:service", "tcp://127.0.0.1:0")
+    with serving as server, penstock("cat", f"{line_of(server).split()[-1]}/shielding", "--quiet") as reader:
+        assert line_of(server) == "is there\n"
+        server.send_signal(signal.SIGTERM)
+        assert line_of(server) == "shutting down\n"
+        reader.kill()
+        assert signal_until_it_ends(server, signal.SIGTERM) == 128 + signal.SIGTERM
 
 
 def test_with_pipe_it_ends_with_its_only_connection() -> None:
@@ -69,3 +41,38 @@ def test_with_pipe_it_ends_with_its_only_connection() -> None:
     with penstock("serve", "--quiet", "tests.cli._service:service", "pipe:") as server:
         _, err = server.communicate(timeout=HANGS_AFTER)  # closes its input
     assert (server.returncode, err) == (0, b"")
+
+
+def _greeted(address: str, count: int) -> list[bytes]:
+    """Open `count` connections at a time, say hello on each, and return the first bytes that each gets."""
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    clients = [socket.create_connection((host, int(port)), HANGS_AFTER) for _ in range(count)]
+    for client in clients:
+        client.sendall(bytes.fromhex("010000"))
+    try:
+        return [client.recv(2) for client in clients]
+    finally:
+        for client in clients:
+            client.close()
+
+
+@pytest.mark.parametrize(("files", "count"), [(64, 30), (256, 150)])
+def test_with_few_files_it_serves_many_connections_and_says_so_at_the_start(files: int, count: int) -> None:
+    """Before the line about its address, it says how many it accepts, and what to do."""
+    with _limited_to(f"ulimit -n {files}") as server:
+        assert f"this process may have {files} files open, so at most " in (line := line_of(server))
+        assert f"`ulimit -n {10_288}`" in line
+        assert _greeted(line_of(server).split()[-1], count) == [b"\x02\x00"] * count
+
+
+def test_it_raises_the_limit_on_open_files() -> None:
+    """The soft limit is 64 here, the hard one is not: 150 connections are served, and there is nothing to say."""
+    with _limited_to("ulimit -S -n 64") as server:
+        assert (line := line_of(server)).startswith("serving ")
+        assert _greeted(line.split()[-1], 150) == [b"\x02\x00"] * 150
+
+
+def _limited_to(command: str) -> "AbstractContextManager[subprocess.Popen[bytes]]":
+    """Run `penstock serve` behind a command of the shell."""
+    program = [sys.executable, "-m", "penstock", "serve", "tests.cli._service:service", "tcp://127.0.0.1:0"]
+    return shell(f"{command} && exec {shlex.join(program)}")

@@ -38,10 +38,88 @@ def test_a_signal_ends_pub_and_removes_its_socket(number: signal.Signals, status
         assert program.stderr.read() == b""
 
 
+def test_ctrl_c_ends_cat_although_its_server_has_stopped() -> None:
+    """The goodbye gets no answer then."""
+    with served() as (server, address), penstock("cat", f"{address}/slowly/1000", "--quiet") as program:
+        assert program.stdout is not None
+        assert program.stdout.read(8) == b"element "
+        server.send_signal(signal.SIGSTOP)
+        program.send_signal(signal.SIGINT)
+        assert program.wait(HANGS_AFTER) == 130
+        assert program.stderr is not None
+        assert program.stderr.read() == b""
+
+
+def test_ctrl_c_ends_the_child_of_exec_although_it_ignores_the_end_of_its_input(tmp_path: Path) -> None:
+    """It would stay without a parent. While it runs, it holds the other end of a named pipe."""
+    fifo = tmp_path / "held"
+    os.mkfifo(fifo)
+    url = f"exec:sh -c 'exec 9>{fifo}; exec sleep 100000'#x"
+    with penstock("cat", url, "--quiet") as program, fifo.open("rb") as held:  # opening it waits for the child
+        program.send_signal(signal.SIGINT)
+        assert program.wait(HANGS_AFTER) == 130
+        assert held.read() == b""  # returns when the child has ended
+
+
+@pytest.mark.parametrize("url", ["memory://a", "tcp://127.0.0.1:0"], ids=["memory", "tcp"])
+def test_ctrl_c_ends_bench(url: str) -> None:
+    """While both sides work as fast as they can."""
+    with penstock("bench", url, "--count", "1000000000") as program:
+        assert program.stdout is not None
+        assert program.stdout.readline().startswith(b"transport")
+        program.send_signal(signal.SIGINT)
+        assert program.wait(HANGS_AFTER) == 130
+        assert program.stderr is not None
+        assert program.stderr.read() == b""
+
+
+def test_ctrl_c_ends_tck() -> None:
+    """Between two checks or within one."""
+    with served() as (_, address), penstock("tck", address) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline()
+        program.send_signal(signal.SIGINT)
+        assert program.wait(HANGS_AFTER) == 130
+        assert program.stderr is not None
+        assert program.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("plugins",), ("--help",), ("--version",), ("cat", "--help"), ("bench", "memory://a", "--count", "1")],
+    ids=["plugins", "help", "version", "help of cat", "bench"],
+)
+def test_output_that_fails_is_an_error_of_one_line(command: tuple[str, ...]) -> None:
+    """The device is full. The interpreter does not report it a second time at exit."""
+    with Path("/dev/full").open("wb") as full:
+        arguments = [sys.executable, "-m", "penstock", *command]
+        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, timeout=HANGS_AFTER, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (1, "penstock: cannot write to standard output: No space left on device\n")
+
+
+def test_elements_that_cannot_be_written_are_an_error_of_one_line() -> None:
+    """Without the summary: the error is the only line to read."""
+    with served() as (_, address), Path("/dev/full").open("wb") as full:
+        arguments = [sys.executable, "-m", "penstock", "cat", f"{address}/endless"]
+        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, timeout=HANGS_AFTER, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (1, "penstock: cannot write to standard output: No space left on device\n")
+
+
+def test_a_closed_standard_error_does_not_change_the_status() -> None:
+    """The line is lost, and the status says that it failed."""
+    program = "import os, sys; os.close(2); os.execv(sys.executable, [sys.executable, '-m', 'penstock', 'cat', 'memory://a/x'])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=HANGS_AFTER, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (1, b"")
+
+
 @pytest.mark.parametrize(
     ("arguments", "closed", "message"),
-    [(("pub", "memory://a/lines"), 0, "standard input is closed"), (("cat", "memory://a/x"), 1, "standard output is closed")],
-    ids=["pub", "cat"],
+    [
+        (("pub", "memory://a/lines"), 0, "standard input is closed"),
+        (("cat", "memory://a/x"), 1, "standard output is closed"),
+        (("plugins",), 1, "standard output is closed"),
+    ],
+    ids=["pub", "cat", "plugins"],
 )
 def test_a_closed_standard_file_is_an_error_of_one_line(arguments: tuple[str, ...], closed: int, message: str) -> None:
     """A shell closes it with `penstock pub URL <&-`."""

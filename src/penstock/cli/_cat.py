@@ -1,25 +1,29 @@
 """Subscribe to a publisher and write its elements to standard output, at the pace of the program that reads them.
 
 With --format text (the default) each element is a line, with json a line of JSON, with raw its bytes without a separator.
-A URL speaks RS.io. A URL that begins with reactivesocket+ speaks ReactiveSocket, and requests the stream of that name.
+Into a file or a pipe the bytes of an element stay as they are. On a terminal, characters that are not printable are escaped.
+If standard error is a terminal, its last line shows the progress. A URL speaks RS.io. A URL that begins with reactivesocket+ speaks
+ReactiveSocket, and requests the stream of that name.
 """
 
 import argparse
-import json
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import trio
 
 from penstock.api import UsageError
-from penstock.cli._progress import Progress
+from penstock.cli._format import SERIALIZERS, TerminalFormat, formatted
+from penstock.cli._progress import Progress, line_file, shown
+from penstock.cli._screen import Screen
+from penstock.cli._standard_files import check_output
 from penstock.cli._tls import tls_arguments, transport_options
-from penstock.core import DEFAULT_DEMAND
+from penstock.core import DEFAULT_DEMAND, Stream
 from penstock.runtime import subscribe
 
 HELP = "write a publisher's elements to standard output"
-SERIALIZERS = {"text": "bytes", "json": "json", "raw": "bytes"}
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -33,61 +37,76 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--demand", type=int, default=DEFAULT_DEMAND, help=f"elements requested ahead (default: {DEFAULT_DEMAND})")
     command.add_argument("--count", type=int, help="stop after COUNT elements")
     command.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    command.add_argument("--transports", metavar="NAMES", help="the transports that URL may use: tcp,tls for example")
     tls_arguments(command, listens=False)
-
-
-def formatted(element: Any, style: str) -> bytes:
-    """Return the bytes to write for an element."""
-    is_bytes = isinstance(element, bytes | bytearray | memoryview)
-    if style == "raw":
-        if not is_bytes:
-            raise UsageError(f"--format raw writes bytes, but the serializer returned {type(element).__name__!r}; leave --serializer out")
-        return bytes(element)
-    if style == "json":
-        if is_bytes:
-            raise UsageError("--format json needs a serializer that returns JSON values, not bytes; leave --serializer out")
-        return json.dumps(element, ensure_ascii=False).encode() + b"\n"
-    text = bytes(element).decode("utf-8", "replace") if is_bytes else str(element)
-    return text.encode() + b"\n"
 
 
 async def run(options: argparse.Namespace) -> int:
     """Copy elements until the stream ends."""
-    if sys.stdout is None:
-        raise UsageError("standard output is closed, so elements cannot be written")
+    check_output()
     if options.demand < 1:
         raise UsageError(f"--demand {options.demand}: ask for at least one element at a time")
     if options.count is not None and options.count < 1:
         raise UsageError(f"--count {options.count}: stop after at least one element, or leave it out")
-    serializer = options.serializer or SERIALIZERS[options.format]
-    left = options.count
     opening = subscribe(
         options.url,
         demand=options.demand,
-        serializer=serializer,
+        serializer=options.serializer or SERIALIZERS[options.format],
         setup=os.fsencode(options.setup),
         options=transport_options(options),
+        transports=None if options.transports is None else options.transports.split(","),
     )
-    async with opening as stream, trio.open_nursery() as nursery:
-        progress = Progress(stream, quiet=options.quiet)
-        nursery.start_soon(progress.show)
-        async for batch in stream.batches():
-            part = batch if left is None else batch[:left]
-            data = b"".join(formatted(element, options.format) for element in part)
-            # In a thread: the write blocks while the reading program is slow. No batch is taken meanwhile, so demand stops as well.
-            await trio.to_thread.run_sync(_write, data, abandon_on_cancel=True)
-            if left is not None:
-                left -= len(part)
-                if not left:
-                    break
-        nursery.cancel_scope.cancel()
-    if not options.quiet:
-        progress.write_summary()
+    file = line_file(quiet=options.quiet)
+    screen = Screen(line_file=file)
+    async with opening as stream, shown(Progress(stream), screen, file, quiet=options.quiet):
+        await _copy(stream, _Elements(options.format, screen), options.count)
     return 0
 
 
-def _write(data: bytes) -> None:
-    # The descriptor, not sys.stdout: an abandoned thread would hold the lock of its buffer when the interpreter flushes it at exit.
-    left, file = memoryview(data), sys.stdout.fileno()
-    while left:
-        left = left[os.write(file, left) :]
+async def _copy(stream: Stream[Any], elements: "_Elements", count: int | None) -> None:
+    """Write elements until the stream ends, or until `count` elements are written."""
+    left = count
+    async for batch in stream.batches():
+        part = batch if left is None else batch[:left]
+        # In a thread: the write blocks while the reading program is slow. No batch is taken meanwhile, so demand stops as well.
+        await trio.to_thread.run_sync(elements.write, part, abandon_on_cancel=True)
+        if left is not None:
+            left -= len(part)
+            if not left:
+                break
+    await trio.to_thread.run_sync(elements.end, abandon_on_cancel=True)
+
+
+class _Elements:
+    """Writes batches of elements to standard output, in the given format."""
+
+    def __init__(self, style: str, screen: Screen) -> None:
+        self._style = style
+        self._screen = screen
+        self._written = 0
+        self._for_terminal: TerminalFormat | None = None
+
+    def write(self, elements: Sequence[Any]) -> None:
+        """Write elements. Raises UsageError that names the element, if one cannot be written. Blocks."""
+        # Looked up for each batch: with the transport pipe: standard output becomes the connection, and elements go to standard error.
+        # The descriptor, not sys.stdout: an abandoned thread would hold the lock of its buffer when the interpreter flushes it at exit.
+        file = sys.stdout.fileno()
+        is_terminal = os.isatty(file)
+        if is_terminal and self._for_terminal is None:
+            self._for_terminal = TerminalFormat(self._style, encoding=sys.stdout.encoding)
+        self._screen.write(self._formatted(elements, self._for_terminal), file=file, is_terminal=is_terminal)
+
+    def end(self) -> None:
+        """Write what is left after the last element. Blocks."""
+        rest = b"" if self._for_terminal is None else self._for_terminal.end()
+        if rest:
+            self._screen.write([rest], file=sys.stdout.fileno(), is_terminal=True)
+
+    def _formatted(self, elements: Sequence[Any], for_terminal: TerminalFormat | None) -> Iterator[bytes]:
+        # Lazily, in the thread: a batch of large elements takes seconds, and the run loop must answer keepalives.
+        for element in elements:
+            self._written += 1
+            try:
+                yield formatted(element, self._style) if for_terminal is None else for_terminal.formatted(element)
+            except UsageError as error:
+                raise UsageError(f"element {self._written:,}: {error}") from None

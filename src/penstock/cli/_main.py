@@ -1,16 +1,23 @@
-"""The entry point of the command: the parser, signals, errors and exit statuses."""
+"""The entry point of the command: the parser, signals, and exit statuses."""
 
 import argparse
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
 
 import trio
 
-from penstock.api import PenstockError
+from penstock.api import Limits
 from penstock.cli import _bench, _cat, _plugins, _pub, _serve, _tck
+from penstock.cli._failure import status_after
+from penstock.cli._standard_files import standard_files
+from penstock.cli._version import ShowVersion
+from penstock.runtime import StopSignals
 
 DESCRIPTION = """\
 Streams between programs, at the pace of their consumer.
@@ -25,63 +32,102 @@ Elements go to standard output, messages to standard error.
 
 COMMANDS: dict[str, Any] = {"serve": _serve, "cat": _cat, "pub": _pub, "plugins": _plugins, "bench": _bench, "tck": _tck}
 
+LAST_SECONDS: Final = 0.4
+"""Seconds that a command has after a signal. A goodbye waits up to `Limits.goodbye_timeout`, 2 s, for the peer's answer, and the user does
+not want to wait for a peer that has stopped. The goodbye itself has been sent by then."""
+
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser for every command."""
     top = argparse.ArgumentParser(prog="penstock", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    top.add_argument("--version", action=ShowVersion, nargs=0, help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
         text = module.__doc__ or ""
         command = commands.add_parser(name, help=module.HELP, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
         module.arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, prepare=getattr(module, "prepare", None))
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status."""
-    options = parser().parse_args(arguments)
-    run: Callable[[argparse.Namespace], Any] = options.run
-    try:
-        return trio.run(_run_until_signal, run, options, strict_exception_groups=True)
-    except BaseException as raised:  # _status raises it again, unless it is an error for the user
-        return _status(raised)
-
-
-async def _run_until_signal(run: Callable[[argparse.Namespace], Any], options: argparse.Namespace) -> int:
-    """Run a command. SIGTERM and SIGINT cancel it, so that peers receive a goodbye, and child processes and socket files are removed."""
-    status = 0
-    # Without a receiver, SIGINT raises KeyboardInterrupt at any place, for example between the call of an async function and its first
-    # step: Python then writes a RuntimeWarning about a coroutine that was never awaited. A shell ignores SIGINT for a program in its
-    # background; that stays so.
-    numbers = [signal.SIGTERM] if signal.getsignal(signal.SIGINT) is signal.SIG_IGN else [signal.SIGTERM, signal.SIGINT]
-    with trio.open_signal_receiver(*numbers) as signals:
-        async with trio.open_nursery() as nursery:
-
-            async def cancel_on_signal() -> None:
-                nonlocal status
-                status = 128 + await anext(signals)  # a shell reports this status for a program that a signal has ended
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(cancel_on_signal)
-            status = int(await run(options) or 0)
-            nursery.cancel_scope.cancel()
+    """Run the command line; return its exit status. Raises SystemExit as argparse does: for --help, and for arguments that it refuses."""
+    with standard_files():
+        try:
+            try:
+                status = _run(parser().parse_args(arguments))
+            except SystemExit:
+                sys.stdout.flush()  # the help is in the buffer. If that fails, its status must not be 0
+                raise
+            sys.stdout.flush()
+        except SystemExit:
+            raise
+        except BaseException as raised:  # boundary: the end of the command, in one line and a status
+            return status_after(raised)
     return status
 
 
-def _status(raised: BaseException) -> int:
-    """Write an error for the user as one line and return the exit status. Raise any other exception again: it is a bug."""
-    error = raised
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    if isinstance(error, KeyboardInterrupt):
-        return 130  # a shell reports this status for a program that SIGINT has ended
-    if isinstance(error, BrokenPipeError):
-        # The reading program has ended, as in `penstock cat … | head`: this is not a failure. Redirect stdout, because the interpreter
-        # flushes it at exit and would report a second BrokenPipeError.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    if isinstance(error, PenstockError):
-        sys.stderr.write(f"penstock: {error}\n")
-        return 1
-    raise raised
+def _run(options: argparse.Namespace) -> int:
+    """Prepare the command if it has something to prepare, and run it."""
+    # Before the run loop: with the signal receiver of the loop, SIGINT could not interrupt the import of a module.
+    if options.prepare is not None:
+        options.prepare(options)
+    last_resort = _LastResort()
+    try:
+        return trio.run(_run_until_signal, options.run, options, last_resort, strict_exception_groups=True)
+    finally:
+        last_resort.cancel()
+
+
+async def _run_until_signal(run: Callable[[argparse.Namespace], Any], options: argparse.Namespace, last_resort: "_LastResort") -> int:
+    """Run a command. SIGTERM and SIGINT cancel it, so that peers receive a goodbye, and child processes and socket files are removed.
+
+    A second signal ends the process at once.
+    """
+    # Not KeyboardInterrupt: it is raised at any place, for example between the call of an async function and its first step. Python then
+    # writes a RuntimeWarning about a coroutine that was never awaited.
+    scope = trio.CancelScope()
+    statuses: list[int] = []
+
+    def cancel(number: signal.Signals) -> None:
+        statuses.append(128 + number)  # a shell reports this status for a program that a signal has ended
+        last_resort.start(statuses[0])
+        scope.cancel()
+
+    with StopSignals(cancel, drain=Limits().drain), scope:
+        statuses.append(int(await run(options) or 0))
+    return statuses[0]
+
+
+class _LastResort:
+    """Ends the process `LAST_SECONDS` after a signal, from a thread, whether or not the run loop has ended."""
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def start(self, status: int) -> None:
+        """Count the time from now."""
+        self._timer = threading.Timer(LAST_SECONDS, _end_process, [status])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def cancel(self) -> None:
+        """Let the process live: the command has ended by itself."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _end_process(status: int) -> None:
+    # exec: has started these. A child that does not end when its standard input ends would stay without a parent.
+    for child in _children():
+        with suppress(OSError):
+            os.kill(child, signal.SIGTERM)
+    os._exit(status)
+
+
+def _children() -> list[int]:
+    """Return the processes that this one has started. Only Linux tells them."""
+    files = Path("/proc/self/task").glob("*/children")  # a process belongs to the thread that has started it
+    with suppress(OSError):
+        return [int(child) for file in files for child in file.read_text(encoding="ascii").split()]
+    return []

@@ -1,45 +1,110 @@
-"""The progress of a stream: one line on standard error, updated twice a second. Without a terminal only a summary is written."""
+"""The progress of a stream: one line on the terminal of standard error, and a summary at the end. Without a terminal only the summary."""
 
+import os
 import sys
-from time import monotonic
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from math import inf
+from typing import Final
 
 import trio
 
+from penstock.cli._screen import FINISH_SECONDS, Screen
+from penstock.cli._standard_files import messages_after
 from penstock.core import Stream
 
-UPDATE_SECONDS = 0.5
+DRAW_SECONDS: Final = 0.1
+"""Seconds from one drawing to the next, at least."""
+
+RATE_SECONDS: Final = 2.0
+"""The rate is the mean of this time. Of a tenth of a second, it would jump between 0 and 10 for ten elements a second."""
+
+ASSUMED_COLUMNS: Final = 80
+"""Columns of a terminal that does not tell its width, a serial line for example."""
+
+
+def line_file(*, quiet: bool) -> int | None:
+    """Return the descriptor for the progress line: that of standard error, if it is a terminal that can erase a row."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        return None
+    # TERM is "dumb" where escape sequences would be shown as text (the shell of an editor). Windows does not set it.
+    if os.environ.get("TERM", "") in {"", "dumb"} and os.name != "nt":
+        return None
+    return sys.stderr.fileno()
 
 
 class Progress:
     """Elements, rate, demand and buffer of one stream."""
 
-    def __init__(self, stream: Stream[object], *, quiet: bool = False) -> None:
+    def __init__(self, stream: Stream[object]) -> None:
         self._stream = stream
-        self._began = self._last = monotonic()
-        self._seen = 0
-        self._is_shown = not quiet and sys.stderr.isatty()
+        self._began = trio.current_time()
+        # Pairs of time and elements, the oldest first: one a drawing.
+        self._counts = deque([(self._began, 0)], maxlen=round(RATE_SECONDS / DRAW_SECONDS))
 
-    async def show(self) -> None:
-        """Update the line until cancelled."""
-        while self._is_shown:
-            await trio.sleep(UPDATE_SECONDS)
-            sys.stderr.write(f"\r\x1b[K{self.line()}")
-            sys.stderr.flush()
+    def line(self, width: int) -> str:
+        """Return the line for the present state, in at most `width - 1` columns: a terminal may wrap after its last column."""
+        now, statistics = trio.current_time(), self._stream.statistics()
+        (then, before), taken = self._counts[0], statistics.taken
+        self._counts.append((now, taken))
+        parts = [_counted(taken), f"{_rate(taken - before, now - then)}", f"{statistics.outstanding:,} asked for"]
+        parts.append(f"{statistics.buffered:,} buffered")
+        if statistics.starved:
+            parts.append("starved: waiting for demand")
+        # Whole parts, as far as they fit: "25" of "256 asked for" would mislead.
+        while len(parts) > 1 and len(", ".join(parts)) >= width:
+            parts.pop()
+        return ", ".join(parts)[: max(0, width - 1)]
 
-    def line(self) -> str:
-        """Return the line for the present state, with the rate since the last call."""
-        now, statistics = monotonic(), self._stream.statistics()
-        rate = (statistics.taken - self._seen) / max(now - self._last, 1e-9)
-        self._last, self._seen = now, statistics.taken
-        starved = ", starved: waiting for demand" if statistics.starved else ""
-        return (
-            f"{statistics.taken:,} elements, {rate:,.0f}/s, {statistics.outstanding:,} asked for, {statistics.buffered:,} buffered{starved}"
-        )
+    def summary(self) -> str:
+        """Return the number of elements, the duration and the rate."""
+        taken, seconds = self._stream.statistics().taken, trio.current_time() - self._began
+        return f"{_counted(taken)} in {seconds:.1f} s, {_rate(taken, seconds)}"
 
-    def write_summary(self) -> None:
-        """Write the number of elements, the duration and the rate."""
-        taken, seconds = self._stream.statistics().taken, monotonic() - self._began
-        if self._is_shown:
-            sys.stderr.write("\r\x1b[K")
-        sys.stderr.write(f"{taken:,} elements in {seconds:.1f} s, {taken / max(seconds, 1e-9):,.0f}/s\n")
-        sys.stderr.flush()
+
+@asynccontextmanager
+async def shown(progress: Progress, screen: Screen, file: int | None, *, quiet: bool) -> AsyncIterator[None]:
+    """Draw the line in the terminal `file` for the length of a block, and write the summary after it, unless `quiet`.
+
+    An error has no summary, because the error is the only line to read. Ctrl-C has one on a terminal.
+    """
+    has_ended = False
+    try:
+        with messages_after(screen.before_message):
+            async with trio.open_nursery() as nursery:
+                if file is not None:
+                    nursery.start_soon(_draw, progress, screen, file)
+                yield
+                nursery.cancel_scope.cancel()
+        has_ended = True
+    finally:
+        # Without a summary after Ctrl-C, the shell's prompt would follow on the row of the line.
+        is_cancelled = trio.current_effective_deadline() == -inf
+        summary = progress.summary() if not quiet and (has_ended or (is_cancelled and file is not None)) else ""
+        # In a thread, because the terminal may be stopped.
+        with trio.move_on_after(FINISH_SECONDS, shield=True):
+            await trio.to_thread.run_sync(screen.finish, summary, abandon_on_cancel=True)
+
+
+async def _draw(progress: Progress, screen: Screen, file: int) -> None:
+    while True:
+        await trio.sleep(DRAW_SECONDS)
+        await trio.to_thread.run_sync(screen.draw, progress.line(columns(file)), abandon_on_cancel=True)
+
+
+def columns(file: int) -> int:
+    """Return the width of a terminal, now: its user may resize it at any time."""
+    try:
+        width = os.get_terminal_size(file).columns
+    except OSError:  # it was closed, or was never a terminal
+        width = 0
+    return width or ASSUMED_COLUMNS
+
+
+def _counted(taken: int) -> str:
+    return f"{taken:,} element{'' if taken == 1 else 's'}"
+
+
+def _rate(elements: int, seconds: float) -> str:
+    return f"{elements / max(seconds, 1e-9):,.0f}/s"

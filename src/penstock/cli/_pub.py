@@ -2,8 +2,9 @@
 
 URL is the address to listen at, with the publisher's name: tcp://127.0.0.1:7001/lines. It speaks RS.io and
 ReactiveSocket; a URL that begins with rsio+ or reactivesocket+ speaks that protocol only. Reading begins when the first
-subscriber arrives, and continues at the pace of the slowest subscriber. When the input ends, the program ends after every
-subscriber has received all lines.
+subscriber arrives, and continues at the pace of the slowest subscriber. A subscriber that requests nothing for 10 seconds
+while a line waits for it is disconnected from the lines, so that it does not stop the others. When the input ends, the program
+ends after every subscriber has received all lines.
 """
 
 import argparse
@@ -13,10 +14,11 @@ import sys
 import trio
 
 from penstock.api import Limits, UsageError
+from penstock.cli._logs import log_arguments, start_logs
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.core import Topic
 from penstock.plugins import parse_url
-from penstock.runtime import Service, serve
+from penstock.runtime import Service, serve, tune_collector
 
 CHUNK = 64 << 10
 """Bytes to read at a time, at most."""
@@ -31,6 +33,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     command.add_argument("url", metavar="URL", help="where to listen, and the publisher's name: tcp://127.0.0.1:7001/lines")
     command.add_argument("--quiet", action="store_true", help="write no messages to standard error")
+    log_arguments(command)
     tls_arguments(command, listens=True)
 
 
@@ -40,6 +43,7 @@ def _read(size: int) -> bytes:
 
 async def run(options: argparse.Namespace) -> int:
     """Publish lines until the input ends."""
+    start_logs(options)
     if sys.stdin is None:
         raise UsageError("standard input is closed, so there are no lines to publish")
     url = parse_url(options.url)
@@ -50,6 +54,7 @@ async def run(options: argparse.Namespace) -> int:
     service.publish(url.publisher, topic)
     count = 0
     async with serve(service, str(url.address), options=transport_options(options, listen_at=[options.url])) as server:
+        tune_collector()
         if not options.quiet:
             sys.stderr.write(f"publishing {url.publisher!r} at {', '.join(server.addresses)}; waiting for a subscriber\n")
             sys.stderr.flush()

@@ -29,7 +29,7 @@ class _ParseWithKit(argparse.Action):
             from penstock_tck.wire import add_arguments  # noqa: PLC0415 (penstock does not depend on penstock-tck)
         except ModuleNotFoundError as error:
             if (error.name or "").split(".")[0] != "penstock_tck":
-                raise  # the kit is installed, but a module that it needs is not: the traceback names it
+                raise  # the kit is installed, but a module that it needs is not: the error names it
             parser.exit(2, NOT_INSTALLED)
         command = argparse.ArgumentParser(prog=parser.prog, description=parser.description, formatter_class=parser.formatter_class)
         add_arguments(command)

@@ -1,0 +1,92 @@
+"""The end of a command that has failed: one line on standard error, and an exit status.
+
+Rules of this file:
+
+* Every exception is one line. A text of the peer is in many of them, so characters that would control the terminal are escaped.
+* A mistake and a lost connection are told in the words of the exception. Any other exception is a fault of penstock or of a plugin: the
+  line has its type and place, and says how to see the traceback.
+"""
+
+import os
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import Final
+
+from penstock.api import PenstockError
+from penstock.cli._printable import printable
+from penstock.cli._standard_files import flush_or_discard
+
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+"""A shell reports this status for a program that SIGINT has ended: 128 and the number of the signal."""
+
+TRACEBACK: Final = "PENSTOCK_TRACEBACK"
+"""Set it in the environment to see the traceback of any error."""
+
+_PENSTOCK: Final = str(Path(__file__).parents[1])
+
+
+def status_after(raised: BaseException) -> int:
+    """Write one line for `raised` and return the exit status. An interrupt, and the end of the program that reads, get no line."""
+    errors = _single(raised)
+    if any(isinstance(error, KeyboardInterrupt) for error in errors):
+        return INTERRUPTED
+    flush_or_discard()
+    if all(isinstance(error, BrokenPipeError) for error in errors):
+        return 0  # the reading program has ended, as in `penstock cat … | head`: this is not a failure
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(raised)
+    # The first of several that says what to do; the others usually follow from it.
+    error = next((error for error in errors if isinstance(error, PenstockError)), errors[0])
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    sys.stderr.write(f"penstock: {printable(described(error))}{more}\n")
+    sys.stderr.flush()
+    return FAILED
+
+
+def described(error: BaseException) -> str:
+    """Return the text of an error for its line."""
+    if isinstance(error, PenstockError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    place = place_of(error)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"{error.name!r} is not installed for this Python; {place} imports it"
+    return f"unexpected {named(error)}{f' at {place}' if place else ''}. Set {TRACEBACK}=1 to see the traceback, and please report it"
+
+
+def named(error: BaseException) -> str:
+    """Return the type and the text of an error, without the repetition of the type that an error without a text would give."""
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def place_of(error: BaseException) -> str:
+    """Return the file and the line of an error: the last line that is not in a library, or else the last one."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{_short(error.filename)}, line {error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _is_of_a_library(frame.filename)] or frames
+    return f"{_short(own[-1].filename)}, line {own[-1].lineno}" if own else ""
+
+
+def _is_of_a_library(file: str) -> bool:
+    installed = {"site-packages", "dist-packages"} & set(Path(file).parts)
+    return bool(installed) or file.startswith(("<", sysconfig.get_path("stdlib"), _PENSTOCK))
+
+
+def _short(file: str) -> str:
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except (ValueError, OSError):  # it is elsewhere, or the current folder was deleted
+        return file
+
+
+def _single(raised: BaseException) -> list[BaseException]:
+    """Return the exceptions in a group, in their order; or the one exception."""
+    if isinstance(raised, BaseExceptionGroup):
+        return [single for each in raised.exceptions for single in _single(each)]
+    return [raised]
