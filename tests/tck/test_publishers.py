@@ -69,6 +69,31 @@ class OneIterator(PenstockPublisher):
         return self.bound(penstock.from_iterable(iter(range(elements))))
 
 
+async def in_lists(elements, size):
+    """Yield 0 to `elements` in lists of `size`."""
+    for start in range(0, elements, size):
+        yield list(range(start, min(elements, start + size)))
+
+
+async def in_lists_and_an_error(elements, size, error):
+    """Fail after them."""
+    async for batch in in_lists(elements, size):
+        yield batch
+    raise error
+
+
+class Batches(PenstockPublisher):
+    """Each list is longer than some demands, and shorter than others."""
+
+    verifies = "from_batches"
+
+    def create_publisher(self, elements):
+        return self.bound(penstock.from_batches(penstock.generate(in_lists, elements, 3)))
+
+    def create_faulty_publisher(self, elements, error):
+        return self.bound(penstock.from_batches(penstock.generate(in_lists_and_an_error, elements, 3, error)))
+
+
 # ---------------------------------------------------------------------- async iterables and generators
 
 

@@ -1,6 +1,11 @@
 """For each fault of the scripted ReactiveSocket server: the requirements that fail. No other requirement may fail."""
 
 FAULTS: dict[str, set[str]] = {
+    "named-cut-answered": {"named-cut"},
+    "named-cut-ends-connection": {"named-cut"},
+    "named-payload-as-text": {"named-request"},
+    "named-payload-lost": {"named-cut", "named-request"},
+    "named-unknown-answered": {"named-cut", "named-unknown"},
     "acknowledges-setup": {
         "error-on-zero",
         "id-64-bit",
@@ -26,6 +31,8 @@ FAULTS: dict[str, set[str]] = {
         "frame-length-huge",
         "frame-length-reserved",
         "frame-length-short",
+        "named-cut",
+        "named-unknown",
         "request-data",
         "request-short",
         "response-error",
@@ -42,7 +49,7 @@ FAULTS: dict[str, set[str]] = {
     "cancel-ignored": {"fragments-cancelled", "requester-cancels", "response-cancelled", "stream-cancelled", "sub-cancelled"},
     "complete-too-early": {"fragments-complete"},
     "cut-frames-lost": {"frame-cut"},
-    "data-must-be-text": {"request-data"},
+    "data-must-be-text": {"named-cut", "named-request", "named-unknown", "request-data"},
     "demand-32-bits": {"demand-64-bit"},
     "demand-shared": {"demand-of-each-stream", "setup-false-start"},
     "end-alone-taken": {"requester-end-alone"},

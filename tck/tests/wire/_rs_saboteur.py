@@ -241,7 +241,24 @@ class RsServer:
             await self.refuse("in use")
         return not self.has_fault("live-id-replaced")
 
+    async def answer_named(self, served: ServedStream) -> None:
+        length = int.from_bytes(served.name[4:6])
+        name, payload = served.name[6 : 6 + length], served.name[6 + length :]
+        if self.has_fault("named-cut-ends-connection") and len(served.name) < 6 + length:
+            await self.refuse("cut")
+        if (self.has_fault("named-cut-answered") or len(served.name) >= 6 + length) and name == b"echo":
+            if self.has_fault("named-payload-as-text"):
+                payload = payload.decode(errors="ignore").encode()
+            await self.send(RESPONSE, served.id, b"" if self.has_fault("named-payload-lost") else payload, B | E | C)
+        elif self.has_fault("named-unknown-answered"):
+            await self.send(RESPONSE, served.id, payload, B | E | C)
+        else:
+            await self.send(ERROR, served.id, b"no such publisher")
+
     async def open_stream(self, served: ServedStream) -> None:
+        if served.kind == RR and served.name.startswith(b"\xffrq\0"):
+            await self.answer_named(served)
+            return
         if served.name == b"relay":
             await self.relay(served)
         elif served.name in PUBLISHERS:

@@ -1,6 +1,12 @@
 """For each fault of the scripted RS.io server: the requirements that fail. No other requirement may fail."""
 
 FAULTS: dict[str, set[str]] = {
+    "named-answered-early": {"named-parts"},
+    "named-never-begins": {"named-request"},
+    "named-part-lost": {"named-parts"},
+    "named-payload-as-text": {"named-request"},
+    "named-too-much-taken": {"named-too-much"},
+    "named-unknown-answered": {"named-unknown"},
     "another-version-said": {"hello"},
     "asks-for-none": {"subscriber-demand"},
     "asks-once": {"subscriber", "subscriber-demand"},
@@ -20,6 +26,7 @@ FAULTS: dict[str, set[str]] = {
         "hello-version",
         "id-live-again",
         "length-huge",
+        "named-too-much",
         "reason-taken",
         "stream-unknown",
         "subscriber-before",
@@ -132,6 +139,7 @@ FAULTS: dict[str, set[str]] = {
         "hello-version",
         "id-live-again",
         "length-huge",
+        "named-too-much",
         "reason-taken",
         "stream-unknown",
         "subscriber-before",
@@ -152,6 +160,7 @@ FAULTS: dict[str, set[str]] = {
         "hello-version",
         "id-live-again",
         "length-huge",
+        "named-too-much",
         "reason-taken",
         "stream-unknown",
         "subscriber-before",

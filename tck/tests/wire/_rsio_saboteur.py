@@ -82,6 +82,8 @@ class RsioServer:
         self.next_id = 0
         self.sending = trio.Lock()
         self.ended_ids: set[int] = set()
+        self.has_requests = False
+        self.arriving: dict[int, tuple[int, bytes]] = {}
 
     def has_fault(self, *faults: str) -> bool:
         return self.fault in faults
@@ -186,6 +188,8 @@ class RsioServer:
             return self.on_cancel(await self.read_varint())
         if 0x20 <= kind <= 0x26:
             return await self.on_publisher_message(kind)
+        if kind in (0x4C, 0x4D) and self.has_requests:
+            return self.on_request_data(kind, await self.read_text())
         if 0x40 <= kind < 0x7F:
             if not self.has_fault("extension-taken"):
                 await self.say_goodbye("protocol:type")
@@ -209,7 +213,9 @@ class RsioServer:
         self.changed = self.has_fault("meaning-changed-unasked") and 5 in extensions
         if self.has_fault("client-hello-from-server"):
             await self.send(1, 0, 0)
-        await self.send(2, 1 if self.has_fault("another-version-said") else 0, 0)
+        self.has_requests = 7 in extensions and len(extensions) == 1
+        confirmed = (1, 7) if self.has_requests else (0,)
+        await self.send(2, 1 if self.has_fault("another-version-said") else 0, *confirmed)
         if self.has_fault("hello-said-twice"):
             await self.send(2, 0, 0)
         if self.has_fault("extension-unasked"):
@@ -262,6 +268,37 @@ class RsioServer:
                 await self.say_goodbye("no such publisher")
             if not self.has_fault("missing-is-silent"):
                 await self.send(0x26, stream, body=b"no such publisher")
+
+    async def on_request_data(self, kind: int, body: bytes) -> None:
+        numbers = []
+        for _ in range(2 if kind == 0x4C else 1):
+            end = next(index for index, byte in enumerate(body) if byte < 0x80) + 1
+            numbers.append(sum((byte & 0x7F) << 7 * index for index, byte in enumerate(body[:end])))
+            body = body[end:]
+        stream = numbers[0]
+        if kind == 0x4D and stream not in self.arriving:
+            return
+        length, before = (numbers[1], b"") if kind == 0x4C else self.arriving.pop(stream)
+        data = before + body
+        if len(data) > length:
+            await self.refuse("named-too-much-taken", "protocol:request")
+        if len(data) < length and not self.has_fault("named-answered-early"):
+            self.arriving[stream] = (length, b"" if self.has_fault("named-part-lost") and before else data)
+            return
+        end = 6 + int.from_bytes(data[4:6])
+        if data[6:end] == b"echo":
+            payload = data[end:]
+            if self.has_fault("named-payload-as-text"):
+                payload = payload.decode(errors="ignore").encode()
+        elif self.has_fault("named-unknown-answered"):
+            payload = b"something"
+        else:
+            await self.send(0x26, stream, body=b"no such publisher")
+            return
+        if not self.has_fault("named-never-begins"):
+            await self.send(0x20, stream, 0)
+        await self.send(0x21, stream, body=payload)
+        await self.send(0x25, stream)
 
     async def serve(self, served: ServedStream) -> None:
         size, elements = PUBLISHERS[served.name]

@@ -2,8 +2,9 @@
 
 Rules of this file:
 
-* The sentence is quoted from the specification, to the letter. The docstring of the check says what the check does. If the sentence can be
-  read in several ways, the docstring also says which reading is checked.
+* The sentence is quoted from the specification, to the letter, or from the reference page of the protocol if the level is `Level.OWN`.
+  The docstring of the check says what the check does. If the sentence can be read in several ways, the docstring also says which reading
+  is checked.
 * A table may hold several requirements of one sentence. All names in a table are different.
 """
 
@@ -29,6 +30,9 @@ class Level(Enum):
     SAYS = "says"
     """The specification states plainly what is sent, and when."""
 
+    OWN = "own"
+    """The draft says nothing of it. The sentence is one of the reference page of the protocol, and the line is 0."""
+
     READING = "reading"
     """The specification leaves a choice. The reference page of the protocol says which reading is checked here."""
 
@@ -45,7 +49,7 @@ class Requirement:
     """The name by which the requirement is selected, for example ``demand-initial``."""
 
     line: int
-    """The line of the draft at which the sentence begins, counted from 1."""
+    """The line of the draft at which the sentence begins, counted from 1; 0 if the draft does not have it."""
 
     sentence: str
     """The words of the draft."""

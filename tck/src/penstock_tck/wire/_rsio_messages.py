@@ -21,6 +21,8 @@ ON_NEXT_LAST_PART: Final = 0x24
 ON_COMPLETE: Final = 0x25
 ON_ERROR: Final = 0x26
 EXTENSIONS: Final = range(0x40, 0x7F)
+REQUEST_DATA: Final = 0x4C
+MORE_DATA: Final = 0x4D
 
 UNBOUNDED: Final = 2**63 - 1
 

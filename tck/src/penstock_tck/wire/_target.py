@@ -51,6 +51,9 @@ class Target:
     element, the completion and an error. If it is cancelled, it cancels its own subscription.
     """
 
+    echo: str = _named("echo", "is a request by name that answers with its payload")
+    """Is a request by name, with a payload. The answer is the payload."""
+
     refused: str = _named("refuse me", "ReactiveSocket: data of a SETUP that the target refuses")
     """ReactiveSocket: data of a SETUP that the target refuses."""
 
