@@ -185,6 +185,13 @@ def hostile(session: nox.Session) -> None:
 
 
 @nox.session(python=MAIN)
+def costs(session: nox.Session) -> None:
+    """What one connection can make a server hold, with default limits, against a bar for each attack. `-- --docs FOLDER` records it."""
+    _prepare(session, "tests")
+    session.run("python", "tests/costs", *(session.posargs or ["--short"]))
+
+
+@nox.session(python=MAIN)
 def cuts(session: nox.Session) -> None:
     """Cut connections after each byte, and cancel each side before each task step; nothing may be left. `-- --seeds 5` runs more."""
     _prepare(session, "tests")
@@ -284,6 +291,7 @@ def _default_sessions() -> list[str]:
         "minimums",
         "sweep",
         "hostile",
+        "costs",
         "cuts",
         "tck",
         "plugins",

@@ -1,6 +1,7 @@
 """Hypothesis runs the same examples in each run on every machine. To search for more, pass ``--hypothesis-profile=explore``."""
 
 import os
+import sys
 
 from hypothesis import settings
 
@@ -13,3 +14,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", deadline=None, max_examples=2_000)
 settings.load_profile("repeatable")
+
+
+def pytest_sessionfinish() -> None:
+    """Let a worker write its coverage now: pytest-xdist kills a worker that is not gone within 10 seconds, as on a busy machine."""
+    coverage = sys.modules.get("coverage")
+    if coverage is not None and "PYTEST_XDIST_WORKER" in os.environ:
+        measured = coverage.Coverage.current()
+        if measured is not None:
+            measured.save()

@@ -177,6 +177,13 @@ def penstock_busy(size: int, count: int) -> None:
     _serve_penstock(size, count, raised_limits(), busy_poll=BUSY_POLL_SECONDS)
 
 
+def penstock_sleeping(size: int, count: int) -> None:
+    """Serve with raised limits, and never poll."""
+    from _raised import raised_limits
+
+    _serve_penstock(size, count, raised_limits(), busy_poll=0)
+
+
 def penstock_json(size: int, count: int) -> None:
     """Serve dataclasses as JSON, with msgspec."""
     import msgspec
@@ -228,7 +235,7 @@ def penstock_traced(size: int, count: int) -> None:
     penstock_raised(size, count)
 
 
-def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None = None, *, busy_poll: float = 0.0) -> None:
+def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None = None, *, busy_poll: float | None = None) -> None:
     from _raised import allocated_bytes, resident_bytes
 
     from penstock.plugins import Tls, TransportOptions

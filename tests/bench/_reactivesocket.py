@@ -3,17 +3,20 @@
 Rules of this file:
 
 * `in_flight` is the number of worker tasks. A worker sends a request, waits for the answer, and repeats this `count // in_flight` times.
-* One request in flight is compared with a bare trio echo as well: no library on trio can be faster.
+* One request in flight is compared with a bare trio echo as well, and more of them with numbered messages to that echo.
 * Both libraries send the same number of requests of 64 bytes. rsocket-py streams fewer elements: each costs about 50 times as much.
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from functools import partial
+from struct import Struct
 from time import perf_counter
 from typing import Any, Final
 
 import trio
+from outcome import Value
 
 from tests.bench._bulk import demand_for, nanoseconds_each, over_asyncio, over_trio, read_rsocket, time_elements
 from tests.bench._measure import Bar, Group, Opening
@@ -22,6 +25,9 @@ from tests.bench._round_trips import echo
 
 SIZE: Final = 64
 IN_FLIGHT: Final = (1, 16, 256)
+
+RAW_BATCH: Final = 8
+"""Messages in one send of the contender without a protocol, as in penstock."""
 
 
 async def read_stream(port: int, size: int, count: int) -> float:
@@ -32,7 +38,7 @@ async def read_stream(port: int, size: int, count: int) -> float:
         return await time_elements(remote.request_stream(b"x", demand=demand_for(size)), count)
 
 
-async def request(port: int, size: int, count: int, in_flight: int, busy_poll: float = 0.0) -> float:
+async def request(port: int, size: int, count: int, in_flight: int, busy_poll: float | None = None) -> float:
     """Request single values with penstock from `in_flight` tasks."""
     from penstock.plugins import TransportOptions
     from penstock.runtime import connect
@@ -53,6 +59,61 @@ async def request(port: int, size: int, count: int, in_flight: int, busy_poll: f
         async with trio.open_nursery() as nursery:
             for _ in range(in_flight):
                 nursery.start_soon(worker)
+        assert got == count // in_flight * in_flight
+        return nanoseconds_each(began, got)
+
+
+async def raw_requests(port: int, size: int, count: int, in_flight: int) -> float:
+    """Send numbered messages from `in_flight` tasks to a bare echo, and wake the task whose number comes back: trio and a dictionary alone.
+
+    Eight messages go in one send, as penstock does it. There is no handler, no demand, no limit and no end.
+    """
+    message, waiting = bytes(size), dict[int, trio.lowlevel.Task]()
+    out, last_id, got = bytearray(), 0, 0
+    header = Struct("!IQ")
+
+    def abort(_: object) -> trio.lowlevel.Abort:
+        return trio.lowlevel.Abort.FAILED
+
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        stream.setsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_NODELAY, 1)
+
+        def flush() -> None:
+            nonlocal out
+            # What is in flight is far less than the buffers of the system take.
+            assert os.write(stream.socket.fileno(), out) == len(out)
+            out = bytearray()
+
+        async def worker() -> None:
+            nonlocal last_id, got, out
+            for _ in range(count // in_flight):
+                last_id += 1
+                waiting[last_id] = trio.lowlevel.current_task()
+                out += header.pack(size, last_id) + message
+                if len(out) >= RAW_BATCH * (header.size + size):
+                    flush()
+                answer = await trio.lowlevel.wait_task_rescheduled(abort)
+                got += answer == message
+
+        async with trio.open_nursery() as nursery:
+            began = perf_counter()
+            for _ in range(in_flight):
+                nursery.start_soon(worker)
+            received = b""
+            while got + len(waiting) < count or waiting:
+                await trio.lowlevel.checkpoint()  # the workers that were woken
+                if out:
+                    flush()
+                if not waiting:
+                    continue
+                received += await stream.receive_some(1 << 16)
+                position, end = 0, len(received)
+                while end - position >= header.size + size:
+                    length, number = header.unpack_from(received, position)
+                    position += header.size
+                    trio.lowlevel.reschedule(waiting.pop(number), Value(received[position : position + length]))
+                    position += length
+                received = received[position:]
         assert got == count // in_flight * in_flight
         return nanoseconds_each(began, got)
 
@@ -105,7 +166,12 @@ def request_contenders(short: bool) -> dict[str, Opening]:
             over_trio, "penstock_busy", partial(request, in_flight=1, busy_poll=BUSY_POLL_SECONDS), SIZE, count
         ),
     }
+    contenders["penstock without polls, 1 in flight"] = partial(
+        over_trio, "penstock_sleeping", partial(request, in_flight=1, busy_poll=0.0), SIZE, count
+    )
     for number in IN_FLIGHT:
+        if number > 1:  # with one, the bare echo is that
+            contenders[f"raw requests, {number} in flight"] = partial(over_trio, "echo", _with_in_flight(number, raw_requests), SIZE, count)
         contenders[f"penstock, {number} in flight"] = partial(over_trio, "penstock_raised", _with_in_flight(number, request), SIZE, count)
         contenders[f"rsocket-py, {number} in flight"] = partial(
             over_asyncio, "rsocket", _with_in_flight(number, request_by_rsocket), SIZE, count

@@ -181,6 +181,10 @@ OVER_THE_NETWORK: dict[str, Opening] = {
     "one at a time, awake": partial(
         _bulk.over_trio, "penstock_busy", partial(_reactivesocket.request, in_flight=1, busy_poll=_raised.BUSY_POLL_SECONDS), 64, 20
     ),
+    "one at a time, without polls": partial(
+        _bulk.over_trio, "penstock_sleeping", partial(_reactivesocket.request, in_flight=1, busy_poll=0), 64, 20
+    ),
+    "16 raw requests in flight": partial(_bulk.over_trio, "echo", partial(_reactivesocket.raw_requests, in_flight=16), 64, 64),
     "16 requests in flight": partial(_bulk.over_trio, "penstock_raised", partial(_reactivesocket.request, in_flight=16), 64, 64),
     "beside idle streams": partial(_idle.beside_idle, 50, 3_000),
 }

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from penstock.api import Subscriber, Subscription
+from penstock.api import ByteWindow, Subscriber, Subscription
 from penstock.session._stream_tables import StreamTables
 
 
@@ -93,10 +93,10 @@ def recording_signals(recorders: list[SignalRecorder]) -> Iterator[None]:
     """Put a recorder before each subscriber that a session gets."""
     subscribe = StreamTables.subscribe
 
-    def subscribe_recorded(self: StreamTables, target: Any, subscriber: Subscriber[Any]) -> Any:
+    def subscribe_recorded(self: StreamTables, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> Any:
         recorder = SignalRecorder(subscriber, f"{target!r}")
         recorders.append(recorder)
-        return subscribe(self, target, recorder)
+        return subscribe(self, target, recorder, window)
 
     with patch.object(StreamTables, "subscribe", subscribe_recorded):
         yield

@@ -34,7 +34,7 @@ class Aftermath:
         self.check_all_but_the_gap()
 
     def check_all_but_the_gap(self) -> None:
-        assert self.left == {}
+        assert self.left == {}, self.left
         assert self.told == []
 
 

@@ -81,7 +81,7 @@ async def leave_within_a_message(attacker: Attacker) -> None:
 
 FLOODS = [
     Row(title="requests for one element, without end", attack=requests, answer=C, says="limit:requests", schemes=EVERYWHERE),
-    Row(title="requests for nothing that is there, without end", attack=requests_for_nothing, answer=C, says="limit:glitches"),
+    Row(title="requests for nothing that is there, without end", attack=requests_for_nothing, answer=C, says="limit:requests"),
     Row(title="cancels for nothing without end", attack=cancels, answer=C, says="limit:glitches", schemes=EVERYWHERE),
     Row(
         title="subscribe and cancel in turn, without end",
@@ -95,6 +95,7 @@ FLOODS = [
     Row(title="pings without end", attack=pings, answer=C, says="limit:pings", extensions=(1,), schemes=EVERYWHERE),
     Row(title="pongs without end", attack=pongs, answer=C, says="limit:control", extensions=(1,)),
     Row(title="a ping of 126 bytes", attack=ping(bytes(126)), answer=C, says="protocol:ping", extensions=(1,)),
+    Row(title="half a ping of 1,000 bytes", attack=b"\x40" + varint(1000) + bytes(500), answer=C, says="protocol:ping", extensions=(1,)),
     Row(
         title="demand without bound, and nothing read",
         attack=take_everything,

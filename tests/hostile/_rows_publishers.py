@@ -102,7 +102,7 @@ PUBLISHERS = [
     fatal("an error of 4,097 bytes", on_error(VICTIM, "e" * 4097), "limit:text 4097 > 4096"),
     fatal("tiny parts without end", tiny_parts, "limit:glitches", demand=10**6),
     fatal("empty parts without end", empty_parts, "limit:glitches", demand=10**6),
-    fatal("elements without end after our cancel", elements_after_the_cancel, "limit:glitches"),
+    fatal("elements without end after our cancel", elements_after_the_cancel, "limit:late"),
     fatal("a thousand goodbyes", goodbye("bye") * 1000, ""),
     fatal("the end (FIN) within an element", leave_within_an_element, SILENCE, schemes=("tcp", "tls")),
     fatal("a reset (RST) within an element", reset_within_an_element, SILENCE, schemes=("tcp", "tls")),

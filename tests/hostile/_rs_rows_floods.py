@@ -130,7 +130,7 @@ async def leave_while_examined(attacker: Attacker) -> None:
 
 FLOODS = [
     fatal("REQUEST_N for one element, without end", repeat_request_n, "limit:requests", schemes=EVERYWHERE),
-    fatal("REQUEST_N for nothing that is there, without end", repeat_request_n_for_nothing, "limit:glitches"),
+    fatal("REQUEST_N for nothing that is there, without end", repeat_request_n_for_nothing, "limit:requests"),
     fatal("CANCEL for nothing, without end", cancels, "limit:glitches", schemes=EVERYWHERE),
     fatal("REQUEST_STREAM and CANCEL in turn, without end", requests_and_cancels, "limit:churn", schemes=EVERYWHERE, changes=ROOM),
     fatal("REQUEST_RESPONSE and CANCEL in turn, without end", values_and_cancels, "limit:churn", changes=ROOM),

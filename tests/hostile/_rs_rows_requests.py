@@ -105,6 +105,8 @@ REQUESTS = [
         request_response(named("one", b"xy"), VICTIM),
         "one is a publisher and takes no payload, and one of 2 bytes was sent",
     ),
+    refused("REQUEST_STREAM over the limit", request_stream("n" * 65_537, VICTIM, 1), "too long", schemes=EVERYWHERE),
+    refused("REQUEST_RESPONSE over the limit", request_response("n" * 65_537, VICTIM), "too long"),
     refused("requests beyond `max_subscriptions`", request_too_often, "refused", schemes=EVERYWHERE),
     refused("an initial demand with bit 63 set", request_stream("ticks", VICTIM, SIGN), ILLEGAL, schemes=EVERYWHERE),
     refused("an initial demand with bit 63 set, of a subscription", request_sub("ticks", VICTIM, SIGN | 5), ILLEGAL),

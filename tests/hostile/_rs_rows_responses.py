@@ -27,6 +27,7 @@ from tests.hostile._rs_wire import (
 FRAME = SCALED.max_frame
 HUGE = 2**31 - 1
 NEVER_BEGAN = "a fragment ends that never began"
+TOO_LONG = f"a frame of {FRAME + 1} bytes behind its header"
 WITHIN = "a fragment begins within another"
 PIECE = bytes(64)
 
@@ -125,12 +126,15 @@ RESPONSES = [
     fatal("an extension that is not known and may not be ignored", ext(9, flags=0), "protocol:extension 9"),
     fatal("tiny parts without end", tiny_parts, "limit:glitches", demand=10**6),
     fatal("empty parts without end", empty_parts, "limit:glitches", demand=10**6),
-    fatal("elements without end after our CANCEL", elements_after_the_cancel, "limit:glitches"),
+    fatal("elements without end after our CANCEL", elements_after_the_cancel, "limit:late"),
     fatal("COMPLETE without end", ends_without_end, "limit:glitches"),
     fatal("COMPLETE without end, for one value", ends_without_end, "limit:glitches", **ONE),
     fatal("the end (FIN) within a frame", leave_within_an_element, SILENCE, schemes=BOTH),
     fatal("the end (FIN) between the parts of an element", leave_between_parts, SILENCE),
     fatal("a reset (RST) within a frame", reset_within_an_element, SILENCE, schemes=BOTH),
+    stream("RESPONSE over the limit", element(bytes(FRAME + 1)), TOO_LONG, schemes=BOTH),
+    stream("a part over the limit", begin() + begin(bytes(FRAME + 1)), TOO_LONG),
+    stream("RESPONSE over the limit, for one value", element(bytes(FRAME + 1)), TOO_LONG, **ONE),
     stream("RESPONSE beyond demand", element() * 3, NOT_ASKED, schemes=BOTH),
     stream("RESPONSE beyond demand, without flags", response(VICTIM, b"x", 0) * 3, NOT_ASKED),
     stream("RESPONSE beyond demand, that completes", element() * 2 + response(VICTIM, b"x", WHOLE | COMPLETE), NOT_ASKED),
@@ -156,6 +160,7 @@ RESPONSES = [
     tolerated("two values where one was asked for", element() + element(), **ONE),
     tolerated("ERROR within an element", begin() + error(VICTIM)),
     tolerated("ERROR of 60,000 bytes, and no UTF-8", frame(0x21, VICTIM, b"\xff" * 60_000)),
+    tolerated("ERROR over the limit", frame(0x21, VICTIM, bytes(FRAME + 1))),
     tolerated("RESPONSE and ERROR for a stream that was never opened", response(77, b"x") + error(77)),
     tolerated("RESPONSE on stream 0", response(0, b"x") + response(0, b"x", BEGIN)),
     tolerated("SETUP, from a server", setup(b"hm") + setup(stream=VICTIM)),

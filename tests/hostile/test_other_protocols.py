@@ -10,17 +10,33 @@ from penstock.runtime import Service, connect, serve
 from tests.hostile import _rs_wire as rs
 from tests.hostile._attacker import client_hello_of_tls
 from tests.hostile._control_canary import ControlCanary
+from tests.hostile._setup import Certificates
 
 RSOCKET_SETUP = bytes.fromhex("00001f 00000000 0400 0001 0000 00004e20 00015f90 00".replace(" ", ""))
 RSOCKET_RESUME = bytes.fromhex("000020 00000000 3400 0001 0000 0010".replace(" ", ""))
 OLD_SETUP = bytes.fromhex("00000010 00000001 0000000000000000".replace(" ", ""))
 
+HTTP_400 = b"HTTP/1.1 400 Bad Request\r\n"
+SETTINGS_AND_GOAWAY = bytes.fromhex("000000 04 00 00000000 000065 07 00 00000000 00000000 00000001".replace(" ", ""))
+
 OTHERS = {
-    "http": (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 400 Bad Request\r\n"),
-    "http-2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"HTTP/1.1 400 Bad Request\r\n"),
+    "http": (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", HTTP_400),
+    "http-2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9), SETTINGS_AND_GOAWAY + b"no HTTP here: this port speaks"),
     "tls": (client_hello_of_tls(), bytes.fromhex("15030300020246")),
     "rsocket": (RSOCKET_SETUP, bytes.fromhex("000059 00000000 2c00 00000003".replace(" ", "")) + b"this port speaks"),
-    "rsocket-resume": (RSOCKET_RESUME, bytes.fromhex("000059 00000000 2c00 00000003".replace(" ", ""))),
+    "rsocket-resume": (RSOCKET_RESUME, bytes.fromhex("000059 00000000 2c00 00000004".replace(" ", "")) + b"this port speaks"),
+}
+METHODS = ["CONNECT", "DELETE", "HEAD", "M-SEARCH", "OPTIONS", "PATCH", "POST", "PROPFIND", "PUT", "TRACE", "VERSION-CONTROL", "brew"]
+OTHERS |= {method: (f"{method} /x HTTP/1.1\r\nHost: localhost\r\n\r\n".encode(), HTTP_400) for method in METHODS}
+
+TEXTS = {
+    "ssh": b"SSH-2.0-OpenSSH_9.6p1 Debian-3\r\n",
+    "smtp-server": b"220 mail.example ESMTP ready\r\n",
+    "smtp-client": b"EHLO mail.example\r\n",
+    "redis": b"*1\r\n$4\r\nPING\r\n",
+    "rtsp": b"OPTIONS rtsp://media.example/stream RTSP/1.0\r\nCSeq: 1\r\n\r\n",
+    "irc": b"NICK anna\r\nUSER anna 0 * :anna\r\n",
+    "amqp": b"AMQP\0\0\x09\x01",
 }
 
 
@@ -34,9 +50,9 @@ async def _answer_to(address: str, said: bytes) -> bytes:
     host, _, port = address.rpartition("//")[2].rpartition(":")
     answer = b""
     async with await trio.open_tcp_stream(host, int(port)) as stream:
-        for byte in said[:16]:
-            await stream.send_all(bytes([byte]))
         with suppress(trio.BrokenResourceError):  # the server may have closed after the first bytes
+            for byte in said[:16]:
+                await stream.send_all(bytes([byte]))
             await stream.send_all(said[16:])
         async for data in stream:
             answer += data
@@ -52,6 +68,43 @@ async def test_a_client_of_another_protocol_gets_an_answer_that_it_understands(s
             assert (await _answer_to(server.addresses[0], said)).startswith(answer)
             async with connect(server.addresses[0]) as peer:
                 await peer.wait_accepted()
+
+    await control.judge(attempt)
+
+
+@pytest.mark.parametrize("said", TEXTS.values(), ids=TEXTS)
+async def test_a_client_of_a_text_protocol_finds_a_closed_door(said: bytes, control: ControlCanary) -> None:
+    """Not one byte, and not after `goodbye_timeout`: the deadline of this test is shorter. Afterwards the server accepts a client."""
+
+    async def attempt(stretch: float) -> None:
+        async with serve(Service(), "tcp://127.0.0.1:0", limits=Limits(goodbye_timeout=60.0, linger=0.1 * stretch)) as server:
+            with trio.fail_after(20), suppress(trio.BrokenResourceError):
+                assert await _answer_to(server.addresses[0], said) == b""
+            async with connect(server.addresses[0]) as peer:
+                await peer.wait_accepted()
+
+    await control.judge(attempt)
+
+
+async def test_an_http_client_is_not_kept_waiting_for_the_end(control: ControlCanary) -> None:
+    """It never says goodbye, so the connection ends without waiting for one."""
+
+    async def attempt(stretch: float) -> None:
+        async with serve(Service(), "tcp://127.0.0.1:0", limits=Limits(goodbye_timeout=60.0, linger=0.1 * stretch)) as server:
+            with trio.fail_after(20):
+                assert (await _answer_to(server.addresses[0], b"GET / HTTP/1.0\r\n\r\n")).startswith(HTTP_400)
+
+    await control.judge(attempt)
+
+
+async def test_a_client_without_tls_gets_no_byte_from_a_tls_port(files: Certificates, control: ControlCanary) -> None:
+    """HTTP and SSH: closed, before `handshake_timeout`."""
+
+    async def attempt(stretch: float) -> None:
+        async with serve(Service(), "tls://127.0.0.1:0", limits=_limits(stretch), options=files.server_options) as server:
+            for said in (OTHERS["http"][0], TEXTS["ssh"]):
+                with trio.fail_after(20), suppress(trio.BrokenResourceError):
+                    assert await _answer_to(server.addresses[0], said) == b""
 
     await control.judge(attempt)
 

@@ -30,7 +30,7 @@ def _methods(cls: type) -> set[str]:
 FOR_A_DIALECT = (
     _methods(DialectHost)
     | {f"channel.{name}" for name in ("send", "answer", "count_oddity", "spend_control_token")}
-    | {f"streams.{name}" for name in _methods(StreamTables) if name.startswith("receive_")}
+    | {f"streams.{name}" for name in _methods(StreamTables) if name.startswith("receive_") or name == "ask"}
 )
 """The calls of a dialect to its session, by the names that the page uses."""
 
@@ -63,7 +63,7 @@ def test_each_row_is_about_a_member_that_exists() -> None:
 
 
 def test_the_page_has_each_call_of_a_dialect() -> None:
-    """All methods of `DialectHost`, four of `Channel`, and the `receive_…` methods of `StreamTables`."""
+    """All methods of `DialectHost`, four of `Channel`, and `ask` and the `receive_…` methods of `StreamTables`."""
     refuse(sorted(name for name in FOR_A_DIALECT if f"`{name}`" not in PAGE), "the page lacks these calls:")
 
 

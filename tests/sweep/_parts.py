@@ -177,6 +177,7 @@ SOURCES: Final[dict[str, Callable[[WatchedFactory, trio.Nursery], Any]]] = {
     "plain generator": lambda factory, nursery: penstock.from_iterable(factory.plain()),
     "sequence": lambda factory, nursery: [factory.element(number) for number in range(ELEMENTS)],
     "memory channel": _from_channel,
+    "batches": lambda factory, nursery: penstock.from_batches([[factory.element(0)], [factory.element(1), factory.element(2)]]),
     "empty": lambda factory, nursery: penstock.empty(),
     "failed": lambda factory, nursery: penstock.failed(ScriptedError()),
     "single": lambda factory, nursery: penstock.single(factory.element(0)),

@@ -35,3 +35,16 @@ def splitting() -> None:
     """A group has the type of its key, and of the elements."""
     assert_type(penstock.pipe(numbers, ops.window(2)), Source[Source[int]])
     assert_type(penstock.pipe(numbers, ops.group_by(lambda n: n > 1)), Source[ops.Group[bool, int]])
+
+
+async def initial(word: str) -> str:
+    """An async function is a key function, too."""
+    return word[0]
+
+
+def grouping_by_method(words: Source[str]) -> None:
+    """The lambda behind it gets a group with the type of its key, and of the elements."""
+    assert_type(words.group_by(len), Source[ops.Group[int, str]])
+    assert_type(words.group_by(initial), Source[ops.Group[str, str]])
+    assert_type(words.group_by(lambda word: word[0]).map(lambda group: group.key.upper()), Source[str])
+    assert_type(words.group_by(lambda word: word[0]).flat_map(lambda group: group.pairwise()), Source[tuple[str, str]])

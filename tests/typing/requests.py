@@ -49,4 +49,13 @@ async def asking_by_url() -> None:
     """The same over a connection of its own."""
     assert_type(await penstock.request("tcp://127.0.0.1:7000/price/EURUSD", Order(1), type=Price), Price)
     assert_type(await penstock.request("tcp://127.0.0.1:7000/time"), bytes)
+    assert_type(await penstock.request("tcp://127.0.0.1:7000/time", type=str, limits=penstock.Limits()), str)
     assert_type(await penstock.request("tcp://127.0.0.1:7000/price/EURUSD", serializer="json"), Any)
+
+
+def unknown_options() -> None:
+    """A checker refuses an option that a call does not have."""
+    penstock.request("tcp://127.0.0.1:7000/time", bogus=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]  # no such option
+    penstock.connect("tcp://127.0.0.1:7000", bogus=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # no such option
+    penstock.remote("tcp://127.0.0.1:7000/x", bogus=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]  # no such option
+    penstock.subscribe("tcp://127.0.0.1:7000/x", bogus=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]  # no such option

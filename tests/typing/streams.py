@@ -14,6 +14,11 @@ async def numbers() -> AsyncIterator[int]:
     yield 1
 
 
+async def lists() -> AsyncIterator[list[int]]:
+    """An async generator function that yields many elements at once."""
+    yield [1, 2]
+
+
 def is_even(number: int) -> bool:
     """A plain function."""
     return number % 2 == 0
@@ -55,6 +60,9 @@ async def beginning(channel: "trio.MemoryReceiveChannel[bytes]", publisher: pens
     assert_type(penstock.from_publisher(publisher), Source[float])
     assert_type(penstock.single("x"), Source[str])
     assert_type(penstock.interval(1.0), Source[int])
+    assert_type(penstock.from_batches(lists), Source[int])
+    assert_type(penstock.from_batches(penstock.generate(lists)), Source[int])
+    assert_type(penstock.from_batches([["a"], ["b"]]), Source[str])
     async with trio.open_nursery() as nursery:
         assert_type(penstock.single("x").publisher(nursery), penstock.Publisher[str])
 

@@ -1,0 +1,45 @@
+"""How long the run loop is held up: the processor time of its thread in each pass, from one wait for input to the next."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import thread_time
+
+import trio
+
+HOLD_UP = 0.1
+"""Seconds that a pass may take. Processor time, so other programs on the machine do not count."""
+
+
+class LoopPasses(trio.abc.Instrument):
+    """The seconds of each pass since `watch_passes` was entered."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._began = thread_time()
+
+    @property
+    def longest(self) -> float:
+        return max(self.seconds, default=0.0)
+
+    def after_io_wait(self, timeout: float) -> None:
+        self._began = thread_time()
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.seconds.append(thread_time() - self._began)
+
+
+@contextmanager
+def watch_passes() -> Iterator[LoopPasses]:
+    """Measure the passes of the loop in this block, without the collector: the heap of a test run is many times that of a server."""
+    passes = LoopPasses()
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    trio.lowlevel.add_instrument(passes)
+    try:
+        yield passes
+    finally:
+        trio.lowlevel.remove_instrument(passes)
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,66 @@
+"""Many peers that do the same at the same time do not hold up the run loop: their work is done in turns."""
+
+import socket
+
+import pytest
+
+from penstock.runtime import Server, serve
+from penstock.runtime.connection._decoding_turns import decoding_turns
+from penstock.session import Session
+from tests.hostile._beside_a_canary import wait_until
+from tests.hostile._loop_passes import HOLD_UP, watch_passes
+from tests.hostile._rsio_wire import cancel, hello, request, subscribe
+from tests.hostile._setup import REGISTRY, service
+
+PEERS = 100
+
+
+async def _open(server: Server, count: int) -> list[socket.socket]:
+    """Open `count` connections with a plain socket each, and say hello on them."""
+    port = int(server.addresses[0].rpartition(":")[2])
+    peers = []
+    for _ in range(count):
+        peer = socket.create_connection(("127.0.0.1", port))
+        peer.setblocking(False)
+        peer.send(hello())
+        peers.append(peer)
+    await wait_until(lambda: len(server.peers) == count)
+    return peers
+
+
+def _is_idle(server: Server) -> bool:
+    """Tell whether everything was decoded, and every call that was decoded has begun."""
+    connections = tuple(server._peers)
+    has_more = any(connection._link.reader._has_more or connection._parts.runner._queue for connection in connections)
+    return not has_more and not decoding_turns().waiting
+
+
+BURSTS = {
+    "cancels of unknown streams": cancel(5) * 9000,
+    "requests on one stream": subscribe("ticks", 1, 1) + request(1, 1) * 1500,
+    "subscribes": b"".join(subscribe("one", number, 1) for number in range(200)),
+}
+
+
+@pytest.mark.parametrize("burst", BURSTS.values(), ids=BURSTS)
+async def test_the_bursts_of_a_hundred_peers_are_decoded_in_turns(burst: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the default limits. Without a common budget each of the 100 had its own turn in the same pass: 200 to 570 ms."""
+    received = 0
+    receive = Session.receive
+
+    def count(self: Session, data: bytes, now: float, *, most: int) -> bool:
+        nonlocal received
+        received += len(data)
+        return receive(self, data, now, most=most)
+
+    async with serve(service(), "rsio+tcp://127.0.0.1:0", registry=REGISTRY, on_violation=lambda error: None) as server:
+        peers = await _open(server, PEERS)
+        monkeypatch.setattr(Session, "receive", count)
+        sent = sum(peer.send(burst) for peer in peers)
+        assert sent > PEERS * 1000
+        with watch_passes() as passes:
+            await wait_until(lambda: received == sent and _is_idle(server))
+        for peer in peers:
+            peer.close()
+    assert len(passes.seconds) > 10
+    assert passes.longest < HOLD_UP
