@@ -18,6 +18,7 @@ service.publish("three", [b"one", b"two", b"three"])
 service.publish("one", [b"one"])
 service.publish("empty", ())
 service.publish("large", [b"x" * 200_000] * 5)
+service.publish("slow", penstock.timer(0.25).map(lambda _: b"late"))
 
 
 @service.publisher("numbers")
@@ -33,18 +34,17 @@ async def failing() -> AsyncIterator[bytes]:
     raise penstock.PublicError("failed on purpose")
 
 
-@service.publisher("slow")
-async def slow() -> AsyncIterator[bytes]:
-    await trio.sleep(0.25)
-    yield b"late"
-
-
 @service.publisher("relay")
 async def relay(identity: PeerIdentity) -> AsyncIterator[bytes]:
     (client,) = (peer for server in servers for peer in server.peers if peer.identity is identity)
     async with client.subscribe("tck", demand=4) as stream:
         async for element in stream:
             yield element
+
+
+@service.request("echo")
+async def echo(payload: bytes) -> bytes:
+    return payload
 
 
 async def main() -> None:

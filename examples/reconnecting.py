@@ -1,5 +1,6 @@
 """A server that stops and starts again, and a subscriber with a `Reconnect` policy. Without a policy a lost connection raises at once."""
 
+import logging
 from collections.abc import AsyncIterator
 
 import trio
@@ -9,7 +10,7 @@ import penstock
 URL = "memory://weather/readings"
 service = penstock.Service()
 # At most four attempts in a row, with waits of up to 1 s, 2 s and 4 s between them. `chance` picks the part of each wait: here, half.
-POLICY = penstock.Reconnect(attempts=4, first=1.0, most=8.0, chance=lambda: 0.5)
+POLICY = penstock.Reconnect(attempts=4, first=1.0, most=8.0, healthy=0.5, chance=lambda: 0.5)
 
 
 @service.publisher("readings", serializer="json")
@@ -29,6 +30,8 @@ async def serve_now_and_then() -> None:
 
 
 async def main() -> None:
+    # The log says once that the readings begin again. Here the output shows it.
+    logging.getLogger("penstock").setLevel(logging.ERROR)
     began = trio.current_time()
 
     def say(what: object) -> None:
