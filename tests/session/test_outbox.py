@@ -224,3 +224,17 @@ def test_what_was_requested_from_publishers_is_bounded_in_each_turn() -> None:
     out.take_turn()
     assert (waiting.pulls, out.promised) == (1, 0)
     assert not out.needs_turn
+
+
+def test_what_was_requested_stays_counted_until_it_was_sent() -> None:
+    """Several sends in one scheduler pass do not give the same room away again: the publishers that were asked have not run yet."""
+    out, _ = box(outbound_high=10)
+    out.promised = 40
+    out.put(b"abc")
+    waiting = FakeStream(b"w")
+    out.block(waiting)
+    out.take()
+    assert (waiting.pulls, out.promised) == (0, 37)
+    out.put(bytes(30))
+    out.take()
+    assert (waiting.pulls, out.promised) == (1, 7)
