@@ -80,8 +80,7 @@ ROWS: Final = (
     *(
         Row(f"1,024 streams of elements of {text}, unread", _unread(size), bar, why)
         for text, size, bar, why in (
-            # The first element of each publisher fits into the outbox, so each publisher runs, and has a task.
-            ("1 byte", 1, TASKS, "7 KiB a task"),
+            ("1 byte", 1, UNREAD + 2 * MIB, "1 KiB a stream, the objects"),
             ("1 KiB", KIB, UNREAD, "1 KiB a stream"),
             ("16 KiB", 16 * KIB, UNREAD, "1 KiB a stream"),
             ("1 MiB", MIB, UNREAD + 2 * MIB, "1 KiB a stream, two elements"),

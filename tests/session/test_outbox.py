@@ -1,6 +1,7 @@
 """The outbox: messages and elements that wait for the writer, their order, and when publishers are asked again."""
 
 from penstock.session._channel import Outbox
+from penstock.session._element_sender import share
 from tests.session._pair import limits_with
 
 
@@ -217,24 +218,41 @@ def test_no_further_large_element_is_asked_for_while_two_wait() -> None:
 def test_what_was_requested_from_publishers_is_bounded_in_each_turn() -> None:
     """A publisher that does not yield at once keeps the others waiting for one turn of the writer, which nothing has to be sent for."""
     out, _ = box(outbound_high=10)
-    out.promised = 40
+    out.asked = 40
     waiting = FakeStream(b"w")
     out.block(waiting)
     assert out.needs_turn
     out.take_turn()
-    assert (waiting.pulls, out.promised) == (1, 0)
+    assert (waiting.pulls, out.asked) == (1, 0)
     assert not out.needs_turn
 
 
-def test_what_was_requested_stays_counted_until_it_was_sent() -> None:
-    """Several sends in one scheduler pass do not give the same room away again: the publishers that were asked have not run yet."""
+def test_publishers_that_owe_elements_leave_a_share_to_the_others() -> None:
+    """What each may be asked for shrinks as more of them owe, down to a kilobyte."""
+    out, _ = box(outbound_high=100_000)
+    shares = []
+    for _ in range(1000):
+        shares.append(share(out, 100_000, out.room()))
+        out.owed += shares[-1]
+        out.owing += 1
+    assert shares[:5] == [100_000, 100_000, 66_666, 50_000, 40_000]
+    assert shares[-1] == 1024
+    assert sum(shares) < 2_000_000
+
+
+def test_streams_that_wait_for_their_first_turn_go_before_those_that_had_one() -> None:
+    """Busy streams use all of a turn. If they went first, the others would never be asked."""
     out, _ = box(outbound_high=10)
-    out.promised = 40
+
+    class Busy(FakeStream):
+        def pull(self) -> None:
+            super().pull()
+            out.asked += 40
+            out.block(self)
+
+    busy, new = Busy(b"b"), FakeStream(b"n")
+    out.block(busy)
+    out.block_unsure(new)
     out.put(b"abc")
-    waiting = FakeStream(b"w")
-    out.block(waiting)
     out.take()
-    assert (waiting.pulls, out.promised) == (0, 37)
-    out.put(bytes(30))
-    out.take()
-    assert (waiting.pulls, out.promised) == (1, 7)
+    assert (busy.pulls, new.pulls) == (1, 1)

@@ -19,7 +19,7 @@ from penstock.session._token_bucket import TokenBucket
 MAX_LARGE: Final = 2
 """Large elements of a connection that may wait at a time: while one is written, the next is there."""
 
-MAX_PROMISED: Final = 4
+MAX_ASKED: Final = 4
 """How often the room may be given away between two turns of the writer: publishers that do not yield at once must not stop the others."""
 
 MOST_AT_ONCE: Final = 64
@@ -59,12 +59,14 @@ class Outbox:
         "_turn",
         "_unsure",
         "answers",
+        "asked",
         "buffer",
         "gathered",
         "large",
         "large_elements",
         "max_waiting",
-        "promised",
+        "owed",
+        "owing",
         "taken_bytes",
         "wake",
     )
@@ -94,8 +96,12 @@ class Outbox:
         """Bytes of large elements that streams hold. The streams keep this count."""
         self.large_elements: int = 0
         """The number of large elements that streams hold. The streams keep this count, too."""
-        self.promised: int = 0
+        self.asked: int = 0
         """Bytes that were requested from publishers since the last turn of the writer."""
+        self.owed: int = 0
+        """Bytes that were requested from publishers and have not come. The streams keep this count, and the next."""
+        self.owing: int = 0
+        """The number of these publishers."""
 
     @property
     def waiting(self) -> int:
@@ -139,7 +145,7 @@ class Outbox:
 
     def may_pull_large(self) -> bool:
         """Return whether a stream may be asked whose next element may be large. Those that wait go first."""
-        return self.large_elements < MAX_LARGE and self.promised < self._high and not self._unsure
+        return self.large_elements < MAX_LARGE and self.asked < self._high and not self._unsure
 
     def block(self, sender: Sender) -> None:
         """Let `sender` pull when there is room again."""
@@ -154,11 +160,11 @@ class Outbox:
         """Streams wait for a turn of the writer, and not for the peer to read: nothing needs to be sent for them to go on."""
         if self._unsure and self.large_elements < MAX_LARGE and self.room() > 0:
             return True
-        return bool(self._blocked) and self.promised > 0 and self.room() > 0
+        return bool(self._blocked) and self.asked > 0 and self.room() > 0
 
     def take_turn(self) -> None:
         """Let waiting streams pull although there is nothing to send."""
-        self.promised = 0
+        self.asked = 0
         self._unblock()
 
     def add_large(self, sender: LargeElementSender) -> None:
@@ -200,9 +206,7 @@ class Outbox:
         data, self.buffer = self.buffer, bytearray()
         # Only waiting answers count. The connection has its own deadline for bytes that the transport does not take.
         self.answers = self._answer_bytes = 0
-        # Not 0: publishers that were asked and have not run yet still owe their elements. Counted anew at each of several sends in one
-        # scheduler pass, 63 streams of 1-byte elements were each given the whole room, and held 25 MB.
-        self.promised = max(0, self.promised - len(data))
+        self.asked = 0
         if self._large.queue:
             self._large.write(data, self._limits.outbound_high)
         if self._blocked or self._unsure:
@@ -242,9 +246,12 @@ class Outbox:
                 self.buffer = messages
 
     def _unblock(self) -> None:
+        # Before the others, which ask for more: 63 busy streams once took the whole turn, again and again, and 961 were never asked.
+        if self._unsure:
+            self._ask_unsure()
         # Each stream gets one turn. One that is still without room blocks again and must not be asked twice here.
         for _ in range(len(self._blocked)):
-            if self.room() <= 0 or self.promised >= MAX_PROMISED * self._high:
+            if self.room() <= 0 or self.asked >= MAX_ASKED * self._high:
                 break
             # Looked up anew each time: a pull may end other streams, which changes the table.
             sender = next(iter(self._blocked), None)
@@ -252,8 +259,6 @@ class Outbox:
                 break  # the pull before has ended the other streams
             del self._blocked[sender]
             sender.pull()
-        if self._unsure:
-            self._ask_unsure()
 
     def _ask_unsure(self) -> None:
         """Let some of the streams pull whose next element may be large."""

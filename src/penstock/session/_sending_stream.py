@@ -52,6 +52,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         self._upstream = None
         self._longest = CLOSED
         self._gathered = 0
+        self._owed = 0
         self._expected_size = UNKNOWN_SIZE
         self._large = None
         self._fixed = None
@@ -260,6 +261,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         self.state = SENDING_MOVES[self.state, event]
         self._longest = CLOSED  # a late element takes the slow path, which drops it
         channel.budgets.requests.requested -= self.reserved
+        if self._owed:
+            self.settle()
         channel.buffering_streams.pop(self, None)
         channel.outbox.forget(self)
         large, self._large = self._large, None  # it refers to this stream: without a circle both are freed at once
