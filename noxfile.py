@@ -145,8 +145,10 @@ TESTS = (
 )
 
 
-# The results of the ignored folders depend neither on the Python nor on the versions of dependencies: one run is enough.
-ELSEWHERE = (*TESTS, "--ignore=tests/repo", "--ignore=tests/bench", "--ignore=tests/cuts")
+# The results of the ignored folders depend neither on the Python nor on the versions of dependencies: one run is enough. The tests of the
+# command line start a program each, and take as long as all others together: the sessions `tests` and `build` run them.
+ONCE = ("repo", "bench", "cuts", "costs", "sweep", "cli")
+ELSEWHERE = (*TESTS, *(f"--ignore=tests/{folder}" for folder in ONCE))
 
 
 def _tests_elsewhere(session: nox.Session) -> None:
@@ -167,7 +169,7 @@ def minimums(session: nox.Session) -> None:
     lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
     lowest.pop("penstock")  # installed from this folder
     _prepare(session, distributions=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())))
-    session.run("pytest", *(session.posargs or (*SHARED, *ELSEWHERE, "--ignore=tests/cli", "tck/tests/test_honest.py")))
+    session.run("pytest", *(session.posargs or (*SHARED, *ELSEWHERE, "tck/tests/test_honest.py")))
 
 
 @nox.session(python=MAIN)
@@ -245,7 +247,7 @@ def build(session: nox.Session) -> None:
     _copy_tests(away)
     session.chdir(away)
     session.run("python", "tests/repo/check_wheel.py", str(HERE))
-    session.run("pytest", *STOP_WHEN_HANGING, *ELSEWHERE, *(session.posargs or SHARED))
+    session.run("pytest", *STOP_WHEN_HANGING, *ELSEWHERE, "tests/cli/test_main.py", "tests/cli/test_serve.py", *(session.posargs or SHARED))
     session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *(session.posargs or SHARED))
 
 
