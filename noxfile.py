@@ -214,8 +214,9 @@ def plugins(session: nox.Session) -> None:
     folders = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/pyproject.toml"))
     _prepare(session, "tests", distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", f"./{folder}"))))
     for folder in folders:
-        session.run("pytest", *STOP_WHEN_HANGING, f"{folder}/tests", *session.posargs)
-    session.run("pytest", "tests/distributions", *session.posargs)
+        # The folder has a pyproject.toml of its own, and pytest reads that one: without a time, a test that hangs would hang for ever.
+        session.run("pytest", "-o", "faulthandler_timeout=300", *STOP_WHEN_HANGING, f"{folder}/tests", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/distributions", *session.posargs)
 
 
 @nox.session(python=MAIN)

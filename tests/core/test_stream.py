@@ -327,16 +327,28 @@ def test_manual_demand_is_never_exceeded_and_never_renewed(requests: list[int], 
 
 
 @pytest.mark.parametrize(
-    ("demand", "renewals"), [(1, [1] * 10), (2, [1] * 10), (3, [1] * 10), (8, [4, 4]), (9, [4, 4]), (20, [10]), (21, [10]), (22, [])]
+    ("demand", "renewals"), [(1, [1] * 10), (2, [1] * 10), (3, [1] * 10), (8, [2] * 5), (9, [2] * 5), (20, [5, 5]), (22, [6]), (42, [])]
 )
-async def test_demand_is_renewed_in_halves(clock, demand: int, renewals: list[int]) -> None:
-    """A request costs as much for one element as for a hundred, so it is made rarely, and before the other half is used up."""
+async def test_a_reader_that_waits_renews_demand_in_quarters(clock, demand: int, renewals: list[int]) -> None:
+    """A request costs as much for one element as for a hundred, so it is made rarely, and before the rest is used up."""
     stream, publisher = opened(demand)
     for number in range(10):
         publisher.emit(number)
         assert await anext(stream) == number
         await _peek(stream)
     assert publisher.subscription.requests == [demand, *renewals]
+
+
+async def test_a_reader_with_elements_at_hand_renews_demand_in_halves(clock) -> None:
+    """And what is left of it, with a quarter or more, before it waits: else the publisher would have nothing to do meanwhile."""
+    stream, publisher = opened(8)
+    for number in range(7):
+        publisher.emit(number)
+    for number in range(7):
+        assert await anext(stream) == number
+        assert publisher.subscription.requests == [8] if number < 4 else [8, 4]
+    await _peek(stream)
+    assert publisher.subscription.requests == [8, 4, 3]
 
 
 async def _peek(stream: Stream[int]) -> None:

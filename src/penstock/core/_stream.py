@@ -185,15 +185,23 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         return StopAsyncIteration() if error is None else error
 
     def _renew_demand(self) -> None:
-        """Request anew what was read, half of the demand at a time: a request costs as much for one element as for a hundred."""
+        """Request anew what was read, half of the demand at a time: a request costs as much for one element as for a hundred.
+
+        A quarter is enough if the reader will wait. Else less than half stayed with a reader that had read all, the publisher had nothing
+        to do while the reader worked, and the reader nothing while the publisher worked: each element took twice as long.
+        """
         # Fitted before a request, and as long as less than the whole demand is used: small elements cost it once for half of the demand.
-        if self._window is not None and (self._spare or self._unrenewed >= self._slice_size):
+        if self._window is not None and (self._spare or self._unrenewed >= self._least_renewed):
             self._fit_demand(self._window)
-        count = self._unrenewed - self._spare
-        if self._demand and count >= self._slice_size and self._subscription is not None:
+        count, least = self._unrenewed - self._spare, self._least_renewed
+        if self._demand and count >= least and self._subscription is not None:
             self._unrenewed = self._spare
             self._requested = add_demand(self._requested, count)
             self._subscription.request(count)
+
+    @property
+    def _least_renewed(self) -> int:
+        return self._slice_size if self._arrived else (self._slice_size + 1) // 2
 
     def _fit_demand(self, window: ByteWindow) -> None:
         """Use as much of the demand as fits into the window by the size of the elements so far."""

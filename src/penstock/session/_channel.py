@@ -333,7 +333,9 @@ class Channel:
         "random",
         "request_bytes",
         "role",
+        "send_demand",
         "state",
+        "urge",
     )
 
     dialect: Dialect
@@ -369,6 +371,11 @@ class Channel:
         """Bytes of data of the peer's requests that are served now."""
         self.is_receiving: bool = False
         """Received bytes are being acted on, so a message that is queued now answers the peer."""
+        # None, and not `send`: a reference of the object to itself would keep the connection until the garbage collector comes.
+        self.send_demand: Callable[[bytes], None] | None = None
+        """Queues the demand of a receiving stream. The runtime sends it at once."""
+        self.urge: Callable[[], None] | None = None
+        """Called when the publisher of a sent stream is about to make many more elements. The runtime sends those that wait."""
         # A callback, because the session lies above this module.
         self._fail = fail
 

@@ -28,6 +28,9 @@ HEADER_ALLOWANCE: Final = 8
 OBJECT_ALLOWANCE: Final = 48
 """While several publishers owe elements, the room is divided by the expected size plus this: what an object of bytes costs in a list."""
 
+MOST_ELEMENTS: Final = 512
+"""Elements that a publisher is asked for at a time. It makes more before the first of them are sent if it is asked for more."""
+
 LEAST_SHARE: Final = 1 << 10
 """Bytes that a publisher may be asked for at once, however many others owe theirs. Less would cost a request for each few elements."""
 
@@ -186,6 +189,10 @@ class ElementSender(DemandLedger, ABC):
         """Count the run and pull again: the run holds all that was requested."""
         self._count_run()
         if not self.reserved:
+            # The peer reads these while the publisher makes the next ones. Else each side would wait for the other in turn.
+            urge, run = self._channel.urge, self.run
+            if urge is not None and self.available and run is not None and run.counted >= MOST_ELEMENTS // 2:
+                urge()
             self.pull()
 
     # --- the outbox's sender
@@ -224,7 +231,7 @@ class ElementSender(DemandLedger, ABC):
         size = self._expected_size
         one = size < 0 or (fixed is not None and fixed.yields_blocks)
         each = max(size, 0) + (OBJECT_ALLOWANCE if outbox.owing else HEADER_ALLOWANCE)
-        n = self.reserve(1 if one else share(outbox, self._channel.limits.outbound_high, room) // each or 1)
+        n = self.reserve(1 if one else min(MOST_ELEMENTS, share(outbox, self._channel.limits.outbound_high, room) // each) or 1)
         self._channel.budgets.requests.requested += n
         self._owed = n * each
         outbox.owed += self._owed

@@ -66,7 +66,8 @@ class ReceivingStream(Subscription):
         self.outstanding = min(UNBOUNDED, before + n)
         # In state NEW the subscribe message will carry the demand.
         if before < UNBOUNDED and self.state is not ReceivingState.NEW:
-            self._channel.send(self._channel.dialect.request(self.id, n))
+            channel = self._channel
+            (channel.send_demand or channel.send)(channel.dialect.request(self.id, n))
 
     def cancel(self, /) -> None:
         if self._subscriber is not None:

@@ -249,10 +249,11 @@ class OutgoingRequests:
         self._streams = session.streams
         self._make_stream = partial(AnswerStream, batcher)
         self._events = events
+        session.channel.send_demand, session.channel.urge = self.send_demand, batcher.message_queued
 
     def subscribe(self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> None:
         """Open a stream to a publisher of the peer. Its bytes are counted in `window`."""
-        # The outbox reports the queued message at once; with this flag the writer is not woken for it.
+        # The outbox reports the queued message at once; with this flag the writer is not woken for it: `message_queued` follows.
         self.batcher.is_requesting = True
         try:
             if self.is_observed:
@@ -273,6 +274,15 @@ class OutgoingRequests:
         finally:
             self.batcher.is_requesting = False
             self.batcher.message_queued()
+
+    def send_demand(self, message: bytes) -> None:
+        """Queue the demand of a stream, and send it."""
+        # At once: the task that reads the stream may use the elements that it has before the writer's task runs, and a peer without demand
+        # would wait for it. Streams of short elements were a third slower.
+        self.batcher.is_requesting = True
+        self._session.channel.send(message)
+        self.batcher.is_requesting = False
+        self.batcher.message_queued()
 
     @property
     def has_room(self) -> bool:
