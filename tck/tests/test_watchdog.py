@@ -24,7 +24,7 @@ def test_a_check_that_is_slowed_by_others_gets_more_time(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("took", "used"),
     [(5.0, 5.0), (5.0, 0.01), (100.0, 4.0)],
-    ids=["it has used its seconds", "it waits", "it has had twenty times its seconds"],
+    ids=["it has used its seconds", "it waits", "it has had its time 20 times"],
 )
 def test_any_other_check_is_ended(monkeypatch: pytest.MonkeyPatch, took: float, used: float) -> None:
     """The alarm raises, because no run loop is there to cancel."""
