@@ -69,6 +69,7 @@ class CollectionIterator(AsyncIterator[T]):
             await self._single.aclose()
 
     async def _walk(self) -> AsyncGenerator[T, None]:
+        # From the same position as `take_ready`: a pump uses both in turn on one collection.
         while taken := self.take_ready(1):
             yield taken[0]
 
@@ -88,6 +89,7 @@ class ChannelIterator(AsyncIterator[T]):
         if self._has_waited:
             self._has_waited = False
             now = self._channel.statistics()
+            # With the elements of tasks that wait to send: `receive_nowait` takes these as well, and lets such a task go on.
             share = (now.current_buffer_used + now.tasks_waiting_send) // now.open_receive_channels
             try:
                 while len(taken) < min(most, share):

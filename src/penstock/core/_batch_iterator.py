@@ -52,6 +52,7 @@ class BatchIterator(AsyncIterator[T]):
     async def athrow(self, error: BaseException) -> T:
         """Throw `error` into the generator, and return the first element of what it yields in answer."""
         athrow = getattr(self._batches, "athrow", None)
+        # An iterator that is no generator cannot handle it: the stream fails with it.
         if athrow is None:
             raise error
         self._begin(await athrow(error))
@@ -59,6 +60,7 @@ class BatchIterator(AsyncIterator[T]):
 
     async def aclose(self) -> None:
         """Close the iterator of the batches."""
+        # The program may keep the iterator, and that must not keep the elements.
         self._batch = ()
         aclose = getattr(self._batches, "aclose", None)
         if aclose is not None:

@@ -72,6 +72,7 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
         if self._is_over or self._subscription is not None:
             subscription.cancel()  # rule 2.5
             return
+        # Before the request: a synchronous publisher signals inside it, and on_next requests more.
         self._subscription = subscription
         subscription.request(self._demand)
 
@@ -90,6 +91,7 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
             raise TypeError(f"on_error({shown(error)}): an exception is needed (rule 2.13)")
+        # `_end` first: the stream is over also if there is no callback for the error.
         if self._end() and self._error is not None:
             self._call("error", self._error, error)
 

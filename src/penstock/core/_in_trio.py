@@ -9,6 +9,7 @@ from penstock.api import UsageError
 
 def check_in_trio(what: str) -> None:
     """Raise UsageError if this code does not run in a task of trio. `what` names the call that needs one."""
+    # The usual case costs one call: this check stands at the beginning of most blocks.
     if trio.lowlevel.in_trio_task():
         return
     if _runs_in_asyncio():

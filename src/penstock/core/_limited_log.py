@@ -106,11 +106,13 @@ class LimitedLog:
         budget.level = level
         self._bytes = min(BYTES_AT_ONCE, self._bytes + max(0.0, now - self._bytes_since) * self._bytes_per_second)
         self._bytes_since = now
+        # Both are asked before either is used: a line that is left out must not use up the bytes of other kinds.
         if budget.lines < 1 or self._bytes <= 0:
             budget.left_out += 1
             self.left_out.set()
             return False
         budget.lines -= 1
+        # Said with this line, so that `flush` does not say it again.
         left_out, budget.left_out = budget.left_out, 0
         more = f" ({left_out:,} lines like this one were left out before it)" if left_out else ""
         line, details = printable(text % values if values else text, MAX_TEXT) + more, "" if error is None else traceback_text(error)
@@ -124,6 +126,7 @@ class LimitedLog:
         self.left_out = trio.Event()
         for kind, budget in self._kinds.items():
             left_out, budget.left_out = budget.left_out, 0
+            # Without a look at the budgets: there is one such line for each kind, and the number of kinds is bounded.
             if left_out:
                 self._emit(budget.level, f"{printable(kind)}: {left_out:,} lines were left out", "", None)
 
@@ -133,7 +136,9 @@ class LimitedLog:
         return any(budget.left_out for budget in self._kinds.values())
 
     def _emit(self, level: int, line: str, details: str, error: BaseException | None) -> None:
+        # Handlers that send exceptions elsewhere need the exception itself, and not its text.
         raised = None if error is None else (type(error), error, error.__traceback__)
+        # Made here and not by `Logger.log`: `exc_text` must be set before a handler sees the record.
         record = self._logger.makeRecord(self._logger.name, level, __file__, 0, "%s", (line,), raised)
         # A formatter of the standard library writes this text, if it is set, in place of one that it would make of `exc_info`.
         record.exc_text = details or None
@@ -150,10 +155,12 @@ class LimitedLog:
         return budget
 
     def _lines_of(self, budget: _Kind, now: float) -> float:
+        # At least 0: a clock that is set back must not take lines away.
         return min(self._burst, budget.lines + max(0.0, now - budget.since) * self._per_second)
 
     def _forget_a_quiet_kind(self, now: float) -> bool:
         """Forget a kind whose budget is full again, so nothing is lost with it. Return False if there is none."""
+        # At most MAX_KINDS looks, and only for a new kind in a full table.
         for kind, budget in self._kinds.items():
             if not budget.left_out and self._lines_of(budget, now) >= self._burst:
                 del self._kinds[kind]

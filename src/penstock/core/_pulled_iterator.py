@@ -51,6 +51,7 @@ class PulledIterator(Generic[T]):
 
     def discard(self) -> None:
         """Drop the function that opens the iterator: it will never be called."""
+        # Both: a claim that is kept would refuse the iterator to the next stream.
         self._open = self._claim = None
 
     def open(self) -> AsyncIterator[T] | None:

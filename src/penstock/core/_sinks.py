@@ -89,6 +89,7 @@ async def to_channel(source: Streamable[T], channel: "trio.MemorySendChannel[T]"
     count = 0
     # The channel is entered first, so it is closed in every case: its receiver must not wait forever.
     async with channel, subscribe(source, demand=_automatic(demand)) as stream:
+        # An element is sent before the next one is taken: the capacity of the channel bounds what waits, and not this task.
         async for element in stream:
             await channel.send(element)
             count += 1

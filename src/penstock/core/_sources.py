@@ -92,6 +92,7 @@ def as_source(given: Streamable[T]) -> Source[T]:
         )
     if has_methods_of(given, Publisher):
         return from_publisher(cast("Publisher[T]", given))
+    # Before the async iterables: a channel is one, too, and its own source takes several elements at a time.
     if isinstance(given, trio.MemoryReceiveChannel):
         return from_channel(given)
     if isinstance(given, AsyncIterable):
@@ -160,6 +161,7 @@ def from_batches(batches: Streamable[Sequence[T]]) -> Source[T]:
     Raises UsageError for a publisher, or a pipe, of lists: use ``flat_map(lambda batch: batch)`` there.
     """
     source = as_source(batches)
+    # These two pull an iterator, and leave the rest of a list in it. The list of a publisher would need a buffer.
     if not isinstance(source, IteratorSource | _OnceSource):
         raise UsageError(
             f"from_batches() was given {source!r}, which it does not pull by itself; give a function that yields lists, or write "

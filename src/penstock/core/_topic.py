@@ -147,6 +147,7 @@ class Topic(Source[T], Publisher[T]):
         """Return when there are `at_least` subscribers. An element that is published before there is one reaches none. Checkpoints."""
         check_in_trio("Topic.wait_subscribers()")
         await trio.lowlevel.checkpoint()
+        # A loop: a subscriber that joined may have left before this task runs.
         while len(self._subscriptions) < at_least:
             await self._membership_changed.park()
 
@@ -202,6 +203,7 @@ class Topic(Source[T], Publisher[T]):
             self._membership_changed.unpark_all()
         subscription.start(subscriber)
         if end is not None:
+            # Behind `start`: a subscriber of a completed topic gets the retained elements first.
             subscription.end(end)
 
     # --- inside
@@ -337,6 +339,7 @@ class _TopicSubscription(Subscription, Generic[T]):
                 self._buffered = deque()
             self._buffered.append(element)
         elif slow is SlowPolicy.FAIL:
+            # Before the signal (rule 1.6): a request from inside on_error must find a subscription that is over.
             self._detach()
             self._topic.count_failed()
             subscriber.on_error(_too_slow(buffer))
@@ -367,6 +370,7 @@ class _TopicSubscription(Subscription, Generic[T]):
             return  # rule 3.6
         self._demand = add_demand(self._demand, n)
         self._signal_waiting()
+        # The clock is asked only for a subscriber that has a bound and still holds up the topic: most requests make room.
         if self.is_full and self._max_hold_up < inf:
             self._moved_at = time_or_never()
 
@@ -375,6 +379,7 @@ class _TopicSubscription(Subscription, Generic[T]):
 
     def fail_if_overdue(self, began: float, now: float) -> float:
         """Fail if a publish has waited since `began`, and for this subscriber alone as long as its bound. Return when that will be."""
+        # The later of both: the time before this publish, or before its last request, is not held against a subscriber.
         due = max(began, self._moved_at) + self._max_hold_up
         if due > now:
             return due

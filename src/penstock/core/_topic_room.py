@@ -56,6 +56,7 @@ class TopicRoom:
             with trio.CancelScope(deadline=due) as scope:
                 await self._lot.park()
             now = trio.current_time()
+            # Without the deadline it was woken, perhaps by a new subscriber with a shorter bound: the deadline may be nearer then.
             due = fail_overdue(began) if scope.cancelled_caught else min(due, now + self._least)
 
 
@@ -81,6 +82,7 @@ def held_up(seconds: float) -> SlowSubscriber:
 def _check(asked: object, slow: SlowPolicy) -> float | None:
     if asked is None:
         return None
+    # True is a number for Python, and would be a bound of one second.
     if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
         raise UsageError(f"max_hold_up is {shown(asked)}; it is a time in seconds above 0, math.inf for no bound, or None for the default")
     if slow is not SlowPolicy.WAIT:

@@ -72,18 +72,23 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     limits = limits or Limits()
     check_transport(registry, parsed)
     check_setup(parsed, setup, limits)
+    # A publisher without its serializer would otherwise fail at the first subscribe of the peer.
     if service is not None:
         service.check(registry)
+    # Two classes: without a policy no object is kept that only a second connection would need.
     opening: type[OpenConnection] = OpenConnection if reconnect is None else ReconnectingConnection
     return opening(
         parsed,
         ConnectionSettings(
+            # An empty service, and not None: the peer's subscribe gets the answer to a name that does not exist.
             service=service or Service(),
             registry=registry,
             limits=limits,
             on_violation=on_violation,
+            # A budget for this connection alone. Connections share one only in a server, where peers come uninvited.
             budget=MemoryBudget(limits.memory_budget),
         ),
+        # A copy: with `reconnect` it is sent again later, and the program may change its bytearray meanwhile.
         setup=bytes(setup),
         extensions=extensions_for(registry, extensions, on_violation),
         options=(options or TransportOptions()).within(limits),
@@ -99,6 +104,7 @@ def check_setup(url: Url, setup: object, limits: Limits) -> None:
         raise UsageError(
             f"setup= was given for {str(url)!r}, and RS.io has no setup data; ReactiveSocket does: reactivesocket+{url.transport}:…"
         )
+    # Checked with the limits of this side, because those of the server are not known. Too long a SETUP costs the connection there.
     most = limits.preauth_bytes - LARGEST_HEADER
     if len(setup) > most:
         raise UsageError(

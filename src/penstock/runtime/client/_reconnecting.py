@@ -37,15 +37,18 @@ class ReconnectingPeer(Peer):
 
     def on_lost(self) -> None:
         """Let what is asked for wait from now on."""
+        # A new event for each loss: that of the loss before is set, and no task would wait for it.
         self._back = trio.Event()
 
     def use(self, connection: ConnectionTask) -> None:
         """Go on over that connection."""
+        # Replaced before the waiting tasks are woken: they use it at once.
         self._connection = connection
         self._stop_waiting()
 
     def give_up(self, error: Exception) -> None:
         """Fail what waits, and what is asked for from now on."""
+        # Set before the waiting tasks are woken: they look for it.
         self._gave_up = error
         self._stop_waiting()
 
@@ -136,6 +139,7 @@ class _WaitingOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
 
     async def __aenter__(self) -> RemoteStream[Any]:
         await self._peer.wait_connected()
+        # Made after the wait: made earlier it would belong to the connection that was lost, and fail at once.
         self._block = self._make()
         return await self._block.__aenter__()
 
@@ -155,6 +159,7 @@ class ReconnectingConnection(OpenConnection):
         self._away = trio.CancelScope()  # around the attempts to connect again
 
     async def _first_connection(self, nursery: trio.Nursery) -> Connection:
+        # The policy counts for the first connection too: a client may start a little earlier than its server.
         return await self._connect_after(0.0, nursery)
 
     def _make_peer(self) -> Peer:
@@ -165,6 +170,7 @@ class ReconnectingConnection(OpenConnection):
         """Run one connection after another."""
         while True:
             connection = self._connection
+            # In a task, because the connection opens while `run` in the next line is under way.
             nursery.start_soon(self._report_open, connection)
             await connection.run()
             reason = connection.reason or ConnectionLost("the connection is over")
@@ -174,6 +180,7 @@ class ReconnectingConnection(OpenConnection):
                 return
             self._peer.on_lost()
             try:
+                # Leaving the block of the program must end a pause between two attempts, which may be 30 seconds long.
                 with trio.CancelScope() as self._away:
                     await self._connect_again(nursery, reason, connection.opened_at)
             except PenstockError as error:
@@ -187,6 +194,7 @@ class ReconnectingConnection(OpenConnection):
     async def _connect_again(self, nursery: trio.Nursery, reason: ConnectionLost, opened_at: float | None) -> None:
         pause = self._attempts.pause_after(reason, opened_at)
         if pause is None:
+            # A copy, because several tasks may raise this exception: each raise adds to the traceback of the object.
             raise own_copy(reason)
         await self._make_connection(await self._connect_after(pause, nursery))
 
@@ -212,6 +220,7 @@ class ReconnectingConnection(OpenConnection):
             self._attempts.on_open()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        # Before the cancel: the task that it ends looks at this to tell a wish of the program from a loss.
         self._left.set()
         self._away.cancel()
         await super().__aexit__(kind, error, trace)

@@ -98,6 +98,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     Raises UsageError for a malformed URL, for one that names no publisher, and for an unknown option.
     """
     refuse_unknown("remote()", unknown, {"type", *RemoteOptions.__annotations__})
+    # All of these checks are made at the call: a `retry` behind the source would repeat a mistake again and again.
     parsed = parse_url(url)
     check_permitted(parsed, transports)
     registry = build_registry() if registry is None else registry
@@ -116,6 +117,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
         registry=registry,
         limits=limits,
         setup=bytes(setup),
+        # To the log: a source has no `on_violation`. Each of its subscriptions has one, and there is none yet.
         extensions=extensions_for(registry, extensions, log_violation),
         options=(options or TransportOptions()).within(limits),
     )
@@ -287,6 +289,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
         if self._subscriber is not None:  # it may have cancelled inside on_subscribe
             try:
                 self._task = self._scope.spawn(self._run, name=f"penstock connection for {self._source!r}")
+            # The scope has closed meanwhile: its nursery is over and takes no task.
             except UsageError as closed:
                 self._fail(closed)
 
@@ -360,6 +363,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
         # A lost connection may be made again; a failure of the publisher is final.
         if not isinstance(error, ConnectionLost) or not self._may_try_again(error):
             self._fail(error)
+        # In each case: the block of this connection is left, and `_run` decides what follows.
         self._stream_ended.set()
 
     def on_complete(self, /) -> None:
@@ -397,6 +401,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
         async with self._source.open_connection(self._scope.report_failure) as peer:
             self._peer = peer
             if self._starts:
+                # Before the subscribe: a reader that gets the first of the new elements finds `restarts` counted.
                 self._say_restarted()
             self._starts += 1
             self._source.subscribe_at(peer, self, self._scope)

@@ -36,6 +36,7 @@ LOST: Final = "lost"
 
 _OFF: Final = logging.CRITICAL + 1
 
+# A line for each connection is too much for a program that logs everything at INFO: it must ask for these lines by this name.
 # Set once, when penstock is imported. A level that the program has set before that stays.
 if logging.getLogger(ACCESS).level == logging.NOTSET:
     logging.getLogger(ACCESS).setLevel(_OFF)
@@ -61,12 +62,14 @@ class AccessLog:
     @classmethod
     def if_enabled(cls, address: str, *, accepted: bool) -> Self | None:
         """Return the log for a connection that begins now, or None if the logger is off."""
+        # Asked when the connection begins, and not at each stream: with the log off, a stream pays for one look at None.
         if not logging.getLogger(ACCESS).isEnabledFor(logging.INFO):
             return None
         return cls(limited_access_log(), address, trio.current_time(), accepted=accepted)
 
     def write_connection(self, session: Session, peer: PeerIdentity) -> None:
         """Write the line of a connection that has ended, if the peer made it. The streams and elements are those that this side served."""
+        # The program knows the connections that it made itself. Of these, `write_stream` writes the streams that it serves.
         if not self._accepted:
             return
         channel, (reason, error) = session.channel, session.close_reason
@@ -76,6 +79,7 @@ class AccessLog:
             "connection peer=%s at=%s protocol=%s reason=%s streams=%d elements=%d received=%d sent=%d seconds=%.3f",
             quoted_text(self._address),
             channel.dialect.name,
+            # The reason may be the text of the peer's goodbye, so it is escaped like a name.
             quoted_text(f"lost: {text_of(error)}" if reason == LOST and error is not None else reason),
             requests.streams,
             requests.requested,
@@ -92,6 +96,7 @@ class AccessLog:
             quoted_text(str(stream.target)),
             outcome,
             quoted_text(reason),
+            # The stream has these numbers already: nothing is counted for the log.
             stream.sent,
             stream.sent_bytes,
             trio.current_time() - stream.began_at,
@@ -102,12 +107,14 @@ class AccessLog:
         self._write(peer, "message peer=%s name=%s outcome=dropped reason=%s", quoted_text(str(target)), quoted_text(reason))
 
     def _write(self, peer: PeerIdentity, text: str, *values: object) -> None:
+        # The address is the kind of line: a client that fails in a loop uses up its budget, and not that of other clients.
         self._log.write(logging.INFO, source_of(peer), text, quoted_text(str(peer)), *values)
 
 
 def failure_reason(error: BaseException) -> str:
     """Return the type and the text of a publisher's failure, and of its cause, if a PublicError hides one from the peer."""
     reason = f"{type(error).__name__}: {text_of(error)}"
+    # The peer gets the text of the PublicError alone. This log is read on this side, where the cause is what helps.
     if isinstance(error, PublicError) and error.__cause__ is not None:
         reason += f" (caused by {type(error.__cause__).__name__}: {text_of(error.__cause__)})"
     return reason
@@ -116,8 +123,10 @@ def failure_reason(error: BaseException) -> str:
 def source_of(peer: PeerIdentity) -> str:
     """Return the kind of a peer's lines: its host, or the /64 of one with IPv6, in which a client has addresses without end."""
     if peer.host is None:
+        # Pipes and Unix sockets have none. All of their peers share one budget.
         return "peers without an address"
     try:
+        # Behind a percent sign stands the interface of a link-local address. It is no part of the network.
         address = ip_address(peer.host.partition("%")[0])
     except ValueError:
         return "peers with an unknown kind of address"

@@ -52,6 +52,7 @@ class DecodingTurns:
     def begin(self, turn: float) -> bool:
         """Return True if the caller may decode until `ends`; opens a budget of `turn` seconds if it is due. If False, `wait` first."""
         now = monotonic()
+        # The rule about passes: a budget that was used up counts for `turn` seconds more.
         is_spent = self.used_until >= self.ends and now < self.used_until + turn
         if self.waiting or (now >= self.ends and is_spent):
             return False
@@ -108,6 +109,7 @@ class DecodingTurns:
         is_in_time = is_first or now < self.ends
         self._admitted += is_in_time
         if not self._woken:
+            # At least 1: after a group of 0 no reader that waits would be woken again.
             self._group = min(2 * self._group, LARGEST_GROUP) if is_in_time else max(1, self._admitted)
         # A reader that is not in time waits again at once, and wakes the next group then.
         if is_in_time:

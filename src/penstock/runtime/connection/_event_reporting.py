@@ -56,6 +56,7 @@ class ConnectionEvents:
         self._number = 0  # until the connection is reported as open
         self._peer = PeerIdentity(address="")  # the same
         self._early: dict[tuple[int, bool], str] = {}  # streams that began before that; bounded by the subscriptions of this side
+        # Both are replaced by `start`: this object is made before the session that answers them.
         self._is_closing: Callable[[], bool] = lambda: False
         self._now: Callable[[], float] = lambda: 0.0
         self._served: dict[SendingStream, StreamCount] = {}  # bounded by the streams that the session serves
@@ -108,6 +109,7 @@ class ConnectionEvents:
 
     def watch(self, stream: SendingStream) -> Subscriber[Any]:
         """Return the subscriber for the publisher of `stream`: one that remembers the outcome, if `serve` was called for the stream."""
+        # Only a stream that is reported gets an object in front of it: the others keep the shorter path.
         served = self._served.get(stream)
         return stream if served is None else ServedStream(served, stream)
 
@@ -128,6 +130,7 @@ class ConnectionEvents:
     def report_end(self, ended: EndedStream, *, outbound: bool) -> None:
         """Report that a stream has ended. No outcome means a cancel, or the end of the connection if that is closing."""
         if not self._number:
+            # Its beginning was not reported. An observer that counts open streams would go below 0 with this end.
             self._early.pop((ended.stream, outbound), None)
             return
         outcome = ended.outcome
@@ -187,10 +190,12 @@ class ServedStream(Subscriber[Any]):
         self._stream.on_reservation_used()
 
     def on_error(self, error: BaseException, /) -> None:
+        # Before the signal: the stream reports its end inside it, and the outcome must be known by then.
         self._served.fail(error)
         self._stream.on_error(error)
 
     def on_complete(self, /) -> None:
+        # As in on_error: before the signal.
         self._served.outcome = Outcome.COMPLETED
         self._stream.on_complete()
 
@@ -224,11 +229,13 @@ class ObservedStream(Subscriber[Any], Subscription):
 
     def held(self) -> int:
         """Return how many bytes of elements the subscriber has not read, if it can tell."""
+        # Passed on, because the byte window of a stream must be the same with and without a plugin that listens.
         held = held_of(self._subscriber)
         return 0 if held is None else held()
 
     def on_next(self, element: Any, /) -> None:
         if self._subscriber is not None:
+            # Counted first: the subscriber may cancel inside on_next, and the report of the end must have this element.
             self._elements += 1
             self._bytes += len(element)
             self._subscriber.on_next(element)
@@ -255,6 +262,7 @@ class ObservedStream(Subscriber[Any], Subscription):
         """Take packed elements."""
         packed = on_next_packed_of(self._subscriber)
         if packed is None:
+            # Counted there. Counted here too, each element would be reported twice.
             self.on_next_many(split_packed(count, elements))
         else:
             self._elements += count
@@ -280,6 +288,8 @@ class ObservedStream(Subscriber[Any], Subscription):
             self._upstream.cancel()
 
     def _end(self, outcome: Outcome | None, error: BaseException | None) -> Subscriber[Any] | None:
+        # Taken out first: a second terminal signal, or a cancel from inside a hook, finds no subscriber and reports nothing.
+        # Without an id the peer was not asked yet: the beginning was not reported, so the end is not either.
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None and self._id >= 0:
             ended = EndedStream(self._id, self._publisher, self._began_at, outcome, error, elements=self._elements, bytes=self._bytes)

@@ -69,6 +69,7 @@ def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:
 
 def check_given(extensions: Sequence[Extension]) -> tuple[Extension, ...]:
     """Return what the program gave. Raises UsageError if it cannot be negotiated."""
+    # Without this, `tuple` below would raise a TypeError that does not name the option.
     if not isinstance(extensions, Iterable):
         raise UsageError(f"extensions={shown(extensions)}; give a sequence of extensions, or () for none")
     extensions = tuple(extensions)
@@ -91,6 +92,7 @@ def _made(offer: Factory) -> Extension:
     except Exception as error:  # boundary: a plugin
         raise PluginError(f"the extension {offer.name!r} raised when it was made, and was left out: {error!r}") from error
     wrong = _wrong(extension)
+    # The registry has compared the offered ids with each other. Another id than the offered one would pass that check by.
     if not wrong and isinstance(extension, Extension) and extension.id != offer.id:
         wrong = f"{offer.name!r} was offered as id={offer.id}, and made with id={extension.id}"
     if wrong or not isinstance(extension, Extension):
@@ -103,6 +105,7 @@ def _wrong(extension: object) -> str:
     # A runtime protocol check: it sees attributes and methods, and no types. So the id is checked by hand.
     if not isinstance(extension, Extension):
         return f"{extension!r} is no Extension: it needs an id, a name, codes and open()"
+    # `type`, and not isinstance: True is an int for Python, and would be the id 1.
     if type(extension.id) is not int or extension.id not in IDS:
         return f"{extension.name!r} has id={extension.id!r}; give an int from 0 to {IDS.stop - 1}, and {FIRST_FREE_ID} or more for your own"
     codes: object = extension.codes

@@ -139,6 +139,7 @@ class Peer:
         target, requests = target_of(connection.session, name, data), connection.requests
         if not requests.has_room:
             await requests.wait_for_room()
+        # An observer counts what a subscriber gets, so it needs one. Without observers the answer takes the shorter way of `ask`.
         answer: PendingAnswer
         if requests.is_observed:
             answer = AnswerSubscriber(requests.batcher)
@@ -207,6 +208,7 @@ class Peer:
         except RuntimeError:
             check_in_trio("Peer.fire_and_forget()")
             raise
+        # No demand is granted for these messages. The room in the outbox is their only bound.
         await self._connection.requests.wait_for_room()
         self._connection.session.streams.fire(request)
 
@@ -292,6 +294,7 @@ def check_window(window_bytes: int | None, limits: Limits) -> int:
     """Return the bytes that a stream may have asked for and unread. Raises UsageError for a number below 1."""
     if window_bytes is None:
         return limits.window_bytes
+    # `type`, and not isinstance: True is an int for Python, and would be a window of one byte.
     if type(window_bytes) is not int or window_bytes < 1:
         raise UsageError(
             f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for and unread at a time, at least 1"
@@ -308,6 +311,7 @@ class RemoteSource(Source[Any]):
         self, connection: ConnectionTask, publisher: str | Request, serializer: Serializer | None, window_bytes: int | None = None
     ) -> None:
         if not isinstance(publisher, Request):
+            # Checked when the source is made: its traceback shows the line that has the name, and an attach must not raise.
             _check_name(publisher, connection.session.channel.limits.max_name)
         self._connection = connection
         self._publisher = publisher
@@ -342,6 +346,7 @@ class _RemoteOpening:
 
     async def __aenter__(self) -> RemoteStream[Any]:
         try:
+            # Not a whole checkpoint: opening waits for nothing, and a pass of the scheduler would be most of its cost.
             await trio.lowlevel.checkpoint_if_cancelled()
         except RuntimeError:
             check_in_trio("opening a stream")
@@ -394,6 +399,7 @@ class _Decoder(Subscriber[bytes], Subscription):
             self.cancel()
             subscriber.on_error(load_error(error, self._serializer, self._position, len(element)))
             return
+        # A value that is read as None would break rule 2.13 at the subscriber. So the stream fails, and names the element.
         if loaded is None:
             self.cancel()
             subscriber.on_error(loaded_none(self._serializer, self._position, len(element)))
@@ -403,6 +409,7 @@ class _Decoder(Subscriber[bytes], Subscription):
 
     def on_next_many(self, elements: Sequence[bytes], /) -> None:
         """Take elements that arrived together."""
+        # One call for the whole run, as it was decoded: single calls from here on would undo what the decoder saved.
         on_next_many = on_next_many_of(self._subscriber)
         if on_next_many is None:
             for element in elements:

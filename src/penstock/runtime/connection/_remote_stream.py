@@ -50,6 +50,7 @@ class RemoteStream(Stream[T]):
     async def next_buffer(self) -> bytes:
         """Return what has arrived as one piece of memory; `buffers` iterates with this. Checkpoints."""
         pieces = cast("list[bytes]", await self._next_batch())
+        # Asked after the wait: the size comes with the acceptance, which the first piece follows.
         if not self._element_size:
             raise UsageError("buffers() on a stream whose elements have no fixed size: read it by element, or by batches()")
         # One piece is the usual case, and needs no copy.

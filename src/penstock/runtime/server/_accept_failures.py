@@ -39,6 +39,7 @@ class AcceptFailures:
         number = error.errno if isinstance(error, OSError) else None
         kind: object = type(error) if number is None else number
         if kind not in self._last and len(self._last) >= MAX_KINDS:
+            # The table is full: all further kinds count as one.
             kind = Exception
         last = self._last.get(kind, float("-inf"))
         # Also if it is not reported: a failure that repeats ten times a second stays one failure.
@@ -48,6 +49,7 @@ class AcceptFailures:
         advice = None if number is None else _ADVICE.get(number)
         if advice is not None:
             told = OSError(number, f"accepting a connection failed: {error.strerror if isinstance(error, OSError) else error}; {advice}")
+            # The advice replaces the text alone: the traceback of the failure stays behind it.
             told.__cause__ = error
             error = told
         report(self._on_violation, error)

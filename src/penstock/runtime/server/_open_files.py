@@ -35,6 +35,7 @@ _FEW: Final = 512
 
 _log: Final = logging.getLogger("penstock.server")
 
+# Linux has the first of these, macOS and the BSDs the second.
 _LISTS: Final = ("/proc/self/fd", "/dev/fd")
 
 
@@ -48,9 +49,11 @@ def raise_open_files() -> int | None:
     if sys.platform == "win32":
         return None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # The hard limit first. macOS refuses it, and accepts the second number.
     for wanted in (hard, _MACOS_MOST):
         if soft != resource.RLIM_INFINITY and (wanted == resource.RLIM_INFINITY or wanted > soft):
             try:
+                # The hard limit stays as it is: a process that lowers it cannot raise it again.
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             except (ValueError, OSError):  # a sandbox may forbid it, and macOS has a lower bound than it says
                 continue
@@ -96,8 +99,10 @@ def connections_possible(wanted: int) -> int:
 def advice(files: int, connections: int, wanted: int) -> str:
     """Say that fewer connections are possible than wanted, and what to do."""
     hard = files if sys.platform == "win32" else resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    # With both limits equal, the call could raise nothing, and the advice would lead nowhere.
     is_soft = sys.platform != "win32" and hard != files
     call = "call penstock.raise_open_files() before serve(), or raise it" if is_soft else "raise it"
+    # More than `wanted`: the reserve and the files that are open already are subtracted from the limit again.
     enough = wanted + MAX_RESERVED + ASSUMED_OPEN
     return (
         f"this process may have {files:,} files open, so at most {connections:,} connections are accepted at a time, and not {wanted:,} "

@@ -21,6 +21,7 @@ def origin_of(peer: PeerIdentity) -> str | None:
 
 def network_of(host: str) -> str:
     """Return the IPv4 address, or the IPv6 network, that `host` counts for."""
+    # One character tells the usual case: an IPv4 address is its own network, and need not be parsed.
     if ":" not in host:
         return host
     try:

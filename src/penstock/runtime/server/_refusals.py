@@ -57,10 +57,13 @@ class Refusals:
     def add(self, reason: str, peer: PeerIdentity, address: str) -> None:
         """Count that `peer` was refused at the server's `address`."""
         token, meaning = _explain(reason)
+        # Counted also if the line is left out: the numbers are complete, the log is not.
         self._counts[token] += 1
         self._events.connection_refused(ConnectionRefused(address=address, peer=peer, reason=token))
+        # A handshake fails for clients of every kind, scanners above all, and no limit of this side would help.
         level = logging.INFO if token not in _AT_THE_DOOR or token == HANDSHAKE else logging.WARNING
         self._lines.write(level, token, "refused %s at %s: %s: %s", peer.address, address, token, meaning)
+        # Wakes `run` only if there is something to write: a server at rest has no timer.
         if self._lines.has_left_out:
             self._is_behind.set()
 
@@ -72,6 +75,7 @@ class Refusals:
         """Write it again and again while lines are left out; until cancelled."""
         while True:
             await self._is_behind.wait()
+            # Not at once: in a flood the next line of the kind gives the number itself.
             await trio.sleep(_FLUSH_SECONDS)
             self._is_behind = trio.Event()
             self.flush()
@@ -83,5 +87,6 @@ def _explain(reason: str) -> tuple[str, str]:
         return reason, _AT_THE_DOOR[reason]
     known = connection_reason(reason)
     if known is None:
+        # One token for all other texts: the table of counts must not grow with the words of a peer.
         return REFUSED, "the setup function refused it, or a dialect of a plugin did"
     return known.token, known.meaning.format(sender="this side", receiver="the peer")

@@ -49,11 +49,13 @@ def run(
     In a thread other than the main one no signal is handled.
     """
     try:
+        # trio.run() inside trio raises as well, but does not say what to write instead.
         trio.lowlevel.current_trio_token()
     except RuntimeError:
         pass
     else:
         raise UsageError("penstock.run() starts trio, and trio runs here already; use `async with penstock.serve(...)` in this function")
+    # Made before trio starts: a mistake in the arguments is raised from this line, and not out of a run.
     serving = serve(service, *urls, limits=limits, extensions=extensions, registry=registry, options=options, on_violation=on_violation)
     program = partial(
         serve_until_signal,
@@ -63,6 +65,7 @@ def run(
         on_serving=_log_addresses,
         on_signal=lambda number: _log.info("%s: shutting down", number.name),
     )
+    # Before the server is entered: it takes the number of its connections from the limit that it finds then.
     raise_open_files()
     status: int = trio.run(program, strict_exception_groups=True)
     _log.info("stopped")
@@ -83,6 +86,7 @@ async def serve_until_signal(
     connected and none can connect any more: see `Server.wait_over`. Checkpoints.
     """
     program = _Program()
+    # The signals are outermost: a second one must end the process until the last goodbye has been said.
     # Around the server: while `main` cleans up, the peers get their goodbye.
     with StopSignals(program.on_signal, drain=drain):
         async with program, serving as server:
@@ -90,11 +94,13 @@ async def serve_until_signal(
                 on_serving(server)
             if main is not None:
                 program.start(main, server)
+            # A scope for this wait alone. If the first signal cancelled the whole block, no peer would get a goodbye.
             with program.waiting:
                 await server.wait_over()
             if on_signal is not None and program.received is not None:
                 on_signal(program.received)
             program.stop()  # now, and not after the goodbyes
+    # Outside of every nursery: the exception of `main` leaves as it was raised, and not inside a group.
     if program.failure is not None:
         raise program.failure
     return 0
@@ -140,13 +146,16 @@ class _Program(AbstractAsyncContextManager["_Program"]):
         with self._main_scope:
             try:
                 await main(server)
+            # It belongs to a scope of trio, which must get it back. As a failure it would be raised from `run` after each signal.
             except trio.Cancelled:
                 raise
             except BaseException as error:  # boundary: the program; raised again once the peers have their goodbye
                 self.failure = error
+        # Also after an exception: the server must not go on without the task that feeds it.
         self.stop()
 
 
 def _log_addresses(server: Server) -> None:
+    # The addresses of the listeners, and not the given URLs: port 0 has become a real port.
     for address in server.addresses:
         _log.info("serving at %s", address)

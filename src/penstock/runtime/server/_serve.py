@@ -136,6 +136,7 @@ class Server(AbstractAsyncContextManager["Server"]):
     @property
     def peers(self) -> tuple[Peer, ...]:
         """The peers that are connected and have said hello: subscribe to what they offer."""
+        # A peer without a hello, or one whose connection has ended, can be asked for nothing.
         return tuple(peer for connection, peer in self._peers.items() if connection.is_open.is_set() and connection.reason is None)
 
     @property
@@ -189,6 +190,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._nursery.cancel_scope.deadline = trio.current_time() + limits.drain
         await self._cancel_connections()
         await exit_nursery(self._nursery_manager, error, on_violation=on_violation)
+        # Last: until every connection has ended, one of them may still be refused.
         self._refusals.flush()
 
     async def _cancel_connections(self) -> None:

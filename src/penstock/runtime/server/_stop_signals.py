@@ -46,6 +46,7 @@ class StopSignals(AbstractContextManager["StopSignals"]):
         self._received: queue.SimpleQueue[signal.Signals | None] = queue.SimpleQueue()
         self._is_first = True
         self._handlers: dict[signal.Signals, Any] = {}
+        # A daemon: a main thread that dies without leaving the block must not leave the process behind.
         self._thread = threading.Thread(target=self._watch, name="penstock stop signals", daemon=True)
 
     def __enter__(self) -> Self:
@@ -59,7 +60,9 @@ class StopSignals(AbstractContextManager["StopSignals"]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        # First: a signal that comes from here on is for the handlers of the program.
         for number, handler in self._handlers.items():
+            # None is a handler that was not set from Python, which cannot set it again.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         if self._thread.is_alive():
             self._received.put(None)
@@ -70,6 +73,7 @@ class StopSignals(AbstractContextManager["StopSignals"]):
         self._received.put(received)
         if self._is_first:
             self._is_first = False
+            # trio.run() may have returned between the signal and this call.
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._on_first, received)
 

@@ -32,6 +32,7 @@ class Authorisation:
         """Return True, or raise Forbidden."""
         try:
             verdict: object = self._may_open(self._service.name_of(target), peer)
+        # The function has decided, with an exception. That is not reported: a peer that asks again and again would fill the log.
         except (NotAvailable, PublicError) as error:
             raise Forbidden(f"may_open raised {type(error).__name__}: {error}") from None
         except Exception as error:  # boundary: the user's function. A failure must not let the peer in

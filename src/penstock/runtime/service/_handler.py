@@ -21,6 +21,7 @@ class Handler:
         hints = {name: annotations.of(name) for name in parameters}
         check_peer_annotations(hints, f"{what} {function!r}")
         self._takes_peer = [name for name, hint in hints.items() if without_none(hint) is PeerIdentity]
+        # Tried once, here: a signature that does not fit would otherwise fail each request, in front of a peer.
         signature = inspect.signature(function)
         try:
             signature.bind(b"", **dict.fromkeys(self._takes_peer))
@@ -33,6 +34,7 @@ class Handler:
         self.plain: Any = None if self._takes_peer else function
         """The function itself if it takes the data alone, else None."""
         self.label: str = getattr(function, "__qualname__", what)
+        # `called`: inspect does not look at the `__call__` of an object.
         self.is_generator: bool = inspect.isasyncgenfunction(called)
 
     def __call__(self, data: bytes, peer: PeerIdentity) -> Any:

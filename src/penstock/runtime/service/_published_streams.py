@@ -52,6 +52,7 @@ class FoundStream:
         """Attach the publisher to `subscriber`, which takes bytes."""
         if self.serializer is not None:
             subscriber = Serializing(subscriber, self.serializer, self.publication.type_place)
+        # In front of the serializer: what follows the first element is dropped before it is serialized.
         if self.is_single:
             subscriber = FirstElementOnly(subscriber, self.publication.element_size)
         try:
@@ -210,6 +211,7 @@ class _ScopeRunner:
     def start_cancellable(
         self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: Callable[[trio.CancelScope], None], /, *, name: str
     ) -> None:
+        # In a task from the beginning: without a connection there is no reader task that could run the first steps.
         on_blocked(self._scope.spawn(function, name=name))
 
 
@@ -260,6 +262,7 @@ class _StreamEnd(Subscriber[Any], Subscription):
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             try:
+                # As in on_error: the place is freed also if the subscriber raises.
                 subscriber.on_complete()
             finally:
                 self.on_end()
@@ -270,6 +273,7 @@ class _StreamEnd(Subscriber[Any], Subscription):
 
     def cancel(self, /) -> None:
         if self._subscriber is not None and self._upstream is not None:
+            # `on_end` last: tasks that the cancel stops at once have stopped by then, so the place is freed, and not kept.
             self._subscriber = None
             self._upstream.cancel()
             self.on_end()

@@ -47,6 +47,7 @@ class Serializing(Subscriber[Any], Subscription):
         except Exception as error:  # boundary: as in on_next
             self._upstream.cancel()
             failure = error
+        # Also after a failure: the elements before the one that failed are delivered, as with single calls of on_next.
         on_next_many = on_next_many_of(self._subscriber)
         if on_next_many is not None and dumped:
             on_next_many(dumped)
@@ -127,5 +128,6 @@ class FirstElementOnly(Subscriber[Any], Subscription):
         self._upstream.request(1)  # a second element would be dropped
 
     def cancel(self, /) -> None:
+        # Before the cancel: an element that the publisher signals inside it is dropped.
         self._subscriber = None
         self._upstream.cancel()

@@ -131,6 +131,7 @@ class Service:
 
         def add(function: F) -> F:
             route = Route(pattern, function, peer_type=PeerIdentity)
+            # Checked here: otherwise the first subscriber would find out, in front of a peer.
             if inspect.iscoroutinefunction(called_function(function)):
                 raise UsageError(
                     f"{name!r}: its function is a coroutine function, it returns one value; to stream, `yield` the elements instead"
@@ -139,6 +140,7 @@ class Service:
             kind, place = type, "" if type is None else f"the type= of {name!r}"
             if type is serializer is None and not element_size:
                 kind, place = element_type_of(function, f"{name!r}", in_batches=batches), f"the return annotation of {name!r}"
+            # First of the changes: it raises for a name that is taken, and then nothing of this function must be left.
             self.router.add(route)
             self._options[route] = options = serializer, element_size, kind, place
             if batches:
@@ -266,6 +268,7 @@ class Service:
             return known
         if route in self.named:
             return self.named[route].call(call, payload)
+        # Refused, and not dropped: an answer would look as if the payload had been used.
         if payload is not None:
             raise UnfitPayload(f"{route.pattern.text} is a publisher and takes no payload, and one of {len(payload)} bytes was sent")
         options = self._options[route]
@@ -300,9 +303,11 @@ class Service:
         """Return the name that `target` asks for, in its canonical spelling; or `target`, if it is data for a handler without a name."""
         if isinstance(target, str):
             return canonical_name(target)
+        # `may_open` decides by the name: given the whole data it would compare a name and its payload with a list of names.
         parts = decode_named_request(target.data) if self.named and target.model is Model.RESPONSE else None
         if parts is not None:
             return canonical_name(parts[0])
+        # Not decoded: data of any length comes here before the peer has been allowed anything.
         if len(target.data) > LONGEST_NAME:
             return target
         try:
@@ -332,6 +337,7 @@ class Service:
             if handler is None:
                 raise
         if request.model is Model.RESPONSE:
+            # One value: the caller runs the handler itself. A source around it would cost each request two more objects.
             return handler
         # Bound here, so that the stream is a source like any other from now on.
         call = partial(handler, request.data, peer)
@@ -370,6 +376,7 @@ class Service:
         return self._handle(model, function)
 
     def _handle(self, model: Model, function: F) -> F:
+        # A second handler would replace the first without a word, perhaps from a module that is imported later.
         if model in self.handlers:
             raise UsageError(f"{function!r}: there is a handler for a {model.value} already; a service has one of each kind")
         self.handlers[model] = Handler(function, f"the handler for a {model.value}")

@@ -55,9 +55,11 @@ class CountingSubscriber(Subscriber[Any]):
         self._subscriber.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
+        # Before the signal: the end is reported also if the subscriber raises in it, and needs the outcome then.
         self._count.fail(error)
         self._subscriber.on_error(error)
 
     def on_complete(self, /) -> None:
+        # As in on_error: before the signal.
         self._count.outcome = Outcome.COMPLETED
         self._subscriber.on_complete()
