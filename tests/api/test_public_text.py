@@ -1,4 +1,4 @@
-"""What a peer is told of a failure on this side."""
+"""The text that a peer gets for a failure on this side."""
 
 import pytest
 

@@ -93,7 +93,7 @@ async def time_batches(opening: Any, count: int) -> float:
 def over_network(
     kind: str, make_serializer: Callable[[], Any], time_stream: Callable[[Any, int], Awaitable[float]], count: int
 ) -> Iterator[Timer]:
-    """Open a contender. Each round reads every element, on a connection of its own."""
+    """Open a contender. Each round makes a connection and reads every element."""
     serializer = make_serializer()
     with serving_process(kind, 0, count) as server:
         timer = partial(trio.run, _read, server.port, count, serializer, time_stream)

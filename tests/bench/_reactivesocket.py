@@ -66,7 +66,7 @@ async def request(port: int, size: int, count: int, in_flight: int, busy_poll: f
 async def raw_requests(port: int, size: int, count: int, in_flight: int) -> float:
     """Send numbered messages from `in_flight` tasks to a bare echo, and wake the task whose number comes back: trio and a dictionary alone.
 
-    Eight messages go in one send, as penstock does it. There is no handler, no demand, no limit and no end.
+    Eight messages go in one send, as penstock does it. It has neither a handler, nor demand, nor a limit, nor an end.
     """
     message, waiting = bytes(size), dict[int, trio.lowlevel.Task]()
     out, last_id, got = bytearray(), 0, 0
@@ -80,7 +80,7 @@ async def raw_requests(port: int, size: int, count: int, in_flight: int) -> floa
 
         def flush() -> None:
             nonlocal out
-            # What is in flight is far less than the buffers of the system take.
+            # The requests in flight are far fewer bytes than the buffers of the system take.
             assert os.write(stream.socket.fileno(), out) == len(out)
             out = bytearray()
 

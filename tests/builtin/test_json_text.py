@@ -26,7 +26,7 @@ def test_a_text_that_looks_like_a_number_is_not_changed() -> None:
 
 @pytest.mark.parametrize("text", [r'"\ud83d\ude00"', r'"\\ud800"', r'["\uD83D\uDE00"]'])
 def test_a_whole_surrogate_pair_is_read(text: str) -> None:
-    """As an escape; two backslashes are no escape."""
+    """As an escape; two backslashes do not begin one."""
     assert JsonText().read(text.encode()) == json.loads(text)
 
 

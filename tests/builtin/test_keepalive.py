@@ -107,7 +107,7 @@ def test_a_ping_is_refused_on_its_length(length: bytes) -> None:
 
 
 def test_a_ping_that_comes_byte_by_byte_is_answered() -> None:
-    """Its length is looked at more than once, and is no fault."""
+    """Its length is looked at more than once, and counts as legal each time."""
     raw = _with_keepalive()
     for byte in rsio.encode(rsio.ExtensionMessage(type=PING, body=bytes(125))):
         raw.send(bytes([byte]))

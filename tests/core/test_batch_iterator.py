@@ -138,7 +138,7 @@ async def test_a_cancel_while_the_generator_waits_is_a_cancellation_there() -> N
 
 
 async def test_a_timeout_around_the_yield_reaches_the_generator(autojump_clock: Any) -> None:
-    """It goes off while the pump waits for demand, and what the generator yields in answer is the next batch."""
+    """It goes off while the pump waits for demand, and the list that the generator yields in answer is the next batch."""
 
     async def times_out() -> AsyncIterator[list[int]]:
         try:

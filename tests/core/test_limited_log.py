@@ -118,7 +118,7 @@ def test_all_kinds_together_are_bounded_in_bytes(caplog: pytest.LogCaptureFixtur
 
 
 def test_a_kind_that_was_quiet_makes_room_for_a_new_one(caplog: pytest.LogCaptureFixture) -> None:
-    """Else the first names of a long-lived process would have the table for ever."""
+    """Else the first names of a long-lived process would have the table until it ends."""
     clock = Clock()
     log = LimitedLog(LOGGER, burst=1, per_second=1, clock=clock)
     with caplog.at_level(logging.INFO, LOGGER.name):

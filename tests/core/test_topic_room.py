@@ -124,7 +124,7 @@ async def test_the_bound_reaches_a_topic_behind_operators(nursery, autojump_cloc
 
 
 async def test_a_topic_that_ends_ends_the_wait(nursery, autojump_clock) -> None:
-    """The subscriber gets the end of the topic, and not an error of its own."""
+    """The subscriber gets the end of the topic, and not another error."""
     topic: Topic[int] = Topic(max_hold_up=10)
     mute = joined(topic, nursery, 0)
 

@@ -1,4 +1,4 @@
-"""The attacks whose cost is measured: the bytes that each connection sends, and the bar of what the server may hold for them.
+"""The attacks whose cost is measured: the bytes that each connection sends, and the most bytes that the server may hold for them.
 
 No attacker reads. Bytes are made without code of penstock, by the encoders of the hostile tests.
 """
@@ -91,13 +91,13 @@ ROWS: Final = (
         "1,024 streams of elements of 1 MiB that take 10 ms, unread",
         _late(MIB, 10),
         BUDGET,
-        "80 % of the budget, and what comes before the next count",
+        "80 % of the budget, and the growth between two counts",
     ),
     Row(
         "1,024 streams of elements of 1 MiB that take 300 ms, unread",
         _late(MIB, 300),
         BUDGET,
-        "80 % of the budget, and what comes before the next count",
+        "80 % of the budget, and the growth between two counts",
     ),
     Row("1,024 requests answered with 1 MiB, unread", _asked(b"1048576"), UNREAD + 2 * MIB, "1 KiB a request, two answers"),
     Row("half a ping of 1 MiB", lambda: _hello(b"\x40" + rsio.varint(MIB) + bytes(MIB - 10)), 3 * CONNECTION, "chunks"),
@@ -113,7 +113,7 @@ ROWS: Final = (
         "ReactiveSocket: 300 requests of 1 MiB whose handlers wait",
         lambda: _setup(*(rs.request_response(rsio.named("keep", bytes(MIB - 100)), stream) for stream in range(1, 601, 2))),
         BUDGET,
-        "80 % of the budget, and what comes before the next count",
+        "80 % of the budget, and the growth between two counts",
     ),
     Row("64 requests of 1 MiB whose handlers wait", _large_requests, CONNECTION + 18 * MIB, "twice partial_bytes"),
     Row(

@@ -40,7 +40,7 @@ A_FILE_OF_THE_REPOSITORY = re.compile(r"# ((?:tck|src|tests)/[\w/.]+\.py)\n")
 
 
 def _run(block: Block, folder: Path) -> "subprocess.CompletedProcess[str]":
-    """Run the block in a file of its own, in an empty folder. A block for a file of the repository can import the others."""
+    """Write the block into a file in an empty folder, and run it. A block for a file of the repository can import the others."""
     program = folder / "program.py"
     program.write_text(block.text, encoding="utf-8")
     runner = [] if NEEDS_A_REAL_CLOCK.search(block.text) else [str(Path(__file__).with_name("_on_virtual_time.py"))]
@@ -55,7 +55,7 @@ def _run(block: Block, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.parametrize("block", [block for block in PROGRAMS if block not in WHOLE_EXAMPLES], ids=str)
 def test_program_runs_as_it_stands(block: Block, tmp_path: Path) -> None:
-    """Copied into an empty folder, the block ends with status 0 and prints exactly the output that the page shows below it, if any."""
+    """Copied into an empty folder, the block ends with status 0 and prints exactly the output that the page shows below it."""
     done = _run(block, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -1,4 +1,4 @@
-"""`group_by`: which group an element goes to, both bounds and what happens beyond them, and the ends."""
+"""`group_by`: which group an element goes to, both bounds and the answer to elements beyond them, and the ends."""
 
 from collections import Counter
 from typing import Any
@@ -60,7 +60,7 @@ async def test_an_async_function_gives_the_key() -> None:
 
 
 async def test_a_key_may_be_none() -> None:
-    """A key is no element."""
+    """A key is not an element, so None is legal."""
     async with OperatorHarness() as harness:
         recorder = run_nested(harness, ops.group_by(lambda token: None), demand=1)
         harness.upstreams[0].emit(2)
@@ -79,7 +79,7 @@ async def test_a_key_may_be_none() -> None:
     ids=lambda value: type(value).__name__,
 )
 async def test_a_key_that_cannot_be_hashed_fails_the_stream(key: Any, hashless: str, instead: str) -> None:
-    """The error names the function, what it returned, and what it may return."""
+    """The error names the function, the value that it returned, and the values that it may return."""
 
     def parts(token: Any) -> Any:
         return key

@@ -14,7 +14,7 @@ NAMES = sorted(name for name in ops.__all__ if name.islower() and name not in {"
 """Functions that are methods too."""
 
 OWN = {"attach", "publisher", "pipe"}
-"""The methods of a source that are no operators."""
+"""The methods of a source that do not stand for an operator."""
 
 
 def _parameters(function: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
@@ -109,7 +109,7 @@ async def test_a_topic_and_a_source_of_a_user_have_the_methods() -> None:
 
 
 def test_a_source_has_slots_before_and_behind_a_method() -> None:
-    """The methods are attributes of the class. No source has a dictionary of its own."""
+    """The methods are attributes of the class. A source has no dictionary for them."""
     assert Source.__slots__ == ("__weakref__",)
     assert not hasattr(single(1), "__dict__")
     assert not hasattr(single(1).take(1), "__dict__")

@@ -1,4 +1,4 @@
-"""`OperatorBase`: the base class of operators with a stage, and what a call of one returns."""
+"""`OperatorBase`: the base class of operators with a stage, and the source that a call of one returns."""
 
 from typing import Any
 

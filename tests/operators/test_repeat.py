@@ -1,4 +1,4 @@
-"""`repeat`: when a run begins, with which demand, and what ends the repetition."""
+"""`repeat`: when a run begins, with which demand, and which signals end the repetition."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -215,7 +215,7 @@ SOURCES: dict[str, Callable[[trio.Nursery], Streamable[Any]]] = {
 async def test_a_stop_that_is_at_hand_lets_no_element_through(
     make_stop: Callable[[trio.Nursery], Streamable[Any]], make: Callable[[trio.Nursery], Streamable[Any]]
 ) -> None:
-    """With every kind of stop and of source, in whichever order trio runs their tasks."""
+    """With every kind of stop and of source, in each order in which trio may run their tasks."""
     async with trio.open_nursery() as nursery:
         for _ in range(4):  # trio shuffles the tasks of a scheduler pass
             assert await collect(as_source(make(nursery)).take_until(make_stop(nursery))) == []

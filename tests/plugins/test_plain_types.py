@@ -99,7 +99,7 @@ def test_the_type_behind_a_name() -> None:
 
 
 def test_classes_of_other_libraries() -> None:
-    """They are told by what they have."""
+    """They are recognised by their attributes."""
     assert is_struct(Untagged)
     assert not is_struct(Quote)
     assert not is_struct("text")

@@ -19,7 +19,7 @@ ALLOWED = {
 
 
 def calls_of_loggers(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each call of a method of a logger, by the name of what it is called on."""
+    """Yield the line and the name of each call of a method of a logger, by the name of the object in front of it."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
             owner = ast.unparse(node.func.value)

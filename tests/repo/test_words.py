@@ -6,7 +6,7 @@ import pytest
 
 from tests.repo._tree import text_of
 
-# The search compares stems: `authenticate` is found by `authentication`. The pages have the word itself all the same.
+# The search compares stems: `authenticate` is found by `authentication`. The pages must still have the word itself.
 WORDS = {
     "asyncio": ["docs/how-to/asyncio.md"],
     "authentication": ["docs/how-to/authenticate.md"],

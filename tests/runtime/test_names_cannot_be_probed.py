@@ -68,7 +68,7 @@ async def answer_to(opening: list[bytes], asking: bytes) -> tuple[bytes, int]:
         connection = await raw_connection(nursery, "memory://probe")
         for message in opening:
             await connection.send(message)
-        await trio.sleep(10)  # whatever answers the opening has come
+        await trio.sleep(10)  # every answer to the opening has come
         while True:
             with trio.move_on_after(0.001) as idle:
                 await connection.receive()
@@ -202,7 +202,7 @@ async def test_a_generator_that_fails_before_its_first_element_was_accepted() ->
 
 
 async def test_the_hook_gets_names_in_one_spelling_and_the_identity() -> None:
-    """No escape and no kind of request passes it by; data that is no name is given as the request."""
+    """No escape and no kind of request passes it by; data that is not a name is given as the request."""
     asked = list[tuple[str | Request, str]]()
 
     def may_open(target: str | Request, peer: PeerIdentity) -> bool:

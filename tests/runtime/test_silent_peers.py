@@ -1,4 +1,4 @@
-"""A peer that is stopped is noticed within 45 s with the default limits, and a peer that answers is kept, whatever it speaks."""
+"""A peer that is stopped is noticed within 45 s with the default limits, and a peer that answers is kept, over each protocol."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""What a slow reader holds over a network is bounded in bytes: over both protocols, typed or not, in a pipe or not."""
+"""The elements that a slow reader of a network holds are bounded in bytes: over both protocols, typed or not, in a pipe or not."""
 
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -70,7 +70,7 @@ async def test_a_slow_reader_of_large_elements_holds_its_window(opening: Opening
             await wait_all_tasks_blocked()
             held.append(stream.statistics().buffered * ELEMENT)
         assert max(held) <= LIMITS.window_bytes
-        assert max(held) >= 2 * ELEMENT  # it asks ahead all the same
+        assert max(held) >= 2 * ELEMENT  # it still asks ahead
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -26,7 +26,7 @@ def opened(raw: RawPeer, stream: int, demand: int) -> RecordingSubscriber:
 
 
 def test_requested_elements_that_cross_the_cancel_cost_nothing() -> None:
-    """After a cancel, as many elements as were requested may arrive free. Each run beyond them is an oddity, with a reason of its own."""
+    """After a cancel, as many elements as were requested may arrive free. Each run beyond them is an oddity, `limit:late`."""
     raw = RawPeer(Role.CLIENT, limits=without_glitches()).handshake()
     subscriber = subscribe_to(raw, 100)
     subscriber.cancel()

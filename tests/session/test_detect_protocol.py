@@ -131,7 +131,7 @@ def test_a_client_of_another_protocol_is_refused_in_that_protocol(first: bytes, 
 
 @pytest.mark.parametrize("first", [b"SSH-2.0-OpenSSH_9.6\r\n", b"220 mail.example ESMTP\r\n", b"EHLO mail.example\r\n"], ids=str)
 def test_a_client_of_a_text_protocol_gets_no_byte(first: bytes) -> None:
-    """It would take any answer for one of its own protocol. The session is over at the next tick: such a client never says goodbye."""
+    """It would read any answer as a message of its protocol. The session is over at the next tick: such a client never says goodbye."""
     session = server()
     for byte in first:
         session.receive(bytes([byte]), 0.0)
@@ -151,7 +151,7 @@ def test_a_text_that_goes_no_further_gets_no_goodbye_either() -> None:
 
 
 def test_a_dialect_that_is_chosen_late_says_its_own_goodbyes() -> None:
-    """Its first bytes looked like a text: the next ones show that they are no text."""
+    """Its first bytes looked like a text: the next ones show that it sends something else."""
     session = server([RSIO])
     session.receive(b"abc", 0.0)
     session.receive(b"\0" * 20, 0.0)

@@ -46,7 +46,7 @@ async def asking(peer: penstock.Peer) -> None:
 
 
 async def asking_by_url() -> None:
-    """The same over a connection of its own."""
+    """The same by URL, over a new connection."""
     assert_type(await penstock.request("tcp://127.0.0.1:7000/price/EURUSD", Order(1), type=Price), Price)
     assert_type(await penstock.request("tcp://127.0.0.1:7000/time"), bytes)
     assert_type(await penstock.request("tcp://127.0.0.1:7000/time", type=str, limits=penstock.Limits()), str)

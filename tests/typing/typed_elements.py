@@ -65,7 +65,7 @@ async def subscribing(url: str) -> None:
 
 
 async def without_a_type(url: str) -> None:
-    """Without a type, and with a union, which is no class for a type checker, the elements are Any."""
+    """Without a type, and with a union, which a type checker does not take for a class, the elements are Any."""
     async with (
         penstock.subscribe(url) as unknown,
         penstock.subscribe(url, serializer="json", publisher="quotes") as named,

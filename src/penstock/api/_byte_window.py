@@ -16,7 +16,7 @@ FIRST_DEMAND: Final = 8
 """Elements that a stream asks for while it knows no size: few if they are large, and a whole short stream if they are small."""
 
 CHECK_BYTES: Final = 1 << 20
-"""Bytes of input between two looks at what the windows of a connection hold."""
+"""Bytes of input between two looks at the windows of a connection."""
 
 
 class SharedBytes:
@@ -111,7 +111,7 @@ class ByteWindow:
         if new:
             average = (bytes_now - self._known) / new
             self._size = average if average > self._size else (3 * self._size + average) / 4
-        # The sizes of single elements are not kept: what is unread has its share, by number, of all that was unread or has come since.
+        # The sizes of single elements are not kept. The unread elements have their share, by number, of the bytes unread then or since.
         held = (bytes_now - self._read) * unread / (self._buffered + new) if unread else 0
         self._read = max(self._read, bytes_now - int(held))
         self._known, self._elements, self._buffered = bytes_now, elements, unread

@@ -1,4 +1,4 @@
-"""What a peer is told of a failure on this side. The text of an exception may hold paths or secrets, so it stays here."""
+"""The text that a peer gets for a failure on this side. The text of an exception may hold paths or secrets, so it stays here."""
 
 from typing import Final
 

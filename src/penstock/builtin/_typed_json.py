@@ -91,9 +91,9 @@ class _FastTypedJson(TypedJson):
             self._check(element)
         try:
             data = self._encode(element)
-        except Exception:  # boundary: msgspec, and properties of the user's class; Python's json finds out why
+        except Exception:  # boundary: msgspec, and properties that a user wrote; Python's json finds out why
             return super().dumps(element)
-        # msgspec sends NaN as null. A null that is no None of a field may be one, and Python's json refuses it.
+        # msgspec sends NaN as null. A null that is not the None of a field may be one, and Python's json refuses it.
         if b"null" in data and self._has_floats and (self._count_none is None or self._count_none(element) != data.count(b"null")):
             return super().dumps(element)
         if len(data) > SHORT:
@@ -105,7 +105,7 @@ class _FastTypedJson(TypedJson):
             self._text.check_received(data)
         try:
             element = self._decode(data)
-        except Exception:  # boundary: msgspec, and the constructor of the user's class; Python's json finds out why
+        except Exception:  # boundary: msgspec, and a constructor that a user wrote; Python's json finds out why
             return super().loads(data)
         return self._not_null(element) if element is None else element
 

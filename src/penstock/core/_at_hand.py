@@ -3,7 +3,7 @@
 Rules of this file:
 
 * `take_ready` never waits, and returns no more elements than were requested.
-* A lazy iterable is no such iterator: to take elements from it ahead would run its code for elements that a cancel makes superfluous.
+* A lazy iterable has no elements at hand: to take them ahead would run its code for elements that a cancel makes superfluous.
 * Subscribers of one memory channel share its elements. Each takes its share of those that wait, and then lets the others run.
 """
 
@@ -55,7 +55,7 @@ class CollectionIterator(AsyncIterator[T]):
         return taken
 
     def __aiter__(self) -> AsyncIterator[T]:  # noqa: PYI034  # the generator below
-        # A generator: to step through one costs half of what a coroutine for each element costs. Made once, as each burst comes here.
+        # A generator: to step through one costs half as much as a coroutine for each element. Made once, as each burst comes here.
         if self._single is None:
             self._single = self._walk()
         return self._single
@@ -75,7 +75,7 @@ class CollectionIterator(AsyncIterator[T]):
 
 
 class ChannelIterator(AsyncIterator[T]):
-    """Receives from a memory channel of its own, which `aclose` closes."""
+    """Receives from a memory channel that it owns: `aclose` closes it."""
 
     __slots__ = ("_channel", "_has_waited")
 

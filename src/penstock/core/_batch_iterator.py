@@ -50,9 +50,9 @@ class BatchIterator(AsyncIterator[T]):
         return bool(getattr(self._batches, "ag_running", False))
 
     async def athrow(self, error: BaseException) -> T:
-        """Throw `error` into the generator, and return the first element of what it yields in answer."""
+        """Throw `error` into the generator, and return the first element of the list that it yields in answer."""
         athrow = getattr(self._batches, "athrow", None)
-        # An iterator that is no generator cannot handle it: the stream fails with it.
+        # Only a generator could handle it. The stream fails with it.
         if athrow is None:
             raise error
         self._begin(await athrow(error))

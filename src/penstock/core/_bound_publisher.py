@@ -13,7 +13,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Blueprint(Protocol[T_co]):
-    """What is bound; every `Source` is one."""
+    """An object that can begin a stream in a scope; every `Source` is one."""
 
     # A protocol, because a source makes its bound publisher itself: its module imports this one.
     def attach(self, subscriber: Subscriber[T_co], scope: Scope) -> None:

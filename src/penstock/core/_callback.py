@@ -91,7 +91,7 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
     def on_error(self, error: BaseException, /) -> None:
         if not isinstance(error, BaseException):
             raise TypeError(f"on_error({shown(error)}): an exception is needed (rule 2.13)")
-        # `_end` first: the stream is over also if there is no callback for the error.
+        # `_end` first: the stream is over also without a callback for the error.
         if self._end() and self._error is not None:
             self._call("error", self._error, error)
 

@@ -46,7 +46,7 @@ def take_claim(iterator: object, label: str, *, is_closed_at_end: bool) -> Claim
             owner = iterator
 
     def forget(gone: ref[Any]) -> None:
-        if _claims.get(key) is gone:  # else another object has the id by now, and a claim of its own
+        if _claims.get(key) is gone:  # else another object has the id by now, with another claim
             del _claims[key]
 
     # Weak: the table must not keep an iterator of a program alive.

@@ -1,4 +1,4 @@
-"""`SlowPolicy`: what happens to a subscriber that lags behind. It stands below `Source` and `Topic`, because both name it."""
+"""`SlowPolicy`: how a topic treats a subscriber that lags behind. It stands below `Source` and `Topic`, because both name it."""
 
 import enum
 

@@ -92,7 +92,7 @@ def as_source(given: Streamable[T]) -> Source[T]:
         )
     if has_methods_of(given, Publisher):
         return from_publisher(cast("Publisher[T]", given))
-    # Before the async iterables: a channel is one, too, and its own source takes several elements at a time.
+    # Before the async iterables: a channel is one too, and its own source takes several elements at a time.
     if isinstance(given, trio.MemoryReceiveChannel):
         return from_channel(given)
     if isinstance(given, AsyncIterable):

@@ -44,7 +44,7 @@ class End:
 
 @attrs.frozen
 class Overflow:
-    """What a queue does with an element for which it has no room."""
+    """The policies of a queue for an element that does not fit into it."""
 
     slow: SlowPolicy
     buffer: int
@@ -106,7 +106,7 @@ class OutputQueue(Subscription, Generic[T]):
         self._pass_on()
 
     def push(self, element: T) -> None:
-        """Signal `element`, or let it wait. If there is no room, do what the policy says."""
+        """Signal `element`, or let it wait. If the queue is full, do as the policy says."""
         if self._is_closed or self._end is not None:
             return
         slow, waiting = self._overflow.slow, self._waiting

@@ -118,7 +118,7 @@ def enum_reader(kind: Callable[[Any], Any], takes: frozenset[type], title: str) 
             return kind(value)
         except ValueError:
             raise DoesNotFit(f"no member of {title} has this value") from None
-        except Exception as error:  # boundary: `_missing_` of the user's Enum
+        except Exception as error:  # boundary: `_missing_` of an Enum that a user wrote
             raise failed_reading(title, error) from error
 
     return read
@@ -160,7 +160,7 @@ def record_reader(make: Callable[..., Any], rows: list[tuple[str, bool, Reader]]
             return make(**given)
         except (ValueError, TypeError) as error:  # raised by a check of the class; its text may repeat the value
             raise DoesNotFit(f"{title} refused the values ({type(error).__name__})") from None
-        except Exception as error:  # boundary: the constructor of the user's class
+        except Exception as error:  # boundary: a constructor that a user wrote
             raise failed_reading(title, error) from error
 
     return read
@@ -268,7 +268,7 @@ def converting_reader(convert: Reader, failures: type[Exception], title: str) ->
         except failures as error:
             path = re.search(r"at `\$([^`\s]*)`$", str(error))
             raise DoesNotFit(f"the value does not fit {title}").inside(path[1] if path else "") from None
-        except Exception as error:  # boundary: validators and __post_init__ of the user's class
+        except Exception as error:  # boundary: validators and __post_init__ that a user wrote
             raise failed_reading(title, error) from error
 
     return read

@@ -4,7 +4,7 @@ Rules of this file:
 
 * A type that cannot be read unambiguously is a UsageError when its reader is built, before any element arrives.
 * What is accepted here is what msgspec accepts, so that a program behaves in the same way with and without it.
-* Neither msgspec nor pydantic is imported: if a class of theirs is given, the program has imported them.
+* Neither msgspec nor pydantic is imported: if one of their classes is given, the program has imported them.
 """
 
 import collections.abc
@@ -280,7 +280,7 @@ def _read_later(begun: _Readers, value: Any) -> Any:
 def _is_key(table: Any, kind: Any) -> bool:
     try:
         return kind in table
-    except TypeError:  # it cannot be hashed, so it is no type
+    except TypeError:  # it cannot be hashed, so it cannot be a type
         return False
 
 

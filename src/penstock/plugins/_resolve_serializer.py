@@ -22,7 +22,7 @@ def resolve_serializer(registry: Registry, serializer: str | Serializer | None, 
 
     `serializer` is a name or an object. If it is None, `kind` decides: bytes (or no type) give
     None, str gives ``text``, and other types give ``json`` for that type.
-    Raises UsageError for a name that is not installed, for an object that is no serializer, and for a type that the serializer does not
+    Raises UsageError for a name that is not installed, for an object that cannot serialize, and for a type that the serializer does not
     support.
     """
     if serializer is None:

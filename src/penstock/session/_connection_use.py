@@ -38,7 +38,7 @@ class ConnectionUse:
     def keeps_open(self) -> bool:
         """Whether the connection is kept without any traffic: a side of it publishes, and a stream may begin at any time.
 
-        This side publishes; or the peer does, which is a server or was asked before. Without a keepalive this is not enough: a dead peer
-        would be kept for ever.
+        This side publishes; or the peer does, which is a server or was asked before. Without a keepalive this is not enough: the
+        connection of a dead peer would never be closed.
         """
         return self.keepalive is not None and (self._role is Role.CLIENT or self.asked > 0 or self.publishes())

@@ -1,4 +1,4 @@
-"""The flat prices of what a peer makes this side hold, beside the bytes that it sends. `python tests/costs` measures them.
+"""The flat prices of the objects that a peer makes this side hold, beside the bytes that it sends. `python tests/costs` measures them.
 
 A price stands for objects whose bytes nothing can count cheaply. Each is what `tracemalloc` showed for 1,024 of the kind on one connection,
 rounded up: an account that is too low would let a peer hold more than the budget.
@@ -19,4 +19,4 @@ OBJECT_BYTES: Final = 48
 """A bytes object beside its bytes, and its place in a list: 33 and 8 bytes, rounded up as the allocator does."""
 
 HANDLED: Final = 2
-"""The data of a request is held as it came, and by the handler: as the payload cut out of it, or as what a serializer made of it."""
+"""The data of a request is held as it came, and by the handler: as the payload cut out of it, or as the value that a serializer made."""

@@ -1,4 +1,4 @@
-"""The block around a connection: what is made in it is undone, however it is left."""
+"""The block around a connection: leaving it ends the connection, also after an exception, and also if the peer says nothing."""
 
 import pytest
 import trio

@@ -1,4 +1,4 @@
-"""`connect()` with a policy to reconnect: what runs when the connection is lost ends, what is asked for meanwhile waits."""
+"""`connect()` with a policy to reconnect: running streams end with the connection, and new ones wait for the next connection."""
 
 from collections.abc import AsyncIterator
 
@@ -138,7 +138,7 @@ async def test_after_the_last_attempt_all_that_is_asked_for_fails(autojump_clock
 
 
 async def test_leaving_the_block_ends_the_attempts(autojump_clock: MockClock) -> None:
-    """At once, and what still waits gets ConnectionLost."""
+    """At once. Streams and requests that still wait get ConnectionLost."""
     ended: list[str] = []
 
     async def ask(peer: penstock.Peer) -> None:

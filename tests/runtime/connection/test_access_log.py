@@ -73,7 +73,7 @@ def a_service() -> Service:
 
 
 async def read(name: str, *, quiet: bool = True) -> None:
-    """Subscribe over a connection of its own, to the end."""
+    """Subscribe over a new connection, to the end."""
     async with connect("memory://log") as peer:
         with trio.CancelScope():
             try:
@@ -85,7 +85,7 @@ async def read(name: str, *, quiet: bool = True) -> None:
 
 
 async def test_it_is_off_unless_its_own_level_is_set(caplog: pytest.LogCaptureFixture) -> None:
-    """A program that logs everything of its own at INFO has not asked for it."""
+    """A program that logs everything at INFO has not asked for this log."""
     with caplog.at_level(logging.DEBUG):
         async with serve(a_service(), "memory://log"):
             await read("nobody")
@@ -139,7 +139,7 @@ async def test_a_refused_or_failed_stream_has_a_line_with_the_reason(
 
 
 async def test_what_the_session_refuses_has_a_line_too(lines: Callable[[], list[str]]) -> None:
-    """The limit of streams, a name that is no UTF-8, a demand that is illegal."""
+    """The limit of streams, a name that is not UTF-8, a demand that is illegal."""
     limits = replace(Limits(), max_subscriptions=1)
     async with serve(a_service(), "memory://log", limits=limits), trio.open_nursery() as nursery:
         connection = await raw_connection(nursery, "memory://log")

@@ -106,7 +106,7 @@ async def test_an_answer_that_cannot_be_read_names_its_request(protocol: str) ->
 
 @PROTOCOLS
 async def test_a_cancelled_request_cancels_the_handler(protocol: str, autojump_clock: trio.testing.MockClock) -> None:
-    """The handler runs as a task of its own, and other requests go on."""
+    """The handler runs in a separate task, and other requests go on."""
     service, stopped = named_service(), trio.Event()
 
     @service.request("slow")

@@ -29,7 +29,7 @@ async def closed_after(said: bytes) -> tuple[str, BaseException | None]:
 
 
 async def test_a_client_that_leaves_is_reported_as_closed_on_both_sides(autojump_clock: trio.testing.MockClock) -> None:
-    """With a stream of its own open, too: it has stopped reading."""
+    """Also while a stream that it has opened runs: it has stopped reading."""
     observer = Observer()
     async with serve(numbers_service(), URL, registry=observer.registry()) as server:
         async with connect(server.addresses[0], registry=observer.registry()) as peer:

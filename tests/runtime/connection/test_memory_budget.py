@@ -1,4 +1,4 @@
-"""The memory budget: what is counted, which connection is closed, and that no other one notices."""
+"""The memory budget: the bytes that it counts, the connection that it closes, and that no other one notices."""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -61,7 +61,7 @@ def test_the_largest_connections_are_closed_until_it_is_enough() -> None:
 
 
 def test_small_connections_are_not_closed_for_a_large_one_that_is_closing() -> None:
-    """What a closed connection still holds costs no connection below an equal share its life."""
+    """The bytes that a closing connection still holds do not cause the end of a connection below an equal share."""
     budget = MemoryBudget(1000)
     large, small = Fake(budget, 900), [Fake(budget, 40) for _ in range(9)]
     budget.measure()

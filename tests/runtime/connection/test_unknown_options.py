@@ -1,4 +1,4 @@
-"""An option that a call does not have: the error names it, and what may have been meant."""
+"""An option that a call does not have: the error names it, and the option that was probably meant."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

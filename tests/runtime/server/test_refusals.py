@@ -83,7 +83,7 @@ async def test_a_server_reports_each_refusal_before_the_hello(autojump_clock: tr
         leaves = await raw_connection(nursery)
         await leaves.abort()
         leaves = await raw_connection(nursery)
-        await leaves.send(b"\x03\x0dprotocol:http")  # a goodbye with a reason of the peer's choice
+        await leaves.send(b"\x03\x0dprotocol:http")  # a goodbye whose reason the peer has chosen
         await trio.sleep(5)
         await leaves.abort()
         async with connect("memory://test") as peer:

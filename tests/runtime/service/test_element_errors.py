@@ -24,7 +24,7 @@ class Broken(Serializer):
     def dumps(self, element: object, /) -> bytes:
         if isinstance(self._dumps, Exception):
             raise self._dumps
-        return self._dumps  # type: ignore[no-any-return]  # also what is no bytes
+        return self._dumps  # type: ignore[no-any-return]  # also a value that is not bytes
 
     def loads(self, data: bytes, /) -> object:
         if isinstance(self._loads, Exception):
@@ -109,7 +109,7 @@ async def test_the_elements_before_one_that_does_not_decode_arrive(protocol: str
         async with peer.subscribe("bytes", serializer="json") as stream:
             with pytest.raises(ProtocolError, match=r"^element 2 \(2 bytes\): the element is not JSON \(JSONDecodeError at character 2\)"):
                 async for element in stream:
-                    got.append(element)  # noqa: PERF401 (what came before the error is kept)
+                    got.append(element)  # noqa: PERF401 (the elements before the error are kept)
         assert got == [1, {}]
         async with peer.subscribe("bytes", type=int) as stream:
             with pytest.raises(ProtocolError, match=r"^element 1 \(2 bytes\): the element is not of type int: expected an integer, got an"):

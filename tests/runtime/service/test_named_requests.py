@@ -1,4 +1,4 @@
-"""Handlers of requests by name: which functions can be one, and what a call gives them."""
+"""Handlers of requests by name: which functions can be one, and the arguments of a call."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any, NewType

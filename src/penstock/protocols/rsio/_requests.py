@@ -26,7 +26,7 @@ class Requests:
     codes: frozenset[int] = frozenset({REQUEST_DATA, MORE_DATA})
 
     def open(self, link: ExtensionLink, now: float, /) -> ActiveExtension:
-        """Start on a connection. Only RS.io uses it: ReactiveSocket has requests of its own."""
+        """Start on a connection. Only RS.io uses it: ReactiveSocket has frames for requests."""
         return ActiveRequests()
 
 
@@ -86,7 +86,7 @@ class ActiveRequests:
     # --- the ActiveExtension, for a dialect that does not know the extension
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
-        """Ignore a message: ReactiveSocket has requests of its own."""
+        """Ignore a message: ReactiveSocket has frames for requests."""
 
     def heard(self, now: float, /) -> None:
         """Do nothing: data in parts has its own deadline."""

@@ -1,4 +1,4 @@
-"""`connect`: the check of its arguments. What it returns is a block with the peer in it."""
+"""`connect`: it checks its arguments, and returns the block in which the program has the peer."""
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -54,7 +54,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     `transports` are the names of the transports that `url` may use, ``("tcp", "tls")`` for example; any other is refused. Give it for a URL
     from a configuration: ``exec:`` starts a program.
     With `reconnect` a lost connection is made again, and entering waits for the first one. Streams and requests of a lost connection end
-    with ConnectionLost, because the peer may have acted on them. What is asked for meanwhile waits for the next connection.
+    with ConnectionLost, because the peer may have acted on them. New ones wait for the next connection.
     Raises UsageError for a malformed URL and for an unknown option, ConnectionLost if no server answers there, and PluginError if a
     transport, a dialect or an extension raises. Entering and leaving checkpoint.
     """
@@ -79,20 +79,24 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     opening: type[OpenConnection] = OpenConnection if reconnect is None else ReconnectingConnection
     return opening(
         parsed,
-        ConnectionSettings(
-            # An empty service, and not None: the peer's subscribe gets the answer to a name that does not exist.
-            service=service or Service(),
-            registry=registry,
-            limits=limits,
-            on_violation=on_violation,
-            # A budget for this connection alone. Connections share one only in a server, where peers come uninvited.
-            budget=MemoryBudget(limits.memory_budget),
-        ),
+        _settings(service, registry, limits, on_violation),
         # A copy: with `reconnect` it is sent again later, and the program may change its bytearray meanwhile.
         setup=bytes(setup),
         extensions=extensions_for(registry, extensions, on_violation),
         options=(options or TransportOptions()).within(limits),
         reconnect=reconnect,
+    )
+
+
+def _settings(service: Service | None, registry: Registry, limits: Limits, on_violation: Report) -> ConnectionSettings:
+    return ConnectionSettings(
+        # An empty service, and not None: the peer's subscribe gets the answer to a name that does not exist.
+        service=service or Service(),
+        registry=registry,
+        limits=limits,
+        on_violation=on_violation,
+        # A budget for this connection alone. Connections share one only in a server, where peers come uninvited.
+        budget=MemoryBudget(limits.memory_budget),
     )
 
 

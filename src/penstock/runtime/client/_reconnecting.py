@@ -4,7 +4,8 @@ Rules of this file:
 
 * A stream that runs and a request that waits when the connection is lost end with its `ConnectionLost`. They are not repeated: the peer may
   have acted on them.
-* What is asked for while the connection is away waits for the next one. It fails with the last error if the policy gives up.
+* A stream or a request that the program asks for while the connection is away waits for the next one. It fails with the last error if the
+  policy gives up.
 * A source looks for the connection each time that it is attached, so a pipe with `retry` goes on over the next connection.
 """
 
@@ -31,12 +32,12 @@ class ReconnectingPeer(Peer):
 
     _gave_up: Exception | None = None
     _back: trio.Event | None = None
-    """Set when the connection is back, or never will be; None while there is one."""
+    """Set when the connection is back, and when no further attempt is made; None while there is a connection."""
 
     # --- for the block around it
 
     def on_lost(self) -> None:
-        """Let what is asked for wait from now on."""
+        """Let new streams and requests wait from now on."""
         # A new event for each loss: that of the loss before is set, and no task would wait for it.
         self._back = trio.Event()
 
@@ -47,7 +48,7 @@ class ReconnectingPeer(Peer):
         self._stop_waiting()
 
     def give_up(self, error: Exception) -> None:
-        """Fail what waits, and what is asked for from now on."""
+        """Fail the streams and requests that wait, and all new ones."""
         # Set before the waiting tasks are woken: they look for it.
         self._gave_up = error
         self._stop_waiting()

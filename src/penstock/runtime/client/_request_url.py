@@ -1,4 +1,4 @@
-"""One request by URL, over a connection of its own."""
+"""One request by URL, over a connection that is made for it."""
 
 import builtins
 from typing import Any, TypeVar, Unpack, overload

@@ -79,7 +79,7 @@ class AccessLog:
             "connection peer=%s at=%s protocol=%s reason=%s streams=%d elements=%d received=%d sent=%d seconds=%.3f",
             quoted_text(self._address),
             channel.dialect.name,
-            # The reason may be the text of the peer's goodbye, so it is escaped like a name.
+            # The reason may come from a goodbye of the peer, so it is escaped like a name.
             quoted_text(f"lost: {text_of(error)}" if reason == LOST and error is not None else reason),
             requests.streams,
             requests.requested,
@@ -126,7 +126,7 @@ def source_of(peer: PeerIdentity) -> str:
         # Pipes and Unix sockets have none. All of their peers share one budget.
         return "peers without an address"
     try:
-        # Behind a percent sign stands the interface of a link-local address. It is no part of the network.
+        # Behind a percent sign stands the interface of a link-local address. It does not belong to the network.
         address = ip_address(peer.host.partition("%")[0])
     except ValueError:
         return "peers with an unknown kind of address"

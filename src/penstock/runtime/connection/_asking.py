@@ -22,7 +22,7 @@ _JSON_VALUES: Final = (dict, list, tuple, int, float, bool)
 
 def encode_payload(registry: Registry, serializer: str | Serializer | None, payload: object) -> bytes | None:
     """Return the bytes of a payload, or None for none. Raises UsageError for one that the serializer does not support."""
-    # None is no payload, also on the wire: a handler may tell it from an empty one.
+    # None sends no payload at all: a handler may tell that from an empty one.
     if payload is None:
         return None
     kind: Any = type(payload)
@@ -59,7 +59,7 @@ def target_of(session: Session, name: str, payload: bytes | None) -> str | Reque
 
 def why_unsupported(protocol: str, model: Model) -> str:
     """Return why this connection has no requests of this kind, and what to do."""
-    # The only pair that an option of the program can change, so it gets an advice of its own.
+    # The only pair that an option of the program can change, so it gets a special advice.
     if protocol == "rsio" and model is Model.RESPONSE:
         return (
             "this connection speaks rsio, where request data needs the extension 'requests' on both sides, and one side lacks it; leave "

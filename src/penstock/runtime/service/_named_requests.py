@@ -67,7 +67,7 @@ class NamedHandler:
         annotations, given = Annotations(function, where), open_parameters(function, where).get(PAYLOAD)
         self._takes_payload = given is not None
         self._needs_payload = given is not None and given.default is inspect.Parameter.empty
-        # ``| None`` says that the payload may be left out. It is no part of the type that is sent.
+        # ``| None`` says that the payload may be left out. It does not belong to the type that is sent.
         self._payload_type = without_none(annotations.of(PAYLOAD))
         # Nothing else would notice the mistake: the identity would be read from the bytes of the peer.
         if self._payload_type is PeerIdentity:
@@ -90,7 +90,7 @@ class NamedHandler:
         return known[1], known[2]
 
     def call(self, function: Callable[..., Any], payload: bytes | None) -> "NamedCall":
-        """Return the call of `function`, which has its other parameters. Raises UnfitPayload; None is no payload."""
+        """Return the call of `function`, which has its other parameters. Raises UnfitPayload; None means that none was sent."""
         # Told apart from a wrong name: the caller has found the request, and must change what it sends.
         if payload is None and self._needs_payload:
             raise UnfitPayload(f"{self.route.pattern.text} needs a payload, and none was sent")

@@ -41,7 +41,7 @@ class RequestHandlers:
         handler = self._handlers.get(request.model) if request.model is Model.RESPONSE else None
         if handler is None:
             return None
-        # A name goes to what it names. Most data is not a name, and cheap looks show that: nothing is decoded.
+        # Data that is a name belongs to its publisher. Most data is not, and cheap looks show that: nothing is decoded.
         data, router = request.data, self._router
         path = data.partition(b"?")[0]
         if path in router.literal_names or path.count(b"/") + 1 in router.patterns or (data[:1] == FIRST_BYTE and self._named):
@@ -203,6 +203,6 @@ class HandlerCall(Subscription):
         self._is_running = False
         if self._place_kept:
             self._calls.places.free_kept(len(self._data))
-        # Without a scope the handler ran inline: then it was no task, and the reader sends the answer.
+        # Without a scope the handler ran inline: then no task has ended, and the reader sends the answer.
         if self._scope is not None:
             self._calls.places.tasks_stopped()

@@ -134,7 +134,7 @@ class Route:
         for name, each in texts.items():
             try:
                 values[name] = self._readers[name](each)
-            except Exception as error:  # boundary: a converter of the user's. With any other answer a peer could learn which names exist
+            except Exception as error:  # boundary: a user wrote the converter. Another answer would tell a peer which names exist
                 raise NoMatch(f"the parameter {name!r} of {self.pattern.text} cannot be {shown(each[0])}: {_reason(error)}") from None
         return partial(self.function, **values, **dict.fromkeys(self._takes_peer, peer))
 
@@ -207,12 +207,12 @@ def canonical_name(name: str) -> str:
         return name
     path, mark, query = name.partition("?")
     segments = [_ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", unquote(segment)) for segment in path.split("/")]
-    # parse_qsl and urlencode: '+' and '%20' are the same blank, and empty pieces are no parameters.
+    # parse_qsl and urlencode: '+' and '%20' are the same blank, and empty pieces do not count as parameters.
     return "/".join(segments) + (f"?{urlencode(parse_qsl(query, keep_blank_values=True), safe='/:,')}" if mark else "")
 
 
 def _reason(error: Exception) -> str:
-    # A reader raises ValueError with the text that did not fit; only the class of the user's own errors is told.
+    # A reader raises ValueError with the text that did not fit; of another error, which a user's code raised, only the class is told.
     return "it does not fit the annotation" if type(error) is ValueError else f"its class raised {type(error).__name__}"
 
 

@@ -8,7 +8,7 @@ from typing import Final
 MARK: Final = b"\xff\x72\x71\x00"
 
 PAYLOADS: Final = (b"a payload", b"\xff\x00 no text", b"")
-"""Payloads that an echo must return unchanged: text, bytes that are no text, and none at all."""
+"""Payloads that an echo must return unchanged: text, bytes that do not decode as text, and an empty one."""
 
 
 def named_request(name: str, payload: bytes, *, missing: int = 0) -> bytes:
