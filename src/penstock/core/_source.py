@@ -12,7 +12,6 @@ Rules of this file:
   functions are found in `OPERATORS` when a method is called.
 """
 
-import inspect
 import random
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
@@ -22,7 +21,7 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar,
 import trio
 
 from penstock.api import Publisher, Subscriber, UsageError, shown
-from penstock.core._arguments import name_of
+from penstock.core._apply_operator import apply_operator
 from penstock.core._bound_publisher import BoundPublisher
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation
 from penstock.core._slow_policy import SlowPolicy
@@ -137,7 +136,7 @@ class Source(ABC, Generic[T_co]):
         """
         piped: Source[Any] = self
         for operator in operators:
-            piped = _apply(operator, piped)
+            piped = apply_operator(operator, piped, Source)
         return piped
 
     # --- elements left out
@@ -447,25 +446,3 @@ Streamable: TypeAlias = (
     Source[A] | Publisher[A] | AsyncIterable[A] | Iterable[A] | Callable[[], AsyncIterable[A]] | Callable[[], Iterable[A]]
 )
 """The types that `as_source` turns into a source, and that can therefore be subscribed to."""
-
-
-def _apply(operator: Operator[Any, Any], source: Source[Any]) -> Source[Any]:
-    """Return `operator(source)`. UsageError if that is no source: most likely a function of one element was given."""
-    if not callable(operator):
-        raise UsageError(f"pipe() was given {shown(operator)}, which is not an operator; {_advice(operator)}")
-    try:
-        result: object = operator(source)
-    except (TypeError, AttributeError) as error:  # a function of one element fails so when it gets a source
-        error.add_note(f"pipe() calls an operator with a source; {_advice(operator)}")
-        raise
-    if isinstance(result, Source):
-        return result
-    if inspect.iscoroutine(result):
-        result.close()  # else Python warns that it was never awaited, which is not the mistake
-    raise UsageError(
-        f"pipe() was given {name_of(operator)}, which is not an operator: it returned {shown(result)} and not a source; {_advice(operator)}"
-    )
-
-
-def _advice(operator: object) -> str:
-    return f"to apply a function to each element, write map({name_of(operator)})"
