@@ -95,7 +95,7 @@ def _settings(service: Service | None, registry: Registry, limits: Limits, on_vi
         registry=registry,
         limits=limits,
         on_violation=on_violation,
-        # A budget for this connection alone. Connections share one only in a server, where peers come uninvited.
+        # A budget for this connection alone: only the connections of a server share one.
         budget=MemoryBudget(limits.memory_budget),
     )
 

@@ -221,7 +221,7 @@ class ReconnectingConnection(OpenConnection):
             self._attempts.on_open()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # Before the cancel: the task that it ends looks at this to tell a wish of the program from a loss.
+        # Before the cancel: the task that it wakes looks here, and makes no further attempt if the program has left the block.
         self._left.set()
         self._away.cancel()
         await super().__aexit__(kind, error, trace)

@@ -56,7 +56,7 @@ class ConnectionEvents:
         self._number = 0  # until the connection is reported as open
         self._peer = PeerIdentity(address="")  # the same
         self._early: dict[tuple[int, bool], str] = {}  # streams that began before that; bounded by the subscriptions of this side
-        # Both are replaced by `start`: this object is made before the session that answers them.
+        # Both are replaced by `start`: this object is made before its session.
         self._is_closing: Callable[[], bool] = lambda: False
         self._now: Callable[[], float] = lambda: 0.0
         self._served: dict[SendingStream, StreamCount] = {}  # bounded by the streams that the session serves

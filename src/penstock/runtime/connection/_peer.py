@@ -139,7 +139,7 @@ class Peer:
         target, requests = target_of(connection.session, name, data), connection.requests
         if not requests.has_room:
             await requests.wait_for_room()
-        # An observer counts what a subscriber gets, so it needs one. Without observers the answer takes the shorter way of `ask`.
+        # Observers count the elements that a subscriber gets, so one is made for them. Without observers `ask` is the shorter way.
         answer: PendingAnswer
         if requests.is_observed:
             answer = AnswerSubscriber(requests.batcher)

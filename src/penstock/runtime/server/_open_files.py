@@ -99,7 +99,7 @@ def connections_possible(wanted: int) -> int:
 def advice(files: int, connections: int, wanted: int) -> str:
     """Say that fewer connections are possible than wanted, and what to do."""
     hard = files if sys.platform == "win32" else resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    # With both limits equal, the call could raise nothing, and the advice would lead nowhere.
+    # If both limits are equal, the call cannot raise anything, and the advice leaves it out.
     is_soft = sys.platform != "win32" and hard != files
     call = "call penstock.raise_open_files() before serve(), or raise it" if is_soft else "raise it"
     # More than `wanted`: the reserve and the files that are open already are subtracted from the limit again.

@@ -94,7 +94,7 @@ async def serve_until_signal(
                 on_serving(server)
             if main is not None:
                 program.start(main, server)
-            # A scope for this wait alone. If the first signal cancelled the whole block, no peer would get a goodbye.
+            # A scope for this wait alone: the first signal ends the wait, and the block of the server is then left without a cancellation.
             with program.waiting:
                 await server.wait_over()
             if on_signal is not None and program.received is not None:

@@ -303,7 +303,7 @@ class Service:
         """Return the name that `target` asks for, in its canonical spelling; or `target`, if it is data for a handler without a name."""
         if isinstance(target, str):
             return canonical_name(target)
-        # `may_open` decides by the name: given the whole data it would compare a name and its payload with a list of names.
+        # `may_open` gets the name alone: with the payload behind it, the name would be in no list of names.
         parts = decode_named_request(target.data) if self.named and target.model is Model.RESPONSE else None
         if parts is not None:
             return canonical_name(parts[0])
