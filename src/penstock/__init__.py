@@ -14,6 +14,8 @@ The layers, from the lowest up; each folder is a layer and is imported through i
 The names that most programs need are here; `ops` is short for `penstock.operators`.
 """
 
+# First: an interrupt during the other imports must find the hook in place.
+from penstock import _quiet_interrupt  # noqa: F401  # isort: split
 from penstock import operators as ops
 from penstock.api import (
     UNBOUNDED,

@@ -14,14 +14,12 @@ import traceback
 from pathlib import Path
 from typing import Final
 
+from penstock._quiet_interrupt import INTERRUPTED
 from penstock.api import PenstockError
 from penstock.cli._printable import printable
 from penstock.cli._standard_files import flush_or_discard
 
 FAILED: Final = 1
-INTERRUPTED: Final = 130
-"""A shell reports this status for a program that SIGINT has ended: 128 and the number of the signal."""
-
 TRACEBACK: Final = "PENSTOCK_TRACEBACK"
 """Set it in the environment to see the traceback of any error."""
 
