@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import trio
@@ -52,6 +53,24 @@ async def test_options_that_cannot_be_used_give_status_two(
     told = capsys.readouterr().err
     assert told.startswith("penstock tck: ")
     assert told.count("\n") == 1
+
+
+async def test_a_transport_that_is_not_permitted_is_refused_before_anything_is_opened(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, autojump_clock
+) -> None:
+    """A URL of a configuration must not start a program: the program would have made the file."""
+    made = tmp_path / "made"
+    assert await _run(f"exec:touch {made}", "--transports", "tcp,tls", *TWO_ROWS) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"penstock tck: 'exec:touch {made}' uses the transport 'exec', and transports= permits tcp, tls")
+    assert told.count("\n") == 1
+    assert not made.exists()
+
+
+async def test_a_transport_that_is_permitted_is_used(capsys: pytest.CaptureFixture[str], autojump_clock) -> None:
+    """Each name between the commas is permitted."""
+    assert await _run(SERVER, "--transports", "tcp,memory", *TWO_ROWS) == 0
+    assert capsys.readouterr().out.endswith("2 pass, 0 fail, 0 not supported\n")
 
 
 @pytest.mark.parametrize("arguments", [[], [SERVER, "--nonsense"], [SERVER, "--without", "nonsense"]], ids=["none", "option", "offer"])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.api import UsageError
-from penstock.plugins import Url, parse_url
+from penstock.plugins import Url, check_permitted, parse_url
 
 PARSED = [
     ("tcp://127.0.0.1:7000", Url(transport="tcp", host="127.0.0.1", port=7000)),
@@ -164,3 +164,22 @@ def test_a_path_that_is_not_a_file_is_refused(text: str, why: str) -> None:
     """The message names the mistake."""
     with pytest.raises(UsageError, match=why):
         parse_url(text).file()
+
+
+@pytest.mark.parametrize("permitted", [None, ("tcp", "tls"), {"tcp"}], ids=["any", "a tuple", "a set"])
+def test_a_permitted_transport_is_accepted(permitted: tuple[str, ...] | None) -> None:
+    """The protocol before the '+' is not part of the transport's name."""
+    check_permitted(parse_url("reactivesocket+tcp://h:1/a"), permitted)
+
+
+@pytest.mark.parametrize("permitted", [("tls",), ()], ids=["another", "none"])
+def test_a_transport_that_is_not_permitted_is_refused(permitted: tuple[str, ...]) -> None:
+    """The error names what is permitted."""
+    with pytest.raises(UsageError, match=r"uses the transport 'exec', and transports= permits (tls|none); correct the URL"):
+        check_permitted(parse_url("exec:rm x#a"), permitted)
+
+
+def test_a_text_in_place_of_the_names_is_refused() -> None:
+    """As a collection of letters it would permit `e`, and refuse `exec`."""
+    with pytest.raises(UsageError, match="transports='exec'; give the names"):
+        check_permitted(parse_url("exec:ls"), "exec")

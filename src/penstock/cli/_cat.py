@@ -20,6 +20,7 @@ from penstock.cli._progress import Progress, line_file, shown
 from penstock.cli._screen import Screen
 from penstock.cli._standard_files import check_output
 from penstock.cli._tls import tls_arguments, transport_options
+from penstock.cli._transports import permitted_transports, transports_argument
 from penstock.core import DEFAULT_DEMAND, Stream
 from penstock.runtime import subscribe
 
@@ -37,7 +38,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--demand", type=int, default=DEFAULT_DEMAND, help=f"elements requested ahead (default: {DEFAULT_DEMAND})")
     command.add_argument("--count", type=int, help="stop after COUNT elements")
     command.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    command.add_argument("--transports", metavar="NAMES", help="the transports that URL may use: tcp,tls for example")
+    transports_argument(command)
     tls_arguments(command, listens=False)
 
 
@@ -54,7 +55,7 @@ async def run(options: argparse.Namespace) -> int:
         serializer=options.serializer or SERIALIZERS[options.format],
         setup=os.fsencode(options.setup),
         options=transport_options(options),
-        transports=None if options.transports is None else options.transports.split(","),
+        transports=permitted_transports(options),
     )
     file = line_file(quiet=options.quiet)
     screen = Screen(line_file=file)

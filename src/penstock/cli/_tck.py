@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from penstock.api import UsageError
 from penstock.cli._tls import tls_arguments, transport_options
+from penstock.cli._transports import permitted_transports, transports_argument
 
 HELP = "check a server of RS.io or ReactiveSocket from outside"
 
@@ -33,6 +34,7 @@ class _ParseWithKit(argparse.Action):
             parser.exit(2, NOT_INSTALLED)
         command = argparse.ArgumentParser(prog=parser.prog, description=parser.description, formatter_class=parser.formatter_class)
         add_arguments(command)
+        transports_argument(command)
         tls_arguments(command, listens=False)
         command.parse_args(values, namespace)
 
@@ -49,7 +51,7 @@ async def run(options: argparse.Namespace) -> int:
     from penstock_tck.wire import run_command  # noqa: PLC0415 (penstock does not depend on penstock-tck)
 
     try:
-        return await run_command(options, transport=transport_options(options))
+        return await run_command(options, transport=transport_options(options), transports=permitted_transports(options))
     except UsageError as error:
         sys.stderr.write(f"penstock tck: {error}\n")
         return 2

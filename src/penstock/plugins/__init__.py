@@ -50,7 +50,7 @@ from penstock.plugins._tls import Tls, certificate_of
 from penstock.plugins._tls_connection import TlsConnection
 from penstock.plugins._transport import ByteConnection, Bytes, Connection, Listener, MessageConnection, Transport
 from penstock.plugins._unix_sockets import listen_unix, open_unix
-from penstock.plugins._url import Url, parse_url
+from penstock.plugins._url import Url, check_permitted, parse_url
 
 __all__ = [
     "DISABLE",
@@ -96,6 +96,7 @@ __all__ = [
     "bare_type",
     "build_registry",
     "certificate_of",
+    "check_permitted",
     "check_serializer_argument",
     "hookimpl",
     "listen_tcp",

@@ -16,6 +16,7 @@ Rules of this file:
 
 import re
 import shlex
+from collections.abc import Collection
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -122,6 +123,24 @@ def parse_url(text: str) -> Url:
         before, name = "", before.removeprefix("/")
     path = "" if authority and before == "/" else before
     return Url(transport=transport, dialect=dialect, host=host, port=port, path=path, publisher=_name(name))
+
+
+def check_permitted(url: Url, transports: Collection[str] | None) -> None:
+    """Raise UsageError if `transports` is given and lacks the transport of `url`.
+
+    Call it for a URL that others can write, before you open it: ``exec:`` starts a program. None permits every transport.
+    """
+    if transports is None:
+        return
+    # A text is a collection of letters: "tcp" would permit "t", "c" and "p".
+    if isinstance(transports, str) or not isinstance(transports, Collection):
+        raise UsageError(f"transports={transports!r}; give the names of those that are permitted, for example ('tcp', 'tls')")
+    if url.transport not in transports:
+        permitted = ", ".join(sorted(map(str, transports))) or "none"
+        raise UsageError(
+            f"{str(url)!r} uses the transport {url.transport!r}, and transports= permits {permitted}; correct the URL where it comes from, "
+            "or permit its transport as well"
+        )
 
 
 def _split_authority(rest: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from typing import Final, Unpack
 
 from penstock.api import Extension, Limits, UsageError
 from penstock.core import Report, log_violation
-from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
+from penstock.plugins import Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import ConnectOptions
 from penstock.runtime.client._reconnect import Reconnect
@@ -17,7 +17,6 @@ from penstock.runtime.connection import (
     MemoryBudget,
     NoOptions,
     Peer,
-    check_permitted,
     check_transport,
     extensions_for,
     refuse_unknown,

@@ -31,7 +31,7 @@ from penstock.api import (
 )
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
-from penstock.plugins import Registry, Serializer, TransportOptions, Url, build_registry, parse_url, resolve_serializer
+from penstock.plugins import Registry, Serializer, TransportOptions, Url, build_registry, check_permitted, parse_url, resolve_serializer
 from penstock.runtime.client._connect import check_setup
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
@@ -44,7 +44,6 @@ from penstock.runtime.connection import (
     NoOptions,
     Peer,
     RemoteStream,
-    check_permitted,
     check_transport,
     check_window,
     dialect_factory,

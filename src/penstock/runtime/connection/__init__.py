@@ -12,7 +12,6 @@ from penstock.runtime.connection._goodbye import close
 from penstock.runtime.connection._memory_budget import MemoryBudget
 from penstock.runtime.connection._new_connection import (
     DEFAULT_DIALECT,
-    check_permitted,
     check_transport,
     dialect_factory,
     dialects_at,
@@ -39,7 +38,6 @@ __all__ = [
     "RemoteStream",
     "ReplaceLink",
     "SharedMemory",
-    "check_permitted",
     "check_transport",
     "check_window",
     "close",

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, cast
 
 import trio
@@ -29,21 +29,6 @@ def check_transport(registry: Registry, url: Url) -> None:
         if url.transport in registry.dialects:
             raise UsageError(f"{str(url)!r} names a protocol and no transport; write for example {url.transport}+tcp://…") from None
         raise UsageError(f"{str(url)!r} cannot be reached: {error} Plugins bring more; `penstock plugins` lists them") from None
-
-
-def check_permitted(url: Url, transports: Collection[str] | None) -> None:
-    """Raise UsageError if `transports` is given and lacks the transport of `url`, before anything is opened or looked up."""
-    if transports is None:
-        return
-    # A text is a collection of letters: "tcp" would permit "t", "c" and "p".
-    if isinstance(transports, str) or not isinstance(transports, Collection):
-        raise UsageError(f"transports={transports!r}; give the names of those that are permitted, for example ('tcp', 'tls')")
-    if url.transport not in transports:
-        permitted = ", ".join(sorted(map(str, transports))) or "none"
-        raise UsageError(
-            f"{str(url)!r} uses the transport {url.transport!r}, and transports= permits {permitted}; correct the URL where it comes from, "
-            "or permit its transport as well"
-        )
 
 
 def dialect_factory(registry: Registry, name: str) -> DialectFactory:

@@ -1,13 +1,14 @@
 """The command `penstock tck URL` without its shell: its arguments, and a run that prints the table.
 
 The module `penstock.cli._tck` is the shell. It imports this package when the command is used, so that penstock itself does not depend on
-penstock-tck. Options for TLS belong to penstock: the shell adds them and passes the resulting `TransportOptions` in.
+penstock-tck. The options for TLS and `--transports` belong to penstock: the shell adds them and passes in what they mean.
 """
 
 import argparse
 import json
 import shutil
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,7 @@ DEFAULTS: Final = {field.name: field.default for field in attrs.fields(Target)}
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command, without those for TLS."""
+    """Add the arguments of the command, without those for TLS and without `--transports`."""
     command.add_argument("url", metavar="URL", help="the server: tcp://127.0.0.1:7000, reactivesocket+tcp://127.0.0.1:7000, …")
     command.add_argument("--json", metavar="FILE", help="also write the results to this file")
     command.add_argument("--only", metavar="NAME", action="append", default=[], help="check only this requirement; may be repeated")
@@ -58,10 +59,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
-async def run_command(options: argparse.Namespace, *, transport: TransportOptions) -> int:
+async def run_command(options: argparse.Namespace, *, transport: TransportOptions, transports: Collection[str] | None = None) -> int:
     """Check the server, print one block per requirement, and return the exit status: 1 if a requirement failed, else 0.
 
-    Raises UsageError if the options contradict each other, and ConnectionLost if the server cannot be reached. Checkpoints.
+    `transports` are the names of the transports that the URL may use; None permits all.
+    Raises UsageError if the options contradict each other, or if the URL uses another transport. Raises ConnectionLost if the server cannot
+    be reached. Checkpoints.
     """
     table = requirements(parse_url(options.url).dialect or DEFAULT_DIALECT)
     if options.list:
@@ -75,7 +78,7 @@ async def run_command(options: argparse.Namespace, *, transport: TransportOption
         sys.stdout.write(f"{as_text(requirement, result, width=width)}\n")
         sys.stdout.flush()  # a whole run takes minutes; each row should appear when its check has ended
 
-    results = await check_target(options.url, target, only=options.only, options=transport, on_result=print_result)
+    results = await check_target(options.url, target, only=options.only, options=transport, transports=transports, on_result=print_result)
     sys.stdout.write(f"{summary(results)}\n")
     if options.json:
         _write(Path(options.json), json.dumps(as_json(options.url, table, results), indent=2, ensure_ascii=False))

@@ -7,13 +7,13 @@ Rules of this file:
 * If the target cannot be reached at all, `ConnectionLost` is raised. A table in which every row has failed would hide the reason.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import trio
 
 from penstock.api import ConnectionLost, PenstockError, UsageError
-from penstock.plugins import Registry, TransportOptions, Url, build_registry, parse_url
+from penstock.plugins import Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Requirement
 from penstock_tck.wire._tables import TABLES
@@ -41,15 +41,17 @@ async def check_target(
     only: Sequence[str] = (),
     registry: Registry | None = None,
     options: TransportOptions | None = None,
+    transports: Collection[str] | None = None,
     on_result: Callable[[Requirement, Result], object] = lambda _requirement, _result: None,
 ) -> list[Result]:
     """Check the server at `url` against the requirements of its protocol; return one result per requirement, in the order of the table.
 
-    `target` names the publishers that the server has. `only` names the requirements to check; if it is empty, all are checked. `on_result`
-    is called after each check. Raises UsageError for arguments that cannot be used, and ConnectionLost if the server cannot be reached.
-    Checkpoints.
+    `target` names the publishers that the server has. `only` names the requirements to check; if it is empty, all are checked.
+    `transports` are the names of the transports that `url` may use; None permits all. `on_result` is called after each check.
+    Raises UsageError for arguments that cannot be used, and ConnectionLost if the server cannot be reached. Checkpoints.
     """
     parsed = parse_url(url)
+    check_permitted(parsed, transports)
     if parsed.publisher is not None:
         raise UsageError(f"{url!r} names a publisher; give the address alone, and publishers by their options")
     rows = requirements(parsed.dialect or DEFAULT_DIALECT)
