@@ -105,8 +105,8 @@ ROWS: Final = (
     Row(
         "ReactiveSocket: half an EXT frame of 1 MiB",
         lambda: _setup(rs.frame(rs.EXT, 0, (99).to_bytes(4) + bytes(MIB - 100), flags=rs.IGNORE, length=MIB + 16)),
-        CONNECTION + MIB,
-        "the frame",
+        2 * CONNECTION,
+        "two chunks",
     ),
     Row("ReactiveSocket: half a request of 1 MiB", lambda: _setup(rs.request_response(bytes(MIB), 1)[:-10]), CONNECTION + MIB, "the frame"),
     Row(

@@ -60,6 +60,10 @@ class FrameList:
         """Keep an EXT."""
         self.frames.append(reactivesocket.Ext(stream_id=stream_id, ignore=ignore, ext_type=ext_type, data=data))
 
+    def knows_ext(self, ext_type: int, /) -> bool:
+        """Return True: every EXT is kept with its data."""
+        return True
+
     def check_ext(self, ext_type: int, code: int, length: int, /) -> None:
         """Accept the frame, of any length."""
 

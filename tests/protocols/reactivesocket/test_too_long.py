@@ -1,8 +1,10 @@
-"""A frame whose body is above `Limits.max_frame` ends the stream that it names. Its body is dropped as it arrives."""
+"""A frame whose body is above `Limits.max_frame` ends the stream that it names. Its body is dropped as it arrives, like that of a frame to
+ignore.
+"""
 
 import pytest
 
-from penstock.api import Model, ProtocolError, PublisherFailed, Request, Role
+from penstock.api import Limits, Model, ProtocolError, PublisherFailed, Request, Role
 from penstock.protocols import reactivesocket as wire
 from penstock.session import ConnectionState
 from tests.protocols.reactivesocket._pair import RawSocket
@@ -156,3 +158,55 @@ def test_a_short_extension_that_may_be_ignored_is_skipped() -> None:
         raw.send((16 + size).to_bytes(4) + bytes.fromhex("0080ffff") + bytes(8) + bytes(size))
         assert raw.receive() == []
         assert raw.session.state is ConnectionState.OPEN
+
+
+TO_IGNORE = {
+    "extension": wire.encode(wire.Ext(stream_id=0, ignore=True, ext_type=9, data=bytes(MOST - 4))),
+    "type": (16 + MOST).to_bytes(4) + bytes((0, 0x80)) + (0x30).to_bytes(2) + bytes(8 + MOST),
+}
+"""Frames of the greatest length that `Limits.max_frame` permits. Nothing of version 0 knows them."""
+
+
+@pytest.mark.parametrize("frame", TO_IGNORE.values(), ids=TO_IGNORE)
+def test_a_frame_to_ignore_is_dropped_as_it_arrives(frame: bytes) -> None:
+    """Behind the header and the extended type nothing of it is held, and the frame behind it is read."""
+    raw = server()
+    for position in range(len(frame)):
+        raw.send(frame[position : position + 1])
+        assert raw.session.held() <= 20
+    raw.send(wire.RequestStream(stream_id=1, demand=1, data=b"s"))
+    assert [each.stream_id for each in raw.receive() if isinstance(each, wire.Error)] == [1]
+    assert raw.session.state is ConnectionState.OPEN
+
+
+@pytest.mark.parametrize("size", CUTS)
+@pytest.mark.parametrize(
+    ("name", "limits", "reason"),
+    [
+        ("extension", limits_with(max_frame=MOST, control_burst=3, control_rate=1e-6), b"limit:control"),
+        ("type", limits_with(max_frame=MOST, glitch_burst=3, glitch_rate=1e-6), b"limit:glitches"),
+    ],
+    ids=["extension", "type"],
+)
+def test_a_frame_to_ignore_costs_one_token_in_chunks_of_any_size(name: str, limits: Limits, reason: bytes, size: int) -> None:
+    """A flood of them ends the connection, and not sooner because they are cut."""
+    raw = RawSocket(Role.SERVER, limits=limits).handshake()
+    send_in_pieces(raw, TO_IGNORE[name] * 3, size)
+    assert raw.session.state is ConnectionState.OPEN
+    send_in_pieces(raw, TO_IGNORE[name], size)
+    assert raw.receive() == [wire.Error(stream_id=0, data=reason)]
+
+
+def test_an_unknown_extension_that_may_not_be_ignored_ends_the_connection_before_its_body() -> None:
+    """Its extended type and one more byte are enough."""
+    raw = server()
+    raw.send(wire.encode(wire.Ext(stream_id=0, ignore=False, ext_type=9, data=bytes(900)))[:21])
+    assert raw.receive() == [wire.Error(stream_id=0, data=b"protocol:extension 9")]
+
+
+@pytest.mark.parametrize("frame", TO_IGNORE.values(), ids=TO_IGNORE)
+def test_before_setup_a_frame_to_ignore_ends_the_connection_before_its_body(frame: bytes) -> None:
+    """The client is unknown, and a SETUP comes first."""
+    raw = RawSocket(Role.SERVER, limits=LIMITS)
+    raw.send(frame[:21])
+    assert raw.receive() == [wire.Error(stream_id=0, data=b"protocol:setup")]

@@ -6,6 +6,7 @@ Rules of this file:
   the decoder wait for bytes that it would refuse, or hold them.
 * Elements do not become records. Neighbouring elements of one stream, of any lengths, are a *run*, and are delivered together.
 * A frame with a body above `max_frame` is refused, or, up to `max_skipped`, announced to the sink and skipped. None of its bytes is held.
+* A frame to ignore is announced when its header is there (an EXT: its extended type), and its body is skipped as it arrives.
 * The decoder checks only whether a frame is well-formed. Whether it is allowed at this point is for the sink to say.
 * A fault of the peer raises ProtocolError with the reason for the ERROR on stream 0.
 """
@@ -191,18 +192,37 @@ class ReactiveSocketDecoder(BufferedDecoder):
                 _, word, stream_id = _read_header(data, position)
                 self._check_header(word, stream_id, length - HEADER_SIZE)
                 self._need = length
-                if word & layout.TYPE_MASK == FrameType.EXT:
-                    self._check_ext(data, position + HEADER_SIZE, length)
+                self._check_body(length, word, stream_id)
         return False
 
-    def _check_ext(self, data: bytes, start: int, length: int) -> None:
-        """Let the sink refuse the extension's message at `start`, whose frame of `length` bytes is incomplete."""
-        head = layout.EXTENDED_TYPE.size + 1
-        if len(data) >= start + head:
-            (ext_type,) = layout.EXTENDED_TYPE.unpack_from(data, start)
-            self._sink.check_ext(ext_type, data[start + head - 1], length - HEADER_SIZE - head)
-        else:
+    def _check_body(self, length: int, word: int, stream_id: int) -> None:
+        """Check the body of the incomplete frame at `_position`, and drop it if the frame is one to ignore."""
+        kind = word & layout.TYPE_MASK
+        if kind not in self._readers:  # with the ignore flag: _check_header has refused all others
+            self._sink.receive_unknown(kind)
+            self._skip_incomplete(length)
+        elif kind == FrameType.EXT:
+            self._check_ext(length, word, stream_id)
+
+    def _check_ext(self, length: int, word: int, stream_id: int) -> None:
+        """Let the sink refuse the extension's message at `_position`, or skip it if the sink does not know the extension."""
+        start, head = self._position + HEADER_SIZE, layout.EXTENDED_TYPE.size + 1
+        if len(self._data) < start + head:
             self._need = min(length, HEADER_SIZE + head)  # the type of the extension and the code of its message
+            return
+        (ext_type,) = layout.EXTENDED_TYPE.unpack_from(self._data, start)
+        if self._sink.knows_ext(ext_type):
+            self._sink.check_ext(ext_type, self._data[start + head - 1], length - HEADER_SIZE - head)
+        else:
+            # Without the ignore flag the sink raises.
+            self._sink.receive_ext(stream_id, bool(word >> layout.FLAGS_SHIFT & layout.IGNORE), ext_type, b"")
+            self._skip_incomplete(length)
+
+    def _skip_incomplete(self, length: int) -> None:
+        """Drop the frame of `length` bytes at `_position`, now and as it arrives: held until it is complete, it would cost `max_frame`."""
+        self._to_skip = length
+        self._drop_skipped()
+        self._data, self._position, self._need = b"", 0, 0
 
     def _check_header(self, word: int, stream_id: int, size: int) -> None:
         """Raise ProtocolError if the version, the type, or `size`, the size of the body, is wrong."""

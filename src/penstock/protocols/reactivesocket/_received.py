@@ -165,6 +165,10 @@ class ReceivedFrames:
         if data and active is not None:
             extensions.received(active, data[0], data[1:])
 
+    def knows_ext(self, ext_type: int) -> bool:
+        """Return whether this side has the extension."""
+        return ext_type in self._extensions.known
+
     def check_ext(self, ext_type: int, code: int, length: int) -> None:
         """Let an extension refuse a message that has not arrived as a whole."""
         active = self._extensions.active.get(ext_type)

@@ -60,7 +60,13 @@ class ReactiveSocketSink(Protocol):
         """Take an ERROR. On stream 0 it ends the connection."""
 
     def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as the wire has it
-        """Take an EXT. If the sink does not know `ext_type` and `ignore` is false, it must end the connection."""
+        """Take an EXT. If the sink does not know `ext_type` and `ignore` is false, it must end the connection.
+
+        `data` may be missing if `knows_ext` is false.
+        """
+
+    def knows_ext(self, ext_type: int, /) -> bool:
+        """Return whether the sink reads messages of this extension. If not, the decoder passes an incomplete one on without its data."""
 
     def check_ext(self, ext_type: int, code: int, length: int, /) -> None:
         """Refuse a message of an extension that has not arrived as a whole, for the length of its body behind its code."""
