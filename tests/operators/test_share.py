@@ -392,3 +392,47 @@ async def test_wrong_arguments_are_refused(options: Any, words: str) -> None:
     async with trio.open_nursery() as nursery:
         with pytest.raises(UsageError, match=words):
             ops.share(nursery, **options)
+
+
+async def test_a_bound_on_the_hold_up_is_refused_with_a_policy_that_never_waits() -> None:
+    """It would have no effect."""
+    async with trio.open_nursery() as nursery:
+        with pytest.raises(UsageError, match=r"max_hold_up=3 with SlowPolicy\.FAIL"):
+            ops.share(nursery, slow=SlowPolicy.FAIL, max_hold_up=3)
+
+
+async def test_the_bound_counts_while_another_subscriber_wants_elements(autojump_clock: trio.testing.MockClock) -> None:
+    """A subscriber without room holds up no other one while the others want nothing."""
+    async with OperatorHarness() as harness:
+        harness.recorder.over = True
+        shared = Shared(harness, buffer=1, max_hold_up=3)
+        mute, other = shared.recorder(), shared.recorder(1)
+        harness.upstreams[0].emit()
+        await trio.sleep(100)
+        assert "error" not in mute.kinds
+        other.request(1)
+        await trio.sleep(2.9)
+        assert "error" not in mute.kinds
+        await trio.sleep(0.2)
+        assert mute.kinds[-1] == "error"
+        harness.upstreams[0].emit()
+        assert other.elements == [1, 2]
+        other.cancel()
+
+
+async def test_the_timer_of_a_run_ends_with_its_nursery(autojump_clock: trio.testing.MockClock) -> None:
+    """The subscribers get the error of a source that was stopped, and the source is cancelled."""
+    async with trio.open_nursery() as outer, trio.open_nursery() as owner:
+        topic: Topic[int] = Topic()
+        shared = ops.pipe(topic, ops.share(owner, buffer=1, max_hold_up=100))
+        async with subscribe(shared, demand=1) as mute, subscribe(shared, demand=8) as other:
+            for number in range(3):
+                outer.start_soon(topic.publish, number)
+            await trio.testing.wait_all_tasks_blocked()
+            owner.cancel_scope.cancel()
+            with pytest.raises(PublisherStopped):
+                [element async for element in other]
+            with pytest.raises(PublisherStopped):
+                [element async for element in mute]
+            assert topic.statistics().subscribers == 0
+        outer.cancel_scope.cancel()

@@ -131,7 +131,7 @@ class LimitExceeded(PenstockError):
 
 
 class SlowSubscriber(LimitExceeded):
-    """A subscriber fell further behind than its topic allows (`SlowPolicy.FAIL`), or held up its topic for too long (`SlowPolicy.WAIT`)."""
+    """A subscriber fell further behind than its publisher allows (`SlowPolicy.FAIL`), or held it up for too long (`SlowPolicy.WAIT`)."""
 
 
 class StreamTimeout(PenstockError, TimeoutError):

@@ -237,9 +237,10 @@ class Limits:
     """
 
     max_hold_up: float = 10.0
-    """Seconds that a stream without demand may hold up a topic with `SlowPolicy.WAIT`, and with it all other subscribers of the topic.
+    """Seconds that a stream without demand may hold up all other subscribers of a topic, a `share` or a `processor` (`SlowPolicy.WAIT`).
 
-    Reached: onError "too slow" for that stream, `SlowSubscriber` here, and the topic goes on. `Topic(max_hold_up=...)` overrides it.
+    Reached: onError "too slow" for that stream, `SlowSubscriber` here, and the others go on. `Topic(max_hold_up=...)`,
+    `share(max_hold_up=...)` and `processor(max_hold_up=...)` override it.
 
     Why: by default a topic waits for its slowest subscriber, and over a network that may be a stranger who requests nothing.
     """

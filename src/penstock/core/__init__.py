@@ -6,6 +6,7 @@ May import `penstock.api` and trio. Operators, the draft and the runtime build o
 from penstock.api import printable
 from penstock.core._arguments import check_seconds, has_methods_of, name_of
 from penstock.core._callback import CallbackSubscriber
+from penstock.core._hold_up import check_hold_up, held_up, hold_up_bound_of
 from penstock.core._in_trio import check_in_trio
 from penstock.core._limited_log import LimitedLog, limited_log, place_of, text_of
 from penstock.core._mailbox import MailboxRules, MailboxSubscriber
@@ -68,6 +69,7 @@ __all__ = [
     "TopicStatistics",
     "ViolationSink",
     "as_source",
+    "check_hold_up",
     "check_hook",
     "check_in_trio",
     "check_seconds",
@@ -84,6 +86,8 @@ __all__ = [
     "generate",
     "has_closed",
     "has_methods_of",
+    "held_up",
+    "hold_up_bound_of",
     "interval",
     "limited_log",
     "log_violation",

@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 import trio
 
 from penstock.api import Publisher, Subscriber
+from penstock.core._hold_up import hold_up_bound_of
 from penstock.core._scope import Report, Scope
 from penstock.core._subscriber_guard import SubscriberGuard
 
@@ -33,7 +34,12 @@ class BoundPublisher(Publisher[T_co]):
 
     def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
         # A scope for each subscriber: its failures and its end concern no other one.
-        scope = Scope(self._nursery, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout)
+        scope = Scope(
+            self._nursery,
+            on_violation=self._on_violation,
+            cleanup_timeout=self._cleanup_timeout,
+            max_hold_up=hold_up_bound_of(subscriber),
+        )
         SubscriberGuard.insert_between(partial(self._source.attach, scope=scope), subscriber, self._on_violation)
 
     def __repr__(self) -> str:

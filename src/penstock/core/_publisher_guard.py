@@ -8,6 +8,7 @@ Rules of this file:
 * After the end, signals of the publisher do nothing (rules 2.4, 2.8).
 """
 
+from math import inf
 from typing import Protocol, TypeVar
 
 from penstock.api import Publisher, RuleViolation, Subscriber, Subscription, add_demand, shown
@@ -26,18 +27,20 @@ class ViolationSink(Protocol):
 class PublisherGuard(Relay[T]):
     """The first relay after a foreign publisher: its subscriber, and the subscription of the pipe."""
 
-    __slots__ = ("_outstanding", "_requested_early", "_sink")
+    __slots__ = ("_outstanding", "_requested_early", "_sink", "max_hold_up")
 
-    def __init__(self, subscriber: Subscriber[T], sink: ViolationSink) -> None:
+    def __init__(self, subscriber: Subscriber[T], sink: ViolationSink, *, max_hold_up: float = inf) -> None:
         super().__init__(subscriber)
         self._sink = sink
         self._requested_early = 0  # requested before the publisher called on_subscribe
         self._outstanding = 0  # requested of the publisher and not yet signalled
+        self.max_hold_up: float = max_hold_up
+        """`Scope.max_hold_up` of the pipe, for a publisher of many subscribers."""
 
     @classmethod
-    def insert_between(cls, publisher: Publisher[T], subscriber: Subscriber[T], sink: ViolationSink) -> None:
+    def insert_between(cls, publisher: Publisher[T], subscriber: Subscriber[T], sink: ViolationSink, *, max_hold_up: float = inf) -> None:
         """Subscribe to `publisher` with a guard in front of `subscriber`."""
-        guard = cls(subscriber, sink)
+        guard = cls(subscriber, sink, max_hold_up=max_hold_up)
         subscriber.on_subscribe(guard)
         if guard._subscriber is None:
             return  # cancelled inside on_subscribe: the publisher need not be called at all

@@ -351,11 +351,12 @@ class Source(ABC, Generic[T_co]):
         *,
         slow: SlowPolicy = SlowPolicy.WAIT,
         buffer: int | None = None,
+        max_hold_up: float | None = None,
         on_violation: Report = log_violation,
     ) -> "Source[T_co]":
         """Subscribe to the source once, for all subscribers of the pipe."""
         # The nursery is given here and not taken from a scope: the shared run outlives each of its subscribers.
-        return self.pipe(OPERATORS.share(nursery, slow=slow, buffer=buffer, on_violation=on_violation))
+        return self.pipe(OPERATORS.share(nursery, slow=slow, buffer=buffer, max_hold_up=max_hold_up, on_violation=on_violation))
 
     def start_with(self, *elements: B) -> "Source[T_co | B]":
         """Pass on `elements`, then the elements of the source."""

@@ -231,7 +231,7 @@ class _PublisherSource(Source[T]):
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         scope.begun += 1  # its tasks belong to another scope
-        PublisherGuard.insert_between(self._publisher, subscriber, scope)
+        PublisherGuard.insert_between(self._publisher, subscriber, scope, max_hold_up=scope.max_hold_up)
 
     def __repr__(self) -> str:
         return f"<source from {self._publisher!r}>"

@@ -12,6 +12,7 @@ Rules of this file:
 """
 
 from collections import deque
+from functools import partial
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
@@ -20,13 +21,14 @@ import trio
 
 from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand, on_next_many_of, shown
 from penstock.core._arguments import check_count
+from penstock.core._hold_up import held_up, hold_up_bound_of
 from penstock.core._in_trio import check_in_trio
 from penstock.core._scope import Report, Scope, check_hook, log_violation
 from penstock.core._slow_policy import SlowPolicy
 from penstock.core._source import Source
 from penstock.core._stream import DEFAULT_DEMAND
 from penstock.core._subscriber_guard import SubscriberGuard
-from penstock.core._topic_room import IN_PROCESS, TopicRoom, held_up, time_or_never
+from penstock.core._topic_room import TopicRoom, time_or_never
 
 T = TypeVar("T")
 
@@ -182,7 +184,7 @@ class Topic(Source[T], Publisher[T]):
     # --- subscribing
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        SubscriberGuard.insert_between(self._join, subscriber, self._on_violation)
+        SubscriberGuard.insert_between(partial(self._join, own_bound=hold_up_bound_of(subscriber)), subscriber, self._on_violation)
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         self._join(subscriber, scope.max_hold_up)
@@ -192,7 +194,7 @@ class Topic(Source[T], Publisher[T]):
         """0 with `SlowPolicy.LATEST`: the buffer of the stream would hold the elements that the policy drops. Else 256."""
         return 0 if self._slow is SlowPolicy.LATEST else DEFAULT_DEMAND
 
-    def _join(self, subscriber: Subscriber[T], own_bound: float = IN_PROCESS) -> None:
+    def _join(self, subscriber: Subscriber[T], own_bound: float) -> None:
         end = self._end
         retained = self._retained if end is None or end.error is None else ()
         subscription = _TopicSubscription(self, subscriber, retained, self._room.bound(own_bound))

@@ -1,20 +1,12 @@
-"""The wait of `Topic.publish` until all subscribers have room, with a bound for each subscriber.
-
-A subscriber that requests nothing stops the topic for all others. Inside one process that is the program's own choice: there is no bound
-unless the topic sets one. A subscriber behind a network is a stranger: `Scope.max_hold_up` is its bound if the topic sets none.
-"""
+"""The wait of `Topic.publish` until all subscribers have room, with a bound for each subscriber (`_hold_up`)."""
 
 from collections.abc import Callable
 from math import inf
-from typing import Final
 
 import trio
 
-from penstock.api import SlowSubscriber, UsageError, shown
+from penstock.core._hold_up import check_hold_up
 from penstock.core._slow_policy import SlowPolicy
-
-IN_PROCESS: Final = inf
-"""The bound of a subscriber inside the process: none."""
 
 
 class TopicRoom:
@@ -24,7 +16,7 @@ class TopicRoom:
 
     def __init__(self, asked: float | None, slow: SlowPolicy) -> None:
         """`asked` is the bound that the topic sets for all of its subscribers."""
-        self._asked = _check(asked, slow)
+        self._asked = check_hold_up(asked, slow)
         self._least = inf  # of all subscribers that have ever joined: a wait that ends too early costs one look at each of them
         self._lot = trio.lowlevel.ParkingLot()
 
@@ -66,25 +58,3 @@ def time_or_never() -> float:
         return trio.current_time()
     except RuntimeError:
         return -inf
-
-
-def held_up(seconds: float) -> SlowSubscriber:
-    """Return the error of a subscriber that has held up its topic for `seconds`."""
-    return SlowSubscriber(
-        f"this subscriber requested nothing for {seconds:g} s while its topic waited for it, which holds up all other subscribers "
-        "(Topic(max_hold_up=...); Limits.max_hold_up for subscribers over a network). Request more, or sooner; "
-        "or give the topic a longer bound, or another `slow`",
-        limit="max_hold_up",
-        value=seconds,
-    )
-
-
-def _check(asked: object, slow: SlowPolicy) -> float | None:
-    if asked is None:
-        return None
-    # True is a number for Python, and would be a bound of one second.
-    if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
-        raise UsageError(f"max_hold_up is {shown(asked)}; it is a time in seconds above 0, math.inf for no bound, or None for the default")
-    if slow is not SlowPolicy.WAIT:
-        raise UsageError(f"max_hold_up={shown(asked)} with SlowPolicy.{slow.name}, which never waits for a subscriber; leave it out")
-    return float(asked)

@@ -7,15 +7,18 @@ Rules of this file:
 * An element is requested upstream when every subscriber has requested it, at most `WINDOW` at a time. Elements that are under way when a
   further subscriber comes are kept for it until it requests them. So at most `WINDOW` elements are kept.
 * Completion waits for kept elements. An error does not: elements without demand are dropped (rule 4.2).
+* A subscriber that requests nothing holds up all others, for its bound at most (`_hold_up_watch`).
 * When the last subscriber has cancelled, upstream is cancelled.
 """
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from penstock.api import UNBOUNDED, Publisher, Subscriber, Subscription, UsageError, add_demand
-from penstock.core import Report, SubscriberGuard
+from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand
+from penstock.core import Report, Scope, SubscriberGuard, hold_up_bound_of
+from penstock.operators._hold_up_watch import HoldUpWatch
 from penstock.operators._stage import ENDED_UPSTREAM
 from penstock.operators._step import WINDOW
 
@@ -25,10 +28,14 @@ T = TypeVar("T")
 class FanOut(Subscriber[T], Publisher[T], Generic[T]):
     """A subscriber of a pipe, and the publisher of any number of subscribers."""
 
-    __slots__ = ("_branches", "_end", "_is_working", "_must_rerun", "_on_violation", "_outstanding", "_upstream")
+    __slots__ = ("_branches", "_end", "_is_working", "_must_rerun", "_on_violation", "_outstanding", "_upstream", "_watch")
 
-    def __init__(self, on_violation: Report) -> None:
+    def __init__(self, on_violation: Report, *, scope: Scope | None = None, max_hold_up: float | None = None) -> None:
+        """`scope` runs the timer of `max_hold_up`. Without it no subscriber has a bound."""
         self._on_violation = on_violation
+        self._watch: HoldUpWatch[_Branch[T]] = HoldUpWatch("processor", max_hold_up, self._fail_branch)
+        if scope is not None:
+            self._watch.begin(scope, self._stop)
         self._upstream: Subscription = ENDED_UPSTREAM
         self._branches: dict[_Branch[T], None] = {}  # in the order in which they came
         self._outstanding = 0  # requested upstream and not yet arrived; at most WINDOW
@@ -44,10 +51,11 @@ class FanOut(Subscriber[T], Publisher[T], Generic[T]):
     # --- the publisher
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        SubscriberGuard.insert_between(self._join, subscriber, self._on_violation)
+        SubscriberGuard.insert_between(partial(self._join, max_hold_up=hold_up_bound_of(subscriber)), subscriber, self._on_violation)
 
-    def _join(self, subscriber: Subscriber[T]) -> None:
+    def _join(self, subscriber: Subscriber[T], max_hold_up: float) -> None:
         branch = _Branch(self, subscriber)
+        self._watch.add(branch, max_hold_up)
         self._branches[branch] = None
         outer, self._is_working = self._is_working, True  # a request inside on_subscribe is served after it
         subscriber.on_subscribe(branch)
@@ -76,17 +84,37 @@ class FanOut(Subscriber[T], Publisher[T], Generic[T]):
     def _finish(self, end: Callable[[Subscriber[T]], None]) -> None:
         if self._end is None:
             self._upstream, self._end = ENDED_UPSTREAM, end
+            self._watch.stop()
             self.work()
+
+    def _stop(self, error: BaseException) -> None:
+        """End the stream from here: the timer cannot run."""
+        upstream, self._upstream = self._upstream, ENDED_UPSTREAM
+        upstream.cancel()
+        self.on_error(error)
 
     # --- for the branches
 
     def forget(self, branch: "_Branch[T]") -> None:
         """Forget a subscriber that has cancelled; after the last one cancel upstream."""
         self._branches.pop(branch, None)
+        self._watch.remove(branch)
         if not self._branches and self._end is None:
+            self._watch.stop()
             upstream, self._upstream = self._upstream, ENDED_UPSTREAM
             self._end = _refuse
             upstream.cancel()
+        self.work()
+
+    def note_request(self, branch: "_Branch[T]") -> None:
+        """Take note that a subscriber has requested something."""
+        self._watch.note_request(branch)
+        self.work()
+
+    def _fail_branch(self, branch: "_Branch[T]", error: SlowSubscriber) -> None:
+        self._branches.pop(branch, None)
+        self._watch.remove(branch)
+        branch.end(lambda subscriber: subscriber.on_error(error))
         self.work()
 
     def work(self) -> None:
@@ -116,6 +144,14 @@ class FanOut(Subscriber[T], Publisher[T], Generic[T]):
         if missing >= WINDOW // 2 or (missing > 0 and not self._outstanding):
             self._outstanding += missing
             self._upstream.request(missing)
+        if self._watch.is_needed and self._end is None:  # the request may have ended the stream
+            self._watch.update(self._holding_up())
+
+    def _holding_up(self) -> list["_Branch[T]"]:
+        """Return the branches that have requested nothing, if nothing is under way and another one wants elements."""
+        if self._outstanding or not any(branch.missing > 0 for branch in self._branches):
+            return []
+        return [branch for branch in self._branches if branch.missing <= 0]
 
     def __repr__(self) -> str:
         return f"<fan-out {'live' if self._end is None else 'over'}: {len(self._branches)} subscribers>"
@@ -142,7 +178,7 @@ class _Branch(Subscription, Generic[T]):
     def request(self, n: int, /) -> None:
         if self._subscriber is not None:  # rule 3.6
             self._demand = add_demand(self._demand, n)
-            self._fan_out.work()
+            self._fan_out.note_request(self)
 
     def cancel(self, /) -> None:
         if self._detach() is not None:

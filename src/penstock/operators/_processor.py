@@ -20,6 +20,7 @@ from penstock.core import (
     Report,
     Scope,
     Source,
+    check_hold_up,
     check_hook,
     check_seconds,
     failed,
@@ -38,14 +39,29 @@ F = TypeVar("F")
 
 
 @overload
-def processor(nursery: trio.Nursery, /, *, on_violation: Report = ..., cleanup_timeout: float = ...) -> Processor[Any, Any]: ...
+def processor(
+    nursery: trio.Nursery, /, *, max_hold_up: float | None = ..., on_violation: Report = ..., cleanup_timeout: float = ...
+) -> Processor[Any, Any]: ...
 @overload
 def processor(
-    nursery: trio.Nursery, a: Operator[A, B], /, *, on_violation: Report = ..., cleanup_timeout: float = ...
+    nursery: trio.Nursery,
+    a: Operator[A, B],
+    /,
+    *,
+    max_hold_up: float | None = ...,
+    on_violation: Report = ...,
+    cleanup_timeout: float = ...,
 ) -> Processor[A, B]: ...
 @overload
 def processor(
-    nursery: trio.Nursery, a: Operator[A, B], b: Operator[B, C], /, *, on_violation: Report = ..., cleanup_timeout: float = ...
+    nursery: trio.Nursery,
+    a: Operator[A, B],
+    b: Operator[B, C],
+    /,
+    *,
+    max_hold_up: float | None = ...,
+    on_violation: Report = ...,
+    cleanup_timeout: float = ...,
 ) -> Processor[A, C]: ...
 @overload
 def processor(
@@ -55,6 +71,7 @@ def processor(
     c: Operator[C, D],
     /,
     *,
+    max_hold_up: float | None = ...,
     on_violation: Report = ...,
     cleanup_timeout: float = ...,
 ) -> Processor[A, D]: ...
@@ -67,6 +84,7 @@ def processor(
     d: Operator[D, E],
     /,
     *more: Operator[Any, Any],
+    max_hold_up: float | None = ...,
     on_violation: Report = ...,
     cleanup_timeout: float = ...,
 ) -> Processor[A, Any]: ...
@@ -74,6 +92,7 @@ def processor(
     nursery: trio.Nursery,
     /,
     *operators: Operator[Any, Any],
+    max_hold_up: float | None = None,
     on_violation: Report = log_violation,
     cleanup_timeout: float = CLEANUP_SECONDS,
 ) -> Processor[Any, Any]:
@@ -87,7 +106,9 @@ def processor(
     Completion comes after the elements that wait. An error passes at once, unless an operator recovers from it.
     When the last subscriber has cancelled, the publisher is cancelled, and later subscribers get a UsageError. If `nursery` has closed
     before the stream ended, new subscribers get a UsageError, too.
-    `on_violation` and `cleanup_timeout` are as for `Source.publisher`.
+    `max_hold_up` is how many seconds a subscriber that requests nothing may hold up others that want elements. Then it gets
+    `on_error(SlowSubscriber)`. None: without a bound for subscribers in this process, and `Limits.max_hold_up` (10 s) for those over a
+    network. ``math.inf``: without a bound for all. `on_violation` and `cleanup_timeout` are as for `Source.publisher`.
 
     Raises UsageError for an argument that is not a nursery or an operator. Inside a pipe no processor is needed: give operators to `pipe`.
     """
@@ -97,7 +118,7 @@ def processor(
     piped = pipe(entrance, *operators)
     seconds = check_seconds(cleanup_timeout, "cleanup_timeout", zero=True)
     scope = Scope(nursery, on_violation=check_hook(on_violation), cleanup_timeout=seconds)
-    fan_out = FanOut[Any](on_violation)
+    fan_out = FanOut[Any](on_violation, scope=scope, max_hold_up=check_hold_up(max_hold_up))
     piped.attach(fan_out, scope)
     return _Processor(entrance.guard, fan_out, piped, nursery)
 

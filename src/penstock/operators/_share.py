@@ -5,15 +5,18 @@ Rules of this file:
 * A run is one subscription to the source. The first subscriber begins it. It ends with the source, or when its last subscriber leaves.
   The next subscriber begins a new run.
 * Upstream is asked only for elements that a subscriber has requested, and `Overflow` bounds how many wait for a slower one.
+* With `SlowPolicy.WAIT` a subscriber without room holds up all others, for its bound at most (`_hold_up_watch`).
 * Upstream gets no request while an element is being given to the subscribers: an answer inside `request` would overtake it.
 """
 
+from math import inf
 from typing import Any
 
 import trio
 
 from penstock.api import Subscriber, Subscription, UsageError, shown
-from penstock.core import Report, Scope, SlowPolicy, Source, check_hook, log_violation
+from penstock.core import Report, Scope, SlowPolicy, Source, check_hold_up, check_hook, log_violation
+from penstock.operators._hold_up_watch import HoldUpWatch
 from penstock.operators._operator import OperatorBase, SameTypeOperator
 from penstock.operators._output_queue import End, OutputQueue, Overflow, QueueOwner, check_overflow
 from penstock.operators._stage import ENDED_UPSTREAM
@@ -21,7 +24,12 @@ from penstock.operators._step import WINDOW
 
 
 def share(
-    nursery: trio.Nursery, *, slow: SlowPolicy = SlowPolicy.WAIT, buffer: int | None = None, on_violation: Report = log_violation
+    nursery: trio.Nursery,
+    *,
+    slow: SlowPolicy = SlowPolicy.WAIT,
+    buffer: int | None = None,
+    max_hold_up: float | None = None,
+    on_violation: Report = log_violation,
 ) -> SameTypeOperator:
     """Subscribe to the source once, for all subscribers of the pipe. Each gets the elements that arrive after it has subscribed.
 
@@ -32,6 +40,9 @@ def share(
     `slow` declares what happens to a subscriber that lags behind by more than `buffer` elements (by default 16). With `SlowPolicy.WAIT`
     all subscribers get the elements at the pace of the slowest. With every other policy the fastest sets the pace, and the others miss
     elements or fail, as for a `Topic`. With `SlowPolicy.LATEST` the buffer is 1 element.
+    `max_hold_up` is how many seconds, with `SlowPolicy.WAIT`, a subscriber that has no room and requests nothing may hold up others that
+    want elements. Then it gets `on_error(SlowSubscriber)`, and the others go on. None: without a bound for subscribers in this process, and
+    `Limits.max_hold_up` (10 s) for those over a network. ``math.inf``: without a bound for all.
 
     Upstream demand: 1 per demand of the subscriber that has requested the most, at most 16 ahead (with `SlowPolicy.WAIT` at most `buffer`
     ahead, and no more than the slowest has room for).
@@ -41,16 +52,18 @@ def share(
     """
     if not isinstance(nursery, trio.Nursery):
         raise UsageError(f"share() was given {shown(nursery)}; give the nursery that shall run the tasks of the source")
-    return _Share(nursery, check_overflow("share", slow, buffer), check_hook(on_violation))
+    overflow = check_overflow("share", slow, buffer)
+    return _Share(nursery, overflow, check_hold_up(max_hold_up, slow), check_hook(on_violation))
 
 
 class _Share(OperatorBase[Any, Any]):
     """The operator. It is the one operator with a state: the runs that new subscribers may join, one for each source."""
 
-    __slots__ = ("_nursery", "_on_violation", "_overflow", "_runs")
+    __slots__ = ("_max_hold_up", "_nursery", "_on_violation", "_overflow", "_runs")
 
-    def __init__(self, nursery: trio.Nursery, overflow: Overflow, on_violation: Report) -> None:
+    def __init__(self, nursery: trio.Nursery, overflow: Overflow, max_hold_up: float | None, on_violation: Report) -> None:
         self._nursery = nursery
+        self._max_hold_up = max_hold_up
         self._overflow = overflow
         self._on_violation = on_violation
         self._runs: dict[int, _Run] = {}  # by the id of the source, which the run keeps alive
@@ -60,11 +73,11 @@ class _Share(OperatorBase[Any, Any]):
         run = self._runs.get(id(source))
         if run is None:
             # A scope of its own: the run outlives the subscription of its first subscriber.
-            run = self._runs[id(source)] = _Run(self, source, self._overflow)
-            run.join(subscriber)
+            run = self._runs[id(source)] = _Run(self, source, self._overflow, self._max_hold_up)
+            run.join(subscriber, scope.max_hold_up)
             run.begin(Scope(self._nursery, on_violation=self._on_violation))
         else:
-            run.join(subscriber)
+            run.join(subscriber, scope.max_hold_up)
 
     def forget(self, source: Source[Any], run: "_Run") -> None:
         """Let no further subscriber join `run`."""
@@ -78,9 +91,9 @@ class _Share(OperatorBase[Any, Any]):
 class _Run(Subscriber[Any], QueueOwner):
     """One subscription to the source, and the queues of its subscribers."""
 
-    __slots__ = ("_delivering", "_operator", "_outstanding", "_overflow", "_queues", "_source", "_upstream")
+    __slots__ = ("_delivering", "_operator", "_outstanding", "_overflow", "_queues", "_source", "_upstream", "_watch")
 
-    def __init__(self, operator: _Share, source: Source[Any], overflow: Overflow) -> None:
+    def __init__(self, operator: _Share, source: Source[Any], overflow: Overflow, max_hold_up: float | None) -> None:
         self._operator = operator
         self._source = source
         self._overflow = overflow
@@ -88,11 +101,14 @@ class _Run(Subscriber[Any], QueueOwner):
         self._upstream: Subscription = ENDED_UPSTREAM
         self._outstanding = 0  # requested from upstream and not yet arrived
         self._delivering = 0  # calls of on_next and join on the stack
+        self._watch: HoldUpWatch[OutputQueue[Any]] = HoldUpWatch("share", max_hold_up, lambda queue, error: queue.end(End(error)))
 
-    def join(self, subscriber: Subscriber[Any]) -> None:
-        """Add a subscriber."""
+    def join(self, subscriber: Subscriber[Any], max_hold_up: float) -> None:
+        """Add a subscriber. `max_hold_up` is its bound if the operator sets none."""
         queue: OutputQueue[Any] = OutputQueue(self, self._overflow)
         self._queues[queue] = None
+        # Only with WAIT does a subscriber hold up another one.
+        self._watch.add(queue, max_hold_up if self._overflow.slow is SlowPolicy.WAIT else inf)
         self._delivering += 1
         try:
             queue.start(subscriber)
@@ -103,6 +119,7 @@ class _Run(Subscriber[Any], QueueOwner):
     def begin(self, scope: Scope) -> None:
         """Subscribe to the source, unless the first subscriber has cancelled inside on_subscribe."""
         if self._queues:
+            self._watch.begin(scope, self._stop)
             try:
                 self._source.attach(self, scope)
             except Exception as error:  # boundary: the source may be user code
@@ -133,8 +150,15 @@ class _Run(Subscriber[Any], QueueOwner):
     def on_complete(self, /) -> None:
         self._end(End(None))
 
+    def _stop(self, error: BaseException) -> None:
+        """End the run from here: the timer cannot run."""
+        upstream, self._upstream = self._upstream, ENDED_UPSTREAM
+        upstream.cancel()
+        self.on_error(error)
+
     def _end(self, end: End) -> None:
         self._upstream = ENDED_UPSTREAM
+        self._watch.stop()
         self._operator.forget(self._source, self)
         for queue in tuple(self._queues):
             queue.end(end)
@@ -142,13 +166,16 @@ class _Run(Subscriber[Any], QueueOwner):
     # --- the owner: called by the queues
 
     def on_queue_demand(self, queue: OutputQueue[Any]) -> None:
+        self._watch.note_request(queue)
         self._request_missing()
 
     def on_queue_closed(self, queue: OutputQueue[Any]) -> None:
         del self._queues[queue]
+        self._watch.remove(queue)
         if self._queues:
             self._request_missing()  # it may have been the slowest
             return
+        self._watch.stop()
         self._operator.forget(self._source, self)
         upstream, self._upstream = self._upstream, ENDED_UPSTREAM
         upstream.cancel()
@@ -170,3 +197,11 @@ class _Run(Subscriber[Any], QueueOwner):
         if missing >= least or (missing > 0 and not self._outstanding):
             self._outstanding += missing
             self._upstream.request(missing)
+        if self._watch.is_needed and self._upstream is not ENDED_UPSTREAM:  # the request may have ended the run
+            self._watch.update(self._holding_up())
+
+    def _holding_up(self) -> list[OutputQueue[Any]]:
+        """Return the queues without room, if nothing is under way and another subscriber wants elements."""
+        if self._outstanding or not any(queue.demand for queue in self._queues):
+            return []
+        return [queue for queue in self._queues if queue.room <= 0]
