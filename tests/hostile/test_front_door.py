@@ -7,8 +7,9 @@ from contextlib import ExitStack
 import pytest
 import trio
 
-from penstock.api import Limits
-from penstock.runtime import Server, Service, connect, serve
+from penstock.api import Limits, Rejected
+from penstock.runtime import Server, Service, connect, serve, subscribe
+from penstock.runtime.server._turned_away import MOST
 from tests._real_time import HANGS_AFTER
 from tests.hostile._beside_a_canary import wait_until
 from tests.hostile._setup import Certificates
@@ -77,3 +78,35 @@ async def test_connections_that_are_reset_before_they_speak_cost_no_pace(scheme:
         with trio.fail_after(HANGS_AFTER):
             async with connect(server.addresses[0], options=files.client_options) as peer:
                 await peer.wait_accepted()
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "tls"])
+@pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
+async def test_a_client_without_a_place_reads_why(scheme: str, protocol: str, files: Certificates) -> None:
+    """Although it has sent requests behind its hello: bytes that the server has not read at the close would reset the connection."""
+    limits = Limits(max_connections_per_address=1)
+    async with serve(Service(), f"{scheme}://127.0.0.1:0", limits=limits, options=files.server_options) as server:
+        async with connect(server.addresses[0], options=files.client_options) as first:
+            with trio.fail_after(HANGS_AFTER):
+                await first.wait_accepted()
+                for _ in range(3):
+                    url = f"{protocol}+{server.addresses[0]}/{'x' * 1000}"
+                    with pytest.raises(Rejected, match=r"places:address.*Limits\.max_connections_per_address"):
+                        async with subscribe(url, options=files.client_options) as stream:
+                            await anext(stream)
+
+
+async def test_silent_clients_without_a_place_keep_no_client_out() -> None:
+    """300 connections of an address that has used up its places; clients of other addresses are let in meanwhile."""
+    limits = Limits(max_connections_per_address=1)
+    async with serve(Service(), "tcp://127.0.0.1:0", limits=limits) as server, connect(server.addresses[0]) as first:
+        await first.wait_accepted()
+        with ExitStack() as sockets:
+            for number in range(300):
+                sockets.enter_context(socket.create_connection(_target(server)))
+                if number % 100 == 50:
+                    with trio.fail_after(HANGS_AFTER), socket.create_connection(_target(server), source_address=("127.0.0.9", 0)) as other:
+                        other.sendall(bytes.fromhex("010000"))
+                        assert (await trio.to_thread.run_sync(other.recv, 1)) == b"\x02"
+            await wait_until(lambda: server.refused.get("places:address", 0) == 300)
+            assert server._turned_away._answering <= MOST

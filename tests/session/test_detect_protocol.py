@@ -9,7 +9,7 @@ from penstock.api import Limits, Role
 from penstock.protocols import reactivesocket, rsio
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import RsioDialect
-from penstock.session import ConnectionState, DialectSettings, Session, protocol_detector
+from penstock.session import ConnectionState, DialectSettings, Session, protocol_detector, refusal_for
 from tests.session._pair import RecordingDelegate
 
 RSIO, REACTIVESOCKET = (RsioDialect, DialectSettings()), (ReactiveSocketDialect, DialectSettings())
@@ -209,3 +209,45 @@ def test_a_refused_http_client_reads_which_protocols_are_served(offers: list[tup
     session = server(offers)
     session.receive(b"GET / HTTP/1.1\r\n\r\n", 0.0)
     assert text in bytes(session.take())
+
+
+def last_words(first: bytes, *, framed: bool = False, offers: tuple[type, ...] = (RsioDialect, ReactiveSocketDialect)) -> bytes | None:
+    unserved = [each for each in (RsioDialect, ReactiveSocketDialect) if each not in offers]
+    return refusal_for(first, "places:address", offers, framed=framed, unserved=unserved)
+
+
+HTTP = b"GET / HTTP/1.1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "answer"),
+    [
+        (rsio.encode(rsio.ClientHello()), rsio.encode(rsio.Goodbye(reason="places:address"))),
+        (reactivesocket.encode(reactivesocket.Setup()), reactivesocket.encode(reactivesocket.Error(stream_id=0, data=b"places:address"))),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", b""),
+        (bytes([0x7F]) * 8, b""),
+    ],
+    ids=["rsio", "reactivesocket", "ssh", "unknown"],
+)
+def test_a_client_without_a_place_is_told_in_its_own_protocol(first: bytes, answer: bytes) -> None:
+    """As soon as its bytes tell which one that is; an unknown one gets no byte."""
+    answers = [last_words(first[:size]) for size in range(len(first) + 1)]
+    assert answers[0] is None
+    assert answers[-1] == answer
+    assert set(answers) == {None, answer}
+
+
+def test_a_stranger_without_a_place_gets_the_answer_of_a_server_with_room() -> None:
+    """To connect again would not help it."""
+    assert (last_words(HTTP) or b"").startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    setup = reactivesocket.encode(reactivesocket.Setup())
+    assert last_words(setup, offers=(RsioDialect,)) == ReactiveSocketDialect.refusal("protocol:not-served")
+
+
+def test_a_client_without_a_place_gets_a_message_of_the_transport() -> None:
+    """Without the length of a frame, which a transport of messages has already."""
+    setup = reactivesocket.encode(reactivesocket.Setup(), framed=True)
+    error = reactivesocket.Error(stream_id=0, data=b"places:address")
+    assert last_words(setup, framed=True) == reactivesocket.encode(error, framed=True)
+    assert last_words(b"\x01", framed=True) is not None
+    assert last_words(b"", framed=True) is not None

@@ -3,7 +3,14 @@
 import pytest
 
 from penstock.api import PRIVATE
-from penstock.session import CONNECTION_REASONS, STREAM_REASONS, connection_reason, explain_connection_end, explain_stream_end
+from penstock.session import (
+    CONNECTION_REASONS,
+    STREAM_REASONS,
+    connection_reason,
+    explain_connection_end,
+    explain_stream_end,
+    no_room_refusal,
+)
 from penstock.session._reasons import DRAINING, NO_SUCH, REFUSED, SHOWN_CHARACTERS, explain_own
 
 
@@ -57,11 +64,28 @@ def test_a_reason_with_a_parameter_is_found_by_its_token() -> None:
 
 @pytest.mark.parametrize("reason", [*CONNECTION_REASONS, *STREAM_REASONS], ids=lambda reason: reason.token or "none")
 def test_only_reasons_before_the_handshake_say_that_nothing_was_done(reason: object) -> None:
-    """The peer may have acted, unless the reason comes before a hello, or is about another protocol or version."""
-    assert reason.may_have_acted is (reason.token != "version")  # type: ignore[attr-defined]  # a Reason
+    """The peer may have acted, unless the reason comes in the place of a hello: no version in common, or no room."""
+    before_hello = {"version", "places:connections", "places:address"}
+    assert reason.may_have_acted is (reason.token not in before_hello)  # type: ignore[attr-defined]  # a Reason
 
 
 def test_tokens_are_unique() -> None:
     """Each table has one row for a token."""
     for table in (CONNECTION_REASONS, STREAM_REASONS):
         assert len({reason.token for reason in table}) == len(table)
+
+
+@pytest.mark.parametrize("token", ["places:connections", "places:address"])
+def test_no_room_is_a_refusal_that_may_be_tried_again(token: str) -> None:
+    """It says who must act, and what to try."""
+    refusal = no_room_refusal(token, processed=False)
+    assert refusal is not None
+    assert (refusal.temporary, refusal.processed) == (True, False)
+    assert "the operator of the server can raise the limit" in str(refusal)
+    assert "Limits.max_connections" in str(refusal)
+
+
+@pytest.mark.parametrize("text", ["", "drain", "limit:hello", "places", "my own words"])
+def test_no_other_reason_is_a_lack_of_room(text: str) -> None:
+    """A server may have let the client in, or never will."""
+    assert no_room_refusal(text, processed=True) is None

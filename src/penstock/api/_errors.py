@@ -16,7 +16,7 @@
     ├── NotAvailable            no action needed: your publisher raises it to answer as if its name did not exist
     ├── ProtocolError           the peer: it sent what the protocol does not allow
     ├── ConnectionLost          the network
-    ├── Rejected                the peer refused: authentication, authorisation, unknown publisher
+    ├── Rejected                the peer refused: authentication, authorisation, unknown publisher, no room
     ├── LimitExceeded           a bound, with its name and value
     │   └── SlowSubscriber      a subscriber that fell behind where that is declared to be fatal
     ├── StreamTimeout           time ran out between two signals (also a TimeoutError)
@@ -111,11 +111,13 @@ class Rejected(PenstockError):
     """The peer refused. The message for an unknown publisher and for a forbidden one is the same, so that names cannot be probed.
 
     `processed` is False if the peer cannot have acted on the request, so that a retry is safe.
+    `temporary` is True if a server has no room for this client now. The message says what to try, and `Reconnect` tries again.
     """
 
-    def __init__(self, message: str, *, processed: bool = True) -> None:
+    def __init__(self, message: str, *, processed: bool = True, temporary: bool = False) -> None:
         super().__init__(message)
         self.processed = processed
+        self.temporary = temporary
 
 
 class LimitExceeded(PenstockError):

@@ -401,7 +401,7 @@ class Limits:
     """Connections at a time; or as many as the process's limit on open files leaves room for, if that is lower.
 
     Reached: the oldest that has not sent its hello is closed at once, and the newest takes its place; if there is none, the newest is
-    closed.
+    refused with `places:connections`, and closed.
 
     Why: each connection is a file. The files that are open when the server starts are subtracted, and a reserve: one in eight, at most 256.
     """
@@ -410,7 +410,7 @@ class Limits:
     """Connections at a time from one IPv4 address, from one IPv6 network (/64), or on a Unix socket from one user.
 
     Reached: the oldest of them that has not sent its hello is closed at once, and the newest takes its place; if there is none, the newest
-    is closed.
+    is refused with `places:address`, and closed.
 
     Why: one address must not occupy all places, and an IPv6 subscriber has 2^64 addresses.
     """

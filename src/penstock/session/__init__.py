@@ -6,7 +6,7 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 
 # Names for dialects, plugins and the runtime. The watchers, the outbox and the tables of moves stay private.
 from penstock.session._channel import Channel, Outbox
-from penstock.session._detect_protocol import protocol_detector
+from penstock.session._detect_protocol import protocol_detector, refusal_for
 from penstock.session._dialect import Dialect, Fault
 from penstock.session._dialect_host import DialectHost
 from penstock.session._dialect_settings import DialectFactory, DialectSettings
@@ -17,8 +17,10 @@ from penstock.session._own_copy import own_copy
 from penstock.session._prices import HANDLED, STREAM_BYTES, TASK_BYTES
 from penstock.session._reasons import (
     CONNECTION_REASONS,
+    CONNECTIONS,
     DRAINING,
     ILLEGAL_DEMAND,
+    PER_ADDRESS,
     REFUSED,
     STREAM_REASONS,
     TOO_LONG,
@@ -28,6 +30,7 @@ from penstock.session._reasons import (
     explain_connection_end,
     explain_own,
     explain_stream_end,
+    no_room_refusal,
 )
 from penstock.session._receiving_stream import ANSWERED, ReceivingStream
 from penstock.session._request_data import RequestData, TooMuchDataError, longest_data
@@ -36,9 +39,11 @@ from penstock.session._session import CUT, CUT_EARLY, Session
 from penstock.session._session_delegate import SessionDelegate
 from penstock.session._states import ConnectionState, ReceivingState, SendingState
 from penstock.session._stream_tables import StreamTables
+from penstock.session._token_bucket import TokenBucket
 
 __all__ = [
     "ANSWERED",
+    "CONNECTIONS",
     "CONNECTION_REASONS",
     "CUT",
     "CUT_EARLY",
@@ -46,6 +51,7 @@ __all__ = [
     "HANDLED",
     "ILLEGAL_DEMAND",
     "KEEPALIVE",
+    "PER_ADDRESS",
     "REFUSED",
     "STREAM_BYTES",
     "STREAM_REASONS",
@@ -72,12 +78,15 @@ __all__ = [
     "Session",
     "SessionDelegate",
     "StreamTables",
+    "TokenBucket",
     "TooMuchDataError",
     "connection_reason",
     "explain_connection_end",
     "explain_own",
     "explain_stream_end",
     "longest_data",
+    "no_room_refusal",
     "own_copy",
     "protocol_detector",
+    "refusal_for",
 ]

@@ -55,12 +55,39 @@ def protocol_detector(
     return choose
 
 
+def refusal_for(
+    first: bytes, reason: str, offers: Sequence[DialectFactory], *, framed: bool, unserved: Sequence[DialectFactory] = ()
+) -> bytes | None:
+    """Return the last bytes for a client that begins with `first` and is not let in for `reason`; None if that takes more bytes.
+
+    A client of one of `offers` gets the reason in its protocol. A client of another protocol gets the answer of a server with room. An
+    unknown client gets no byte.
+    """
+    verdicts = [factory.recognises(first, framed) for factory in offers]
+    if True in verdicts:
+        return _last_words(offers[verdicts.index(True)], reason, framed=framed)
+    if not framed and len(first) < MAX_FIRST_BYTES and None in verdicts:
+        return None
+    for factory in unserved:
+        if factory.recognises(first, framed):
+            return _last_words(factory, NOT_SERVED, framed=framed)
+    stranger = examine_stranger(first, _advice_for([factory.name for factory in offers]))
+    if isinstance(stranger, Undecided) and not framed:
+        return None
+    return stranger.answer if isinstance(stranger, Stranger) else b""
+
+
+def _last_words(factory: DialectFactory, reason: str, *, framed: bool) -> bytes:
+    # The dialect of a plugin may lack the method: then the client gets no byte.
+    return factory.refusal(reason, framed=framed) if hasattr(factory, "refusal") else b""
+
+
 def _refuse_unserved(session: DialectHost, first: bytes, unserved: Sequence[DialectFactory], *, framed: bool) -> None:
     """Raise ProtocolError if the client speaks one of `unserved`, and leave that protocol's own refusal with the session."""
     for factory in unserved:
         if factory.recognises(first, framed):
             # In the client's protocol: a client that left out its SETUP once got a goodbye of RS.io, which it cannot read.
-            session.foreign_refusal = factory.refusal(NOT_SERVED)
+            session.foreign_refusal = _last_words(factory, NOT_SERVED, framed=framed)
             raise ProtocolError(f"the client speaks {factory.name}, which is not served here", reason=NOT_SERVED)
 
 

@@ -47,5 +47,8 @@ class DialectFactory(Protocol):
     def recognises(self, first: bytes, framed: bool, /) -> bool | None:  # noqa: FBT001  # a fact about the transport, nothing else fits
         """Return whether a client that begins with these bytes speaks this protocol; None if it takes more bytes to tell."""
 
-    def refusal(self, reason: str, /) -> bytes:
-        """Return the bytes that refuse a client of this protocol where another one is served. They are all that the client gets."""
+    def refusal(self, reason: str, /, *, framed: bool = False) -> bytes:
+        """Return the bytes that refuse a client of this protocol, for example where another one is served. The client gets nothing else.
+
+        `framed` means that the transport delivers messages: the bytes are one message.
+        """

@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from penstock.api import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW
+from penstock.api import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW, Rejected
 
 
 @attrs.frozen
@@ -33,6 +33,8 @@ class Reason:
     """The peer may have acted on what was asked before it gave this reason."""
     ends_accepted: bool = False
     """Given only to a peer that was let in: it ends a connection, and refuses no introduction."""
+    is_temporary: bool = False
+    """Refuses a connection for want of room: the same client may be let in later."""
 
 
 # Texts and tokens that the code refers to have names; the others appear where they are raised, and here.
@@ -91,6 +93,11 @@ STREAM_REASONS: Final = (
     ),
 )
 """Texts of errors on a stream that penstock itself sends."""
+
+CONNECTIONS: Final = "places:connections"
+"""Refuses a connection: the server has `Limits.max_connections`, or no files for another one."""
+PER_ADDRESS: Final = "places:address"
+"""Refuses a connection: its address, IPv6 network or user has `Limits.max_connections_per_address`."""
 
 CONNECTION_REASONS: Final = (
     # Given to peers that were let in. If a ReactiveSocket client gets one of them before any answer, it is no refusal of its SETUP.
@@ -178,6 +185,21 @@ CONNECTION_REASONS: Final = (
     Reason("limit:name", "{receiver} announced a publisher's name longer than Limits.max_name", parameter="N > M"),
     Reason("limit:text", "{receiver} announced an error's text longer than Limits.max_error_text", parameter="N > M"),
     Reason("limit:reason", "{receiver} announced a goodbye's reason longer than Limits.max_reason", parameter="N > M"),
+    # In the place of the first answer, to a client that is not let in.
+    Reason(
+        CONNECTIONS,
+        "{sender} has no room for another connection (its Limits.max_connections, or its limit on open files)",
+        "try again later, or another server; the operator of the server can raise the limit",
+        may_have_acted=False,
+        is_temporary=True,
+    ),
+    Reason(
+        PER_ADDRESS,
+        "the address, the IPv6 network or the user of {receiver} has too many connections to {sender} (Limits.max_connections_per_address)",
+        "close connections that are not needed, or use one for several streams; the operator of the server can raise the limit",
+        may_have_acted=False,
+        is_temporary=True,
+    ),
     # Mistakes of the peer. It may have been served for hours before, so nothing is said about its requests.
     Reason("protocol", "{receiver} broke the protocol"),
     Reason("protocol:hello", "{receiver} began with a byte that is neither a hello nor a goodbye, or sent a second hello"),
@@ -250,6 +272,17 @@ def explain_connection_end(text: str) -> str:
     # The same row is read on both sides. For the reader the peer is the sender; for explain_own it is this side.
     meaning = reason.meaning.format(sender="the peer", receiver="this side")
     return f"{shown} ({meaning}{f'; {reason.advice}' if reason.advice else ''})"
+
+
+def no_room_refusal(text: str, *, processed: bool) -> Rejected | None:
+    """Return the error of a client that is not let in for want of room; None if `text` is another reason.
+
+    `processed` is what the protocol says about requests that the client has sent already.
+    """
+    reason = connection_reason(text)
+    if reason is None or not reason.is_temporary:
+        return None
+    return Rejected(f"the server did not let this client in: {explain_connection_end(text)}", processed=processed, temporary=True)
 
 
 def explain_stream_end(text: str) -> str:

@@ -63,7 +63,7 @@ class BrokenDialect:
     def recognises(self, first: bytes, framed: bool, /) -> bool | None:
         return first[:1] == b"B"
 
-    def refusal(self, reason: str, /) -> bytes:
+    def refusal(self, reason: str, /, *, framed: bool = False) -> bytes:
         return b""
 
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import penstock
-from penstock.api import ConnectionLost
+from penstock.api import Rejected
 from penstock.runtime import connect, serve
 from penstock.runtime.server import _open_files as module
 from penstock.runtime.server._open_files import connections_within, count_open_files, raise_open_files
@@ -120,8 +120,8 @@ async def test_connections_beyond_the_files_are_refused_and_the_reserve_stays(fe
     monkeypatch.setattr(module, "count_open_files", lambda: few_files - few_files // 8 - 1)
     async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
         await peer.wait_accepted()
-        async with connect(server.addresses[0]) as refused:
-            with pytest.raises(ConnectionLost):
+        with pytest.raises(Rejected, match="places:"):
+            async with connect(server.addresses[0]) as refused:
                 await refused.wait_accepted()
         assert dict(server.refused) == {"places:connections": 1}
         assert peer.is_connected
@@ -142,3 +142,9 @@ def test_more_than_512_connections_are_no_reason_for_a_warning(monkeypatch: pyte
     (line,) = caplog.records
     assert line.levelno == logging.INFO
     assert "raise_open_files" not in line.getMessage()  # the soft limit is the hard one already
+
+
+@pytest.mark.parametrize(("files", "spare"), [(None, 16), (1024, 16), (256, 8), (64, 2), (16, 0)])
+def test_answers_to_refused_clients_take_a_quarter_of_the_reserve_at_most(files: int | None, spare: int) -> None:
+    """The rest of the process needs the reserve, and so do connections that are about to close."""
+    assert module.spare_files(files, 16) == spare

@@ -180,9 +180,9 @@ class ReactiveSocketDialect:
             start = end
 
     @staticmethod
-    def refusal(reason: str) -> bytes:
-        """Encode an ERROR on stream 0 for a client where ReactiveSocket is not served."""
-        return encode(frames.Error(stream_id=0, data=reason.encode()))
+    def refusal(reason: str, *, framed: bool = False) -> bytes:
+        """Encode an ERROR on stream 0 for a client that is not let in."""
+        return encode(frames.Error(stream_id=0, data=reason.encode()), framed=framed)
 
     # --- receiving
 

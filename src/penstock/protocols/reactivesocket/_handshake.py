@@ -4,7 +4,7 @@ from penstock.api import Extension, Limits, ProtocolError, Rejected
 from penstock.protocols.reactivesocket import _frames as frames
 from penstock.protocols.reactivesocket._encode import encode
 from penstock.protocols.reactivesocket._layout import VERSION
-from penstock.session import connection_reason, explain_connection_end
+from penstock.session import connection_reason, explain_connection_end, no_room_refusal
 
 
 def check_setup(version: int, stream_id: int, data: bytes, limits: Limits) -> None:
@@ -27,6 +27,9 @@ def setup_refusal(text: str) -> Rejected | None:
     reason = connection_reason(text)
     if reason is not None and reason.ends_accepted:
         return None
+    no_room = no_room_refusal(text, processed=True)
+    if no_room is not None:
+        return no_room
     return Rejected(
         f"the server refused this client's setup: {explain_connection_end(text)}. Requests that were sent before may have been processed"
     )

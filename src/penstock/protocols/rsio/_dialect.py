@@ -25,6 +25,7 @@ from penstock.session import (
     ReceivingState,
     ReceivingStream,
     explain_stream_end,
+    no_room_refusal,
 )
 
 SHOWN_BYTES: Final = 16
@@ -180,8 +181,8 @@ class RsioDialect:
         return first[:1] == b"\x01" if first else None
 
     @staticmethod
-    def refusal(reason: str) -> bytes:
-        """Encode a goodbye for a client where RS.io is not served. It needs no hello before it."""
+    def refusal(reason: str, *, framed: bool = False) -> bytes:  # noqa: ARG004  # a message of RS.io is the same in both
+        """Encode a goodbye for a client that is not let in. It needs no hello before it."""
         return rsio.encode(rsio.Goodbye(reason=reason))
 
     def split(self, data: bytearray) -> Iterable[bytearray]:
@@ -246,7 +247,7 @@ class RsioDialect:
             case rsio.ExtensionMessage():
                 self._receive_extension_message(message)
             case rsio.Goodbye():
-                self._session.receive_goodbye(message.reason, self._version_refusal(message.reason))
+                self._session.receive_goodbye(message.reason, self._refusal(message.reason))
             case rsio.ClientHello() | rsio.ServerHello():
                 self._receive_hello(message)
             case _:
@@ -313,11 +314,14 @@ class RsioDialect:
         if not self._channel.state.is_closing:  # an extension may have ended the connection
             self._session.receive_hello()
 
-    def _version_refusal(self, reason: str) -> Rejected | None:
-        """Return the error of streams whose subscribes met a server without a version in common, which said so in place of its hello."""
+    def _refusal(self, reason: str) -> Rejected | None:
+        """Return the error of streams whose subscribes met a server that did not let this client in, and said so in place of its hello."""
         # GREETING means: in the place of the server's hello. After the hello the same text promises nothing.
-        is_refused = reason.startswith(VERSION_PREFIX) and self._channel.state is ConnectionState.GREETING
-        return _not_understood(ascii(reason[len(VERSION_PREFIX) :][:SHOWN_VERSION])) if is_refused else None
+        if self._channel.state is not ConnectionState.GREETING:
+            return None
+        if reason.startswith(VERSION_PREFIX):
+            return _not_understood(ascii(reason[len(VERSION_PREFIX) :][:SHOWN_VERSION]))
+        return no_room_refusal(reason, processed=False)
 
     def _open_extensions(self, theirs: Sequence[int]) -> None:
         # A hello may list an id twice; the extension is opened once.

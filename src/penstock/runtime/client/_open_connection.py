@@ -156,5 +156,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             raise
         await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
         # An exception of the body goes first: it is nearer to the mistake than the refusal of the connection.
-        if error is None and isinstance(self._connection.reason, Rejected):
-            raise own_copy(self._connection.reason)  # `wait_accepted` may have raised it in a task before
+        reason = self._connection.reason
+        # A block that reconnects has tried again; what was asked for has got the error, if it gave up.
+        if error is None and isinstance(reason, Rejected) and not (reason.temporary and self._reconnect is not None):
+            raise own_copy(reason)  # `wait_accepted` may have raised it in a task before

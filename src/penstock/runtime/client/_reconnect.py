@@ -7,13 +7,14 @@ from math import inf
 import attrs
 import trio
 
-from penstock.api import UsageError
+from penstock.api import ConnectionLost, Rejected, UsageError
 from penstock.plugins import Events, ReconnectEvent, ReconnectStage
 
 
 @attrs.frozen(kw_only=True)
 class Reconnect:
-    """Try again when a connection is lost or cannot be made, without limit unless `attempts` says otherwise.
+    """Try again when a connection is lost, cannot be made, or finds no room (`Rejected.temporary`), without limit unless `attempts` says
+    otherwise.
 
     Between two attempts it waits a random time up to a bound that doubles (full jitter), so that a thousand clients of one server do not
     all connect at the moment when it is back. A connection that was open for `healthy` seconds sets the count of attempts back to 0.
@@ -43,6 +44,11 @@ class Reconnect:
             return None
         doublings = min(max(failed - 1, 0), 40)  # 40: a power with thousands of digits would not fit into a float
         return float(self.chance() * min(self.most, self.first * 2**doublings))
+
+
+def may_reconnect(error: BaseException) -> bool:
+    """Return whether a new connection may help: the last one was lost or not made, or the server had no room for it."""
+    return isinstance(error, ConnectionLost) or (isinstance(error, Rejected) and error.temporary)
 
 
 class Attempts:

@@ -20,7 +20,7 @@ from penstock.api import ConnectionLost, PenstockError, Subscriber
 from penstock.core import Scope, Source
 from penstock.plugins import Connection
 from penstock.runtime.client._open_connection import OpenConnection
-from penstock.runtime.client._reconnect import Attempts
+from penstock.runtime.client._reconnect import Attempts, may_reconnect
 from penstock.runtime.connection import ConnectionTask, Peer, RemoteStream
 from penstock.session import own_copy
 
@@ -176,7 +176,7 @@ class ReconnectingConnection(OpenConnection):
             await connection.run()
             reason = connection.reason or ConnectionLost("the connection is over")
             # A refusal, or a fault that the next connection would have too.
-            if self._left.is_set() or not isinstance(reason, ConnectionLost):
+            if self._left.is_set() or not may_reconnect(reason):
                 self._peer.give_up(reason)
                 return
             self._peer.on_lost()
@@ -192,7 +192,7 @@ class ReconnectingConnection(OpenConnection):
                 return
             self._peer.use(self._connection)
 
-    async def _connect_again(self, nursery: trio.Nursery, reason: ConnectionLost, opened_at: float | None) -> None:
+    async def _connect_again(self, nursery: trio.Nursery, reason: Exception, opened_at: float | None) -> None:
         pause = self._attempts.pause_after(reason, opened_at)
         if pause is None:
             # A copy, because several tasks may raise this exception: each raise adds to the traceback of the object.

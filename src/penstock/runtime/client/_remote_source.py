@@ -35,7 +35,7 @@ from penstock.plugins import Registry, Serializer, TransportOptions, Url, build_
 from penstock.runtime.client._connect import check_setup
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
-from penstock.runtime.client._reconnect import Attempts, Reconnect
+from penstock.runtime.client._reconnect import Attempts, Reconnect, may_reconnect
 from penstock.runtime.connection import (
     DEFAULT_DIALECT,
     ConnectionSettings,
@@ -360,7 +360,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
     def on_error(self, error: BaseException, /) -> None:
         self._upstream = None
         # A lost connection may be made again; a failure of the publisher is final.
-        if not isinstance(error, ConnectionLost) or not self._may_try_again(error):
+        if not isinstance(error, Exception) or not may_reconnect(error) or not self._may_try_again(error):
             self._fail(error)
         # In each case: the block of this connection is left, and `_run` decides what follows.
         self._stream_ended.set()
@@ -384,8 +384,10 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
                 except ConnectionLost as lost:
                     if not self._may_try_again(lost):
                         self._fail(lost)
-                except PenstockError as error:  # a refusal, or a URL that cannot work: trying again would not help
-                    self._fail(error)
+                except PenstockError as error:
+                    # If the stream has ended with it, `on_error` has decided. Else it is a refusal, or a URL that cannot work.
+                    if not (may_reconnect(error) and self._stream_ended.is_set()):
+                        self._fail(error)
                 # Also with a pause of 0: a server that accepts and closes at once must not keep this task from yielding.
                 if self._subscriber is not None:
                     await trio.sleep(self._pause)
@@ -422,7 +424,7 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
         if isinstance(self._subscriber, RemoteStream):
             self._subscriber.on_restart()
 
-    def _may_try_again(self, error: ConnectionLost) -> bool:
+    def _may_try_again(self, error: Exception) -> bool:
         # Asked at each loss: the pause depends on the number of attempts, and so does the end of them.
         pause = self._attempts.pause_after(error, None if self._peer is None else self._peer.opened_at)
         self._pause = pause or 0.0

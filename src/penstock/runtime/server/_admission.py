@@ -17,7 +17,8 @@ import trio
 from penstock.api import Limits
 from penstock.plugins import Connection, PeerIdentity
 from penstock.runtime.server._origin import origin_of
-from penstock.runtime.server._refusals import BEFORE_HELLO, CONNECTIONS, PER_ADDRESS
+from penstock.runtime.server._refusals import BEFORE_HELLO
+from penstock.session import CONNECTIONS, PER_ADDRESS
 
 SHARE: Final = 8
 """An origin with more than one in this number of the places before the hello is a crowd."""

@@ -96,6 +96,11 @@ def connections_possible(wanted: int) -> int:
     return possible
 
 
+def spare_files(files: int | None, wanted: int) -> int:
+    """Return how many of the `wanted` files the reserve of a process with `files` can give for a short time: a quarter of it at most."""
+    return wanted if files is None else min(wanted, files // RESERVED_SHARE // 4)
+
+
 def advice(files: int, connections: int, wanted: int) -> str:
     """Say that fewer connections are possible than wanted, and what to do."""
     hard = files if sys.platform == "win32" else resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -17,10 +17,8 @@ import trio
 
 from penstock.core import LimitedLog
 from penstock.plugins import ConnectionRefused, Events, PeerIdentity
-from penstock.session import REFUSED, connection_reason
+from penstock.session import CONNECTIONS, PER_ADDRESS, REFUSED, connection_reason
 
-CONNECTIONS: Final = "places:connections"
-PER_ADDRESS: Final = "places:address"
 BEFORE_HELLO: Final = "places:silent"
 FILES: Final = "places:files"
 HANDSHAKE: Final = "handshake"
@@ -32,7 +30,7 @@ _AT_THE_DOOR: Final = {
     FILES: "it was the oldest connection without a hello when the process had no file left",
     HANDSHAKE: "the handshake of the transport failed or took too long (TLS, mostly)",
 }
-"""Reasons that are never sent to a peer, with their meaning."""
+"""Reasons that no dialect gives, with their meaning for the operator of this side."""
 
 _FLUSH_SECONDS: Final = 60.0
 """Seconds after which the number of lines that were left out is written, if no other line says it before."""

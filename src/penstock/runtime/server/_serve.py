@@ -39,8 +39,9 @@ from penstock.runtime.connection import (
 from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
 from penstock.runtime.server._admission import Admission, Place
 from penstock.runtime.server._log_summaries import write_summaries
-from penstock.runtime.server._open_files import connections_possible
+from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
+from penstock.runtime.server._turned_away import MOST, TurnedAway
 from penstock.runtime.service import Service
 from penstock.session import DialectFactory
 
@@ -127,6 +128,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._refusals = Refusals(settings.registry.events)
         admission.on_cut = lambda place, reason: self._refusals.add(reason, place.peer, place.address)
         self._failures = AcceptFailures(settings.on_violation)
+        self._turned_away = TurnedAway(settings.on_violation)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -169,6 +171,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             raise
         # Now, because the listeners are open files too.
         self._admission.max_open = connections_possible(self._settings.limits.max_connections)
+        self._turned_away.most = spare_files(file_limit(), MOST)
         self._nursery.start_soon(self._accept_all)
         return self
 
@@ -210,17 +213,20 @@ class Server(AbstractAsyncContextManager["Server"]):
                 # An inner nursery: it ends when no listener can give another connection, and the watch goes on.
                 async with trio.open_nursery() as nursery:
                     for listener, dialects in zip(self._listeners, self._dialects, strict=True):
-                        nursery.start_soon(self._accept, listener, dialects)
+                        nursery.start_soon(self._accept, listener, dialects, watching)
                 self._listeners_done.set()
 
-    async def _accept(self, listener: Listener, dialects: Sequence[DialectFactory]) -> None:
-        """Accept connections until the listener is closed; wait `PAUSE` seconds after a failure."""
+    async def _accept(self, listener: Listener, dialects: Sequence[DialectFactory], refusing: trio.Nursery) -> None:
+        """Accept connections until the listener is closed; wait `PAUSE` seconds after a failure.
+
+        `refusing` runs the answers to refused clients. The shutdown cancels it at once.
+        """
         admission, address = self._admission, str(listener.addresses[0])
         while True:
             try:
                 await admission.wait_departed()
                 # In one expression: a local name would keep the connection alive until the next one is accepted.
-                is_admitted = await self._admit(await listener.accept(), address, dialects)
+                is_admitted = await self._admit(await listener.accept(), address, dialects, refusing)
             # The listener was closed by `_stop`, or (as with ``pipe:``) can give no other connection.
             except (trio.ClosedResourceError, trio.EndOfChannel):
                 return
@@ -237,15 +243,19 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._admission.cut_oldest(FILES)
         self._failures.add(error, trio.current_time())
 
-    async def _admit(self, connection: Connection, address: str, dialects: Sequence[DialectFactory]) -> bool:
-        """Start to serve a connection and return True, or close it."""
+    async def _admit(self, connection: Connection, address: str, dialects: Sequence[DialectFactory], refusing: trio.Nursery) -> bool:
+        """Start to serve a connection and return True, or refuse it."""
         place = self._admission.admit(connection, address)
         if isinstance(place, Place):
             self._nursery.start_soon(self._serve_one, connection, place, dialects)
             return True
-        # Without a goodbye: before the hello no protocol is spoken, and a flood must cost little.
         self._refusals.add(place, connection.peer, address)
-        await connection.abort()
+        if self._turned_away.take_place():
+            unserved = unserved_at(self._settings.registry, dialects)
+            refusing.start_soon(self._turned_away.answer, connection, place, dialects, unserved)
+        else:
+            # Without an answer: a flood must cost little.
+            await connection.abort()
         return False
 
     async def _serve_one(self, connection: Connection, place: Place, dialects: Sequence[DialectFactory]) -> None:
