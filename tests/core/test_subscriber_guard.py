@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from collections.abc import Callable
 
 import pytest
 
@@ -269,3 +270,22 @@ def test_the_repr_shows_the_state() -> None:
     assert repr(harness.guard) == "<subscriber guard live>"
     harness.guard.cancel()
     assert repr(harness.guard) == "<subscriber guard over>"
+
+
+class _Holder(Recorder):
+    def __init__(self, held: Callable[[], int]) -> None:
+        super().__init__()
+        self.held = held
+
+
+def _fault() -> int:
+    raise ZeroDivisionError("a fault of the subscriber")
+
+
+@pytest.mark.parametrize(("held", "expected", "faults"), [(lambda: 7, 7, 0), (_fault, 0, 1)], ids=["tells", "raises"])
+def test_a_guard_tells_what_its_subscriber_keeps(held: Callable[[], int], expected: int, faults: int) -> None:
+    """The memory budget asks for it. A subscriber that raises counts as one that keeps nothing, and the fault is reported."""
+    told: list[Exception] = []
+    assert SubscriberGuard(_Holder(held), told.append).held() == expected
+    assert len(told) == faults
+    assert SubscriberGuard(Recorder(), told.append).held() == 0

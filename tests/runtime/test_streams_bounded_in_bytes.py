@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from penstock import LimitExceeded, Limits, Service, Stream, connect, remote, serve, subscribe
+from penstock import ConnectionLost, LimitExceeded, Limits, Service, Stream, Subscriber, Subscription, connect, remote, serve, subscribe
 from penstock.runtime import Peer
 
 PROTOCOLS = ("rsio", "reactivesocket")
@@ -159,3 +159,88 @@ async def test_a_window_has_at_least_one_byte() -> None:
     """Any other value is refused where it is given."""
     with pytest.raises(Exception, match="window_bytes=0; give how many bytes of elements may be asked for and unread at a time"):
         subscribe("memory://w/large", window_bytes=0)
+
+
+SMALL_BUDGET = replace(LIMITS, unread_bytes=2 * MIB, memory_budget=10 * MIB)
+"""80 % of the budget are 8 MiB. The window and the unread bytes are less than what these tests ask for."""
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("by_url", [True, False], ids=["url", "peer"])
+async def test_a_stream_that_requests_by_itself_is_bounded_by_its_requests_and_the_memory_budget(
+    by_url: bool, protocol: str, autojump_clock: MockClock
+) -> None:
+    """With `demand=0` neither the window nor `unread_bytes` says how much may be asked for. At 80 % of the budget the connection is cut."""
+    large = LargeElements()
+    async with serve(large.service, "memory://own") as server:
+        address = f"{protocol}+{server.addresses[0]}"
+        async with connect(address, limits=SMALL_BUDGET) as peer:
+            opening = subscribe(f"{address}/large", demand=0, limits=SMALL_BUDGET) if by_url else peer.subscribe("large", demand=0)
+            # The block of a URL has a connection of its own, and raises what would be reported for another one.
+            with pytest.raises(LimitExceeded, match=r"Limits\.memory_budget") if by_url else nullcontext():
+                async with opening as stream:
+                    stream.request(6)
+                    await trio.sleep(1)
+                    assert stream.statistics().buffered == 6
+                    stream.request(6)
+                    await trio.sleep(1)
+                    assert stream.statistics().buffered < 12
+                    with pytest.raises(ConnectionLost, match=r"Limits\.memory_budget"):
+                        async for _ in stream:
+                            pass
+
+
+class Keeps(Subscriber[Any]):
+    """A subscriber of a program: it requests some elements, and keeps what comes."""
+
+    def __init__(self, demand: int) -> None:
+        self.demand = demand
+        self.kept: list[bytes] = []
+        self.errors: list[BaseException] = []
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        subscription.request(self.demand)
+
+    def on_next(self, element: bytes, /) -> None:
+        self.kept.append(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self.errors.append(error)
+
+    def on_complete(self, /) -> None:
+        raise AssertionError("the stream has no end")
+
+
+class TellsWhatItKeeps(Keeps):
+    """Offers `penstock.api.HoldsBytes`."""
+
+    def held(self) -> int:
+        return sum(map(len, self.kept))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_subscriber_without_a_stream_gets_what_it_requests_at_once(protocol: str, autojump_clock: MockClock) -> None:
+    """Nothing waits here: what the subscriber keeps is the program's, and bounded by its requests alone."""
+    large = LargeElements()
+    async with serve(large.service, "memory://callback") as server, trio.open_nursery() as nursery:
+        async with connect(f"{protocol}+{server.addresses[0]}", limits=SMALL_BUDGET) as peer:
+            keeps = Keeps(12)
+            peer.source("large").publisher(nursery).subscribe(keeps)
+            await trio.sleep(1)
+            assert len(keeps.kept) == 12
+            assert peer.is_connected
+            assert not keeps.errors
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_subscriber_that_tells_what_it_keeps_is_within_the_memory_budget(protocol: str, autojump_clock: MockClock) -> None:
+    """At 80 % of the budget its connection is cut."""
+    large = LargeElements()
+    async with serve(large.service, "memory://tells") as server, trio.open_nursery() as nursery:
+        async with connect(f"{protocol}+{server.addresses[0]}", limits=SMALL_BUDGET) as peer:
+            keeps = TellsWhatItKeeps(100)
+            peer.source("large").publisher(nursery).subscribe(keeps)
+            await trio.sleep(1)
+            assert len(keeps.kept) <= 10
+            assert not peer.is_connected
+            assert [type(error) for error in keeps.errors] == [ConnectionLost]

@@ -11,7 +11,7 @@ Rules of this file:
 from collections.abc import Callable
 from typing import TypeVar
 
-from penstock.api import IllegalDemand, RuleViolation, Subscriber, Subscription, check_demand, shown
+from penstock.api import IllegalDemand, RuleViolation, Subscriber, Subscription, check_demand, held_of, shown
 from penstock.core._arguments import has_methods_of
 from penstock.core._relay import Relay
 from penstock.core._scope import Report, report
@@ -101,6 +101,16 @@ class SubscriberGuard(Relay[T]):
             subscriber.on_complete()
         except Exception as raised:  # boundary: a foreign subscriber's signal method (rule 2.13)
             self._report("on_complete", raised)
+
+    def held(self) -> int:
+        """Return the bytes that the subscriber keeps, if it can tell (`penstock.api.HoldsBytes`)."""
+        held = held_of(self._subscriber)
+        try:
+            return 0 if held is None else held()
+        except Exception as error:  # boundary: a method of a foreign subscriber
+            # Not cancelled: all streams of the connection are being counted, and a cancel would change them.
+            report(self._on_violation, error)
+            return 0
 
     def _signal_on_subscribe(self) -> None:
         """Signal on_subscribe once, before any other signal (rules 1.9, 2.12)."""

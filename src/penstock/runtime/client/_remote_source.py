@@ -24,6 +24,7 @@ from penstock.api import (
     Subscription,
     UsageError,
     add_demand,
+    held_of,
     on_element_size_of,
     on_next_many_of,
     on_next_packed_of,
@@ -339,6 +340,11 @@ class _RemoteSubscription(Subscriber[Any], Subscription):
         if self._outstanding < UNBOUNDED:
             self._outstanding -= len(elements)
         many(elements)
+
+    def held(self) -> int:
+        """Return the bytes that the subscriber keeps, if it can tell."""
+        held = held_of(self._subscriber)
+        return 0 if held is None else held()
 
     def on_element_size(self, size: int, /) -> None:
         """Learn the size of every element."""
