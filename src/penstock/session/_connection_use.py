@@ -26,7 +26,7 @@ class ConnectionUse:
         self.keepalive: ActiveExtension | None = None
         """The extension that notices a dead peer, if both sides have it."""
         # A call and not a value: a service may get its first publisher while the connection is open. The runtime replaces it.
-        self.publishes: Callable[[], bool] = lambda: False
+        self.publishes: Callable[[], bool] = bool  # False
         """Returns whether this side offers anything to the peer."""
 
     @property

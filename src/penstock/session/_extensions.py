@@ -26,9 +26,14 @@ class ExtensionHost:
     def __init__(self, session: DialectHost, extensions: Sequence[Extension], encode: EncodeMessage) -> None:
         self._session = session
         self._encode = encode
-        self.known: dict[int, Extension] = {extension.id: extension for extension in extensions}
+        self._extensions = extensions
         self.active: dict[int, ActiveExtension] = {}
         """The extensions that run, by id."""
+
+    @property
+    def known(self) -> dict[int, Extension]:
+        """The extensions of this side, by id. Made at each look: only the handshake needs it, and all connections have the same."""
+        return {extension.id: extension for extension in self._extensions}
 
     def open(self, extension_id: int) -> ActiveExtension | None:
         """Begin with an extension that the peer has, too. None if this side does not have it, it runs already, or it raised."""

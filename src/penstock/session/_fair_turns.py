@@ -38,7 +38,7 @@ class RoundRobin:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         # Each of the three is bounded by the number of streams.
-        self.queue: deque[LargeElementSender] = deque()
+        self.queue: deque[LargeElementSender] | tuple[()] = ()  # a deque from the first large element on: most connections have none
         """The senders whose turn comes. Empty if and only if nothing is to be written, which the outbox asks for with every message."""
         # An ordered set: a stream that ends leaves it without a search.
         self._waiting: dict[LargeElementSender, None] = {}
@@ -48,7 +48,7 @@ class RoundRobin:
     def add(self, sender: LargeElementSender) -> None:
         """Let `sender` write parts from now on."""
         # At the end of the queue: an element behind another one of its stream waits its turn like any other.
-        self.queue.append(sender)
+        self._append(sender)
 
     def write(self, into: bytearray, high: int) -> None:
         """Write parts in turn until `into` has `high` bytes or nothing is left."""
@@ -58,7 +58,7 @@ class RoundRobin:
             is_alone = not (self.queue or self._waiting)
             most = max(part, min(PARTS_WHEN_ALONE * part, high - len(into))) if is_alone else part
             if sender.write_part(into, most):
-                self.queue.append(sender)
+                self._append(sender)
             # A sender between two elements holds no place: a hundred streams with large elements once broke each other's bounds.
             if not sender.is_mid_element:
                 self._finish(sender)
@@ -68,17 +68,22 @@ class RoundRobin:
         # Most streams that end never held a large element; for them this is one check.
         if not (self.queue or self._waiting or self._unfinished):
             return
-        if sender in self.queue:
+        if self.queue and sender in self.queue:
             self.queue.remove(sender)
         self._waiting.pop(sender, None)
         self._finish(sender)
 
     def clear(self) -> None:
         """Forget all streams."""
-        self.queue.clear()
+        self.queue = ()
         self._waiting.clear()
         self._unfinished.clear()
         self._unfinished_bytes = 0
+
+    def _append(self, sender: LargeElementSender) -> None:
+        if isinstance(self.queue, tuple):
+            self.queue = deque()
+        self.queue.append(sender)
 
     def _next(self) -> LargeElementSender | None:
         """Return the sender whose turn it is. One whose next element may not begin yet moves to `_waiting`."""
@@ -116,4 +121,4 @@ class RoundRobin:
                 return
             del self._waiting[following]
             self._begin(following, following.next_large_size)
-            self.queue.append(following)
+            self._append(following)

@@ -12,7 +12,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from penstock.api import ProtocolError
 from penstock.protocols.reactivesocket import _layout as layout
@@ -40,7 +40,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
     may be replaced at any time, also from within a call of the sink; with an empty table the sink gets every response.
     """
 
-    __slots__ = ("_framed", "_max_body", "_readers", "_sink", "_to_skip", "max_skipped", "streams")
+    __slots__ = ("_framed", "_max_body", "_sink", "_to_skip", "max_skipped", "streams")
 
     def __init__(
         self, sink: ReactiveSocketSink, streams: Mapping[int, WireStream], *, framed: bool = False, max_frame: int = 1 << 20
@@ -58,18 +58,6 @@ class ReactiveSocketDecoder(BufferedDecoder):
         self.max_skipped: int = 0
         """The largest body of a frame that is skipped; one that is above this and above `max_frame` is refused."""
         self._to_skip = 0  # bytes of a frame that is being skipped and that have not arrived
-        self._readers: dict[int, Callable[[int, int, bytes], None]] = {
-            FrameType.SETUP: self._setup,
-            FrameType.REQUEST_RESPONSE: self._request_response,
-            FrameType.REQUEST_FNF: self._request,
-            FrameType.REQUEST_STREAM: self._request_with_demand,
-            FrameType.REQUEST_SUB: self._request_with_demand,
-            FrameType.REQUEST_N: self._request_n,
-            FrameType.CANCEL: self._cancel,
-            FrameType.RESPONSE: self._response,
-            FrameType.ERROR: self._error,
-            FrameType.EXT: self._ext,
-        }
 
     def feed_frame(self, data: bytes) -> None:
         """Decode `data`, one frame without a length. Raises ProtocolError as `feed` does.
@@ -286,7 +274,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
         if reader is None:  # an unknown type with the ignore flag: _check_header has refused all others
             self._sink.receive_unknown(word & layout.TYPE_MASK)
         else:
-            reader(word, stream_id, body)
+            reader(self, word, stream_id, body)
 
     def _setup(self, word: int, stream_id: int, body: bytes) -> None:
         # A SETUP of another version does not reach this method: _check_header has passed it on and raised.
@@ -327,6 +315,20 @@ class ReactiveSocketDecoder(BufferedDecoder):
             return
         (ext_type,) = layout.EXTENDED_TYPE.unpack_from(body)
         self._sink.receive_ext(stream_id, ignore, ext_type, body[layout.EXTENDED_TYPE.size :])
+
+    # Functions, and not the methods of one decoder: a table for each connection had 1 KB.
+    _readers: ClassVar[Mapping[int, Callable[["ReactiveSocketDecoder", int, int, bytes], None]]] = {
+        FrameType.SETUP: _setup,
+        FrameType.REQUEST_RESPONSE: _request_response,
+        FrameType.REQUEST_FNF: _request,
+        FrameType.REQUEST_STREAM: _request_with_demand,
+        FrameType.REQUEST_SUB: _request_with_demand,
+        FrameType.REQUEST_N: _request_n,
+        FrameType.CANCEL: _cancel,
+        FrameType.RESPONSE: _response,
+        FrameType.ERROR: _error,
+        FrameType.EXT: _ext,
+    }
 
 
 # A dict instead of `FrameType(number)`: the call of an enum takes more than ten times as long.

@@ -11,6 +11,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import attrs
 
@@ -38,7 +39,7 @@ class WireLimits:
 class RsioDecoder(BufferedDecoder):
     """Decodes received bytes and calls `sink` with each complete message."""
 
-    __slots__ = ("_element", "_limits", "_readers", "_sink", "_streams")
+    __slots__ = ("_element", "_has_hello", "_limits", "_sink", "_streams")
 
     def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits | None = None) -> None:
         """Decode for `sink`. `streams` is the sink's own table, by id.
@@ -50,23 +51,7 @@ class RsioDecoder(BufferedDecoder):
         self._streams = streams
         self._limits = limits or WireLimits()
         self._element = min(self._limits.frame, self._limits.element)  # an element in one message is bounded by both
-        # A type that is missing here is refused, or is that of an extension.
-        self._readers: dict[int, Callable[[bytes, int], int]] = {
-            layout.CLIENT_HELLO: self._hello,
-            layout.SERVER_HELLO: self._hello,
-            layout.GOODBYE: self._goodbye,
-            layout.SWITCH_ENCODING: self._switch_encoding,
-            layout.SUBSCRIBE: self._subscribe,
-            layout.REQUEST: self._request,
-            layout.CANCEL: self._cancel,
-            layout.ON_SUBSCRIBE: self._on_subscribe,
-            layout.ON_NEXT: self._on_next,
-            layout.ON_NEXT_PACKED: self._on_next_packed,
-            layout.ON_NEXT_PART: self._on_next_part,
-            layout.ON_NEXT_LAST_PART: self._on_next_part,
-            layout.ON_COMPLETE: self._on_complete,
-            layout.ON_ERROR: self._on_error,
-        }
+        self._has_hello = False
 
     def _decode(self, max_messages: int) -> bool:
         data, end, readers = self._data, len(self._data), self._readers  # local names: this loop runs once for each message
@@ -74,7 +59,7 @@ class RsioDecoder(BufferedDecoder):
         while position < end and max_messages:
             max_messages -= 1
             reader = readers.get(data[position])
-            after = self._extension(data, position) if reader is None else reader(data, position)
+            after = self._extension(data, position) if reader is None else reader(self, data, position)
             if after < 0:
                 break
             # Set for each message and not behind the loop: the next reader may raise, or may set _need, and `held` must be right then.
@@ -265,6 +250,9 @@ class RsioDecoder(BufferedDecoder):
         return position
 
     def _hello(self, data: bytes, start: int) -> int:
+        # From the first hello on, one of either side is a fault.
+        if self._has_hello:
+            raise ProtocolError(f"a hello ({data[start]:#04x}) after the hello; each side sends one", reason="protocol:hello")
         # The version is checked before the rest of the hello is there, so it is read by itself.
         if start + 1 >= len(data):
             return NEED_MORE
@@ -289,8 +277,7 @@ class RsioDecoder(BufferedDecoder):
             if position < 0:
                 return NEED_MORE
             extensions.append(extension)
-        # From here on a hello of either side is a fault. The table of readers is the state: _decode needs no test for each message.
-        self._readers[layout.CLIENT_HELLO] = self._readers[layout.SERVER_HELLO] = _second_hello
+        self._has_hello = True
         self._sink.receive_control(kind(version=version, extensions=tuple(extensions)))
         return position
 
@@ -336,9 +323,24 @@ class RsioDecoder(BufferedDecoder):
         self._need = size
         return NEED_MORE
 
-
-def _second_hello(data: bytes, start: int) -> int:
-    raise ProtocolError(f"a hello ({data[start]:#04x}) after the hello; each side sends one", reason="protocol:hello")
+    # Functions, and not the methods of one decoder: a table for each connection had 1.5 KB. A type that is missing here is refused, or is
+    # that of an extension.
+    _readers: ClassVar[Mapping[int, Callable[["RsioDecoder", bytes, int], int]]] = {
+        layout.CLIENT_HELLO: _hello,
+        layout.SERVER_HELLO: _hello,
+        layout.GOODBYE: _goodbye,
+        layout.SWITCH_ENCODING: _switch_encoding,
+        layout.SUBSCRIBE: _subscribe,
+        layout.REQUEST: _request,
+        layout.CANCEL: _cancel,
+        layout.ON_SUBSCRIBE: _on_subscribe,
+        layout.ON_NEXT: _on_next,
+        layout.ON_NEXT_PACKED: _on_next_packed,
+        layout.ON_NEXT_PART: _on_next_part,
+        layout.ON_NEXT_LAST_PART: _on_next_part,
+        layout.ON_COMPLETE: _on_complete,
+        layout.ON_ERROR: _on_error,
+    }
 
 
 def _no_stream(subscriber: int) -> ProtocolError:
