@@ -47,10 +47,10 @@ def report_undocumented_error(self: ReceivingStream, error: Exception) -> None:
         subscriber.on_error(KeyError("streams"))
 
 
-async def retain_connection(self: ConnectionTask) -> None:
+async def retain_connection(self: ConnectionTask, nursery: trio.Nursery) -> None:
     """Keep a reference to the connection after its end."""
     RETAINED.append(self)
-    await _RUN(self)
+    await _RUN(self, nursery)
 
 
 async def leave_task(self: Server, *arguments: Any) -> None:
@@ -66,9 +66,9 @@ async def say_goodbye_late(self: ConnectionTask) -> None:
     await _SAY_GOODBYE(self)
 
 
-async def raise_group(self: ConnectionTask) -> None:
+async def raise_group(self: ConnectionTask, nursery: trio.Nursery) -> None:
     """Raise an exception group from the task of a connection."""
-    await _RUN(self)
+    await _RUN(self, nursery)
     raise ExceptionGroup("several", [KeyError("streams")])
 
 

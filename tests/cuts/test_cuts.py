@@ -129,7 +129,7 @@ AFTER_HANDSHAKE = Cut(direction=Direction.TO_CLIENT, after=30, mode=CutMode.RST)
             "close",
             _injected_faults.close_without_goodbye,
             "small elements by batch",
-            Cancellation(side=Side.SERVER, step=70),
+            Cancellation(side=Side.SERVER, step=50),
             "no goodbye was received",
         ),
     ],

@@ -9,8 +9,10 @@ from penstock.api import Limits
 from penstock.plugins import Bytes, Connection
 from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
+from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
+from penstock.runtime.connection._timer import SessionTimer
 from penstock.session import ConnectionState
 
 
@@ -105,11 +107,26 @@ class FakeEvents:
     wants_streams = False
 
 
+class FakeWriter:
+    """Counts what it is told."""
+
+    def __init__(self) -> None:
+        self.flushed = 0
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+    def wake(self) -> None:
+        raise AssertionError("a tick sends from where it is, and starts no task")
+
+
 def make_parts(session: FakeSession, limits: Limits | None = None) -> ConnectionParts:
     async def no_input() -> bool:
         return False
 
     real: Any = session
+    batcher, leaving = SendBatcher(), LazyEvent()
+    batcher.writer = FakeWriter()
     turns = DecodingTurns()
     events: Any = FakeEvents()
     return ConnectionParts(
@@ -117,10 +134,11 @@ def make_parts(session: FakeSession, limits: Limits | None = None) -> Connection
         limits=limits or Limits(),
         turns=turns,
         runner=InlineTaskRunner(no_input, lambda: None, turns=turns, turn=1.0),
-        requests=OutgoingRequests(real, events, SendBatcher()),
+        requests=OutgoingRequests(real, events, batcher),
         budget=None,
         on_violation=lambda error: None,
-        is_open=trio.Event(),
-        over=trio.Event(),
-        leaving=trio.Event(),
+        timer=SessionTimer(real, leaving, batcher),
+        is_open=LazyEvent(),
+        over=LazyEvent(),
+        leaving=leaving,
     )

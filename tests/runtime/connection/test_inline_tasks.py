@@ -66,7 +66,7 @@ async def test_a_call_that_does_not_block_runs_in_the_reader_task(harness: Runne
         harness.note("second")
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([first, second])
         await harness.calls.send([second])
         harness.calls.close()
@@ -88,7 +88,7 @@ async def test_a_call_that_blocks_keeps_the_task_and_another_task_reads(harness:
         harness.note("quick")
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([waits, quick])
         await harness.calls.send([quick])
         await trio.testing.wait_all_tasks_blocked()
@@ -122,7 +122,7 @@ async def test_many_blocking_calls_start_in_order_within_a_few_passes(harness: R
         return waits
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([work(number) for number in range(LAST + 1)])
         harness.calls.close()
         nursery.start_soon(neighbour)
@@ -144,7 +144,7 @@ async def test_a_helper_task_that_finds_no_call_ends(harness: RunnerHarness) -> 
 
     calls = [*[waits] * 5, *[quick] * 60]
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send(calls)
         await harness.calls.send([quick])
         harness.calls.close()
@@ -170,7 +170,7 @@ async def test_if_few_calls_block_no_helper_task_is_started(harness: RunnerHarne
     trio.lowlevel.add_instrument(instrument)
     try:
         async with trio.open_nursery() as nursery:
-            harness.runner.start(nursery)
+            nursery.start_soon(harness.runner.run, nursery)
             await harness.calls.send([waits] * 20)
             await trio.testing.wait_all_tasks_blocked()
             before = helpers
@@ -190,7 +190,7 @@ async def test_answers_are_flushed_when_a_call_blocks(harness: RunnerHarness) ->
         await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([waits])
         await trio.testing.wait_all_tasks_blocked()
         assert harness.log == ["flushed", "read", "waits", "flushed", "flushed"]  # by the call that blocks, and by the new reader
@@ -211,7 +211,7 @@ async def test_each_call_has_its_own_context_variables(harness: RunnerHarness) -
         CALLER.set("second")
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([first, second, second])
         harness.calls.close()
     assert sorted(seen) == ["first", "none", "none"]
@@ -232,7 +232,7 @@ async def test_a_cancel_reaches_the_call_that_blocks_and_no_other(harness: Runne
         harness.runner.start_cancellable(sleeps, told.append, name="sleeps")
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([starts_cancellable])
         await trio.testing.wait_all_tasks_blocked()
         (scope,) = told
@@ -251,7 +251,8 @@ async def test_a_call_from_elsewhere_gets_a_task(harness: RunnerHarness) -> None
         harness.note("quick")
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
+        await trio.testing.wait_all_tasks_blocked()
         harness.runner.start_soon(quick, name="alone")
         harness.runner.start_cancellable(trio.sleep_forever, told.append, name="sleeps")
         await trio.testing.wait_all_tasks_blocked()
@@ -260,9 +261,9 @@ async def test_a_call_from_elsewhere_gets_a_task(harness: RunnerHarness) -> None
         harness.calls.close()
 
 
-async def test_before_start_no_call_can_be_made(harness: RunnerHarness) -> None:
+async def test_before_run_no_call_can_be_made(harness: RunnerHarness) -> None:
     """RuntimeError, as from a nursery that has closed."""
-    with pytest.raises(RuntimeError, match=r"start\(\) was not called yet"):
+    with pytest.raises(RuntimeError, match=r"run\(\) was not called yet"):
         harness.runner.start_soon(trio.sleep_forever, name="early")
 
 
@@ -275,7 +276,7 @@ async def test_stop_ends_the_reader_and_no_call(harness: RunnerHarness) -> None:
         harness.note("has waited")
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([waits])
         await trio.testing.wait_all_tasks_blocked()
         harness.runner.stop()
@@ -296,7 +297,7 @@ async def test_a_reader_that_starts_after_stop_does_not_read(harness: RunnerHarn
         await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([halts, stops])
     assert harness.log.count("read") == 1
 
@@ -318,7 +319,7 @@ async def test_queued_calls_start_although_the_runner_is_stopped() -> None:
         harness.runner.start_cancellable(due, told.append, name="cancellable")
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([starts_cancellable, halts, due])
     assert harness.log.count("due") == harness.log.count("done") == 2
     assert len(told) == 1
@@ -338,7 +339,7 @@ async def test_calls_that_never_block_give_other_tasks_a_turn() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(neighbour)
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([quick, quick, quick])
         harness.calls.close()
     first, _, last = (place for place, what in enumerate(harness.log) if what == "quick")
@@ -360,7 +361,7 @@ async def test_an_exception_of_a_call_reaches_the_nursery(harness: RunnerHarness
         with pytest.RaisesGroup(ValueError):
             async with trio.open_nursery() as nursery:
                 fresh = RunnerHarness()
-                fresh.runner.start(nursery)
+                nursery.start_soon(fresh.runner.run, nursery)
                 await fresh.calls.send([work])
 
 
@@ -379,7 +380,7 @@ async def test_an_exception_thrown_into_the_task_reaches_the_call(harness: Runne
             harness.note("told")
 
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([foreign])
         await trio.testing.wait_all_tasks_blocked()
         harness.calls.close()
@@ -429,7 +430,7 @@ async def test_a_cancelled_call_keeps_nothing_alive(harness: RunnerHarness) -> N
     gc.disable()
     try:
         async with trio.open_nursery() as nursery:
-            harness.runner.start(nursery)
+            nursery.start_soon(harness.runner.run, nursery)
             await harness.calls.send([starts_cancellable])
             await trio.testing.wait_all_tasks_blocked()
             assert held[0]() is not None
@@ -487,7 +488,7 @@ def test_calls_see_the_same_as_in_tasks_of_a_nursery(scripts: list[list[Step]]) 
         harness = RunnerHarness()
         inline.start_soon = harness.runner.start_soon
         async with trio.open_nursery() as nursery:
-            harness.runner.start(nursery)
+            nursery.start_soon(harness.runner.run, nursery)
             await harness.calls.send([inline.call(number) for number in range(len(scripts))])
             await trio.testing.wait_all_tasks_blocked()
             harness.calls.close()
@@ -517,7 +518,7 @@ async def test_calls_that_may_not_start_wait_and_the_reader_goes_on(harness: Run
 
     harness.runner.may_start = lambda: room > 0
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([call] * 5)
         await trio.testing.wait_all_tasks_blocked()
         await harness.calls.send([])
@@ -543,7 +544,7 @@ async def test_calls_that_wait_are_started_when_the_input_has_ended(harness: Run
 
     harness.runner.may_start = lambda: False
     async with trio.open_nursery() as nursery:
-        harness.runner.start(nursery)
+        nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([call, call])
         harness.calls.close()
         await trio.testing.wait_all_tasks_blocked()

@@ -35,8 +35,8 @@ class LinkHarness:
         first = await self.connect()
         self.client = self.new(first, Role.CLIENT, Service(), self.reconnect if reconnect else None)
         self.server = self.new(await self.listener.accept(), Role.SERVER, service, self.accept_again if reconnect else None)
-        self.nursery.start_soon(self.client.run)
-        self.nursery.start_soon(self.server.run)
+        self.nursery.start_soon(self.client.run, self.nursery)
+        self.nursery.start_soon(self.server.run, self.nursery)
         self.peer = Peer(self.client, self.registry)
         if self.factory.name == "rsio":
             await self.peer.wait_accepted()  # a ReactiveSocket client is open when the first answer arrives

@@ -8,7 +8,6 @@ import trio.testing
 
 from penstock.api import ConnectionLost, Limits
 from penstock.runtime.connection._reader import LINGER_BYTES, ORDERLY_LINGER_BYTES, Reader
-from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.connection._writer import Writer
 from penstock.session import ConnectionState
 from tests.runtime.connection._fakes import FakeConnection, FakeSession, make_parts
@@ -22,9 +21,8 @@ class ReaderHarness:
         self.connection = FakeConnection(at_once=1000)
         self.parts = make_parts(self.session, limits)
         self.ends: list[Exception | None] = []
-        self.timer = SessionTimer(self.parts.session, self.parts.leaving)
-        self.writer = Writer(self.connection, self.parts, self.timer, self.ends.append)
-        self.reader = Reader(self.connection, self.parts, self.timer, self.writer, self.ends.append)
+        self.writer = Writer(self.connection, self.parts, self.ends.append)
+        self.reader = Reader(self.connection, self.parts, self.writer, self.ends.append)
 
 
 async def test_what_arrives_is_fed_to_the_session_once_and_in_turns() -> None:
@@ -79,7 +77,7 @@ async def test_while_the_client_is_checked_its_input_is_read_ahead() -> None:
     harness.session.channel.state = ConnectionState.EXAMINING
     harness.connection.arrive.send_nowait(b"setup")
     async with trio.open_nursery() as nursery:
-        harness.reader.nursery = nursery
+        harness.parts.nursery = nursery
         assert await harness.reader.receive_and_dispatch()
         nursery.start_soon(harness.reader.receive_and_dispatch)
         await trio.testing.wait_all_tasks_blocked()
@@ -101,7 +99,8 @@ async def test_after_a_batch_the_answers_are_flushed_and_between_two_turns_the_w
     """A batch that is not finished has more answers to come."""
     harness = ReaderHarness()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(harness.writer.run)
+        harness.parts.nursery = nursery
+        harness.writer.start()
         await trio.testing.wait_all_tasks_blocked()
         harness.session.more = [True, False]
         harness.connection.arrive.send_nowait(b"abc")

@@ -1,34 +1,34 @@
-"""The timer of a link ticks when something is due, and once in 50 ms while messages arrive."""
+"""The timer of a connection ticks when something is due, and once in 50 ms while messages arrive."""
 
 from typing import Any
 
 import trio
 import trio.testing
 
-from penstock.runtime.connection._timer import TIMER_GRANULARITY, SessionTimer
+from penstock.runtime.connection._timer import TIMER_GRANULARITY
 from penstock.session import ConnectionState
-from tests.runtime.connection._fakes import FakeSession
+from tests.runtime.connection._fakes import FakeSession, make_parts
 
 
 async def test_it_ticks_at_the_deadline_and_sets_the_next_one(autojump_clock: trio.testing.MockClock) -> None:
     """A deadline that moves away costs one tick too early."""
     session: Any = FakeSession()
     session.due = 5.0
-    timer = SessionTimer(session, trio.Event())
+    timer = make_parts(session).timer
     timer.reschedule()
     session.due = None
     with trio.move_on_after(100):
-        await timer.run()
+        await timer.wait_until(lambda: False)
     assert session.ticks == [0.0, 5.0]
 
 
 async def test_messages_cost_one_tick_in_fifty_milliseconds(autojump_clock: trio.testing.MockClock) -> None:
     """All other messages are covered by it, and need no call."""
     session: Any = FakeSession()
-    timer = SessionTimer(session, trio.Event())
+    timer = make_parts(session).timer
     timer.reschedule()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(timer.run)
+        nursery.start_soon(timer.wait_until, lambda: False)
         calls = 0
         for _ in range(100):
             now = trio.current_time()
@@ -45,7 +45,7 @@ async def test_before_the_session_is_open_each_batch_ticks() -> None:
     """The deadlines of a handshake move with it."""
     session: Any = FakeSession()
     session.channel.state = ConnectionState.GREETING
-    timer = SessionTimer(session, trio.Event())
+    timer = make_parts(session).timer
     for _ in range(3):
         assert trio.current_time() >= timer.covered_until
         timer.reschedule_soon(trio.current_time())
@@ -54,12 +54,47 @@ async def test_before_the_session_is_open_each_batch_ticks() -> None:
 
 async def test_a_goodbye_without_an_answer_lets_the_connection_leave() -> None:
     """If the peer answers goodbyes, the answer is waited for."""
-    session, leaving = FakeSession(), trio.Event()
-    plain: Any = session
-    timer = SessionTimer(plain, leaving)
+    session = FakeSession()
+    parts = make_parts(session)
+    timer, leaving = parts.timer, parts.leaving
     session.channel.state = ConnectionState.CLOSING
     timer.reschedule()
     assert not leaving.is_set()
     session.channel.dialect.answers_goodbye = False
     timer.reschedule()
     assert leaving.is_set()
+
+
+async def test_what_a_tick_queues_is_sent_from_there() -> None:
+    """A ping costs no task of the writer. Something that was queued before is sent by the call that has queued it."""
+    session: Any = FakeSession()
+    parts = make_parts(session)
+    writer: Any = parts.requests.batcher.writer
+    parts.timer.reschedule()
+    assert writer.flushed == 1
+    assert not parts.requests.batcher.is_requesting
+    session.outbox.buffer += b"answer"
+    parts.timer.reschedule()
+    assert writer.flushed == 1
+
+
+async def test_the_wait_ends_when_it_is_woken_and_not_before(autojump_clock: trio.testing.MockClock) -> None:
+    """A deadline that was set in one wait is kept in the next one."""
+    session: Any = FakeSession()
+    session.due = 5.0
+    timer, flags = make_parts(session).timer, [False]
+    timer.reschedule()
+    for _ in range(2):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(timer.wait_until, lambda: flags[0])
+            await trio.sleep(1)
+            timer.wake()
+            await trio.sleep(1)
+            assert len(nursery.child_tasks) == 1
+            flags[0] = True
+            timer.wake()
+        flags[0] = False
+    session.due = None
+    with trio.move_on_after(10):
+        await timer.wait_until(lambda: False)
+    assert session.ticks == [0.0, 5.0]

@@ -1,10 +1,10 @@
-"""The writer of a link: one task that waits, and one try without waiting by any task."""
+"""The writer of a link: one try without waiting by any task, and a task while the transport is full."""
 
 import pytest
 import trio
 import trio.testing
 
-from penstock.runtime.connection._timer import SessionTimer
+from penstock.runtime.connection._timer import REST_SECONDS
 from penstock.runtime.connection._writer import MAX_INLINE_SEND, Writer
 from tests.runtime.connection._fakes import FakeConnection, FakeSession, make_parts
 
@@ -17,15 +17,16 @@ class WriterHarness:
         self.connection = FakeConnection(framed=framed, at_once=at_once)
         self.parts = make_parts(self.session)
         self.failures: list[Exception] = []
-        self.timer = SessionTimer(self.parts.session, self.parts.leaving)
-        self.writer = Writer(self.connection, self.parts, self.timer, self.failures.append)
+        self.writer = Writer(self.connection, self.parts, self.failures.append)
+        self.parts.timer.has_idle_task = self.writer.has_idle_task
 
     def queue(self, data: bytes) -> None:
         self.session.outbox.buffer += data
 
 
 async def run(harness: WriterHarness, nursery: trio.Nursery) -> None:
-    nursery.start_soon(harness.writer.run)
+    harness.parts.nursery = nursery
+    harness.writer.start()
     await trio.testing.wait_all_tasks_blocked()
 
 
@@ -123,3 +124,79 @@ async def test_a_writer_that_was_stopped_leaves_what_is_queued() -> None:
         harness.writer.on_queued()
     assert (harness.connection.sent, harness.connection.sent_now, bytes(harness.session.outbox.buffer)) == ([], [], b"ab")
     assert not harness.writer.has_lost_bytes
+
+
+async def test_what_the_transport_takes_at_once_costs_no_task() -> None:
+    """A task is started for the first bytes that it does not take."""
+    harness = WriterHarness(at_once=100)
+    async with trio.open_nursery() as nursery:
+        await run(harness, nursery)
+        for _ in range(3):
+            harness.queue(b"ab")
+            harness.writer.flush()
+        assert await harness.writer.wait_flushed()
+        assert not nursery.child_tasks
+        harness.queue(bytes(101))
+        harness.writer.flush()
+        assert [task.name for task in nursery.child_tasks] == ["penstock writer"]
+        assert await harness.writer.wait_flushed()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_task_without_work_is_ended_and_another_one_follows(autojump_clock: trio.testing.MockClock) -> None:
+    """It stays for a second at least, and as long as it gets work."""
+    harness = WriterHarness()
+    async with trio.open_nursery() as nursery:
+        await run(harness, nursery)
+        nursery.start_soon(harness.parts.timer.wait_until, lambda: False)
+        for _ in range(2):
+            for _ in range(3):
+                harness.queue(b"ab")
+                harness.writer.on_queued()
+                await trio.sleep(REST_SECONDS * 0.9)
+                assert len(nursery.child_tasks) == 2
+            await trio.sleep(REST_SECONDS * 2)
+            assert len(nursery.child_tasks) == 1
+        nursery.cancel_scope.cancel()
+    assert harness.connection.sent == [b"ab"] * 6
+
+
+async def test_work_that_comes_while_the_task_is_ended_is_done() -> None:
+    """The task sends it first."""
+    harness = WriterHarness()
+    async with trio.open_nursery() as nursery:
+        await run(harness, nursery)
+        harness.queue(b"ab")
+        harness.writer.on_queued()
+        await trio.testing.wait_all_tasks_blocked()
+        assert harness.writer.has_idle_task()
+        assert not harness.writer.has_idle_task()
+        harness.queue(b"cd")
+        harness.writer.on_queued()
+        await trio.testing.wait_all_tasks_blocked()
+        assert not nursery.child_tasks
+    assert harness.connection.sent == [b"ab", b"cd"]
+
+
+async def test_cancel_gives_up_a_send_that_waits() -> None:
+    """The transport can be closed under it, and a wait for the flush ends."""
+    harness = WriterHarness()
+    results: list[bool] = []
+
+    async def wait() -> None:
+        results.append(await harness.writer.wait_flushed())
+
+    harness.connection.send = sleep_forever  # type: ignore[method-assign]  # a peer that reads nothing
+    async with trio.open_nursery() as nursery:
+        await run(harness, nursery)
+        harness.queue(b"ab")
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 2
+        harness.writer.cancel()
+    assert results == [False]
+    assert harness.failures == []
+
+
+async def sleep_forever(data: object) -> None:
+    await trio.sleep_forever()

@@ -300,10 +300,10 @@ async def test_a_fault_of_one_connection_ends_nothing_else(monkeypatch: pytest.M
     told: list[Exception] = []
     broken = [KeyError("ours")]
 
-    async def run(self: ConnectionTask) -> None:
+    async def run(self: ConnectionTask, nursery: trio.Nursery) -> None:
         if broken:
             raise broken.pop()
-        await original(self)
+        await original(self, nursery)
 
     original = ConnectionTask.run
     async with serve(numbers_service(), "memory://test", on_violation=told.append) as server:

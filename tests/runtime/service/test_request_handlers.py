@@ -229,7 +229,8 @@ async def test_a_cancelled_nursery_stops_the_handler_and_fails_its_subscriber() 
     runner = InlineTaskRunner(hear, lambda: None, turns=DecodingTurns(), turn=1.0)
     calls = HandlerCalls(runner, Scope(runner, on_violation=heard.append), places)
     async with trio.open_nursery() as nursery:
-        runner.start(nursery)
+        nursery.start_soon(runner.run, nursery)
+        await trio.testing.wait_all_tasks_blocked()
         subscriber = Hears()
         reply = HandlerCall(calls, Handler(handler, "the handler"), b"data", PeerIdentity(address="test"), subscriber)
         subscriber.on_subscribe(reply)
@@ -261,7 +262,8 @@ async def test_a_call_that_is_cancelled_before_its_turn_is_not_made() -> None:
     runner = InlineTaskRunner(hear, lambda: None, turns=DecodingTurns(), turn=1.0)
     calls = HandlerCalls(runner, Scope(runner, on_violation=lambda _: None), places)
     async with trio.open_nursery() as nursery:
-        runner.start(nursery)
+        nursery.start_soon(runner.run, nursery)
+        await trio.testing.wait_all_tasks_blocked()
         for cancelled in (True, False):
             reply = HandlerCall(calls, Handler(handler, "the handler"), b"data", PeerIdentity(address="test"), ManualSubscriber())
             reply.request(1)

@@ -87,7 +87,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         return Peer(self._connection, self._settings.registry)
 
     async def _run(self, nursery: trio.Nursery) -> None:
-        await self._connection.run()
+        await self._connection.run(nursery)
 
     # --- inside
 

@@ -173,7 +173,7 @@ class ReconnectingConnection(OpenConnection):
             connection = self._connection
             # In a task, because the connection opens while `run` in the next line is under way.
             nursery.start_soon(self._report_open, connection)
-            await connection.run()
+            await connection.run(nursery)
             reason = connection.reason or ConnectionLost("the connection is over")
             # A refusal, or a fault that the next connection would have too.
             if self._left.is_set() or not may_reconnect(reason):

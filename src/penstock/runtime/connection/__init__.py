@@ -4,11 +4,12 @@ May import `penstock.runtime.service`, and what `penstock.runtime` may.
 """
 
 from penstock.runtime.connection._access_log import limited_access_log
-from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask, ReplaceLink
+from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._exit_nursery import exit_nursery
 from penstock.runtime.connection._extensions_for import NegotiableExtensions, extensions_for
 from penstock.runtime.connection._goodbye import close
+from penstock.runtime.connection._links import ReplaceLink
 from penstock.runtime.connection._memory_budget import MemoryBudget
 from penstock.runtime.connection._new_connection import (
     DEFAULT_DIALECT,

@@ -1,8 +1,10 @@
-"""The task of one logical connection: its session, its streams and requests, and one link after another.
+"""The tasks of one logical connection: its session, its streams and requests, and one link after another.
 
 Rules of this file:
 
-* Reader, writer and timer are shielded. A cancelled connection says goodbye, waits for the answer within the deadline, and ends them then.
+* An idle connection has two tasks. One runs `run`: it waits for the end, ticks, and says goodbye. The other is the host: it is the first
+  reader, and its nursery has all other tasks: publishers, handlers, the writer while it waits for the transport, the change of links.
+* The host is shielded. A cancelled connection says goodbye, waits for the answer within the deadline, and ends the host then.
 * Publishers are shielded too: a goodbye stops each in its own way. A publisher that was cancelled first would look to its subscriber like
   one that failed, and in the log like a fault, when all that happens is that a server is shut down.
 * Nothing that the peer sends, and nothing that the transport raises, raises out of here. The connection ends, and `reason` tells why.
@@ -12,24 +14,26 @@ Rules of this file:
 * When `run` returns, no task of the connection runs, and its transport is closed.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final
 
 import attrs
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError, UsageError
-from penstock.core import CLEANUP_SECONDS, Report, report
+from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError
+from penstock.core import Report, report
 from penstock.plugins import Connection, Registry
 from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._decoding_turns import decoding_turns
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._goodbye import close, linger
 from penstock.runtime.connection._incoming_requests import IncomingRequests
-from penstock.runtime.connection._inline_tasks import InlineTaskRunner
-from penstock.runtime.connection._link import Link
+from penstock.runtime.connection._inline_tasks import READER, InlineTaskRunner
+from penstock.runtime.connection._lazy_event import LazyEvent
+from penstock.runtime.connection._links import Links, ReplaceLink
 from penstock.runtime.connection._parts import ConnectionParts, SharedMemory
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
+from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.service import Service, is_shutdown, report_publisher_failure
 from penstock.session import TASK_BYTES, ConnectionState, SendingStream, Session, SessionDelegate
 
@@ -39,13 +43,6 @@ _PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PE
 
 _NO_REFUSAL: Final = frozenset({"closed", "lost", "shutdown"})
 """Reasons of ends before the hello that are no refusal of this peer."""
-
-ReplaceLink: TypeAlias = Callable[[Exception], Awaitable[Connection | None]]
-"""Asked for a new transport connection when one has ended without a goodbye, with how that was. None ends the session.
-
-It is asked only if no message was cut: the session goes on as if nothing had happened, and so must that of the peer.
-A protocol without goodbyes (ReactiveSocket) ends every connection in this way, so the hook is asked then too.
-"""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,6 +57,14 @@ class ConnectionSettings:
     budget: SharedMemory | None = None
     """The memory that the connections of a server share."""
     replace_link: ReplaceLink | None = None
+
+    publishes: Callable[[], bool] = attrs.field(init=False, eq=False)
+    """Returns whether the service offers anything now. One function for all connections."""
+
+    @publishes.default
+    def _make_publishes(self) -> Callable[[], bool]:
+        service = self.service
+        return lambda: not service.is_empty
 
 
 class ConnectionTask:
@@ -107,6 +112,7 @@ class ConnectionTask:
         )
         # The session looks these up at each call. As attributes they cost one call less per stream than methods that pass on.
         self.serve, self.attach, self.on_fire_and_forget = self._incoming.serve, self._incoming.attach, self._incoming.fire
+        leaving = LazyEvent()
         self._parts = ConnectionParts(
             session=self.session,
             limits=settings.limits,
@@ -115,19 +121,15 @@ class ConnectionTask:
             requests=self.requests,
             budget=settings.budget,
             on_violation=settings.on_violation,
-            is_open=trio.Event(),
-            over=trio.Event(),
-            leaving=trio.Event(),
-            next_link=None if settings.replace_link is None else self._wait_for_next_link,
+            timer=SessionTimer(self.session, leaving, batcher),
+            is_open=LazyEvent(),
+            over=LazyEvent(),
+            leaving=leaving,
         )
-        self._host_scope = trio.CancelScope(shield=True)  # around everything but the goodbye: publishers, handlers and links
-        self._link_scope = trio.CancelScope()  # around the links alone
-        self._link: Link
-        self._use(connection)
+        self._links = Links(connection, self._parts, settings.replace_link, self._use)
         # Asked when the connection has no stream: a side that publishes waits for subscribers.
-        self.session.streams.use.publishes = lambda: not settings.service.is_empty
-        # Looked up when a stream ends: only then is it known whether its connection has ended it.
-        events.start(lambda: self.session.state.is_closing, trio.current_time)
+        self.session.streams.use.publishes = settings.publishes
+        events.start(self.session, trio.current_time)
         self.session.start(began)  # here, so that our hello comes before any request
 
     # --- for the side that opened it
@@ -135,32 +137,34 @@ class ConnectionTask:
     @property
     def connection(self) -> Connection:
         """The transport connection that is used now."""
-        return self._link.connection
+        return self._links.current.connection
 
     @property
-    def is_open(self) -> trio.Event:
+    def is_open(self) -> LazyEvent:
         """Set when both sides have said hello, or never will."""
         return self._parts.is_open
 
-    async def run(self) -> None:
-        """Run until the connection is over; cancelled, say goodbye first. Returns within its deadlines, also if the peer is mute."""
+    async def run(self, nursery: trio.Nursery) -> None:
+        """Run until the connection is over; cancelled, say goodbye first. Returns within its deadlines, also if the peer is mute.
+
+        The other tasks run in `nursery`, which is open around this call. They have ended when this returns.
+        """
         budget = self._settings.budget
         if budget is not None:
             budget.add(self)
             self.session.channel.on_buffered = budget.note_bytes
         try:
-            # A cancel from outside reaches only the wait below, because `_host` is shielded. Then this side says goodbye.
-            async with trio.open_nursery() as nursery:
-                self._link.timer.reschedule()
-                nursery.start_soon(self._host)
-                try:
-                    # Set by the session's end, by a goodbye that has no answer, or by a failure of the host.
-                    await self._parts.leaving.wait()
-                finally:
-                    # First: if a dialect raised inside `leave`, the host would have no deadline.
-                    self._host_scope.deadline = trio.current_time() + self._settings.limits.drain
-                    self.leave("shutdown")
-                    await self._say_goodbye()
+            self._parts.timer.reschedule()
+            nursery.start_soon(self._parts.runner.run_for, self._links, name=READER)
+            try:
+                while True:
+                    # A cancel from outside reaches only this wait, because the host is shielded. Then this side says goodbye.
+                    await self._parts.timer.wait_until(self._needs_action)
+                    if self._parts.leaving.is_set():
+                        break
+                    self._links.follow()
+            finally:
+                await self._end()
         finally:
             if budget is not None:
                 budget.remove(self)
@@ -172,14 +176,21 @@ class ConnectionTask:
 
     def leave(self, reason: str) -> None:
         """Say goodbye, once, and let everything end."""
-        self.session.close(reason)
-        self._link.timer.reschedule()  # from now on the answer has a deadline
-        if self._link.ended.is_set():  # a hook looks for another link, or none comes: no answer can arrive
+        batcher = self._parts.requests.batcher
+        batcher.is_requesting = True  # the goodbye is sent from here: a shutdown would start a task of the writer for each connection
+        try:
+            self.session.close(reason)
+        finally:
+            batcher.is_requesting = False
+            self._links.current.writer.flush()
+        self._parts.timer.reschedule()  # from now on the answer has a deadline
+        if self._links.current.ended.is_set():  # a hook looks for another link, or none comes: no answer can arrive
             self._parts.leaving.set()
+            self._parts.timer.wake()
 
     def cut(self) -> None:
         """End at once and without a goodbye, for a peer that has not said hello: in a flood of such peers each must cost little."""
-        self._link.writer.stop()
+        self._links.current.writer.stop()
         self.session.end_of_input()
 
     @property
@@ -195,14 +206,14 @@ class ConnectionTask:
 
     def held(self) -> int:
         """Return the number of bytes that the peer makes the connection hold, in its buffers, streams and tasks."""
-        return self.session.held() + self._link.held() + self._parts.runner.tasks * TASK_BYTES
+        return self.session.held() + self._links.current.held() + self._parts.runner.tasks * TASK_BYTES
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """Say goodbye: of all connections this one holds the most, and all together hold too much."""
         what = f"its peer made it hold {held:,} bytes, more than any other, and all together 80 % of {budget:,} (Limits.memory_budget)"
         report(self._settings.on_violation, LimitExceeded(f"a connection was cut: {what}", limit="memory_budget", value=budget))
         self.session.close("limit:memory", ConnectionLost(f"this side cut the connection: {what}"))
-        self._link.timer.reschedule()
+        self._parts.timer.reschedule()
 
     # --- for the session
 
@@ -248,131 +259,60 @@ class ConnectionTask:
         self._parts.over.set()
         self._parts.leaving.set()
         # The order is not important from here on: each of these only wakes tasks.
+        self._parts.timer.wake()
         self.requests.on_room()  # requests that wait for room fail now
 
-    # --- the tasks
-
-    async def _host(self) -> None:
-        """Run the publishers, the handlers and the links, out of the reach of every cancellation but that of `_say_goodbye`."""
-        try:
-            with self._host_scope:
-                async with trio.open_nursery() as publishers:
-                    # Publishers and the reader share this nursery: a call that blocks keeps the reader's task, and must outlive the links.
-                    self._parts.runner.start(publishers)
-                    await self._run_links()
-                    self._parts.runner.stop()
-                    # Each publisher was asked to stop when the session ended, and bounds its own cleanup. This is for one that does not.
-                    self._host_scope.deadline = min(self._host_scope.deadline, trio.current_time() + 2 * CLEANUP_SECONDS)
-        finally:
-            # An interrupt in a handler ends all of these tasks: no writer is left to send a goodbye.
-            self._link.writer.can_send = False
-            self.on_end(ConnectionLost("what ran this connection was interrupted"))
-
-    async def _run_links(self) -> None:
-        """Run one link after another, until `_say_goodbye` has closed the last one."""
-        connection: Connection | None = None
-        try:
-            with self._link_scope:
-                while True:
-                    async with trio.open_nursery() as nursery:
-                        link = self._link
-                        # A nursery per link: the tasks of the old link end before the next one starts, so there is never a second writer.
-                        link.start(nursery)
-                        await link.ended.wait()
-                        connection = await self._connection_after(link)
-                        if connection is None:
-                            await trio.sleep_forever()  # writer and timer go on: a goodbye may be under way
-                        else:
-                            nursery.cancel_scope.cancel()
-                    if connection is not None:
-                        self._use(connection)
-                        link.replaced.set()
-        finally:
-            # The hook may hand over a connection while this is cancelled. Nothing else knows of it, so it is closed here.
-            if connection is not None and connection is not self._link.connection:
-                await self._close(connection, in_good_order=False)
-
-    async def _connection_after(self, link: Link) -> Connection | None:
-        """Return the transport connection that goes on for `link`, or end the session."""
-        session = self.session
-        # A goodbye was said: the end of the transport is its answer, and needs no description.
-        if session.state.is_closing:
-            session.end_of_input()
-            return None
-        # May take up to `goodbye_timeout`: a child process is waited for here.
-        error = await link.describe_end()
-        replace_link = self._settings.replace_link
-        if replace_link is not None and link.is_gone:
-            # Bytes that arrived before the end still belong to the session.
-            await link.reader.input_ended.wait()  # by then it has decoded all that has arrived
-            if session.state is ConnectionState.OPEN and link.is_quiet:
-                connection = await self._replacement(replace_link, error)
-                if connection is not None:
-                    return connection
-        session.end_of_input(error, is_clean=link.cause is None)
-        return None
-
-    async def _replacement(self, replace_link: ReplaceLink, error: Exception) -> Connection | None:
-        try:
-            connection: object = await replace_link(error)
-        except Exception as raised:  # boundary: a hook; its failure counts as None
-            report(self._settings.on_violation, raised)
-            return None
-        if connection is not None and not isinstance(connection, Connection):
-            what = "return a penstock.plugins.Connection whose handshake is done, or None"
-            report(self._settings.on_violation, UsageError(f"replace_link returned {connection!r}; {what}"))
-            return None
-        # The hook may take long: the session's own deadlines run meanwhile.
-        if connection is not None and self.session.state is not ConnectionState.OPEN:
-            await self._close(connection, in_good_order=False)  # a deadline of the session has passed meanwhile
-            return None
-        return connection
+    # --- inside
 
     def _use(self, connection: Connection) -> None:
-        """Make `connection` the link from now on."""
-        self._link = Link(connection, self._parts)
         self._incoming.peer = connection.peer
 
-    async def _wait_for_next_link(self) -> bool:
-        """Wait until the link that has ended was replaced; return False if it never will be. The reader that has ended calls this."""
-        link = self._link
-        # The reader must not wait for a link after the session has ended: it would keep the host from ending.
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_after, self._parts.over, nursery.cancel_scope)
-            await link.replaced.wait()
-            nursery.cancel_scope.cancel()
-        return link.replaced.is_set()
+    def _needs_action(self) -> bool:
+        # `leaving` is set by the session's end, by a goodbye that has no answer, or by a failure of the host.
+        links = self._links
+        return self._parts.leaving.is_set() or (links.current.ended.is_set() and not links.is_followed)
+
+    async def _end(self) -> None:
+        """Say goodbye, and end all tasks of the connection."""
+        links = self._links
+        try:
+            # First: if a dialect raised inside `leave`, the host would have no deadline.
+            links.limit(self._settings.limits.drain)
+            self.leave("shutdown")
+            await self._say_goodbye()
+        finally:
+            links.stop()
+            # Shielded: no task of the connection may outlive this one. The host has a deadline.
+            with trio.CancelScope(shield=True):
+                await self._parts.timer.wait_unticked(lambda: links.has_ended)
 
     async def _say_goodbye(self) -> None:
         """Wait for the end of the goodbyes, send the last bytes, and close: all within the deadlines, also if the peer does not react."""
         # The link of this moment: a hook that is asked for another one is cancelled below.
-        limits, session, link, is_sent = self._settings.limits, self.session, self._link, False
+        limits, session, link, is_sent = self._settings.limits, self.session, self._links.current, False
         with trio.move_on_after(limits.goodbye_timeout + limits.linger, shield=True):
             # The session is over when the answer has arrived, or when its own deadline has passed. A link that has ended brings no answer:
             # a hook that still looks for another one is not waited for, because a session that is closing takes no other link.
             if session.channel.dialect.answers_goodbye and not link.ended.is_set():
-                await self._parts.over.wait()
+                await self._parts.timer.wait_until(lambda: self._parts.over.is_set() or link.ended.is_set())
+            if link.ended.is_set() and not self._links.is_followed:
+                session.end_of_input()  # this end of the transport is the answer to the goodbye
             is_sent = await linger(link.connection, self._parts, link.reader, link.writer)
         # Many deadlines may pass at the same time. Shielded, and without a deadline: in each pass some connections go on.
         with trio.CancelScope(shield=True):
             await self._parts.turns.begin_end(limits.turn)
         # If this side has a reason of its own, the missing answer is only its consequence.
         self.on_end(session.streams.end_error or ConnectionLost("the peer did not answer the goodbye in time"))
-        # Writer and timer first: a send in progress would fail when the transport is closed under it, and be taken for a fault.
-        self._link_scope.cancel()
+        # The writer first: a send in progress would fail when the transport is closed under it, and be taken for a fault.
+        self._links.stop()
         has_parted = session.state in _PARTED or not session.channel.dialect.answers_goodbye
         await self._close(link.connection, in_good_order=is_sent and has_parted)
-        if self._link is not link:  # replaced while the goodbye was under way
-            await self._close(self._link.connection, in_good_order=False)
+        if self._links.current is not link:  # replaced while the goodbye was under way
+            await self._close(self._links.current.connection, in_good_order=False)
 
     async def _close(self, connection: Connection, *, in_good_order: bool) -> None:
         settings = self._settings
         await close(connection, in_good_order=in_good_order, seconds=settings.limits.goodbye_timeout, on_violation=settings.on_violation)
-
-
-async def _cancel_after(event: trio.Event, scope: trio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()
 
 
 async def _no_link() -> bool:

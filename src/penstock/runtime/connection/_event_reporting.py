@@ -28,7 +28,7 @@ from penstock.api import (
 from penstock.plugins import ConnectionClosed, ConnectionOpened, Events, Outcome, PeerIdentity, StreamEnded, StreamOpened
 from penstock.runtime.connection._access_log import AccessLog
 from penstock.runtime.service import StreamCount
-from penstock.session import SendingStream
+from penstock.session import SendingStream, Session
 
 _numbers = count(1)  # of connections in this process
 
@@ -57,8 +57,8 @@ class ConnectionEvents:
         self._peer = PeerIdentity(address="")  # the same
         self._early: dict[tuple[int, bool], str] = {}  # streams that began before that; bounded by the subscriptions of this side
         # Both are replaced by `start`: this object is made before its session.
-        self._is_closing: Callable[[], bool] = lambda: False
-        self._now: Callable[[], float] = lambda: 0.0
+        self._session: Session | None = None
+        self._now: Callable[[], float] = float  # returns 0.0
         self._served: dict[SendingStream, StreamCount] = {}  # bounded by the streams that the session serves
         self.access: AccessLog | None = AccessLog.if_enabled(address, accepted=accepted)
         """The access log; None if it is off. It needs no plugin, and makes nothing for a stream that ends well."""
@@ -67,9 +67,9 @@ class ConnectionEvents:
 
     # --- the connection
 
-    def start(self, is_closing: Callable[[], bool], now: Callable[[], float]) -> None:
-        """`is_closing` tells, when a stream ends, whether the end of the connection has ended it; `now` returns the time."""
-        self._is_closing, self._now = is_closing, now
+    def start(self, session: Session, now: Callable[[], float]) -> None:
+        """`session` tells, when a stream ends, whether the end of the connection has ended it; `now` returns the time."""
+        self._session, self._now = session, now
 
     def report_opened(self, peer: PeerIdentity, dialect: str) -> None:
         """Report that both sides have said hello, and the streams that began before."""
@@ -135,7 +135,7 @@ class ConnectionEvents:
             return
         outcome = ended.outcome
         # A stream that completed before the end is complete, also if its connection ended in the same step.
-        if self._is_closing() and outcome is not Outcome.COMPLETED:
+        if self._session is not None and self._session.state.is_closing and outcome is not Outcome.COMPLETED:
             outcome = Outcome.LOST
         self._events.stream_ended(
             StreamEnded(

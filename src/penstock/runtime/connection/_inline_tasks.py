@@ -19,6 +19,7 @@ This file knows nothing of connections: it is given two functions, and runs what
 against the same budget of the pass as decoding does (`DecodingTurns`).
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
@@ -30,6 +31,7 @@ from typing import Any, Final, TypeAlias
 import trio
 
 from penstock.runtime.connection._decoding_turns import DecodingTurns
+from penstock.runtime.connection._lazy_event import LazyEvent
 
 OnBlocked: TypeAlias = Callable[[trio.CancelScope], None]
 """Called when a queued call blocks for the first time, with the cancel scope that cancels it from then on."""
@@ -38,10 +40,32 @@ QueuedCall: TypeAlias = tuple[Callable[..., Coroutine[Any, Any, None]], tuple[An
 """The async function, its arguments, the name of the task if the call blocks, the callback for that, and the context variables."""
 
 READER: Final = "penstock reader"
+HOST: Final = "penstock connection"
 HELPER: Final = "penstock helper"
 
 MAX_HELPER_TASKS: Final = 64
 """Upper bound of helper tasks started per hand-over. 64 lets 100 blocking handlers start within 7 scheduler passes (doubling from 1)."""
+
+
+class Host(ABC):
+    """The owner of a runner that has a nursery of its own."""
+
+    __slots__ = ("is_over",)
+
+    is_over: LazyEvent
+    """Set when no further call can come."""
+
+    @abstractmethod
+    def on_begin(self, nursery: trio.Nursery) -> None:
+        """Take the nursery, before anything is read."""
+
+    @abstractmethod
+    def on_leave(self) -> None:
+        """Start nothing more in the nursery."""
+
+    @abstractmethod
+    def on_ended(self) -> None:
+        """Note that the nursery is closed."""
 
 
 class InlineTaskRunner:
@@ -49,6 +73,7 @@ class InlineTaskRunner:
 
     __slots__ = (
         "_deferred",
+        "_extra_tasks",
         "_helper_tasks",
         "_is_stopped",
         "_nursery",
@@ -73,20 +98,42 @@ class InlineTaskRunner:
         self._turn = turn
         self._turns = turns
         self._nursery: trio.Nursery | None = None
-        self._queue: deque[QueuedCall] = deque()  # bounded: one turn of decoding fills it, and it is emptied before the next read
+        # Made for the first call: a deque has 760 bytes. Bounded: one turn of decoding fills it, and it is emptied before the next read.
+        self._queue: deque[QueuedCall] | tuple[()] = ()
         self.may_start: Callable[[], bool] = _always
         """Returns whether another queued call may be started now. If not, it waits for `start_deferred`. May be replaced."""
-        self._deferred: deque[QueuedCall] = deque()  # bounded as the calls are: each has a place among the streams of the peer
+        self._deferred: deque[QueuedCall] | tuple[()] = ()  # bounded as the calls are: each has a place among the streams of the peer
         self._reader_scope: trio.CancelScope | None = None
+        self._extra_tasks = 0  # tasks of the nursery that run no call
         self._helper_tasks = 0  # how many to start at the next hand-over: doubles while calls block, halves while they do not
         self._is_stopped = False
         self.is_running_inline: bool = False
         """True while the reader decodes or runs calls. It calls `after_batch` afterwards, so that nothing else needs to flush."""
 
-    def start(self, nursery: trio.Nursery) -> None:
-        """Start the reader, in `nursery`."""
+    def run(self, nursery: trio.Nursery) -> Coroutine[Any, Any, None]:
+        """Be the first reader, in this task. Other readers, and calls that have blocked, become tasks of `nursery`.
+
+        Returns when this task is the reader no longer, and has finished the call that it kept.
+        """
         self._nursery = nursery
-        self._spawn(self._read_loop, name=READER)
+        return self._read_loop()
+
+    async def run_for(self, host: Host) -> None:
+        """Do as `run`, in a nursery of this task, until `host` is over and no call runs any more."""
+        try:
+            # Publishers and the reader share this nursery: a call that blocks keeps the reader's task, and must outlive the links.
+            async with trio.open_nursery() as nursery:
+                try:
+                    host.on_begin(nursery)
+                    await self.run(nursery)
+                    # From here on the reader, if there is one, is a task of the nursery and counts for no call.
+                    self._extra_tasks = 1
+                    trio.lowlevel.current_task().name = HOST
+                    await host.is_over.wait()
+                finally:
+                    host.on_leave()
+        finally:
+            host.on_ended()
 
     def stop(self) -> None:
         """Stop reading. Calls that have started run on."""
@@ -100,14 +147,14 @@ class InlineTaskRunner:
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
         """Run a call: inline if the reader is at work, else in a task. Raises as `start_soon` of a nursery does."""
         if self.is_running_inline:
-            self._queue.append((function, args, name, None, copy_context()))
+            self._enqueue((function, args, name, None, copy_context()))
         else:
             self._spawn(function, *args, name=name)
 
     def start_cancellable(self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: OnBlocked, /, *, name: str) -> None:
         """Do as `start_soon`, and give `on_blocked` the cancel scope of the call. A call that never blocks costs no cancel scope."""
         if self.is_running_inline:
-            self._queue.append((function, (), name, on_blocked, copy_context()))
+            self._enqueue((function, (), name, on_blocked, copy_context()))
         else:
             self._spawn(self._run_in_scope, function, on_blocked, name=name)
 
@@ -118,18 +165,25 @@ class InlineTaskRunner:
 
     @property
     def tasks(self) -> int:
-        """The number of tasks of calls and publishers that run in the nursery."""
-        return 0 if self._nursery is None else max(0, len(self._nursery.child_tasks) - 1)  # less the reader
+        """The number of tasks of calls and publishers that run in the nursery, and of the writer if it has one."""
+        # The first reader is the task of the nursery's own block. While a call has kept that task, the reader after it counts for the call.
+        return 0 if self._nursery is None else max(0, len(self._nursery.child_tasks) - self._extra_tasks)
 
     # --- inside
 
+    def _enqueue(self, call: QueuedCall) -> None:
+        if isinstance(self._queue, tuple):
+            self._queue = deque()
+        self._queue.append(call)
+
     def _spawn(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any, name: str) -> None:
         if self._nursery is None:
-            raise RuntimeError("start() was not called yet")
+            raise RuntimeError("run() was not called yet")
         self._nursery.start_soon(function, *args, name=name)
 
     async def _read_loop(self) -> None:
         """Be the reader, until a call blocks or the input ends."""
+        trio.lowlevel.current_task().name = READER
         if self._is_stopped:  # stop() came after this task was spawned, and before its first step: no scope could be cancelled then
             self._start_queued()
             return
@@ -154,7 +208,7 @@ class InlineTaskRunner:
         while queue:
             if not self.may_start():
                 # The reader goes on without them: the messages that make room again have to be read.
-                self._deferred += queue
+                self._deferred = deque((*self._deferred, *queue))
                 queue.clear()
                 break
             call = queue.popleft()
@@ -224,16 +278,15 @@ class InlineTaskRunner:
 
     def _start_queued(self) -> None:
         """Start what is queued in tasks: the reader ends. A call that was accepted must run, if only to see that it is cancelled."""
+        queue, self._queue = self._queue, ()
         if self._is_stopped:
-            self._queue.extendleft(reversed(self._deferred))
-            self._deferred.clear()
-        for function, args, name, on_blocked, context in self._queue:
+            queue, self._deferred = (*self._deferred, *queue), ()
+        for function, args, name, on_blocked, context in queue:
             # In its context: a nursery gives a task a copy of the context in which start_soon is called.
             if on_blocked is None:
                 context.run(partial(self._spawn, function, *args, name=name))
             else:
                 context.run(partial(self._spawn, self._run_in_scope, function, on_blocked, name=name))
-        self._queue.clear()
 
     async def _run_in_scope(self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: OnBlocked) -> None:
         with trio.CancelScope() as scope:

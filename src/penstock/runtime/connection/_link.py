@@ -1,13 +1,11 @@
-"""A link: one transport connection with its reader, its writer and its timer. The connection outlives it if the link is replaced."""
-
-import trio
+"""A link: one transport connection with its reader and its writer. The connection outlives it if the link is replaced."""
 
 from penstock.plugins import Connection
 from penstock.runtime.connection._end_report import describe_transport_end, is_disconnect
 from penstock.runtime.connection._goodbye import close
+from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._reader import Reader
-from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.connection._writer import Writer
 from penstock.session import ConnectionState
 
@@ -15,21 +13,20 @@ from penstock.session import ConnectionState
 class Link:
     """One transport connection at work for a logical connection."""
 
-    __slots__ = ("_parts", "cause", "connection", "ended", "reader", "replaced", "timer", "writer")
+    __slots__ = ("_parts", "cause", "connection", "ended", "reader", "replaced", "writer")
 
     def __init__(self, connection: Connection, parts: ConnectionParts) -> None:
         """Make the parts of the link, and point the logical connection at them."""
         self._parts = parts
         self.connection: Connection = connection
-        # The timer first, then the writer, then the reader: each is handed the ones before it.
-        self.timer: SessionTimer = SessionTimer(parts.session, parts.leaving)
-        self.writer: Writer = Writer(connection, parts, self.timer, self.end)
-        self.reader: Reader = Reader(connection, parts, self.timer, self.writer, self.end)
-        self.ended: trio.Event = trio.Event()
+        # The writer first: the reader is handed it.
+        self.writer: Writer = Writer(connection, parts, self.end)
+        self.reader: Reader = Reader(connection, parts, self.writer, self.end)
+        self.ended: LazyEvent = LazyEvent()
         """The transport has ended, or failed."""
         self.cause: Exception | None = None
         """The exception of the transport; None if it ended in good order."""
-        self.replaced: trio.Event = trio.Event()
+        self.replaced: LazyEvent = LazyEvent()
         """Another link has taken the place of this one."""
         # Attributes, and not a method that asks which link is the current one: these are called for each message.
         parts.runner.read_and_dispatch = self.reader.receive_and_dispatch
@@ -37,14 +34,12 @@ class Link:
         parts.requests.batcher.writer = self.writer
         # The delegate's `wake` is replaced too: one call less for each first message in an empty outbox.
         parts.session.outbox.wake = self.writer.on_queued
+        parts.timer.has_idle_task = self.writer.has_idle_task
 
-    def start(self, nursery: trio.Nursery) -> None:
-        """Start the writer and the timer. The reader is run by the `InlineTaskRunner`: a handler that blocks keeps the reader's task."""
-        # For the task that reads ahead: it belongs to this link, and ends with it.
-        self.reader.nursery = nursery
-        # The names are what a task tree in a debugger shows.
-        nursery.start_soon(self.writer.run, name="penstock writer")
-        nursery.start_soon(self.timer.run, name="penstock timer")
+    def cancel(self) -> None:
+        """End the tasks of the link, also in the middle of a send."""
+        self.writer.cancel()
+        self.reader.stop_reading_ahead()
 
     def end(self, cause: Exception | None) -> None:
         """Note that the transport has ended; the first cause counts."""
@@ -55,6 +50,7 @@ class Link:
         self.ended.set()
         if self._parts.next_link is not None and self._parts.session.state is ConnectionState.OPEN:
             self.writer.stop()  # at once: bytes that go to a dead transport are lost to the next link
+        self._parts.timer.wake()  # the task of the connection goes on from here
 
     @property
     def is_quiet(self) -> bool:

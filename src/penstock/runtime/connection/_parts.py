@@ -1,6 +1,6 @@
 """What lives as long as the logical connection, as the parts of a link use it.
 
-A *link* is one transport connection with its reader, writer and timer (`_link`). The session, the streams and the requests outlive a link
+A *link* is one transport connection with its reader and writer (`_link`). The session, the streams and the requests outlive a link
 that is replaced. The parts of a link hold these objects directly: a message must not pay for the separation with further calls.
 """
 
@@ -14,7 +14,9 @@ from penstock.api import Limits
 from penstock.core import Report
 from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
+from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._requests import OutgoingRequests
+from penstock.runtime.connection._timer import SessionTimer
 from penstock.session import Session
 
 
@@ -59,13 +61,16 @@ class ConnectionParts:
     turns: DecodingTurns
     runner: InlineTaskRunner
     requests: OutgoingRequests
+    timer: SessionTimer
     budget: SharedMemory | None
     on_violation: Report
-    is_open: trio.Event
+    is_open: LazyEvent
     """Both sides have said hello, or never will."""
-    over: trio.Event
+    over: LazyEvent
     """The session has ended."""
-    leaving: trio.Event
+    leaving: LazyEvent
     """The session has ended; or this side has said a goodbye that the peer does not answer, and its own end comes first."""
+    nursery: trio.Nursery = attrs.field(init=False)
+    """Runs all tasks of the connection but the one that waits for its end. Set when that one has begun."""
     next_link: Callable[[], Awaitable[bool]] | None = None
     """Waits for the link after this one, and returns False if there is none. None if links are not replaced."""

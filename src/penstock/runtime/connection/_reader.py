@@ -7,9 +7,9 @@ from typing import Final
 import trio
 
 from penstock.plugins import Connection
+from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._read_ahead import ReadAheadBuffer
-from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.connection._writer import Writer
 from penstock.session import STREAM_BYTES, TASK_BYTES, ConnectionState
 
@@ -34,6 +34,7 @@ class Reader:
     """Receives from one transport connection and feeds the session. `receive_and_dispatch` is one turn."""
 
     __slots__ = (
+        "_ahead_scope",
         "_arrived",
         "_connection",
         "_has_more",
@@ -47,18 +48,13 @@ class Reader:
         "_turns",
         "_writer",
         "input_ended",
-        "nursery",
         "on_end",
     )
-
-    nursery: trio.Nursery
-    """Runs the task that reads ahead; the nursery of the link."""
 
     def __init__(
         self,
         connection: Connection,
         parts: ConnectionParts,
-        timer: SessionTimer,
         writer: Writer,
         on_end: Callable[[Exception | None], None],
     ) -> None:
@@ -67,16 +63,17 @@ class Reader:
         self._parts = parts
         self._session = parts.session
         self._runner = parts.runner
-        self._timer = timer
+        self._timer = parts.timer
         self._writer = writer
         self.on_end: Callable[[Exception | None], None] = on_end
         self._has_more = False  # some received bytes were not decoded yet
         self._noted_streams = 0  # streams of the peer that the memory budget knows of
         self._lingered = 0  # bytes that came after the goodbye of this side
         self._read_ahead: ReadAheadBuffer | None = None  # from the first pause until what was read ahead has been used up
+        self._ahead_scope: trio.CancelScope | None = None  # around the task that reads ahead
         self._turns = parts.turns
         self._arrived = 0  # bytes that were received and wait for a turn
-        self.input_ended: trio.Event = trio.Event()
+        self.input_ended: LazyEvent = LazyEvent()
         """Nothing more comes from the peer on this link."""
 
     async def receive_and_dispatch(self) -> bool:
@@ -88,7 +85,10 @@ class Reader:
         else:
             received = None
             if not self._lingered or self._may_linger():
-                received = await (self._receive() if self._read_ahead is None else self._receive_ahead(self._read_ahead))
+                try:
+                    received = await (self._connection.receive() if self._read_ahead is None else self._receive_ahead(self._read_ahead))
+                except Exception as error:  # boundary: a transport may be a plugin
+                    self.on_end(error)
             if received is None:
                 await self._turns.begin_end(self._parts.limits.turn)
                 self._end(None)
@@ -147,6 +147,11 @@ class Reader:
         arrived = 0 if self._session.channel.state.is_closing else self._arrived
         return arrived if self._read_ahead is None else arrived + self._read_ahead.held
 
+    def stop_reading_ahead(self) -> None:
+        """End the task that reads ahead: the link is over."""
+        if self._ahead_scope is not None:
+            self._ahead_scope.cancel()
+
     # --- inside
 
     def _may_linger(self) -> bool:
@@ -158,7 +163,8 @@ class Reader:
             # The setup function checks the client. The deadline for that is the one of the handshake.
             # `preauth_bytes` is what a client may send before it is accepted, in the transport or here.
             self._read_ahead = ReadAheadBuffer(self._receive, self._parts.limits.preauth_bytes)
-            self.nursery.start_soon(self._run_read_ahead, self._read_ahead, name="penstock read-ahead")
+            self._ahead_scope = trio.CancelScope()
+            self._parts.nursery.start_soon(self._run_read_ahead, self._read_ahead, self._ahead_scope, name="penstock read-ahead")
             await self._parts.is_open.wait()
         elif self._turns.is_over or self._session.outbox.answers >= MESSAGES_PER_TURN:
             # With many answers the writer gets a turn, so that answers pile up only if the peer does not read them.
@@ -174,9 +180,10 @@ class Reader:
         finally:
             self._arrived = 0
 
-    async def _run_read_ahead(self, buffer: ReadAheadBuffer) -> None:
-        if await buffer.read():
-            self._end(None)  # the setup function is cancelled then: the client is gone
+    async def _run_read_ahead(self, buffer: ReadAheadBuffer, scope: trio.CancelScope) -> None:
+        with scope:
+            if await buffer.read():
+                self._end(None)  # the setup function is cancelled then: the client is gone
 
     async def _receive_ahead(self, buffer: ReadAheadBuffer) -> bytes | bytearray | None:
         data = await buffer.take()

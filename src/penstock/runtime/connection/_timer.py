@@ -1,49 +1,80 @@
-"""The timer of a link: asks the session what is due, and sleeps until the next deadline."""
+"""The timer of a connection: asks the session what is due, and lets the task of the connection wait until then.
 
-from typing import Final
+It has no task: the task of the connection has nothing to do but to wait, and waits here (`wait_until`).
+"""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any, Final
 
 import trio
 
+from penstock.runtime.connection._lazy_event import LazyEvent
+from penstock.runtime.connection._requests import SendBatcher
 from penstock.session import ConnectionState, Session
 
 TIMER_GRANULARITY: Final = 0.05
 """The most seconds between two ticks while messages arrive. No deadline of a session needs to be met more exactly."""
 
+REST_SECONDS: Final = 1.0
+"""The most seconds between two ticks while the writer has a task. A tick ends a task that had nothing to do since the last one."""
+
 
 class SessionTimer:
     """Calls `Session.tick` when something is due."""
 
-    __slots__ = ("_last_tick", "_leaving", "_scope", "_session", "covered_until")
+    __slots__ = ("_batcher", "_due", "_last_tick", "_leaving", "_scope", "_session", "_task", "covered_until", "has_idle_task")
 
-    def __init__(self, session: Session, leaving: trio.Event) -> None:
+    def __init__(self, session: Session, leaving: LazyEvent, batcher: SendBatcher) -> None:
         """`leaving` is set when this side has said a goodbye that the peer does not answer."""
         self._session = session
         self._leaving = leaving
-        self._scope = trio.CancelScope()  # around the sleep: its deadline is the time of the next tick
-        self._last_tick = float("-inf")
-        self.covered_until: float = float("-inf")
+        self._batcher = batcher
+        self._task: trio.lowlevel.Task | None = None  # the one that waits. `ParkedTask` would be an object and a coroutine more
+        self._due = inf  # the time of the next tick
+        self._scope = trio.CancelScope()  # around the wait, with that deadline; between two waits it is that of the last one
+        self._last_tick = -inf
+        self.covered_until: float = -inf
         """Messages that arrive before this time need no `reschedule_soon`: a tick comes then anyway."""
+        self.has_idle_task: Callable[[], bool] = _has_none
+        """Called in each tick. Returns whether a tick must come within `REST_SECONDS`. The writer of each link sets it."""
 
-    async def run(self) -> None:
-        """Tick whenever something is due, until cancelled."""
-        while True:
-            with self._scope:
-                await trio.sleep_forever()
-            self._scope = trio.CancelScope()  # a scope that was cancelled cannot be used again
-            self.reschedule()
+    async def wait_until(self, is_reached: Callable[[], bool]) -> None:
+        """Wait until `is_reached()` is true, and tick whenever something is due. Call `wake` when it may have become true."""
+        while not is_reached():
+            with trio.CancelScope(deadline=self._due) as self._scope:
+                self._task = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._leave)
+            if self._scope.cancelled_caught:
+                self._due = inf
+                self.reschedule()
+
+    async def wait_unticked(self, is_reached: Callable[[], bool]) -> None:
+        """Wait until `is_reached()` is true, without a tick: the session is over, or broken."""
+        while not is_reached():
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+
+    def wake(self) -> None:
+        """Let `wait_until` look again."""
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
 
     def reschedule(self) -> None:
         """Do what is due now, and set the next deadline."""
         self._last_tick = trio.current_time()
-        self.covered_until = float("-inf")
-        # May close the session: a handshake, a keepalive or a goodbye may be overdue.
-        due = self._session.tick(self._last_tick)
+        self.covered_until = -inf
+        due = self._tick(self._last_tick)
         # Whatever closed the session, it does so in a tick or before one: so this is the one place that looks.
         if self._session.state.is_closing and not self._session.channel.dialect.answers_goodbye:
             self._leaving.set()
+            self.wake()
         # A deadline that moves away is left where it is: a tick too early costs little, and a move would cost something per message.
-        if due is not None and due < self._scope.deadline:
-            self._scope.deadline = due
+        if due is not None:
+            self._tick_before(due)
+        if self.has_idle_task():
+            self.tick_soon()
 
     def reschedule_soon(self, now: float) -> None:
         """Note that messages have arrived, at `now`. One tick within `TIMER_GRANULARITY` serves all of them."""
@@ -53,4 +84,35 @@ class SessionTimer:
             self.reschedule()
         else:
             self.covered_until = due
-            self._scope.deadline = min(self._scope.deadline, due)
+            self._tick_before(due)
+
+    def tick_soon(self) -> None:
+        """Let a tick come within `REST_SECONDS`."""
+        self._tick_before(trio.current_time() + REST_SECONDS)
+
+    # --- inside
+
+    def _leave(self, _: Any) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _tick_before(self, due: float) -> None:
+        if due < self._due:
+            self._due = self._scope.deadline = due
+
+    def _tick(self, now: float) -> float | None:
+        """Do what is due, and send what that has queued from here: a ping must not cost a task of the writer."""
+        outbox, batcher = self._session.outbox, self._batcher
+        if not outbox.is_empty:  # something else is about to send
+            return self._session.tick(now)
+        batcher.is_requesting = True
+        try:
+            # May close the session: a handshake, a keepalive or a goodbye may be overdue.
+            return self._session.tick(now)
+        finally:
+            batcher.is_requesting = False
+            batcher.writer.flush()
+
+
+def _has_none() -> bool:
+    return False

@@ -30,7 +30,7 @@ MAX_DEPARTING: Final = 4
 class Place:
     """The place of one connection among those of a server."""
 
-    __slots__ = ("address", "cut", "origin", "peer", "scope")
+    __slots__ = ("_scope", "address", "cut", "is_cancelled", "origin", "peer")
 
     def __init__(self, peer: PeerIdentity, origin: str | None, address: str) -> None:
         self.peer: PeerIdentity = peer
@@ -38,10 +38,22 @@ class Place:
         self.origin: str | None = origin
         self.address: str = address
         """The URL that it came to."""
-        # A scope per connection, so that a shutdown reaches each one, and each says its own goodbye.
-        self.scope: trio.CancelScope = trio.CancelScope()
-        self.cut: Callable[[], None] = self.scope.cancel
+        self._scope: trio.CancelScope | None = None
+        self.is_cancelled: bool = False
+        self.cut: Callable[[], None] = self.cancel
         """Ends the connection at once. Called only before the hello."""
+
+    def run_in(self, scope: trio.CancelScope) -> None:
+        """Let `cancel` cancel `scope`. Each connection has its own: a shutdown reaches each one, and each says its own goodbye."""
+        self._scope = scope
+        if self.is_cancelled:
+            scope.cancel()
+
+    def cancel(self) -> None:
+        """Cancel the task of the connection, also if it has not begun."""
+        self.is_cancelled = True
+        if self._scope is not None:
+            self._scope.cancel()
 
 
 class _Origin:
@@ -68,8 +80,8 @@ class Admission:
         self.rate: AcceptRate = AcceptRate(limits.accept_rate)
         self.max_open: int = limits.max_connections
         """Connections that may be open. The server lowers it if the process may not have enough files open."""
-        self.open: set[trio.CancelScope] = set()
-        """The cancel scope of each connection, also of those that were cut and are not closed yet."""
+        self.open: set[Place] = set()
+        """The place of each connection, also of those that were cut and are not closed yet."""
         self.on_cut: Callable[[Place, str], None] = lambda _place, _reason: None
         """Called for each connection that is cut, with the reason."""
 
@@ -107,7 +119,7 @@ class Admission:
     def remove(self, place: Place) -> None:
         """Forget a connection that is closed."""
         self.vacate(place)
-        self.open.discard(place.scope)
+        self.open.discard(place)
         # All waiters look again: `wait_empty` goes on only when none is left.
         self._one_left.unpark_all()
 
@@ -159,7 +171,7 @@ class Admission:
 
     def _add(self, place: Place) -> Place:
         self._places.add(place)
-        self.open.add(place.scope)
+        self.open.add(place)
         # Bounded apart from the rest: a peer before its hello is unknown, and costs a handshake.
         self._handshaking[place] = None
         if place.origin is not None:

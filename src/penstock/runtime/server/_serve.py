@@ -9,6 +9,7 @@ Rules of this file:
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, Unpack
 
@@ -260,8 +261,7 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     async def _serve_one(self, connection: Connection, place: Place, dialects: Sequence[DialectFactory]) -> None:
         try:
-            with place.scope:
-                await self._run_connection(connection, place, dialects)
+            await self._run_connection(connection, place, dialects)
         except Exception as error:  # boundary: one connection; the server and the others go on
             report(self._settings.on_violation, error)
         finally:
@@ -281,6 +281,7 @@ class Server(AbstractAsyncContextManager["Server"]):
     async def _run_connection(self, connection: Connection, place: Place, dialects: Sequence[DialectFactory]) -> None:
         settings, began = self._settings, trio.current_time()
         async with trio.open_nursery() as nursery:
+            place.run_in(nursery.cancel_scope)
             try:
                 # `began` was taken before this: the time of a TLS handshake counts for the hello too.
                 with trio.fail_after(settings.limits.tls_timeout):
@@ -288,7 +289,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             except (ConnectionLost, trio.TooSlowError):
                 self._refusals.add(HANDSHAKE, place.peer, place.address)
                 return  # the fault of the client alone: nothing to report
-            if place.scope.cancel_called:
+            if place.is_cancelled:
                 return  # it was cut, or the server shuts down: no goodbye before a hello
             task = new_connection(
                 connection,
@@ -300,21 +301,17 @@ class Server(AbstractAsyncContextManager["Server"]):
                 began=began,
             )
             place.cut = task.cut
-            nursery.start_soon(self._wait_for_hello, place, task)
+            task.is_open.call_when_set(partial(self._admission.on_hello, place))
             # Before the hello: a request that comes with it is served before any other task runs, and its publisher may look at `peers`.
             self._peers[task] = Peer(task, settings.registry)
             try:
-                await task.run()
+                await task.run(nursery)
             finally:
                 self._peers.pop(task, None)
                 if task.refusal is not None:
                     self._refusals.add(task.refusal, place.peer, place.address)
-            # Tasks of the transport and `_wait_for_hello` may still wait in this nursery.
+            # Tasks of the transport may still wait in this nursery.
             nursery.cancel_scope.cancel()
-
-    async def _wait_for_hello(self, place: Place, task: ConnectionTask) -> None:
-        await task.is_open.wait()
-        self._admission.on_hello(place)
 
     def __repr__(self) -> str:
         return f"<server of {self._settings.service!r} at {', '.join(self.addresses)}: {len(self._admission.open)} connections>"
