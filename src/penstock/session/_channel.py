@@ -379,6 +379,10 @@ class Channel:
         # A callback, because the session lies above this module.
         self._fail = fail
 
+    def release(self, owner: StreamOwner) -> None:
+        """Refer to `owner` and to nothing else above: the session is over."""
+        self.owner, self._fail, self.outbox.wake, self.on_buffered = owner, _ignore, _ignore, _ignore
+
     def move(self, event: ConnectionEvent) -> None:
         """Move the connection's state."""
         self.state = CONNECTION_MOVES[self.state, event]
@@ -431,3 +435,7 @@ class Channel:
     def _fail_slow_reader(self) -> None:
         self.outbox.clear()  # the unread bytes would keep the goodbye from the peer
         self._fail(ProtocolError("answers pile up because the peer does not read", reason="slow-reader"))
+
+
+def _ignore(*_: object) -> None:
+    """Do nothing."""

@@ -58,6 +58,10 @@ class StreamTables:
         self.use: ConnectionUse = ConnectionUse(channel.role, channel.budgets.requests)
         """Tells whether a connection without a stream is in use."""
 
+    def release(self, delegate: SessionDelegate) -> None:
+        """Refer to `delegate` and to nothing else above: the session is over."""
+        self._delegate, self.use.keepalive = delegate, None
+
     # --- for the delegate
 
     def subscribe(self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> ReceivingStream:

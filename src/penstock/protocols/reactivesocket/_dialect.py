@@ -94,6 +94,10 @@ class ReactiveSocketDialect:
             error = ProtocolError("no SETUP came, or it was not accepted, in time", reason="limit:handshake")
             self._session.close_protocol_error(error)
 
+    def release(self) -> None:
+        """Drop what refers to this object: the session is over, or speaks another protocol."""
+        del self._decoder, self._received, self._probe, self._session, self._channel, self._extensions
+
     def next_id(self, target: Any) -> int:
         """Return the id of a new request. Ids are never used again: a late response is told from another one by its id."""
         self._next_id += 2

@@ -79,6 +79,13 @@ class RsioDialect:
             ),
         )
 
+    def release(self) -> None:
+        """Drop what refers to this object: the session is over, or speaks another protocol."""
+        self._active = {}
+        if self._requests is not None:
+            self._requests.release()
+        del self._decoder, self._session, self._channel, self._extensions
+
     @property
     def models(self) -> frozenset[Model]:
         """Publishers by name; with the extension *requests*, also requests for one value that carry data."""

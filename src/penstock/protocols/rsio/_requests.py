@@ -49,6 +49,10 @@ class ActiveRequests:
         self._most = session.channel.limits.split_outbound_at
         self.unwritten, self.served = self._leaving.senders, self._arriving.sizes
 
+    def release(self) -> None:
+        """Drop what refers to the connection: it is over."""
+        del self._arriving, self._leaving, self.unwritten, self.served
+
     def encode(self, stream_id: int, data: bytes) -> bytes:
         """Return the message that opens a request; if the data is long, it follows in parts."""
         head = encode_varint(stream_id) + encode_varint(len(data))

@@ -171,8 +171,13 @@ class ConnectionTask:
             access = self._events.access
             if access is not None:
                 access.write_connection(self.session, self.connection.peer)
-            # Last: an observer may count on it that nothing of the connection runs any more.
+            # An observer may count on it that nothing of the connection runs any more.
             self._events.report_closed(*self.session.close_reason)
+            # Last: nothing is called any more. What the program still holds, such as a `Peer`, can be asked as before.
+            if self._links.has_ended:
+                self.session.end_of_input()  # if the peer has not answered the goodbye, the session still waits for it
+                self.session.release()
+                self._links.release()
 
     def leave(self, reason: str) -> None:
         """Say goodbye, once, and let everything end."""

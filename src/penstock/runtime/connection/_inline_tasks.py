@@ -144,6 +144,10 @@ class InlineTaskRunner:
         elif self._nursery is not None:
             self._start_queued()  # the reader has ended with the input; calls may still wait for `may_start`
 
+    def release(self) -> None:
+        """Refer to the reader no longer. No call can be started any more."""
+        self.read_and_dispatch, self.after_batch, self.may_start = _read_nothing, _do_nothing, _always
+
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
         """Run a call: inline if the reader is at work, else in a task. Raises as `start_soon` of a nursery does."""
         if self.is_running_inline:
@@ -292,6 +296,14 @@ class InlineTaskRunner:
         with trio.CancelScope() as scope:
             on_blocked(scope)
             await function()
+
+
+async def _read_nothing() -> bool:
+    return False
+
+
+def _do_nothing() -> None:
+    """Do nothing."""
 
 
 def _always() -> bool:

@@ -41,6 +41,12 @@ class Link:
         self.writer.cancel()
         self.reader.stop_reading_ahead()
 
+    def release(self) -> None:
+        """Break the circles of references around this link: it is over."""
+        self.writer.release()
+        self.reader.release()
+        self.cause = None  # its traceback has the frames of the reader
+
     def end(self, cause: Exception | None) -> None:
         """Note that the transport has ended; the first cause counts."""
         # Reader and writer often fail together: the first exception is the cause, the second one a consequence.

@@ -20,6 +20,7 @@ from penstock.runtime.connection._inline_tasks import Host
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._link import Link
 from penstock.runtime.connection._parts import ConnectionParts
+from penstock.runtime.connection._requests import NO_WRITER
 from penstock.session import ConnectionState
 
 ReplaceLink: TypeAlias = Callable[[Exception], Awaitable[Connection | None]]
@@ -88,6 +89,16 @@ class Links(Host):
         self.current.cancel()
         self._parts.runner.stop()
         self.is_over.set()
+
+    def release(self) -> None:
+        """Break the circles of references around this object: the host has ended."""
+        parts = self._parts
+        self.current.release()
+        self._use = _ignore
+        parts.next_link = None
+        parts.requests.batcher.writer = NO_WRITER
+        parts.timer.release()
+        parts.runner.release()
 
     # --- as the host
 
@@ -169,6 +180,10 @@ class Links(Host):
     async def _abort(self, connection: Connection) -> None:
         parts = self._parts
         await close(connection, in_good_order=False, seconds=parts.limits.goodbye_timeout, on_violation=parts.on_violation)
+
+
+def _ignore(_: Connection) -> None:
+    """Do nothing."""
 
 
 async def _cancel_after(event: LazyEvent, scope: trio.CancelScope) -> None:

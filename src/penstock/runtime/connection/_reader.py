@@ -152,6 +152,10 @@ class Reader:
         if self._ahead_scope is not None:
             self._ahead_scope.cancel()
 
+    def release(self) -> None:
+        """Refer to the link no longer."""
+        self.on_end = _ignore
+
     # --- inside
 
     def _may_linger(self) -> bool:
@@ -203,3 +207,7 @@ class Reader:
         # Both: a goodbye waits for the first, the end of the link for the second.
         self.input_ended.set()
         self.on_end(error)
+
+
+def _ignore(_: Exception | None) -> None:
+    """Do nothing: the link is over."""

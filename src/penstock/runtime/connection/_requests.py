@@ -37,6 +37,21 @@ class Sender(Protocol):
         """Let the writer task send what is queued."""
 
 
+class _NoWriter:
+    """Stands for the writer of a connection that is over."""
+
+    __slots__ = ()
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def wake(self) -> None:
+        """Do nothing."""
+
+
+NO_WRITER: Final[Sender] = _NoWriter()
+
+
 class SendBatcher:
     """The requests of one connection. `message_queued` is called after each; it is the one decision on when to send.
 

@@ -90,6 +90,10 @@ class SessionTimer:
         """Let a tick come within `REST_SECONDS`."""
         self._tick_before(trio.current_time() + REST_SECONDS)
 
+    def release(self) -> None:
+        """Refer to the writer no longer: the connection is over."""
+        self.has_idle_task = _has_none
+
     # --- inside
 
     def _leave(self, _: Any) -> trio.lowlevel.Abort:

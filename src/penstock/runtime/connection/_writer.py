@@ -175,6 +175,10 @@ class Writer:
         if self._scope is not None:
             self._scope.cancel()
 
+    def release(self) -> None:
+        """Refer to the link no longer."""
+        self._on_failure = _ignore
+
     async def wait_flushed(self) -> bool:
         """Wait until nothing is queued and nothing is in flight; return False if it cannot be sent."""
         is_at_work = self._scope is not None and self._parked is None
@@ -289,3 +293,7 @@ class Writer:
     def _abort_parking(self, _: Any) -> trio.lowlevel.Abort:
         self._parked = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+def _ignore(_: Exception) -> None:
+    """Do nothing: the link is over."""

@@ -62,7 +62,7 @@ class StreamSlot:
     __slots__ = ("_on_end", "_places", "_size", "_was_kept", "scope")
 
     scope: Scope
-    """The scope that runs the tasks of the publisher; its `on_drained` is `on_tasks_stopped`."""
+    """The scope that runs the tasks of the publisher; its `on_drained` is `on_tasks_stopped`. Dropped when the stream ends."""
 
     def __init__(self, places: Places, on_end: Callable[[], None] | None = None, size: int = 0) -> None:
         """`on_end` is called when the stream has ended, after its place has been dealt with. `size` is the length of the request's data."""
@@ -73,8 +73,11 @@ class StreamSlot:
 
     def on_stream_end(self) -> None:
         """Free the place, or keep it while tasks run. Call this once."""
+        # Not needed any more, and it refers to this object: without the circle both are freed at once.
+        scope = self.scope
+        del self.scope
         # A generator that still runs its cleanup counts, also if its last element was sent long ago.
-        if self.scope.running:
+        if scope.running:
             self._was_kept = True
             self._places.keep(self._size)
         else:

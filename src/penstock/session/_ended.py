@@ -1,0 +1,61 @@
+"""What a session that is over refers to in place of the objects around it, so that these are freed without the garbage collector.
+
+Connections consist of objects that refer to one another: the session and its delegate, the channel and the tables of streams. A server
+whose clients come and go left some 220 objects in circles for each, and the collector then held up all other connections.
+"""
+
+from typing import Any, Final, final
+
+from penstock.api import PenstockError
+
+
+@final
+class NoOwner:
+    """The delegate of a session that was released, and the owner of its streams. No call comes any more; a late one does nothing."""
+
+    __slots__ = ()
+
+    def wake(self) -> None:
+        """Do nothing."""
+
+    def on_open(self) -> None:
+        """Do nothing."""
+
+    def serve(self, _stream: Any, /) -> None:
+        """Do nothing."""
+
+    def attach(self, _stream: Any, /) -> None:
+        """Do nothing."""
+
+    def on_introduction(self, _data: bytes, /) -> None:
+        """Do nothing."""
+
+    def on_fire_and_forget(self, _target: Any, /) -> None:
+        """Do nothing."""
+
+    def on_publisher_failed(self, _stream: Any, _error: BaseException, /) -> None:
+        """Do nothing."""
+
+    def on_stream_refused(self, _stream: Any, _reason: str, /) -> None:
+        """Do nothing."""
+
+    def on_warning(self, _warning: PenstockError, /) -> None:
+        """Do nothing."""
+
+    def on_end(self, _error: Exception, /) -> None:
+        """Do nothing."""
+
+    def attach_publisher(self, _stream: Any, /) -> None:
+        """Do nothing."""
+
+    def on_sending_refused(self, _stream: Any, _reason: str, /) -> None:
+        """Do nothing."""
+
+    def on_sending_ended(self, _stream: Any, /) -> None:
+        """Do nothing."""
+
+    def on_receiving_cancelled(self, _stream: Any, _unfinished: int, /) -> None:
+        """Do nothing."""
+
+
+NO_OWNER: Final = NoOwner()
