@@ -1,14 +1,18 @@
 """`penstock serve` serves a module's service until a signal arrives."""
 
+import argparse
+import gc
 import shlex
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
 
+from penstock.cli import _serve
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import line_of, penstock, served, shell, signal_until_it_ends
 
@@ -23,6 +27,28 @@ def test_a_signal_shuts_it_down(number: signal.Signals, status: int) -> None:
         assert line_of(server) == "shutting down\n"
         reader.stdout.close()
         assert server.wait(HANGS_AFTER) == status
+
+
+async def test_the_signal_takes_all_objects_out_of_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full collection would hold up the goodbyes of all connections."""
+    parser = argparse.ArgumentParser()
+    _serve.arguments(parser)
+    options = parser.parse_args(["tests.runtime.server._stubborn_program:service", "memory://stops", "--quiet"])
+    _serve.prepare(options)
+    frozen: list[int] = []
+
+    async def stop_at_once(*_: object, on_signal: Callable[[signal.Signals], None], **__: object) -> int:
+        before = gc.get_freeze_count()
+        on_signal(signal.SIGTERM)
+        frozen.append(gc.get_freeze_count() - before)
+        return 0
+
+    monkeypatch.setattr(_serve, "serve_until_signal", stop_at_once)
+    try:
+        assert await _serve.run(options) == 0
+        assert frozen[0] > 1000
+    finally:
+        gc.unfreeze()
 
 
 def test_the_second_signal_ends_it_although_a_publisher_shields_its_cleanup() -> None:

@@ -9,6 +9,7 @@ Each URL speaks RS.io and ReactiveSocket; a URL that begins with rsio+ or reacti
 """
 
 import argparse
+import gc
 import signal
 import sys
 
@@ -51,6 +52,8 @@ async def run(options: argparse.Namespace) -> int:
 
     def on_signal(number: signal.Signals) -> None:
         received.append(number)
+        # Nothing that exists now is looked at again: the goodbyes of 5,000 connections were held up for 442 ms by a full collection.
+        gc.freeze()
         write("shutting down")
 
     def announce(server: Server) -> None:

@@ -33,6 +33,7 @@ from penstock.session._reasons import (
     no_room_refusal,
 )
 from penstock.session._receiving_stream import ANSWERED, ReceivingStream
+from penstock.session._release import release_session
 from penstock.session._request_data import RequestData, TooMuchDataError, longest_data
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session import CUT, CUT_EARLY, Session
@@ -89,4 +90,5 @@ __all__ = [
     "own_copy",
     "protocol_detector",
     "refusal_for",
+    "release_session",
 ]

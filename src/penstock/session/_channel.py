@@ -382,6 +382,7 @@ class Channel:
     def release(self, owner: StreamOwner) -> None:
         """Refer to `owner` and to nothing else above: the session is over."""
         self.owner, self._fail, self.outbox.wake, self.on_buffered = owner, _ignore, _ignore, _ignore
+        self.send_demand = self.urge = None
 
     def move(self, event: ConnectionEvent) -> None:
         """Move the connection's state."""

@@ -4,9 +4,11 @@ Connections consist of objects that refer to one another: the session and its de
 whose clients come and go left some 220 objects in circles for each, and the collector then held up all other connections.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, final
 
 from penstock.api import PenstockError
+from penstock.session._dialect import Dialect
 
 
 @final
@@ -59,3 +61,10 @@ class NoOwner:
 
 
 NO_OWNER: Final = NoOwner()
+
+
+def release_dialect(dialect: Dialect) -> None:
+    """Let a dialect that is not used any more break its circles. That of a plugin may lack the method: the collector frees it."""
+    release: Callable[[], None] | None = getattr(dialect, "release", None)
+    if release is not None:
+        release()

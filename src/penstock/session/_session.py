@@ -15,7 +15,7 @@ from penstock.api import CHECK_BYTES, ConnectionLost, Limits, PenstockError, Pro
 from penstock.session._channel import Channel, Outbox
 from penstock.session._dialect import Dialect
 from penstock.session._dialect_host import DialectHost
-from penstock.session._ended import NO_OWNER
+from penstock.session._ended import release_dialect
 from penstock.session._handshake_guard import ChooseDialect, HandshakeGuard
 from penstock.session._message_age import MessageAge
 from penstock.session._reasons import IDLE, explain_connection_end
@@ -195,17 +195,6 @@ class Session:
         self.outbox.close()
         self.outbox.put(channel.dialect.goodbye(reason) if self.foreign_refusal is None else self.foreign_refusal)
 
-    def release(self) -> None:
-        """Break the circles of references between this session and the objects around it, if it is over: it is freed when it is dropped.
-
-        What asks for a stream afterwards gets the reason of the end, as before.
-        """
-        if self.channel.state.is_over:
-            self.delegate = NO_OWNER
-            self.streams.release(NO_OWNER)
-            self.channel.release(NO_OWNER)
-            _release(self.channel.dialect)
-
     def close_protocol_error(self, error: ProtocolError) -> None:
         """End the connection because of a mistake of the peer."""
         self.close(error.reason, ConnectionLost(f"the connection was ended because the peer broke the protocol: {error}"))
@@ -270,7 +259,7 @@ class Session:
         if chosen is None:
             return b""
         # Only the chosen dialect is started: the one that was made first has sent nothing.
-        _release(channel.dialect)
+        release_dialect(channel.dialect)
         channel.dialect, first_bytes = chosen
         channel.dialect.start(channel.now)
         return first_bytes
@@ -324,13 +313,6 @@ class Session:
             self.outbox.put(answer)
         # Last: the delegate looks at the final state, and may drop the session.
         self.delegate.on_end(error)
-
-
-def _release(dialect: Dialect) -> None:
-    """Let a dialect that is not used any more break its circles. That of a plugin may lack the method: the collector frees it."""
-    release: Callable[[], None] | None = getattr(dialect, "release", None)
-    if release is not None:
-        release()
 
 
 def _is_goodbye_without_reason(channel: Channel, streams: StreamTables) -> bool:

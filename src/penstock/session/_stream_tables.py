@@ -30,9 +30,9 @@ class StreamTables:
 
     __slots__ = (
         "_channel",
-        "_delegate",
         "_end_error",
         "cancelled",
+        "delegate",
         "is_draining",
         "opened",
         "serving",
@@ -43,7 +43,7 @@ class StreamTables:
 
     def __init__(self, channel: Channel, delegate: SessionDelegate) -> None:
         self._channel = channel
-        self._delegate = delegate
+        self.delegate: SessionDelegate = delegate
         # Never replaced by another dictionary: the dialect's decoder looks streams up in this one.
         self.opened: OpenedStreams = {}
         self.serving: dict[int, SendingStream] = {}
@@ -57,10 +57,6 @@ class StreamTables:
         self._end_error: Exception | None = None
         self.use: ConnectionUse = ConnectionUse(channel.role, channel.budgets.requests)
         """Tells whether a connection without a stream is in use."""
-
-    def release(self, delegate: SessionDelegate) -> None:
-        """Refer to `delegate` and to nothing else above: the session is over."""
-        self._delegate, self.use.keepalive = delegate, None
 
     # --- for the delegate
 
@@ -146,15 +142,15 @@ class StreamTables:
 
     def attach_publisher(self, stream: SendingStream, /) -> None:
         """Subscribe an accepted stream to its publisher."""
-        self._delegate.attach(stream)
+        self.delegate.attach(stream)
 
     def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         """Report a publisher's failure to the delegate. The peer is told less."""
-        self._delegate.on_publisher_failed(stream, error)
+        self.delegate.on_publisher_failed(stream, error)
 
     def on_sending_refused(self, stream: SendingStream, reason: str, /) -> None:
         """Report a refused stream to the delegate."""
-        self._delegate.on_stream_refused(stream, reason)
+        self.delegate.on_stream_refused(stream, reason)
 
     def on_sending_ended(self, stream: SendingStream, /) -> None:
         """Free the id of a stream that the peer had opened."""
@@ -193,7 +189,7 @@ class StreamTables:
         elif len(self.serving) + self.stopping_publishers > self._channel.limits.max_subscriptions:
             stream.refuse(REFUSED)
         elif target is not None:
-            self._delegate.serve(stream)
+            self.delegate.serve(stream)
 
     def serve_waiting(self, stream: SendingStream, target: Any) -> None:
         """Serve a stream that the peer opened before its target was known."""
@@ -201,14 +197,14 @@ class StreamTables:
         if self.is_draining:
             stream.refuse(DRAINING)
         else:
-            self._delegate.serve(stream)
+            self.delegate.serve(stream)
 
     def receive_fire_and_forget(self, target: Any) -> None:
         """Pass on a request that has no answer. Without room it is dropped: it cannot be refused."""
         self.use.messages += 1
         # Below the limit and not at it: a subscribe is in the table when it is counted, and this request is in no table.
         if not self.is_draining and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
-            self._delegate.on_fire_and_forget(target)
+            self.delegate.on_fire_and_forget(target)
         else:
             self._channel.spend_control_token()
 

@@ -35,7 +35,7 @@ from penstock.runtime.connection._parts import ConnectionParts, SharedMemory
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.service import Service, is_shutdown, report_publisher_failure
-from penstock.session import TASK_BYTES, ConnectionState, SendingStream, Session, SessionDelegate
+from penstock.session import TASK_BYTES, ConnectionState, SendingStream, Session, SessionDelegate, release_session
 
 # A connection in one of these states may be closed in good order: the peer knows that it has heard everything.
 _PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
@@ -175,8 +175,7 @@ class ConnectionTask:
             self._events.report_closed(*self.session.close_reason)
             # Last: nothing is called any more. What the program still holds, such as a `Peer`, can be asked as before.
             if self._links.has_ended:
-                self.session.end_of_input()  # if the peer has not answered the goodbye, the session still waits for it
-                self.session.release()
+                release_session(self.session)
                 self._links.release()
 
     def leave(self, reason: str) -> None:

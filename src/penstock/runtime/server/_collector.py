@@ -5,8 +5,8 @@ the heap has grown by a quarter. 5,000 connections that arrived one after anothe
 longer than 30 ms with the settings of this file.
 
 So the young generations are collected about as often as before, and the oldest one seldom. The price is memory that cycles of old objects
-hold for longer. Such a cycle is what remains of each connection that has ended: about 220 objects, 20 KiB. A full collection comes when
-3 million objects more were made than freed: at the latest when about 13,000 connections have ended, which hold 300 MiB until then.
+hold for longer. A connection that has ended leaves none: its objects are freed at once. A full collection comes when 3 million objects more
+were made than freed.
 """
 
 import gc

@@ -1,0 +1,16 @@
+"""Takes a session that is over out of its circles of references."""
+
+from penstock.session._ended import NO_OWNER, release_dialect
+from penstock.session._session import Session
+
+
+def release_session(session: Session) -> None:
+    """Break the circles of references between a session and the objects around it, and end it if it is not over: it is freed when dropped.
+
+    What asks for a stream afterwards gets the reason of the end, as before.
+    """
+    session.end_of_input()  # if the peer has not answered the goodbye, the session still waits for it
+    session.delegate = session.streams.delegate = NO_OWNER
+    session.streams.use.keepalive = None
+    session.channel.release(NO_OWNER)
+    release_dialect(session.channel.dialect)
