@@ -14,7 +14,6 @@ CODE = Path(penstock.protocols.__file__).parent  # in the installed wheel, too
 DIALECTS = [
     CODE / "rsio/_dialect.py",
     CODE / "reactivesocket/_dialect.py",
-    CODE / "reactivesocket/_received.py",
     Path(inspect.getfile(_toy_protocol)),
 ]
 

@@ -1,9 +1,8 @@
 """ReactiveSocket version 0: the dialect that the session uses, and the codec that the dialect uses (records, encoder, decoder)."""
 
-from penstock.protocols.reactivesocket._decode import ReactiveSocketDecoder
+from penstock.protocols.reactivesocket._codec import ReactiveSocketDecoder, encode, join_run, request_n, request_response, response_header
 from penstock.protocols.reactivesocket._detect import opens
 from penstock.protocols.reactivesocket._dialect import ReactiveSocketDialect
-from penstock.protocols.reactivesocket._encode import encode, join_run, request_n, request_response, response_header
 from penstock.protocols.reactivesocket._frames import (
     Cancel,
     Error,

@@ -2,7 +2,7 @@
 
 from penstock.api import Extension, Limits, ProtocolError, Rejected
 from penstock.protocols.reactivesocket import _frames as frames
-from penstock.protocols.reactivesocket._encode import encode
+from penstock.protocols.reactivesocket._codec import encode
 from penstock.protocols.reactivesocket._layout import VERSION
 from penstock.session import connection_reason, explain_connection_end, no_room_refusal
 
