@@ -244,6 +244,7 @@ async def test_a_connection_that_reconnects_backs_off_until_there_is_room(protoc
             async with connect(f"{protocol}+memory://test", reconnect=policy):
                 await trio.sleep(600)
         assert 10 <= server.refused["places:connections"] < 30
+        await trio.sleep(1)  # until the server has seen that the first client has left
         async with connect(f"{protocol}+memory://test", reconnect=policy) as peer, peer.subscribe("endless") as stream:
             await anext(stream)
 
