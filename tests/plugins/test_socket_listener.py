@@ -226,6 +226,20 @@ async def test_accept_checkpoints_even_if_a_client_waits() -> None:
     await listener.aclose()
 
 
+async def test_accept_nowait_returns_a_client_that_waits_and_none_if_no_client_does() -> None:
+    """It does not wait, and a closed listener raises as in `accept`."""
+    listener = _listener()
+    client = await _dial(listener)
+    server = listener.accept_nowait()
+    assert server is not None
+    assert listener.accept_nowait() is None
+    await client.aclose()
+    await server.aclose()
+    await listener.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        listener.accept_nowait()
+
+
 def _reset(client: socket.socket) -> None:
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()

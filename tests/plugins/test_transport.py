@@ -168,7 +168,7 @@ async def test_a_transport_without_listen_raises_usage_error(nursery: trio.Nurse
 
 
 def test_the_repr_of_a_listener_shows_its_addresses() -> None:
-    """As URLs that a client can connect to."""
+    """As URLs that a client can connect to. A listener without an `accept_nowait` of its own has one that returns None."""
 
     class Idle(Listener):
         def __init__(self) -> None:
@@ -180,3 +180,4 @@ def test_the_repr_of_a_listener_shows_its_addresses() -> None:
         async def aclose(self) -> None: ...
 
     assert repr(Idle()) == "<Idle at tcp://a:1, tcp://b:2>"
+    assert Idle().accept_nowait() is None

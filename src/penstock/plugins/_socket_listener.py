@@ -75,12 +75,12 @@ class SocketListener(Listener):
         # A checkpoint even if a client is waiting: without it a flood of clients would starve the other tasks.
         await trio.lowlevel.checkpoint()
         while True:
-            connection = self._accept_nowait()
+            connection = self.accept_nowait()
             if connection is not None:
                 return connection
             await self._wait_readable()
 
-    def _accept_nowait(self) -> Connection | None:
+    def accept_nowait(self) -> Connection | None:
         if not self._sockets:
             raise trio.ClosedResourceError("this listener is closed")
         empty = 0
@@ -126,7 +126,7 @@ class SocketListener(Listener):
                 nursery.start_soon(self._wait_for_one, listening, nursery.cancel_scope)
 
     async def _wait_for_one(self, listening: socket.socket, others: trio.CancelScope) -> None:
-        # The next _accept_nowait finds out that the listener was closed, and raises outside the nursery: without an exception group.
+        # The next accept_nowait finds out that the listener was closed, and raises outside the nursery: without an exception group.
         with suppress(trio.ClosedResourceError):
             await trio.lowlevel.wait_readable(listening)
         others.cancel()

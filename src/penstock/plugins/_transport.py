@@ -166,6 +166,13 @@ class Listener(ABC):
         connection is possible (``pipe:``), and OSError if the process lacks a resource (files, memory): pause, then call it again.
         """
 
+    def accept_nowait(self) -> Connection | None:
+        """Return a connection that waits already, or None. Raises as `accept` does, and does not checkpoint.
+
+        `serve` calls it after `accept`, some times in a pass of the run loop. The default returns None: then one is accepted in a pass.
+        """
+        return None
+
     @abstractmethod
     async def aclose(self) -> None:
         """Stop listening. Accepted connections stay open; connections that wait are closed. It may be called again. Checkpoints."""

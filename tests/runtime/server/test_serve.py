@@ -1,6 +1,7 @@
 """`serve`: an accept loop that no client can end, and a shutdown within its deadline."""
 
 import errno
+import socket
 from dataclasses import replace
 from typing import Any
 from weakref import ref
@@ -186,6 +187,34 @@ async def test_connections_from_one_address_are_bounded() -> None:
         with pytest.raises(Rejected, match="places:"):
             async with connect(server.addresses[0]) as refused:
                 await refused.wait_accepted()
+
+
+class CountPasses(trio.abc.Instrument):
+    """Counts the passes of the run loop."""
+
+    def __init__(self) -> None:
+        self.passes = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.passes += 1
+
+
+async def test_many_refused_clients_cost_few_passes_of_the_run_loop() -> None:
+    """64 of one address: one or two passes for 8 of them. With three for each, a busy server refused more slowly than clients came."""
+    limits = replace(Limits(), max_connections_per_address=1)
+    counted = CountPasses()
+    async with serve(numbers_service(), "tcp://127.0.0.1:0", limits=limits) as server, connect(server.addresses[0]) as peer:
+        await peer.wait_accepted()
+        port = int(server.addresses[0].rpartition(":")[2])
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(64)]  # no checkpoint in between
+        trio.lowlevel.add_instrument(counted)
+        with trio.fail_after(HANGS_AFTER):
+            while server.refused.get("places:address", 0) < 64:
+                await trio.lowlevel.checkpoint()
+        trio.lowlevel.remove_instrument(counted)
+        for client in clients:
+            client.close()
+    assert counted.passes <= 48
 
 
 def test_connections_are_accepted_at_a_rate() -> None:

@@ -129,8 +129,13 @@ class Admission:
 
     async def wait_departed(self) -> None:
         """Wait while more than `MAX_DEPARTING` connections that were cut are not closed yet. May not checkpoint."""
-        while len(self.open) - len(self._places) > MAX_DEPARTING:
+        while self.is_departing:
             await self._one_left.park()
+
+    @property
+    def is_departing(self) -> bool:
+        """Whether more than `MAX_DEPARTING` connections that were cut are not closed yet."""
+        return len(self.open) - len(self._places) > MAX_DEPARTING
 
     async def wait_empty(self) -> None:
         """Wait until no connection is open. May not checkpoint."""

@@ -49,6 +49,10 @@ from penstock.session import DialectFactory
 PAUSE: Final = 0.1
 """Seconds to wait after a failed accept. Mostly the process has no file left, and an accept would fail again at once."""
 
+ACCEPTED_PER_PASS: Final = 8
+"""Clients of a listener that are accepted in one pass of the run loop, if they wait. When each that was refused took three passes, a busy
+server took 130 a second. So the clients of one address filled the queue of the system, and honest clients waited for more than 10 s."""
+
 GOODBYES_PER_PASS: Final = 10
 """Connections that begin their goodbye in one pass of the run loop during a shutdown. Each takes about 1 ms, in the passes that follow."""
 
@@ -226,8 +230,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         while True:
             try:
                 await admission.wait_departed()
-                # In one expression: a local name would keep the connection alive until the next one is accepted.
-                is_admitted = await self._admit(await listener.accept(), address, dialects, refusing)
+                pause = await self._accept_some(listener, address, dialects, refusing)
             # The listener was closed by `_stop`, or (as with ``pipe:``) can give no other connection.
             except (trio.ClosedResourceError, trio.EndOfChannel):
                 return
@@ -235,8 +238,26 @@ class Server(AbstractAsyncContextManager["Server"]):
                 self._on_accept_failure(error)
                 await trio.sleep(PAUSE)
             else:
-                # A refusal costs no pace: a flood from one address, which is refused, must not delay the clients behind it.
-                await trio.sleep(admission.rate.count(trio.current_time()) if is_admitted else 0)
+                if pause:
+                    await trio.sleep(pause)
+
+    async def _accept_some(self, listener: Listener, address: str, dialects: Sequence[DialectFactory], refusing: trio.Nursery) -> float:
+        """Admit or refuse the next client and those that wait behind it. Return the seconds to wait before the next one."""
+        # A function of its own, whose local names do not keep a connection alive until the next one is accepted.
+        unanswered: list[Connection] = []
+        try:
+            pause = self._admit(await listener.accept(), address, dialects, refusing, unanswered)
+            for _ in range(ACCEPTED_PER_PASS - 1):
+                # A connection that was cut, to make room, has its file until it is closed.
+                connection = None if pause or self._admission.is_departing else listener.accept_nowait()
+                if connection is None:
+                    break
+                pause = self._admit(connection, address, dialects, refusing, unanswered)
+            return pause
+        finally:
+            # Shielded: a shutdown closes them too.
+            with trio.move_on_after(self._settings.limits.goodbye_timeout, shield=True):
+                await self._abort(unanswered)
 
     def _on_accept_failure(self, error: Exception) -> None:
         # A silent connection has a file that a client with something to say could use.
@@ -244,20 +265,45 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._admission.cut_oldest(FILES)
         self._failures.add(error, trio.current_time())
 
-    async def _admit(self, connection: Connection, address: str, dialects: Sequence[DialectFactory], refusing: trio.Nursery) -> bool:
-        """Start to serve a connection and return True, or refuse it."""
+    def _admit(
+        self,
+        connection: Connection,
+        address: str,
+        dialects: Sequence[DialectFactory],
+        refusing: trio.Nursery,
+        unanswered: list[Connection],
+    ) -> float:
+        """Start to serve or to refuse a connection. Return the seconds to wait before the next one is accepted.
+
+        If too many are being refused already, it is put into `unanswered`.
+        """
         place = self._admission.admit(connection, address)
         if isinstance(place, Place):
             self._nursery.start_soon(self._serve_one, connection, place, dialects)
-            return True
+            return self._admission.rate.count(trio.current_time())
         self._refusals.add(place, connection.peer, address)
         if self._turned_away.take_place():
             unserved = unserved_at(self._settings.registry, dialects)
             refusing.start_soon(self._turned_away.answer, connection, place, dialects, unserved)
         else:
-            # Without an answer: a flood must cost little.
+            unanswered.append(connection)
+        # A refusal costs no pace: a flood from one address, which is refused, must not delay the clients behind it.
+        return 0.0
+
+    async def _abort(self, unanswered: Sequence[Connection]) -> None:
+        """Close connections without an answer: a flood must cost little."""
+        if not unanswered:
+            return
+        # At the same time: one after the other each would cost a pass of the run loop.
+        async with trio.open_nursery() as nursery:
+            for connection in unanswered:
+                nursery.start_soon(self._abort_one, connection)
+
+    async def _abort_one(self, connection: Connection) -> None:
+        try:
             await connection.abort()
-        return False
+        except Exception as error:  # boundary: a transport may be a plugin
+            report(self._settings.on_violation, error)
 
     async def _serve_one(self, connection: Connection, place: Place, dialects: Sequence[DialectFactory]) -> None:
         try:
