@@ -21,9 +21,8 @@ from penstock.runtime import Server, Service, serve
 KIB = 1024
 
 
-def service() -> Service:
-    """Return publishers and handlers whose elements have the length, and take the time, that a peer asks for."""
-    made = Service()
+def offer(made: Service) -> None:
+    """Add publishers and handlers to a service, whose elements have the length, and take the time, that a peer asks for."""
 
     @made.publisher("waits")
     async def waits() -> AsyncIterator[bytes]:
@@ -54,8 +53,6 @@ def service() -> Service:
         await trio.sleep_forever()
         return payload
 
-    return made
-
 
 def _accounted(server: Server) -> int:
     """Return the bytes that the memory budget of the server counts."""
@@ -81,7 +78,9 @@ async def _obey(server: Server) -> None:
 async def main() -> None:
     """Serve until standard input ends."""
     tracemalloc.start()
-    async with serve(service(), "tcp://127.0.0.1:0", on_violation=lambda _: None) as server:
+    service = Service()
+    offer(service)
+    async with serve(service, "tcp://127.0.0.1:0", on_violation=lambda _: None) as server:
         print(server.addresses[0].rpartition(":")[2], flush=True)
         await _obey(server)
 

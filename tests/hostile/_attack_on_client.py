@@ -13,9 +13,10 @@ from penstock.runtime import Peer, connect, serve
 from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker import PROBE, VICTIM, Attacker, steady_element
 from tests.hostile._attacker_protocol import RSIO
-from tests.hostile._beside_a_canary import HANGS_AFTER, Aftermath
+from tests.hostile._beside_a_canary import Aftermath
 from tests.hostile._canary import TICK, Canary
 from tests.hostile._census import census, wait_forgotten
+from tests.hostile._figures import watch_figures
 from tests.hostile._row import SILENCE, C, Row, S
 from tests.hostile._setup import REGISTRY, Certificates, Setup, service
 
@@ -76,10 +77,10 @@ async def attack_client(row: Row, scheme: str, files: Certificates, stretch: flo
             await canary.wait_ticks()
             before = census()
             canary.restart()
-            with trio.fail_after(HANGS_AFTER * stretch):
+            with trio.fail_after(attack.setup.hangs_after * stretch), watch_figures(lambda: attack.attacked) as figures:
                 await attack.run()
             await canary.wait_ticks()
-            aftermath = Aftermath(canary.longest, {}, attack.outcome.told, stretch)
+            aftermath = Aftermath(canary.longest, {}, attack.outcome.told, stretch, figures.held, figures.longest)
             aftermath.left = await wait_forgotten(before, clock)
             nursery.cancel_scope.cancel()
     clock.close()
@@ -91,8 +92,10 @@ class _Attack:
 
     def __init__(self, row: Row, setup: Setup, clock: AttackClock) -> None:
         self.outcome = ClientOutcome()
+        self.attacked: list[Any] = []
+        """The connection of the client."""
         self._row = row
-        self._setup = setup
+        self.setup = setup
         self._clock = clock
         self._times: list[float] = []
         """When the companion's elements came."""
@@ -100,17 +103,18 @@ class _Attack:
         self._answer_seen = trio.Event()
 
     async def run(self) -> None:
-        outcome, row, limits = self.outcome, self._row, self._setup.limits
+        outcome, row, limits = self.outcome, self._row, self.setup.limits
         outcome.victim = Reader(row.demand)
         outcome.companion = Reader(10**6, lambda: self._times.append(self._clock.now()))
         [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        address = f"{row.protocol.url_prefix}{self._setup.scheme}://127.0.0.1:{listener.socket.getsockname()[1]}"
+        address = f"{row.protocol.url_prefix}{self.setup.scheme}://127.0.0.1:{listener.socket.getsockname()[1]}"
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._serve, listener)
             self._opened_on_the_wall = trio.current_time()  # before the connection, where the deadlines of the client start
-            options = TransportOptions(tls=self._setup.files.client_options.tls, handshake_timeout=limits.tls_timeout)
+            options = TransportOptions(tls=self.setup.files.client_options.tls, handshake_timeout=limits.tls_timeout)
             try:
                 async with connect(address, limits=limits, registry=REGISTRY, options=options, on_violation=outcome.told.append) as peer:
+                    self.attacked.append(peer._connection)
                     self._read(peer)
                     await self._answer_seen.wait()
             except Rejected:
@@ -119,6 +123,7 @@ class _Attack:
                 outcome.refused = str(error)
                 self._note_answer()
             outcome.gone = self._clock.now() - self._began
+            self.attacked.clear()  # its objects would stand in the census
             nursery.cancel_scope.cancel()
         await listener.aclose()
         outcome.companion_gap = max((later - one for one, later in pairwise(self._times)), default=0.0)
@@ -144,8 +149,8 @@ class _Attack:
     async def _serve(self, listener: trio.SocketListener) -> None:
         row, stream = self._row, await listener.accept()
         self._begin()
-        if self._setup.scheme == "tls" and not row.without_tls:
-            context = self._setup.files.server_options.tls.server_context((row.protocol.alpn,))  # type: ignore[union-attr]  # it is given
+        if self.setup.scheme == "tls" and not row.without_tls:
+            context = self.setup.files.server_options.tls.server_context((row.protocol.alpn,))  # type: ignore[union-attr]  # it is given
             stream = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
         attacker = Attacker(stream, self._clock, row.protocol)
         try:

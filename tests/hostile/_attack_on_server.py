@@ -1,6 +1,6 @@
 """Attack a server with one row of the table, and measure the answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import trio
@@ -36,6 +36,8 @@ async def attack_server(row: Row, scheme: str, files: Certificates, stretch: flo
         outcomes.append(await _attack(row, server, files, clock))
 
     setup = Setup(files=files, scheme=scheme, protocol=row.protocol, unstretched=row.limits, stretch=stretch)
+    if scheme == "memory":  # minutes of virtual time
+        setup = replace(setup, ticks="seconds", hangs_after=3600)
     aftermath = await beside_a_canary(setup, attack)
     return outcomes[0], aftermath
 
@@ -48,10 +50,13 @@ async def _attack(row: Row, server: Server, files: Certificates, clock: AttackCl
     attacker = Attacker(stream, clock, row.protocol)
     outcome = Outcome(attacker)
     async with trio.open_nursery() as nursery:
-        await _say_hello(row, attacker, nursery)
+        await say_hello(row, attacker, nursery)
         began = clock.now()
-        nursery.start_soon(_act, row, attacker)
-        await _wait_for_answer(row, attacker, server)
+        nursery.start_soon(act, row, attacker)
+        if row.answer is C and not row.reads:
+            await wait_alone(server)
+        else:
+            await wait_for_answer(row, attacker)
         outcome.answered = clock.now() - began
         outcome.waited = trio.current_time() - opened_on_the_wall
         if row.answer is not C:
@@ -65,7 +70,7 @@ async def _attack(row: Row, server: Server, files: Certificates, clock: AttackCl
     return outcome
 
 
-async def _say_hello(row: Row, attacker: Attacker, nursery: trio.Nursery) -> None:
+async def say_hello(row: Row, attacker: Attacker, nursery: trio.Nursery) -> None:
     """Say hello if the row does, and wait for the server's: after it, the server counts the connection."""
     if row.reads:
         nursery.start_soon(attacker.listen)
@@ -77,7 +82,8 @@ async def _say_hello(row: Row, attacker: Attacker, nursery: trio.Nursery) -> Non
             await attacker.stream.receive_some(100)
 
 
-async def _act(row: Row, attacker: Attacker) -> None:
+async def act(row: Row, attacker: Attacker) -> None:
+    """Attack as the row says, and send the request that shows whether the connection still works."""
     if row.answer is not C:
         await attacker.send(companion(row.protocol))
         await attacker.wait_companion()
@@ -89,10 +95,9 @@ async def _act(row: Row, attacker: Attacker) -> None:
         await attacker.send(row.protocol.subscribe("one", PROBE, 2))
 
 
-async def _wait_for_answer(row: Row, attacker: Attacker, server: Server) -> None:
-    if row.answer is C and not row.reads:
-        await wait_alone(server)
-    elif row.answer is C:
+async def wait_for_answer(row: Row, attacker: Attacker) -> None:
+    """Return when the answer of the row has come, or the connection has ended; for an attacker that reads."""
+    if row.answer is C:
         await attacker.wait(lambda: row.says != SILENCE and attacker.goodbyes)
     elif row.answer is S:
         await attacker.wait(lambda: any(message[:2] == ("onError", VICTIM) for message in attacker.heard))

@@ -11,7 +11,7 @@ import trio
 
 from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker_protocol import RSIO, AttackerProtocol
-from tests.hostile._framed_stream import open_framed
+from tests.hostile._framed_stream import open_framed, open_memory
 from tests.hostile._rsio_wire import Message
 
 COMPANION = RSIO.companion
@@ -60,6 +60,13 @@ class Attacker:
         except BROKEN:
             self.ending = "cut"
         self._announce()
+
+    async def receive(self, most: int) -> bytes:
+        """Receive without decoding: at most `most` bytes, none at the end. For an attacker that does not `listen`."""
+        try:
+            return bytes(await self.stream.receive_some(most))
+        except BROKEN:
+            return b""
 
     def _record(self, message: Message) -> None:
         if message[:2] == ("onNext", self.protocol.companion):
@@ -128,6 +135,8 @@ async def open_stream(address: str, authorities: Path, *, without_tls: bool = Fa
         return await trio.open_unix_socket(place)
     if scheme == "memory-framed":
         return await open_framed(address)
+    if scheme == "memory":
+        return await open_memory(address)
     host, _, port = place.rpartition(":")
     if small_buffer:
         sock = trio.socket.socket()

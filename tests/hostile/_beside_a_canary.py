@@ -10,10 +10,8 @@ from penstock.runtime import Server, connect, serve
 from tests.hostile._attack_clock import AttackClock
 from tests.hostile._canary import GAP, Canary
 from tests.hostile._census import census, wait_forgotten
+from tests.hostile._figures import HELD, HOLD_UP, hostile_to, watch_figures
 from tests.hostile._setup import REGISTRY, Setup, service
-
-HANGS_AFTER = 60
-"""Seconds after which an attack is ended that would hang, times the stretch. The slowest takes 3."""
 
 
 @dataclass
@@ -27,11 +25,23 @@ class Aftermath:
     told: list[Exception]
     """The arguments of the calls of `on_violation`."""
     stretch: float
+    held: int = 0
+    """The most bytes that the attacked side held for one hostile connection."""
+    hold_up: float = 0.0
+    """The processor time, in seconds, of the longest pass of the run loop."""
 
-    def check(self) -> None:
-        """Assert that the canary was not kept waiting, that nothing was reported, and that nothing is left."""
+    def check(self, *, holds: int = 0) -> None:
+        """Assert that the canary was not kept waiting, that nothing was reported, that nothing is left, and both figures.
+
+        A hostile connection may hold `holds` bytes more than `HELD`.
+        """
         assert self.gap <= GAP * self.stretch
+        assert self.hold_up <= HOLD_UP * self.stretch
+        self.check_held(holds)
         self.check_all_but_the_gap()
+
+    def check_held(self, holds: int) -> None:
+        assert self.held <= HELD + holds
 
     def check_all_but_the_gap(self) -> None:
         assert self.left == {}, self.left
@@ -58,17 +68,17 @@ async def beside_a_canary(setup: Setup, attack: Callable[[Server, AttackClock], 
     own = replace(Limits(), keepalive_least=limits.keepalive_least)
     serving = serve(service(), setup.url, limits=limits, registry=REGISTRY, options=files.server_options, on_violation=told.append)
     async with serving as server, connect(server.addresses[0], limits=own, registry=REGISTRY, options=files.client_options) as peer:
-        async with peer.subscribe("ticks") as ticks, trio.open_nursery() as nursery:
+        async with peer.subscribe(setup.ticks) as ticks, trio.open_nursery() as nursery:
             canary = Canary(clock)
             nursery.start_soon(canary.watch, ticks)
             await canary.wait_ticks()
             before = census()
             canary.restart()
-            with trio.fail_after(HANGS_AFTER * setup.stretch):
+            with trio.fail_after(setup.hangs_after * setup.stretch), watch_figures(hostile_to(server)) as figures:
                 await attack(server, clock)
                 await wait_alone(server)
             await canary.wait_ticks()
-            aftermath = Aftermath(canary.longest, {}, told, setup.stretch)
+            aftermath = Aftermath(canary.longest, {}, told, setup.stretch, figures.held, figures.longest)
             aftermath.left = await wait_forgotten(before, clock)
             nursery.cancel_scope.cancel()
     clock.close()

@@ -2,7 +2,7 @@
 
 import trio
 
-from penstock.plugins import Connection, TransportOptions, build_registry, parse_url
+from penstock.plugins import ByteConnection, Connection, TransportOptions, build_registry, parse_url
 
 _REGISTRY = build_registry()
 LENGTH = 4
@@ -40,3 +40,12 @@ async def open_framed(address: str) -> FramedStream:
     url = parse_url(address)
     async with trio.open_nursery() as nursery:
         return FramedStream(await _REGISTRY.transport(url.transport).connect(url, options=TransportOptions(), nursery=nursery))
+
+
+async def open_memory(address: str) -> trio.abc.Stream:
+    """Connect over the byte transport inside the process: for attacks on virtual time."""
+    url = parse_url(address)
+    async with trio.open_nursery() as nursery:
+        connection = await _REGISTRY.transport(url.transport).connect(url, options=TransportOptions(), nursery=nursery)
+    assert isinstance(connection, ByteConnection)
+    return connection.stream

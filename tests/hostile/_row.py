@@ -44,6 +44,15 @@ SCALED = Limits(
     max_connections_per_address=20,
 )
 
+TASKS = SCALED.max_subscriptions * 7 * KIB
+"""What publishers or handlers hold that run for the peer: 7 KiB a task, as in the costs."""
+PARTS = SCALED.partial_bytes
+"""What unfinished elements hold."""
+UNREAD = 2 * SCALED.outbound_high
+"""What is encoded for a peer that does not read: queued, and handed to the writer."""
+LARGE = 2 * SCALED.max_element
+"""What elements hold that wait to be sent in parts: two for a connection."""
+
 Attack = Callable[[Attacker], Awaitable[None]]
 
 
@@ -81,7 +90,8 @@ class Row:
     protocol: AttackerProtocol = RSIO
     schemes: tuple[str, ...] = ("tcp",)
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """The limits that differ from `SCALED`."""
+    """The limits that differ from those of `base`."""
+    base: Limits = SCALED
     says_hello: bool = True
     """The attacker says a proper hello first."""
     reads: bool = True
@@ -101,12 +111,14 @@ class Row:
     """The serializer of the attacked subscriber."""
     stream_error: str = "ConnectionLost"
     """The exception that the streams of an attacked program end with when the connection ends."""
+    holds: int = 0
+    """Bytes of elements and data that the attacked side may hold for the connection, beside `HELD`."""
     cancels: bool = True
     """The attacked subscriber cancels the victim. False if the victim's publisher has ended it before."""
 
     @property
     def limits(self) -> Limits:
-        return replace(SCALED, **self.changes)
+        return replace(self.base, **self.changes)
 
     @property
     def earliest(self) -> float:

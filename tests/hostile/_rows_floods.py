@@ -1,7 +1,7 @@
 """Floods of messages that are legal once; and peers that do not read, or have gone."""
 
 from tests.hostile._attacker import COMPANION, VICTIM, Attacker
-from tests.hostile._row import SILENCE, C, Row
+from tests.hostile._row import LARGE, SILENCE, UNREAD, C, Row
 from tests.hostile._rows_before_hello import EVERYWHERE, say_nothing
 from tests.hostile._rsio_wire import UNBOUNDED, cancel, goodbye, ping, request, subscribe, varint
 
@@ -104,6 +104,7 @@ FLOODS = [
         within=("write_stall",),
         reads=False,
         schemes=EVERYWHERE,
+        holds=UNREAD + LARGE,
     ),
     Row(
         title="pings within all rates, and no pong read",
@@ -113,6 +114,7 @@ FLOODS = [
         within=("goodbye_timeout",),
         reads=False,
         extensions=(1,),
+        holds=UNREAD,
         changes={"control_burst": 10**6, "glitch_burst": 10**6, "keepalive_strikes": 10**6},
     ),
     Row(title="goodbye, and the connection kept open and busy", attack=say_goodbye_and_stay, answer=C, says=""),
@@ -132,7 +134,7 @@ FLOODS = [
         within=("idle_connection",),
         changes={"idle_connection": 0.4},
     ),
-    Row(title="the end (FIN) with streams open", attack=leave_with_fin, answer=C, says=SILENCE, schemes=EVERYWHERE),
-    Row(title="a reset (RST) with streams open", attack=leave_with_rst, answer=C, says=SILENCE, schemes=("tcp", "tls")),
+    Row(title="the end (FIN) with streams open", attack=leave_with_fin, answer=C, says=SILENCE, schemes=EVERYWHERE, holds=UNREAD),
+    Row(title="a reset (RST) with streams open", attack=leave_with_rst, answer=C, says=SILENCE, schemes=("tcp", "tls"), holds=UNREAD),
     Row(title="the end (FIN) within a message", attack=leave_within_a_message, answer=C, says=SILENCE, schemes=("tcp", "unix")),
 ]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.hostile._attacker import VICTIM, Attacker
-from tests.hostile._row import SCALED, SILENCE, C, I, Row, S, Target
+from tests.hostile._row import PARTS, SCALED, SILENCE, C, I, Row, S, Target
 from tests.hostile._rows_before_hello import say_nothing
 from tests.hostile._rsio_wire import (
     goodbye,
@@ -23,6 +23,8 @@ from tests.hostile._rsio_wire import (
 HUGE = 2**62
 HTTP = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
 FRAME = SCALED.max_frame
+MIXED = (0, 1, 64, 60_000, 1000)
+"""The lengths of elements beyond demand."""
 NOT_ASKED = "an element arrived that was not asked for"
 
 
@@ -108,10 +110,18 @@ PUBLISHERS = [
     fatal("a reset (RST) within an element", reset_within_an_element, SILENCE, schemes=("tcp", "tls")),
     stream("an element beyond demand", on_next(VICTIM, b"x") * 3, NOT_ASKED, schemes=("tcp", "tls")),
     stream("a thousand elements beyond demand", on_next(VICTIM, b"x") * 1002, NOT_ASKED),
+    stream("elements of different lengths beyond demand", b"".join(on_next(VICTIM, bytes(each)) for each in MIXED), NOT_ASKED),
+    stream(
+        "unfinished elements of different lengths beyond `partial_bytes`",
+        b"".join(part(VICTIM, element, bytes(each)) for element, each in enumerate((60_000, 20_000, 61_000, 62_000))),
+        "unfinished elements hold 203000 bytes",
+        demand=10,
+        holds=PARTS,
+    ),
     stream("packed elements beyond demand", on_next_packed(VICTIM, 3, bytes(12)), NOT_ASKED, size=4),
     stream("a part beyond demand", on_next(VICTIM, b"x") * 2 + part(VICTIM, 0, bytes(64)), NOT_ASKED),
     stream("more parts than `max_parts`, without a last one", part(VICTIM, 0, bytes(64)) * 65, "an element in 65 parts"),
-    stream("parts beyond `max_element`", part(VICTIM, 0, bytes(60_000)) * 3, "has 180000 bytes so far"),
+    stream("parts beyond `max_element`", part(VICTIM, 0, bytes(60_000)) * 3, "has 180000 bytes so far", holds=PARTS),
     stream("parts beyond the elementSize", part(VICTIM, 0, bytes(64)), "has 64 bytes so far", size=4),
     stream("parts short of the elementSize", last_part(VICTIM, 0, bytes(3)), "an element of 3 bytes", size=4),
     stream(
@@ -125,6 +135,7 @@ PUBLISHERS = [
         b"".join(part(VICTIM, element, bytes(60_000)) for element in range(4)),
         "unfinished elements hold 240000 bytes",
         demand=10,
+        holds=PARTS,
     ),
     stream("an element that is not finished in time", part(VICTIM, 0, bytes(64)), "was left unfinished", within=("partial_age",)),
     stream("onComplete within an element", part(VICTIM, 0, bytes(64)) + on_complete(VICTIM), "completed within an element", cancels=False),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.hostile._attacker import COMPANION, VICTIM, Attacker, companion
-from tests.hostile._row import C, I, Row, S
+from tests.hostile._row import PARTS, C, I, Row, S
 from tests.hostile._rows_before_hello import EVERYWHERE
 from tests.hostile._rsio_wire import cancel, more_data, named, request_data, subscribe, varint
 
@@ -34,6 +34,14 @@ async def too_many_unfinished(attacker: Attacker) -> None:
     await attacker.send(request_data(VICTIM, 5000, bytes(100)))
     await attacker.wait(lambda: any(message[0] == "onError" for message in attacker.heard))
     await attacker.send(b"".join(map(cancel, range(100, 108))))
+
+
+async def too_much_unfinished(attacker: Attacker) -> None:
+    """Leave requests of different lengths unfinished, until their data would be more than `partial_bytes`. The victim is the last."""
+    lengths = {100: 60_000, 101: 1, 102: 50_000, 103: 45_000, 104: 4096, VICTIM: 62_000}
+    await attacker.send(b"".join(request_data(stream, length + 1, bytes(length)) for stream, length in lengths.items()))
+    await attacker.wait(lambda: any(message[0] == "onError" for message in attacker.heard))
+    await attacker.send(b"".join(map(cancel, range(100, 105))))
 
 
 async def parts_for_nothing(attacker: Attacker) -> None:
@@ -94,6 +102,7 @@ DATA = [
         within=("partial_age",),
     ),
     row("more unfinished requests than `max_partials_in_all`", too_many_unfinished, S, "refused"),
+    row("data of different lengths beyond `partial_bytes`, unfinished", too_much_unfinished, S, "refused", holds=PARTS),
     row("data in more parts than `max_parts`", request_data(VICTIM, 9000) + more_data(VICTIM, bytes(100)) * 65, S, "refused"),
     row("data for a request that was never opened", more_data(VICTIM, bytes(100)), I),
     row("data behind a cancel", request_data(VICTIM, 1000) + cancel(VICTIM) + more_data(VICTIM, bytes(1000)), I),

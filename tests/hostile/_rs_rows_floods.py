@@ -2,7 +2,7 @@
 
 from tests.hostile._attacker import VICTIM, Attacker
 from tests.hostile._attacker_protocol import REACTIVESOCKET
-from tests.hostile._row import SILENCE
+from tests.hostile._row import LARGE, SILENCE, TASKS, UNREAD
 from tests.hostile._rows_before_hello import EVERYWHERE, say_nothing
 from tests.hostile._rows_floods import ROOM, flood
 from tests.hostile._rs_rows_frames import UNKNOWN, fatal, tolerated
@@ -135,20 +135,35 @@ FLOODS = [
     fatal("REQUEST_STREAM and CANCEL in turn, without end", requests_and_cancels, "limit:churn", schemes=EVERYWHERE, changes=ROOM),
     fatal("REQUEST_RESPONSE and CANCEL in turn, without end", values_and_cancels, "limit:churn", changes=ROOM),
     fatal("requests that are refused, without end", refusals, "limit:churn"),
-    fatal("a thousand requests at a time", thousand_requests, "limit:churn"),
+    fatal("a thousand requests at a time", thousand_requests, "limit:churn", holds=TASKS),
     fatal("requests with the id of a live stream, without end", requests_with_live_id, "limit:glitches"),
     tolerated("five hundred REQUEST_STREAM, each to its end", short_streams, changes=ROOM),
-    fatal("REQUEST_FNF without end", repeat_fire_and_forget, "limit:control", schemes=EVERYWHERE),
+    fatal("REQUEST_FNF without end", repeat_fire_and_forget, "limit:control", schemes=EVERYWHERE, holds=TASKS),
     fatal("SETUP without end", setups, "limit:glitches"),
     fatal("EXT that may be ignored, without end", extensions, "limit:control", schemes=EVERYWHERE),
     fatal("unknown types that may be ignored, without end", unknown_frames, "limit:glitches"),
     fatal("RESPONSE and ERROR to nothing, without end", unsolicited_responses, "limit:glitches"),
     tolerated("a thousand REQUEST_RESPONSE, each answered", answered_requests),
-    fatal("demand without bound, and nothing read", take_everything, SILENCE, within=("write_stall",), reads=False, schemes=EVERYWHERE),
-    fatal("REQUEST_RESPONSE without end, and no answer read", ask_for_values_and_never_read, SILENCE, reads=False, changes=ROOM),
+    fatal(
+        "demand without bound, and nothing read",
+        take_everything,
+        SILENCE,
+        within=("write_stall",),
+        reads=False,
+        schemes=EVERYWHERE,
+        holds=UNREAD + LARGE,
+    ),
+    fatal(
+        "REQUEST_RESPONSE without end, and no answer read",
+        ask_for_values_and_never_read,
+        SILENCE,
+        reads=False,
+        changes=ROOM,
+        holds=UNREAD + LARGE,
+    ),
     fatal("nothing more after SETUP, and no stream", say_nothing, "idle", within=("idle_connection",), changes={"idle_connection": 0.4}),
-    fatal("the end (FIN) with streams open", leave_with_fin, SILENCE, schemes=EVERYWHERE),
-    fatal("a reset (RST) with streams open", leave_with_rst, SILENCE, schemes=("tcp", "tls")),
+    fatal("the end (FIN) with streams open", leave_with_fin, SILENCE, schemes=EVERYWHERE, holds=UNREAD),
+    fatal("a reset (RST) with streams open", leave_with_rst, SILENCE, schemes=("tcp", "tls"), holds=UNREAD),
     fatal("the end (FIN) within a frame", leave_within_a_frame, SILENCE, schemes=("tcp", "unix")),
     fatal("a reset (RST) while its SETUP is examined", leave_while_examined, SILENCE, says_hello=False, schemes=("tcp", "tls")),
 ]

@@ -2,7 +2,7 @@
 
 from tests.hostile._attacker import VICTIM, Attacker
 from tests.hostile._attacker_protocol import REACTIVESOCKET
-from tests.hostile._row import Row, S
+from tests.hostile._row import LARGE, Row, S
 from tests.hostile._rows_before_hello import EVERYWHERE
 from tests.hostile._rs_rows_frames import row, tolerated
 from tests.hostile._rs_wire import cancel, fire_and_forget, request_n, request_response, request_stream, request_sub
@@ -129,7 +129,7 @@ REQUESTS = [
     tolerated("CANCEL on stream 0", cancel(0)),
     tolerated("REQUEST_N and CANCEL for a REQUEST_FNF", SHOTS),
     tolerated("REQUEST_N and CANCEL, twice, for a stream that has ended", request_after_end),
-    tolerated("CANCEL in the middle of an element's parts", cancel_within_an_element, schemes=EVERYWHERE),
+    tolerated("CANCEL in the middle of an element's parts", cancel_within_an_element, schemes=EVERYWHERE, holds=LARGE),
     tolerated("CANCEL for a subscription", cancel_subscription),
     tolerated("CANCEL right behind its request", request_stream("ticks", VICTIM, 5) + cancel(VICTIM)),
 ]

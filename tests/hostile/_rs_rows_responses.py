@@ -5,9 +5,9 @@ from typing import Any
 from penstock.api import Model
 from tests.hostile._attacker import VICTIM, Attacker
 from tests.hostile._attacker_protocol import REACTIVESOCKET
-from tests.hostile._row import SCALED, SILENCE, C, I, Row, S, Target
+from tests.hostile._row import PARTS, SCALED, SILENCE, C, I, Row, S, Target
 from tests.hostile._rows_before_hello import say_nothing
-from tests.hostile._rows_publishers import FIRST, HTTP, NO_TLS, NOT_ASKED, send_forever
+from tests.hostile._rows_publishers import FIRST, HTTP, MIXED, NO_TLS, NOT_ASKED, send_forever
 from tests.hostile._rs_wire import (
     BEGIN,
     CANCEL,
@@ -139,6 +139,7 @@ RESPONSES = [
     stream("RESPONSE beyond demand, without flags", response(VICTIM, b"x", 0) * 3, NOT_ASKED),
     stream("RESPONSE beyond demand, that completes", element() * 2 + response(VICTIM, b"x", WHOLE | COMPLETE), NOT_ASKED),
     stream("a thousand RESPONSEs beyond demand", element() * 1002, NOT_ASKED),
+    stream("RESPONSEs of different lengths beyond demand", b"".join(element(bytes(each)) for each in MIXED), NOT_ASKED),
     stream("RESPONSE without any demand", element(), NOT_ASKED, demand=0),
     stream("a part beyond demand", element() * 2 + begin(), NOT_ASKED),
     stream("RESPONSE beyond demand, of a subscription", element() * 3, NOT_ASKED, **SUBSCRIPTION),
@@ -147,7 +148,7 @@ RESPONSES = [
     stream("a begin within a begin", begin() + begin(), WITHIN, schemes=BOTH),
     stream("a whole element within a begin", begin() + element(), WITHIN),
     stream("more parts than `max_parts`, without an end", begin() + more() * 64, "an element in 65 parts"),
-    stream("parts beyond `max_element`", begin(bytes(60_000)) + more(bytes(60_000)) * 2, "has 180000 bytes so far"),
+    stream("parts beyond `max_element`", begin(bytes(60_000)) + more(bytes(60_000)) * 2, "has 180000 bytes so far", holds=PARTS),
     stream("an element that is not finished in time", begin() + more(), "was left unfinished", within=("partial_age",), schemes=BOTH),
     stream("an end without a begin, for one value", end(), NEVER_BEGAN, **ONE),
     stream("one value that is not finished in time", begin(), "was left unfinished", within=("partial_age",), **ONE),

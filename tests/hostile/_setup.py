@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
 
 import trio
@@ -15,6 +16,9 @@ from tests.hostile._control_canary import TICK
 from tests.hostile._row import SCALED
 
 REGISTRY = build_registry()
+MIXED = (0, 1, 63, 64, 65, 1000, 4096, 4097, 20_000, 100_000)
+"""The lengths of the elements of `mixed`: below, at and above the bounds from which elements are joined or sent in parts."""
+
 DEADLINES = (
     "handshake_timeout",
     "tls_timeout",
@@ -65,6 +69,10 @@ class Setup:
     scheme: str = "tcp"
     protocol: AttackerProtocol = RSIO
     unstretched: Limits = SCALED
+    ticks: str = "ticks"
+    """The stream of the canary."""
+    hangs_after: float = 60
+    """Seconds after which an attack is ended that would hang, times the stretch. The slowest over a socket takes 3."""
 
     @property
     def limits(self) -> Limits:
@@ -72,19 +80,36 @@ class Setup:
 
     @property
     def url(self) -> str:
-        places = {"unix": f"{self.files.folder}/s.sock", "memory-framed": "attacked"}
+        places = {"unix": f"{self.files.folder}/s.sock", "memory-framed": "attacked", "memory": "attacked"}
         return f"{self.protocol.url_prefix or 'rsio+'}{self.scheme}://{places.get(self.scheme, '127.0.0.1:0')}"
 
 
 def service() -> Service:
     """Return the service that canaries read from and attackers attack."""
     made = Service(setup=examine_setup)
+    offer(made)
+    return made
+
+
+def offer(made: Service) -> None:
+    """Add the publishers and handlers of the attacks to a service."""
 
     @made.publisher("ticks")
     async def ticks() -> AsyncIterator[bytes]:
         while True:
             yield b"tick"
             await trio.sleep(TICK)
+
+    @made.publisher("seconds")
+    async def seconds() -> AsyncIterator[bytes]:
+        while True:
+            yield b"tick"
+            await trio.sleep(1)
+
+    @made.publisher("mixed")
+    async def mixed() -> AsyncIterator[bytes]:
+        for length in cycle(MIXED):
+            yield bytes(length)
 
     @made.publisher("endless")
     async def endless() -> AsyncIterator[bytes]:
@@ -100,6 +125,12 @@ def service() -> Service:
     async def up_to(count: int) -> AsyncIterator[bytes]:
         yield b"x" * count
 
+    _offer_short(made)
+
+
+def _offer_short(made: Service) -> None:
+    """Add the publishers that end by themselves, and the handlers."""
+
     @made.publisher("one")
     async def one() -> AsyncIterator[bytes]:
         yield b"one"
@@ -113,8 +144,6 @@ def service() -> Service:
     @made.fire_and_forget
     async def swallow(data: bytes) -> None:
         await trio.lowlevel.checkpoint()
-
-    return made
 
 
 async def examine_setup(data: bytes) -> None:

@@ -6,6 +6,7 @@ from tests.hostile._attack_on_client import ClientOutcome, attack_client
 from tests.hostile._beside_a_canary import Aftermath
 from tests.hostile._canary import GAP
 from tests.hostile._control_canary import ControlCanary
+from tests.hostile._report_figures import ReportFigures
 from tests.hostile._row import SILENCE, Answer, Row
 from tests.hostile._setup import Certificates
 from tests.hostile._table import AGAINST_CLIENTS
@@ -16,7 +17,7 @@ SOON = 0.5
 
 @pytest.mark.parametrize(("row", "scheme"), AGAINST_CLIENTS, ids=str)
 async def test_a_hostile_server_gets_its_one_answer_and_disturbs_no_other_connection(
-    row: Row, scheme: str, files: Certificates, control: ControlCanary
+    row: Row, scheme: str, files: Certificates, control: ControlCanary, report_figures: ReportFigures
 ) -> None:
     """The client gives the answer of the table within the deadline, and each stream has exactly one end.
 
@@ -30,7 +31,8 @@ async def test_a_hostile_server_gets_its_one_answer_and_disturbs_no_other_connec
         else:
             _check_stream(row, outcome)
         _check_times(row, outcome, aftermath)
-        aftermath.check()
+        report_figures(aftermath)
+        aftermath.check(holds=row.holds)
 
     await control.judge(attempt)
 

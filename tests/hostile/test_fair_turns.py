@@ -62,5 +62,5 @@ async def test_the_bursts_of_a_hundred_peers_are_decoded_in_turns(burst: bytes, 
             await wait_until(lambda: received == sent and _is_idle(server))
         for peer in peers:
             peer.close()
-    assert len(passes.seconds) > 10
+    assert passes.count > 10
     assert passes.longest < HOLD_UP

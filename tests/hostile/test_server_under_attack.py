@@ -7,6 +7,7 @@ from tests.hostile._attacker import PROBE, VICTIM
 from tests.hostile._beside_a_canary import Aftermath
 from tests.hostile._canary import GAP
 from tests.hostile._control_canary import ControlCanary
+from tests.hostile._report_figures import ReportFigures
 from tests.hostile._row import SILENCE, Answer, Row
 from tests.hostile._setup import Certificates
 from tests.hostile._table import AGAINST_SERVERS
@@ -17,7 +18,7 @@ SOON = 0.5
 
 @pytest.mark.parametrize(("row", "scheme"), AGAINST_SERVERS, ids=str)
 async def test_an_attack_gets_its_one_answer_and_disturbs_no_other_client(
-    row: Row, scheme: str, files: Certificates, control: ControlCanary
+    row: Row, scheme: str, files: Certificates, control: ControlCanary, report_figures: ReportFigures
 ) -> None:
     """The server gives the answer of the table within the deadline. The canary has no gap, nothing is reported, nothing is left."""
 
@@ -25,7 +26,8 @@ async def test_an_attack_gets_its_one_answer_and_disturbs_no_other_client(
         outcome, aftermath = await attack_server(row, scheme, files, stretch)
         _check_answer(row, outcome)
         _check_times(row, outcome, aftermath)
-        aftermath.check()
+        report_figures(aftermath)
+        aftermath.check(holds=row.holds)
 
     await control.judge(attempt)
 
