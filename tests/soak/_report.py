@@ -1,0 +1,107 @@
+"""The figures of a soak: the table that it prints, and the verdict."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MIB = 1 << 20
+WARM_UP = 120
+"""Seconds until the memory of the server must be flat."""
+
+GROWTH = 5 * MIB
+SHARE = 0.05
+"""The memory may grow by `GROWTH` or by this share, whichever is more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The figures of the server at one time, while no attack runs."""
+
+    second: int
+    """Since the start of the load; 0 is before it."""
+    memory: int
+    files: int
+    tasks: int
+    connections: int
+    longest_pass: float
+    """Seconds of the longest pass of the run loop until now, and of the longest collection of garbage in a pass."""
+    longest_collection: float
+
+    @classmethod
+    def of(cls, second: float, told: dict[str, Any]) -> "Sample":
+        """Return the sample of what the server has told."""
+        return cls(round(second), told["memory"], told["files"], told["tasks"], told["connections"], told["pass"], told["collection"])
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The figures of a whole soak."""
+
+    elements: int
+    requests: int
+    connections: int
+    errors: Sequence[str]
+    reported: Sequence[str]
+    attacks: "Counter[str]"
+    refused: Mapping[str, int]
+    """The connections that the server has refused or cut, by reason."""
+    samples: Sequence[Sample]
+    """The first is before the load, the last after it, when no client is connected any more."""
+
+    def faults(self) -> list[str]:
+        """Return why the soak has failed; nothing if it has not."""
+        found = [f"an honest client saw an error: {error}" for error in self.errors]
+        found += [f"the server reported: {error}" for error in self.reported]
+        first, last = self.samples[0], self.samples[-1]
+        if last.files > first.files or last.tasks > first.tasks:
+            found.append(f"left behind: {last.files - first.files} open files, {last.tasks - first.tasks} tasks")
+        warm = [sample for sample in self.samples if sample.second >= WARM_UP]
+        if warm:
+            allowed = warm[0].memory + max(GROWTH, int(warm[0].memory * SHARE))
+            most = max(warm, key=lambda sample: sample.memory)
+            if most.memory > allowed:
+                found.append(f"memory grew from {mib(warm[0])} MiB to {mib(most)} MiB at {most.second} s; {allowed / MIB:.1f} is allowed")
+        return found
+
+    def lines(self, *, each_attack: bool) -> Iterator[str]:
+        """Yield the tables in Markdown; the attacks by row, or by chapter."""
+        yield "| honest clients | |"
+        yield "|---|--:|"
+        yield f"| elements | {self.elements:,} |"
+        yield f"| requests | {self.requests:,} |"
+        yield f"| connections | {self.connections:,} |"
+        yield f"| errors | {len(self.errors):,} |"
+        yield ""
+        yield "| server | RSS, MiB | open files | tasks | connections | longest pass so far, ms | longest collection so far, ms |"
+        yield "|---|--:|--:|--:|--:|--:|--:|"
+        for sample in self.samples:
+            when = {id(self.samples[0]): "before the load", id(self.samples[-1]): "after the load"}.get(id(sample), f"{sample.second} s")
+            held_up = f"{sample.longest_pass * 1000:.0f} | {sample.longest_collection * 1000:.0f}"
+            figures = f"{sample.files} | {sample.tasks} | {sample.connections} | {held_up}"
+            yield f"| {when} | {mib(sample)} | {figures} |"
+        yield ""
+        yield "| attacks | rows | made |"
+        yield "|---|--:|--:|"
+        for name, rows, made in _by_row(self.attacks) if each_attack else _by_chapter(self.attacks):
+            yield f"| {name} | {rows} | {made:,} |"
+        yield f"| all | {len(self.attacks)} | {self.attacks.total():,} |"
+        yield ""
+        yield "| refused by the server | connections |"
+        yield "|---|--:|"
+        for reason, connections in sorted(self.refused.items()):
+            yield f"| `{reason}` | {connections:,} |"
+
+
+def mib(sample: Sample) -> str:
+    return f"{sample.memory / MIB:.1f}"
+
+
+def _by_row(attacks: "Counter[str]") -> list[tuple[str, int, int]]:
+    return [(name, 1, made) for name, made in sorted(attacks.items())]
+
+
+def _by_chapter(attacks: "Counter[str]") -> list[tuple[str, int, int]]:
+    chapters = sorted({name.partition(": ")[0] for name in attacks})
+    made = {chapter: [count for name, count in attacks.items() if name.startswith(f"{chapter}: ")] for chapter in chapters}
+    return [(chapter, len(counts), sum(counts)) for chapter, counts in made.items()]

@@ -1,0 +1,116 @@
+"""The server process of the soak: default limits, as `penstock serve` runs it. `_server.py FOLDER` serves at TCP, TLS and a Unix socket.
+
+It prints its addresses, and its figures as JSON for each line on standard input. FOLDER has `server.pem`, and gets the socket.
+"""
+
+import gc
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import thread_time
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # started as a program: `tests.soak` needs the root of the repository
+
+import trio
+
+import penstock
+from penstock.plugins import Tls, TransportOptions
+from tests.costs import _server as costs
+from tests.hostile import _setup as hostile
+from tests.hostile._loop_passes import LoopPasses
+from tests.soak._elements import elements
+
+OPEN_FILES = Path("/proc/self/fd")
+MEMORY = Path("/proc/self/statm")
+
+
+def service() -> penstock.Service:
+    """Return the service that the attacks of both folders need, and the honest clients."""
+    made = penstock.Service()
+    hostile.offer(made)
+    costs.offer(made)
+
+    @made.publisher("lengths/{seed}")
+    def lengths(seed: int) -> Iterator[bytes]:
+        return elements(seed)
+
+    return made
+
+
+def resident() -> int:
+    """Return the bytes of this process that are in memory (RSS); 0 if the system does not tell."""
+    return int(MEMORY.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if MEMORY.exists() else 0
+
+
+class Figures(logging.Handler):
+    """What the server tells about itself. Of its log it keeps errors alone: refusals of attackers are warnings."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.reported: list[str] = []
+        """What `on_violation` got, and the errors in the log; the first hundred."""
+        self.passes = LoopPasses()
+        self.longest_collection = 0.0
+        self._collecting_since = 0.0
+
+    def on_collection(self, phase: str, info: dict[str, int]) -> None:
+        """Measure the collections of garbage (`gc.callbacks`): each is a part of a pass."""
+        if phase == "start":
+            self._collecting_since = thread_time()
+        else:
+            self.longest_collection = max(self.longest_collection, thread_time() - self._collecting_since)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._keep(record.getMessage())
+
+    def report(self, error: Exception) -> None:
+        """Take a call of `on_violation`. A connection that was cut because of the memory budget is no fault of the server."""
+        if isinstance(error, penstock.LimitExceeded):
+            return
+        self._keep(f"{type(error).__name__}: {error}")
+
+    def _keep(self, line: str) -> None:
+        if len(self.reported) < 100:
+            self.reported.append(line)
+
+    async def answer(self, server: penstock.Server) -> None:
+        """Print the addresses, then the figures for each line on standard input."""
+        penstock.tune_collector()  # before the passes are measured: it collects once
+        trio.lowlevel.add_instrument(self.passes)
+        gc.callbacks.append(self.on_collection)
+        stdin = trio.wrap_file(sys.stdin)
+        print(json.dumps(server.addresses), flush=True)
+        while await stdin.readline():
+            figures = {
+                "memory": resident(),
+                "files": len(list(OPEN_FILES.iterdir())) if OPEN_FILES.is_dir() else 0,
+                "tasks": trio.lowlevel.current_statistics().tasks_living,
+                "pass": self.passes.longest,
+                "collection": self.longest_collection,
+                "connections": len(server._admission.open),
+                "refused": dict(server.refused),
+                "reported": self.reported,
+            }
+            print(json.dumps(figures), flush=True)
+
+
+def main(folder: Path) -> int:
+    """Serve until standard input ends."""
+    figures = Figures()
+    logging.getLogger().addHandler(figures)
+    return penstock.run(
+        service(),
+        "tcp://127.0.0.1:0",
+        "tls://127.0.0.1:0",
+        f"unix://{folder}/s.sock",
+        main=figures.answer,
+        options=TransportOptions(tls=Tls(certificate=folder / "server.pem")),
+        on_violation=figures.report,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
