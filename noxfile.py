@@ -278,6 +278,14 @@ def bench(session: nox.Session) -> None:
     session.run("python", "tests/bench", *(session.posargs or ["--short"]))
 
 
+# Ten minutes: the other sessions have the same attacks, one by one. `nox -s tests` runs a short soak.
+@nox.session(python=MAIN, default=False)
+def soak(session: nox.Session) -> None:
+    """Ten minutes of honest load and all attacks on one server: no errors, flat memory. `-- --seconds 60` takes a minute."""
+    _prepare(session, "tests")
+    session.run("python", "tests/soak", *session.posargs)
+
+
 @nox.session(name="format", python=MAIN, default=False)
 def format_(session: nox.Session) -> None:
     """Format the code, and fix the findings of ruff that it can fix."""

@@ -37,7 +37,7 @@ async def attack_server(row: Row, scheme: str, files: Certificates, stretch: flo
 
     setup = Setup(files=files, scheme=scheme, protocol=row.protocol, unstretched=row.limits, stretch=stretch)
     if scheme == "memory":  # minutes of virtual time
-        setup = replace(setup, ticks="seconds", hangs_after=3600)
+        setup = replace(setup, ticks="seconds", hangs_after=600)
     aftermath = await beside_a_canary(setup, attack)
     return outcomes[0], aftermath
 

@@ -57,7 +57,7 @@ async def rs_drip(attacker: Attacker) -> None:
 
 
 async def read_slowly(attacker: Attacker, wanted: bytes) -> None:
-    """Read 150 bytes a second: 3,000 in each `write_stall`, fewer than `min_drain`."""
+    """Read 150 bytes a second: never nothing, but in no `write_stall` what waits to be sent."""
     await attacker.send(wanted)
     while await attacker.receive(150):
         await attacker.pause(1.0)
