@@ -65,3 +65,12 @@ def test_a_close_that_raises_is_reported_and_aborted() -> None:
 def test_an_end_that_is_not_in_good_order_is_an_abort() -> None:
     """The peer must see a cut, and not an end."""
     assert closed(trio.sleep_forever, in_good_order=False) == (["abort"], [], 0)
+
+
+def test_a_close_under_which_another_task_has_closed_the_transport_is_not_reported() -> None:
+    """Nothing failed. An abort makes sure that it is closed."""
+
+    async def already_closed() -> None:
+        raise trio.ClosedResourceError("this socket was already closed")
+
+    assert closed(already_closed) == (["aclose", "abort"], [], 0)

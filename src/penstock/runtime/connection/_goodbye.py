@@ -41,6 +41,9 @@ async def close(connection: Connection, *, in_good_order: bool, seconds: float, 
             # Shielded: a cancelled program must still close its sockets, but only for `seconds`.
             with trio.move_on_after(seconds, shield=True) as closing:
                 await end()
+        # Another task has aborted it meanwhile, as a program does that leaves while its link ends. It is closed, and nothing failed.
+        except trio.ClosedResourceError:
+            pass
         except Exception as error:  # boundary: a transport may be a plugin
             report(on_violation, error)
         else:
