@@ -256,3 +256,14 @@ def test_streams_that_wait_for_their_first_turn_go_before_those_that_had_one() -
     out.put(b"abc")
     out.take()
     assert (busy.pulls, new.pulls) == (1, 1)
+
+
+def test_a_large_element_goes_on_behind_a_full_turn_of_small_ones() -> None:
+    """One part of it: busy streams may fill every turn."""
+    out, _ = box(outbound_high=10)
+    large = FakeStream(b"L", 2)
+    out.add_large(large)
+    out.put(bytes(50))
+    assert bytes(out.take()) == bytes(50) + b"L"
+    out.put(bytes(50))
+    assert bytes(out.take()) == bytes(50) + b"L"

@@ -116,6 +116,10 @@ class ElementSender(DemandLedger, ABC):
         """Go on: no element waits here any more."""
 
     @abstractmethod
+    def on_written(self) -> None:
+        """Do the same, called while the outbox is being taken."""
+
+    @abstractmethod
     def announce(self) -> None:
         """Send the acceptance, which a stream in the state UNANNOUNCED still owes to the peer."""
 

@@ -51,9 +51,11 @@ class RoundRobin:
         self._append(sender)
 
     def write(self, into: bytearray, high: int) -> None:
-        """Write parts in turn until `into` has `high` bytes or nothing is left."""
+        """Write parts in turn until `into` has `high` bytes or nothing is left; at least one part."""
         # One part per turn, up to the high-water mark in all: the writer then sends, and small messages get in between.
         part = self._limits.split_outbound_at
+        # One part in any case: small elements of busy streams can fill each turn, and a large element behind them was never written.
+        high = max(high, len(into) + 1)
         while len(into) < high and (sender := self._next()) is not None:
             is_alone = not (self.queue or self._waiting)
             most = max(part, min(PARTS_WHEN_ALONE * part, high - len(into))) if is_alone else part

@@ -13,7 +13,7 @@ class StreamOfLargeElements(Protocol):
     def id(self) -> int:
         """The stream's id."""
 
-    def on_drained(self) -> None:
+    def on_written(self) -> None:
         """Go on: the last held element is written."""
 
 
@@ -76,7 +76,7 @@ class LargeElements:
         # The elements behind a large one go in the same turns, so that the order within the stream holds.
         if self._elements:
             return True
-        self._stream.on_drained()
+        self._stream.on_written()
         return False
 
     def clear(self) -> None:

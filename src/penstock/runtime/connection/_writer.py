@@ -147,7 +147,11 @@ class Writer:
             if self._outbox.needs_turn:
                 self.wake()
             return
-        if self._is_started and not self._send_now(self._take()):
+        if not self._is_started:
+            return
+        # Also if all was sent: parts of large elements may be left, and streams that wait for a turn.
+        is_sent, outbox = self._send_now(self._take()), self._outbox
+        if not is_sent or not outbox.is_empty or outbox.needs_turn:
             self.wake()
 
     def has_idle_task(self) -> bool:
@@ -229,6 +233,8 @@ class Writer:
 
     def _take(self) -> bytearray:
         """Take what is queued, perhaps nothing. It counts as in flight from now on."""
+        # A publisher that is asked in there may signal at once, and its stream may then call `flush`. What is taken has to go first.
+        self.in_flight = 1
         data = self._outbox.take()
         self._runner.start_deferred()
         if self._parts.requests.room is not None:
