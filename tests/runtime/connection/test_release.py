@@ -91,6 +91,18 @@ async def test_no_object_of_a_connection_waits_for_the_collector(
     assert found == {}
 
 
+@pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
+async def test_a_connection_that_has_ended_holds_no_bytes(protocol: str) -> None:
+    """Its account can still be asked for."""
+    async with serve(_service(), f"{protocol}+memory://release") as server:
+        async with connect(server.addresses[0]) as peer:
+            assert await peer.request("echo", b"data") == b"data"
+            (task,) = server._peers
+        await trio.testing.wait_all_tasks_blocked()
+        assert not server.peers
+        assert task.held() == 0
+
+
 async def test_what_the_program_still_holds_can_be_asked() -> None:
     """A peer whose connection is over tells so, and what it is asked for raises."""
     async with serve(_service(), "rsio+memory://release") as server, connect(server.addresses[0]) as peer:

@@ -210,6 +210,8 @@ class ConnectionTask:
 
     def held(self) -> int:
         """Return the number of bytes that the peer makes the connection hold, in its buffers, streams and tasks."""
+        if self._links.has_ended:  # released: it holds nothing, and its session cannot be asked
+            return 0
         return self.session.held() + self._links.current.held() + self._parts.runner.tasks * TASK_BYTES
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
