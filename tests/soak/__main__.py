@@ -43,12 +43,12 @@ class ServerProcess:
         self._input, self._output = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
         self.addresses: list[str] = json.loads(self._output.readline())
 
-    async def ask(self) -> dict[str, Any]:
-        """Return the figures of the server."""
-        return await trio.to_thread.run_sync(self._ask)
+    async def ask(self, command: str = "") -> dict[str, Any]:
+        """Return the figures of the server; with the command `collect`, after a collection of garbage."""
+        return await trio.to_thread.run_sync(self._ask, command)
 
-    def _ask(self) -> dict[str, Any]:
-        self._input.write("\n")
+    def _ask(self, command: str) -> dict[str, Any]:
+        self._input.write(f"{command}\n")
         self._input.flush()
         return cast("dict[str, Any]", json.loads(self._output.readline()))
 
@@ -87,7 +87,8 @@ class Soak:
                 background.start_soon(self._progress)
                 background.start_soon(self._watch, honest)
             background.cancel_scope.cancel()
-        told = await self._server.settle(0)
+        self._sample(await self._server.settle(0))
+        told = await self._server.ask("collect")
         self._sample(told)
         self._clock.close()
         tally = self._tally

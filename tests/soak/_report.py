@@ -21,6 +21,8 @@ class Sample:
     second: int
     """Since the start of the load; 0 is before it."""
     memory: int
+    blocks: int
+    """Blocks of memory that Python's allocator has given out: an object has one or a few."""
     files: int
     tasks: int
     connections: int
@@ -31,7 +33,16 @@ class Sample:
     @classmethod
     def of(cls, second: float, told: dict[str, Any]) -> "Sample":
         """Return the sample of what the server has told."""
-        return cls(round(second), told["memory"], told["files"], told["tasks"], told["connections"], told["pass"], told["collection"])
+        return cls(
+            round(second),
+            told["memory"],
+            told["blocks"],
+            told["files"],
+            told["tasks"],
+            told["connections"],
+            told["pass"],
+            told["collection"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +58,7 @@ class Report:
     refused: Mapping[str, int]
     """The connections that the server has refused or cut, by reason."""
     samples: Sequence[Sample]
-    """The first is before the load, the last after it, when no client is connected any more."""
+    """The first is before the load. The last two are after it, when no client is connected any more: before and after a collection."""
 
     def faults(self) -> list[str]:
         """Return why the soak has failed; nothing if it has not."""
@@ -56,6 +67,8 @@ class Report:
         first, last = self.samples[0], self.samples[-1]
         if last.files > first.files or last.tasks > first.tasks:
             found.append(f"left behind: {last.files - first.files} open files, {last.tasks - first.tasks} tasks")
+        if last.blocks > first.blocks * (1 + SHARE):
+            found.append(f"left behind: {last.blocks - first.blocks:,} blocks of memory that no collection frees")
         warm = [sample for sample in self.samples if sample.second >= WARM_UP]
         if warm:
             allowed = warm[0].memory + max(GROWTH, int(warm[0].memory * SHARE))
@@ -73,13 +86,14 @@ class Report:
         yield f"| connections | {self.connections:,} |"
         yield f"| errors | {len(self.errors):,} |"
         yield ""
-        yield "| server | RSS, MiB | open files | tasks | connections | longest pass so far, ms | longest collection so far, ms |"
-        yield "|---|--:|--:|--:|--:|--:|--:|"
-        for sample in self.samples:
-            when = {id(self.samples[0]): "before the load", id(self.samples[-1]): "after the load"}.get(id(sample), f"{sample.second} s")
+        yield "| server | RSS, MiB | blocks | open files | tasks | connections | longest pass so far, ms | longest collection so far, ms |"
+        yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+        names = {0: "before the load", len(self.samples) - 2: "after the load", len(self.samples) - 1: "after a collection of garbage"}
+        for number, sample in enumerate(self.samples):
+            when = names.get(number, f"{sample.second} s")
             held_up = f"{sample.longest_pass * 1000:.0f} | {sample.longest_collection * 1000:.0f}"
             figures = f"{sample.files} | {sample.tasks} | {sample.connections} | {held_up}"
-            yield f"| {when} | {mib(sample)} | {figures} |"
+            yield f"| {when} | {mib(sample)} | {sample.blocks:,} | {figures} |"
         yield ""
         yield "| attacks | rows | made |"
         yield "|---|--:|--:|"

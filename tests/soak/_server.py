@@ -1,6 +1,7 @@
 """The server process of the soak: default limits, as `penstock serve` runs it. `_server.py FOLDER` serves at TCP, TLS and a Unix socket.
 
-It prints its addresses, and its figures as JSON for each line on standard input. FOLDER has `server.pem`, and gets the socket.
+It prints its addresses, and its figures as JSON for each line on standard input; for the line `collect` after a collection of garbage.
+FOLDER has `server.pem`, and gets the socket.
 """
 
 import gc
@@ -83,9 +84,12 @@ class Figures(logging.Handler):
         gc.callbacks.append(self.on_collection)
         stdin = trio.wrap_file(sys.stdin)
         print(json.dumps(server.addresses), flush=True)
-        while await stdin.readline():
+        while line := await stdin.readline():
+            if line.strip() == "collect":
+                gc.collect()
             figures = {
                 "memory": resident(),
+                "blocks": sys.getallocatedblocks(),
                 "files": len(list(OPEN_FILES.iterdir())) if OPEN_FILES.is_dir() else 0,
                 "tasks": trio.lowlevel.current_statistics().tasks_living,
                 "pass": self.passes.longest,
