@@ -77,7 +77,7 @@ async def test_elements_keep_their_order(url: str, every: int) -> None:
 
 
 async def test_requests_that_waited_for_room_owe_nothing_at_the_end(autojump_clock: trio.testing.MockClock) -> None:
-    """What they owe lowers the share of every later publisher of the connection."""
+    """A debt that is left lowers the share of every later publisher of the connection."""
     async with serve(_service(), "rsio+memory://owed") as server, connect(server.addresses[0]) as peer:
         async with trio.open_nursery() as busy:
             for _ in range(3):

@@ -1,4 +1,4 @@
-"""The owner of what is left of a session takes every call, and a dialect is released if it can be."""
+"""`NO_OWNER`, the owner of the streams of a session that is over, takes every call; a dialect with `release` is released."""
 
 from typing import Any
 

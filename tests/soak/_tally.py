@@ -1,4 +1,4 @@
-"""What the soak has counted so far, and the clock that its clients and attackers share."""
+"""The counts of the soak so far, and the clock that its clients and attackers share."""
 
 from collections import Counter
 from dataclasses import dataclass, field

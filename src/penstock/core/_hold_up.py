@@ -17,7 +17,7 @@ IN_PROCESS: Final = inf
 
 
 def check_hold_up(asked: object, slow: SlowPolicy = SlowPolicy.WAIT) -> float | None:
-    """Return `asked`, the bound that a publisher sets for all its subscribers, if any. Raises UsageError if it is none."""
+    """Return `asked`, the bound that a publisher sets for all subscribers, or None. Raises UsageError for another value."""
     if asked is None:
         return None
     # True is a number for Python, and would be a bound of one second.

@@ -1,7 +1,7 @@
-"""What a session that is over refers to in place of the objects around it, so that these are freed without the garbage collector.
+"""Stand-ins for the objects around a session that is over: the session refers to these, so that the others are freed.
 
 Connections consist of objects that refer to one another: the session and its delegate, the channel and the tables of streams. A server
-whose clients come and go left some 220 objects in circles for each, and the collector then held up all other connections.
+whose clients come and go left some 220 objects in circles for each, and the garbage collector then held up all other connections.
 """
 
 from collections.abc import Callable
