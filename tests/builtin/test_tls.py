@@ -33,6 +33,7 @@ async def test_the_protocol_is_chosen_in_the_order_of_the_client(
         await shake_hands(client, server)
         for connection in (client, server):
             assert stream_of(connection).selected_alpn_protocol() == chosen  # type: ignore[attr-defined]  # an SSLStream
+            assert connection.facts.protocol == chosen
         await close(client, server)
 
 

@@ -24,7 +24,7 @@ def test_a_loopback_address_is_recognised(host: str | None, expected: bool) -> N
 def test_the_default_facts_promise_nothing() -> None:
     """A transport states each fact itself. The record, which connections share, cannot be changed."""
     facts = ConnectionFacts()
-    assert (facts.secure, facts.local, facts.half_close, dict(facts.details)) == (False, False, False, {})
+    assert (facts.secure, facts.local, facts.half_close, facts.protocol, dict(facts.details)) == (False, False, False, None, {})
     with pytest.raises(TypeError):
         facts.details["x"] = "y"  # type: ignore[index]  # that it cannot be done is the point
     with pytest.raises(attrs.exceptions.FrozenInstanceError):

@@ -83,5 +83,8 @@ class ConnectionFacts:
     half_close: bool = False
     """A side can end its sending direction and continue to read: `Connection.send_eof` reaches the peer."""
 
+    protocol: str | None = None
+    """The name that the transport has negotiated outside the stream (TLS's ALPN, a subprotocol): ``rsio/0``; None if it has none."""
+
     details: Mapping[str, str] = attrs.field(factory=lambda: MappingProxyType({}))
     """Further facts, for people: ``{"tls": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"}``."""

@@ -105,7 +105,7 @@ class TlsConnection(ByteConnection):
     def _facts_after_handshake(self) -> ConnectionFacts:
         cipher = self.stream.cipher()
         details = MappingProxyType({"tls": str(self.stream.version()), "cipher": cipher[0] if cipher else ""})
-        return attrs.evolve(self.facts, secure=True, details=details)
+        return attrs.evolve(self.facts, secure=True, protocol=self.stream.selected_alpn_protocol(), details=details)
 
 
 def _records_of(stream: "trio.SSLStream[trio.SocketStream]") -> ssl.SSLObject | None:
