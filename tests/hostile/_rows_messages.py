@@ -40,7 +40,7 @@ MESSAGES = [
     fatal("a reserved type of a subscriber", b"\x13\x00", "protocol:type 0x13"),
     fatal("a reserved type of a publisher", b"\x27\x00", "protocol:type 0x27"),
     fatal("a reserved type above all", b"\x7f\x00", "protocol:type 0x7f"),
-    fatal("a switch to an encoding that was not agreed upon", b"\x04\x10", "protocol:type 0x04"),
+    fatal("a switch to an encoding that was not agreed upon", b"\x04\x10", "protocol:switch 16"),
     fatal("a message of an extension that is not active", ping(), "protocol:type 0x40", schemes=EVERYWHERE),
     fatal("a message of a private extension that is not active", b"\x60\x00", "protocol:type 0x60"),
     fatal("a second hello", hello(), "protocol:hello", schemes=EVERYWHERE),

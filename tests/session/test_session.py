@@ -104,7 +104,7 @@ FATAL: list[tuple[str, list[rsio.Message | bytes], str]] = [
     ),
     ("an endless name", [b"\x10" + rsio.encode_varint(2**62)], f"limit:name {2**62} > 1024"),
     ("an endless error", [b"\x26\x00" + rsio.encode_varint(2**62)], f"limit:text {2**62} > 4096"),
-    ("a switch of the encoding", [rsio.SwitchEncoding(extension=16)], "protocol:type 0x04"),
+    ("a switch of the encoding", [rsio.SwitchEncoding(extension=16)], "protocol:switch 16"),
 ]
 
 

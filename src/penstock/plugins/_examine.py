@@ -11,6 +11,8 @@ Rules of this file:
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -30,6 +32,8 @@ T = TypeVar("T")
 NAME: Final = re.compile(r"[a-z][a-z0-9.-]*", re.ASCII)
 FIRST_FOREIGN_ID: Final = 128
 HIGHEST_ID: Final = (1 << 63) - 1
+RESERVED_ENCODINGS: Final = MappingProxyType({16: "penstock-msgpack", 17: "penstock-protobuf"})
+"""Ids of encodings below FIRST_FOREIGN_ID that are not penstock's own: each belongs to the plugins of one distribution."""
 
 
 @attrs.frozen(kw_only=True)
@@ -44,10 +48,10 @@ class Contribution:
     observers: tuple[tuple[str, Callable[[Event], object]], ...]
 
 
-def examine(name: str, load: Callable[[], object], *, is_own: bool) -> Contribution:
+def examine(name: str, load: Callable[[], object], *, is_own: bool, distribution: str = "") -> Contribution:
     """Load a plugin and call its hooks. Raises PluginError if anything is wrong with it.
 
-    `is_own`: the plugin is penstock's own, and may use ids below FIRST_FOREIGN_ID.
+    `is_own`: the plugin is penstock's own, and may use ids below FIRST_FOREIGN_ID. `distribution` declares it.
     """
     try:
         plugin = load()
@@ -59,7 +63,7 @@ def examine(name: str, load: Callable[[], object], *, is_own: bool) -> Contribut
         transports=_checked(hooks.offers("penstock_transports", Transport), _check_transport),
         serializers=_checked(hooks.offers("penstock_serializers", Serializer), _check_serializer),
         dialects=_checked(hooks.offers("penstock_dialects", Factory), _check_name),
-        encodings=_checked(hooks.offers("penstock_encodings", Factory), lambda factory: _check_id(factory, is_own=is_own)),
+        encodings=_checked(hooks.offers("penstock_encodings", Factory), partial(_check_encoding, is_own=is_own, distribution=distribution)),
         extensions=_checked(hooks.offers("penstock_extensions", Factory), lambda factory: _check_id(factory, is_own=is_own)),
         observers=tuple(hooks.observers()),
     )
@@ -166,6 +170,11 @@ def _check_name(factory: Factory) -> None:
 def _check_word(word: object, role: str) -> None:
     if not isinstance(word, str) or not NAME.fullmatch(word):
         raise PluginError(f"has {word!r} as a {role}; allowed are small letters, digits, '.' and '-', a letter first")
+
+
+def _check_encoding(factory: Factory, *, is_own: bool, distribution: str) -> None:
+    # By the distribution, and not by the name: a program that passes in an object, or another package, does not get the number.
+    _check_id(factory, is_own=is_own or (distribution != "" and RESERVED_ENCODINGS.get(factory.id or 0) == distribution))
 
 
 def _check_id(factory: Factory, *, is_own: bool) -> None:

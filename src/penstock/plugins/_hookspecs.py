@@ -59,8 +59,9 @@ def penstock_dialects() -> Iterable[Factory]:  # type: ignore[empty-body]  # a s
 def penstock_encodings() -> Iterable[Factory]:  # type: ignore[empty-body]  # a specification
     """Encodings of RS.io messages other than the compact one. `Factory.id` is the id of the extension that negotiates it. Since 0.1.
 
-    Called once for each registry. The registry checks and lists encodings, but no connection uses them yet: a later release negotiates
-    them, and calls `Factory.make` for each connection on which both sides have agreed on one.
+    Called once for each registry. A server lists all of them in its hello; a client lists the one that ``connect(encoding=…)`` names.
+    `Factory.make` is called without arguments for each connection on which both sides have agreed on it, and returns a
+    `penstock.protocols.rsio.Encoding`. Ids begin at 128; 16 and 17 belong to ``penstock-msgpack`` and ``penstock-protobuf``.
     """
 
 

@@ -94,7 +94,7 @@ class Registry:
     """By name."""
 
     encodings: Mapping[str, Factory]
-    """By name. No connection uses them yet; a later release negotiates them."""
+    """By name: encodings of RS.io messages."""
 
     extensions: Mapping[str, Factory]
     """By name."""
@@ -205,7 +205,7 @@ class _Builder:
         if is_disabled:
             self._reports.append(report(status=PluginStatus.DISABLED, reason=f"switched off by {DISABLE}"))
         else:
-            self._examine(found.name, found.point.load, report, is_own=found.is_own)
+            self._examine(found.name, found.point.load, report, is_own=found.is_own, distribution=found.distribution)
 
     def add_object(self, plugin: object) -> None:
         name = getattr(plugin, "__name__", None) or type(plugin).__name__
@@ -222,10 +222,12 @@ class _Builder:
                 "install it (pip install -e .)",
             )
 
-    def _examine(self, name: str, load: Callable[[], object], report: Callable[..., PluginReport], *, is_own: bool) -> None:
+    def _examine(
+        self, name: str, load: Callable[[], object], report: Callable[..., PluginReport], *, is_own: bool, distribution: str = ""
+    ) -> None:
         try:
             self._check_name(name)
-            contribution = examine(name, load, is_own=is_own)
+            contribution = examine(name, load, is_own=is_own, distribution=distribution)
         except PluginError as error:
             self._reports.append(report(status=PluginStatus.REFUSED, reason=str(error)))
             self._report_problem(name, f"{error}. It was left out")

@@ -6,6 +6,7 @@
     unix:///run/p.sock#ticks/EURUSD           the path belongs to the transport, so the name follows a '#'
     exec:python3 "my server.py"#ticks         the same; the command is split as a shell would, without a shell
     reactivesocket+tcp://127.0.0.1:7000       a dialect before the '+', the transport after it
+    tcp://127.0.0.1:7000?encoding=msgpack#ticks   the encoding of both directions, at the end of the path
 
 Rules of this file:
 
@@ -28,6 +29,8 @@ _SCHEME: Final = re.compile(r"(?:(?P<dialect>[a-z][a-z0-9.-]*)\+)?(?P<transport>
 _AUTHORITY: Final = re.compile(
     r"(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\x00-\x20\x7f:\[\]@]*))(?::(?P<port>[0-9]{0,5}))?", re.ASCII
 )
+# Only at the end of what is not a name: behind a name, "?encoding=…" is a parameter of the publisher.
+_ENCODING: Final = re.compile(r"(?P<path>.*)\?encoding=(?P<encoding>[a-z][a-z0-9.-]*)", re.ASCII | re.DOTALL)
 _UNESCAPED_IN_NAMES: Final = "/?=&:@!$'()*,;+~"
 _HIGHEST_PORT: Final = 65_535
 
@@ -50,6 +53,9 @@ class Url:
 
     path: str = ""
     """The transport's part after the authority, as written: a file, a command, a resource on a host."""
+
+    encoding: str | None = None
+    """The encoding of the protocol's messages (``?encoding=msgpack`` behind the path), or None for the protocol's own."""
 
     publisher: str | None = None
     """The publisher's name, percent-decoded, or None if the URL has none."""
@@ -93,9 +99,10 @@ class Url:
 
     def __str__(self) -> str:
         name = "" if self.publisher is None else quote(self.publisher, safe=_UNESCAPED_IN_NAMES)
-        if self._authority and not self.path:
+        if self._authority and not self.path and self.encoding is None:
             return f"{self.scheme}://{self._authority}" + (f"/{name}" if name else "")
         before = self.scheme + (":" if self.host is None else f"://{self._authority}") + self.path
+        before += "" if self.encoding is None else f"?encoding={self.encoding}"
         return before + (f"#{name}" if name else "")
 
     @property
@@ -119,10 +126,15 @@ def parse_url(text: str) -> Url:
     authority, tail = _split_authority(rest[2:])
     host, port = _host_and_port(authority)
     before, mark, name = tail.partition("#")
-    if authority and not mark:
+    is_path = mark or not authority or before.startswith("?")
+    asked = _ENCODING.fullmatch(before) if is_path else None
+    encoding = None
+    if asked is not None:
+        before, encoding = asked["path"], asked["encoding"]
+    elif authority and not mark:
         before, name = "", before.removeprefix("/")
     path = "" if authority and before == "/" else before
-    return Url(transport=transport, dialect=dialect, host=host, port=port, path=path, publisher=_name(name))
+    return Url(transport=transport, dialect=dialect, host=host, port=port, path=path, encoding=encoding, publisher=_name(name))
 
 
 def check_permitted(url: Url, transports: Collection[str] | None) -> None:

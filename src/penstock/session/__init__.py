@@ -9,7 +9,7 @@ from penstock.session._channel import Channel, Outbox
 from penstock.session._detect_protocol import protocol_detector, refusal_for
 from penstock.session._dialect import Dialect, Fault
 from penstock.session._dialect_host import DialectHost
-from penstock.session._dialect_settings import DialectFactory, DialectSettings
+from penstock.session._dialect_settings import DialectFactory, DialectSettings, EncodingOffer
 from penstock.session._extensions import KEEPALIVE, ExtensionHost
 from penstock.session._handshake_guard import ChooseDialect
 from penstock.session._outgoing_data import OutgoingData
@@ -66,6 +66,7 @@ __all__ = [
     "DialectFactory",
     "DialectHost",
     "DialectSettings",
+    "EncodingOffer",
     "ExtensionHost",
     "Fault",
     "Outbox",

@@ -1,6 +1,6 @@
 """The settings of a dialect, and the factory that makes one for each connection."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import attrs
@@ -8,6 +8,23 @@ import attrs
 from penstock.api import Extension
 from penstock.session._dialect import Dialect
 from penstock.session._dialect_host import DialectHost
+
+
+class EncodingOffer(Protocol):
+    """An encoding of the messages of a dialect, as a plugin offers it."""
+
+    # A protocol and not the record of the plugins: the session lies beside them.
+    @property
+    def name(self) -> str:
+        """Its name: ``msgpack``."""
+
+    @property
+    def id(self) -> int | None:
+        """Its number in a hello."""
+
+    @property
+    def make(self) -> Callable[..., object]:
+        """Makes one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -20,6 +37,12 @@ class DialectSettings:
     # Bytes, opaque to the session: often a secret, so no error or log line shows it.
     setup: bytes = b""
     """The introduction of a client, in a dialect that has introductions."""
+
+    encodings: Sequence[EncodingOffer] = ()
+    """The encodings that this side's hello lists, best first, in a dialect that negotiates them."""
+
+    encoding: EncodingOffer | None = None
+    """The encoding of both directions from the first byte, if the transport or the URL has chosen one. Then none is negotiated."""
 
     framed: bool = False
     """The transport carries whole messages."""
@@ -36,6 +59,9 @@ class DialectFactory(Protocol):
 
     default_extensions: frozenset[int]
     """The ids of extensions that are on unless they are switched off, in a dialect that does not take all of them."""
+
+    takes_encodings: bool
+    """The messages of the dialect have encodings that plugins offer."""
 
     # Each dialect declares its own: every client once offered the name of the first dialect with every URL.
     alpn: str

@@ -205,10 +205,19 @@ CONNECTION_REASONS: Final = (
     Reason("protocol:hello", "{receiver} began with a byte that is neither a hello nor a goodbye, or sent a second hello"),
     Reason("protocol:setup", "the first frame was no SETUP, or the SETUP was malformed"),
     Reason("protocol:type", "{receiver} sent a message type that does not exist, or whose extension is not active", parameter="T"),
+    Reason(
+        "protocol:switch",
+        "{receiver} changed to an encoding that was not agreed on, or a second time",
+        parameter="N",
+    ),
+    Reason("protocol:encoding", "{receiver} sent a field that the encoding of its direction does not have"),
     Reason("protocol:varint", "{receiver} sent a varint of more than 9 bytes, or one that is not the shortest"),
     Reason("protocol:length", "a frame was shorter than its type allows", parameter="N"),
     Reason("protocol:reserved", "a reserved bit or stream id was used"),
-    Reason("protocol:packed", "{receiver} sent packed elements on a stream without a fixed size, or with a count of 0"),
+    Reason(
+        "protocol:packed",
+        "{receiver} sent packed elements on a stream without a fixed size, none of them, or not as many bytes as they have",
+    ),
     Reason(
         "protocol:stream",
         "{receiver} sent a message for a stream that was never opened or has ended, an element before the "

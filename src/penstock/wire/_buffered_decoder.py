@@ -57,6 +57,14 @@ class BufferedDecoder(ABC):
             self._fail(broken)
             raise
 
+    def take_rest(self) -> bytes:
+        """Return the bytes that are not decoded yet, and hold none of them: another decoder goes on with them."""
+        rest = b"".join((self._data[self._position :], *self._pieces))
+        self._data, self._position = b"", 0
+        self._pieces.clear()
+        self._waiting = 0
+        return rest
+
     def _append(self, data: bytes) -> bool:
         """Put `data` behind the buffer. Return whether there are `_need` bytes; if so, all of them are in `_data`."""
         if data:

@@ -256,8 +256,8 @@ class Decoder:
         return (name, reason.decode("utf-8", "replace"))
 
     def _switch_encoding(self, name: str) -> Asked:
-        yield from self._varint()
-        raise Refused("protocol:type 0x04")
+        extension = yield from self._varint()
+        raise Refused(f"protocol:switch {extension}")
 
     def _extension(self, kind: int) -> Asked:
         length = yield from self._varint()

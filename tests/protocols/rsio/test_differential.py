@@ -155,7 +155,7 @@ def test_the_reference_codec_agrees_with_the_golden_bytes(message: rsio.Message,
     assert [reference.encode(each, 4 if each[0] == "onNextPacked" else 0).hex() for each in expected] == [text]
     messages, refused = decode_with_reference(bytes.fromhex(text), of_server=isinstance(message, rsio.ServerHello))
     if isinstance(message, rsio.SwitchEncoding):
-        assert refused == "protocol:type 0x04"
+        assert refused == "protocol:switch 16"
     else:
         assert (messages, refused) == (expected, None)
 
@@ -279,7 +279,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "too many extensions": (b"\x01\x00\x05", "limit:extensions 5 > 4"),
     "a reason that is too long": (b"\x03\x15", "limit:reason 21 > 20"),
     "a reserved type": (HELLO + b"\x7f", "protocol:type 0x7f"),
-    "an encoding switched to": (HELLO + b"\x04\x10", "protocol:type 0x04"),
+    "an encoding switched to": (HELLO + b"\x04\x10", "protocol:switch 16"),
     "an extension that is not active": (HELLO + b"\x40\x01", "protocol:type 0x40"),
     "an extension's body that is too long": (HELLO + b"\x60\x41", "limit:frame 65 > 64"),
     "a name that is too long": (HELLO + b"\x10\x11", "limit:name 17 > 16"),
@@ -318,7 +318,7 @@ def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
     """The tokens of the table, without those that depend on time, on rates, on memory or on the program, and those of other protocols."""
     listed = {reason.token for reason in CONNECTION_REASONS if re.match("(protocol|limit):|version", reason.token)}
     others = {"protocol:setup", "protocol:length", "protocol:reserved", "protocol:extension", "protocol:demand"}
-    others |= {"protocol:http", "protocol:tls", "protocol:rsocket", "protocol:text", "protocol:not-served"}
+    others |= {"protocol:http", "protocol:tls", "protocol:rsocket", "protocol:text", "protocol:not-served", "protocol:encoding"}
     over_time = {
         "limit:hello",
         "limit:handshake",

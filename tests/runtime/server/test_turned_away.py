@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, Limits, Rejected
-from penstock.plugins import Connection, MessageConnection, PeerIdentity
+from penstock.plugins import Connection, MessageConnection, PeerIdentity, build_registry
 from penstock.protocols import reactivesocket, rsio
 from penstock.protocols.rsio import RsioDialect
 from penstock.runtime import Reconnect, Server, connect, serve, subscribe
@@ -201,7 +201,7 @@ async def test_a_handshake_that_fails_ends_only_its_connection(
 ) -> None:
     """A fault of the transport is reported, and the mistake of a client is not. The place is free again."""
     told: list[Exception] = []
-    turned_away = TurnedAway(told.append)
+    turned_away = TurnedAway(told.append, build_registry())
     turned_away.most = 1
     assert turned_away.take_place()
     assert not turned_away.take_place()

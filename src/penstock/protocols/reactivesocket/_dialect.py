@@ -304,6 +304,7 @@ class ReactiveSocketDialect:
     takes_extensions: ClassVar[bool] = False
     # The keepalive alone: a peer without it skips its frame, and each other extension would cost each connection one more.
     default_extensions: ClassVar[frozenset[int]] = frozenset({KEEPALIVE})
+    takes_encodings: ClassVar[bool] = False
     alpn: ClassVar[str] = "reactivesocket/0"
 
     def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:

@@ -40,19 +40,30 @@ from penstock.protocols.rsio._codec import (
     part_header,
 )
 from penstock.protocols.rsio._dialect import RsioDialect
+from penstock.protocols.rsio._encoding import COMPACT, CompactEncoding, Encoding
+from penstock.protocols.rsio._message_decoder import FIELDS, FieldKind, MessageDecoder, encoding_error
+from penstock.protocols.rsio._message_fields import fields_of
 from penstock.protocols.rsio._requests import Requests
+from penstock.protocols.rsio._varint import NEED_MORE
 
 __all__ = [
     "CLIENT_HELLO",
+    "COMPACT",
+    "FIELDS",
     "GOODBYE",
+    "NEED_MORE",
     "NOT_BEGUN",
     "SERVER_HELLO",
     "VERSION",
     "Cancel",
     "ClientHello",
+    "CompactEncoding",
+    "Encoding",
     "ExtensionMessage",
+    "FieldKind",
     "Goodbye",
     "Message",
+    "MessageDecoder",
     "OnComplete",
     "OnError",
     "OnNext",
@@ -78,6 +89,8 @@ __all__ = [
     "encode_request",
     "encode_subscribe",
     "encode_varint",
+    "encoding_error",
+    "fields_of",
     "join_run",
     "next_header",
     "packed_header",

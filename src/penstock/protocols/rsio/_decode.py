@@ -83,11 +83,11 @@ class RsioDecoder(BufferedDecoder):
                     return NEED_MORE
             stream = self._streams.get(subscriber)
             if stream is None:
-                raise _no_stream(subscriber)
+                raise no_stream(subscriber)
             head, size = position, stream.element_size
             if size <= 0:  # no fixed size (0), or NOT_BEGUN
                 if size < 0:
-                    raise _no_stream(subscriber)
+                    raise no_stream(subscriber)
                 size = data[position]
                 position += 1
                 if size > 0x7F:
@@ -98,7 +98,7 @@ class RsioDecoder(BufferedDecoder):
             return NEED_MORE
         end = position + size
         if size > self._element:
-            raise _too_long("element", size, "limit:frame", self._element)
+            raise too_long("element", size, "limit:frame", self._element)
         if end > len(data):
             return self._wait_for(end - start)
         # The next message must be an element of the same stream: most chunks with mixed streams fail here.
@@ -161,7 +161,7 @@ class RsioDecoder(BufferedDecoder):
             raise ProtocolError(f"a packed message without elements on stream {subscriber}", reason="protocol:packed")
         # The product, not the count: elements of 1 byte may be a million in one message.
         if count * size > self._limits.frame:
-            raise _too_long("packed message", count * size, "limit:frame", self._limits.frame)
+            raise too_long("packed message", count * size, "limit:frame", self._limits.frame)
         end = position + count * size
         if end > len(data):
             return self._wait_for(end - start)
@@ -216,7 +216,7 @@ class RsioDecoder(BufferedDecoder):
             return NEED_MORE
         # wire §Points of refusal: the limit comes before the id. Whether this stream was opened is for the sink to say.
         if size > self._element:
-            raise _too_long("fixed element size", size, "limit:frame", self._element)
+            raise too_long("fixed element size", size, "limit:frame", self._element)
         self._sink.receive_on_subscribe(subscriber, size)
         return position
 
@@ -245,8 +245,11 @@ class RsioDecoder(BufferedDecoder):
     def _switch_encoding(self, data: bytes, start: int) -> int:
         extension, position = decode_varint(data, start + 1)
         if position > 0:
-            # Not refused here: with an extension that brings an encoding, a sink could accept it.
+            # Set before the call: if the encoding was agreed on, the sink takes the bytes behind this message for another decoder.
+            self._position = position
             self._sink.receive_control(messages.SwitchEncoding(extension=extension))
+            if not self._data:
+                return NEED_MORE  # they were taken
         return position
 
     def _hello(self, data: bytes, start: int) -> int:
@@ -270,7 +273,7 @@ class RsioDecoder(BufferedDecoder):
         if position < 0:
             return NEED_MORE
         if count > self._limits.extensions:
-            raise _too_long("list of extensions", count, "limit:extensions", self._limits.extensions)
+            raise too_long("list of extensions", count, "limit:extensions", self._limits.extensions)
         extensions: list[int] = []
         while len(extensions) < count:
             extension, position = decode_varint(data, position)
@@ -303,7 +306,7 @@ class RsioDecoder(BufferedDecoder):
         stream = self._streams.get(subscriber)
         # A stream that was opened but has not begun is like an unknown one: its elements cannot be delimited.
         if stream is None or stream.element_size < 0:
-            raise _no_stream(subscriber)
+            raise no_stream(subscriber)
         return stream
 
     def _bytes(self, data: bytes, start: int, position: int, what: str, reason: str, limit: int) -> tuple[bytes, int]:
@@ -312,7 +315,7 @@ class RsioDecoder(BufferedDecoder):
         if position < 0:
             return b"", NEED_MORE
         if length > limit:
-            raise _too_long(what, length, reason, limit)
+            raise too_long(what, length, reason, limit)
         end = position + length
         if end > len(data):
             return b"", self._wait_for(end - start)
@@ -343,10 +346,10 @@ class RsioDecoder(BufferedDecoder):
     }
 
 
-def _no_stream(subscriber: int) -> ProtocolError:
+def no_stream(subscriber: int) -> ProtocolError:
     # Without the element size from onSubscribe the end of the message is not known. So this ends the connection, not the stream.
     return ProtocolError(f"an element on stream {subscriber}, which has not begun", reason=f"protocol:stream {subscriber}")
 
 
-def _too_long(what: str, size: int, reason: str, limit: int) -> ProtocolError:
+def too_long(what: str, size: int, reason: str, limit: int) -> ProtocolError:
     return ProtocolError(f"the peer announced a {what} of {size}; the limit of this side is {limit}", reason=f"{reason} {size} > {limit}")

@@ -7,19 +7,35 @@
 * A hello of another version ends the connection. A server that has no version in common says so in the place of its hello, and discards the
   client's messages. That is the only place where RS.io says that nothing was done: `Rejected(processed=False)`.
 * An extension is active if both hellos list it. Before that none of its messages may come or go.
+* A connection begins in the compact encoding. If both hellos list another one, this side changes its own direction to it right behind the
+  handshake, and follows the peer's change wherever it comes (`_switch`).
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final
 
-from penstock.api import ActiveExtension, Extension, Model, ProtocolError, PublisherFailed, Rejected, Request, Role, UsageError
+from penstock.api import (
+    ActiveExtension,
+    Extension,
+    Model,
+    PluginError,
+    ProtocolError,
+    PublisherFailed,
+    Rejected,
+    Request,
+    Role,
+    UsageError,
+)
 from penstock.protocols.rsio import _codec as rsio
+from penstock.protocols.rsio._encoding import COMPACT, Encoding
 from penstock.protocols.rsio._requests import ActiveRequests
+from penstock.protocols.rsio._switch import EncodingSwitch, make_encoding, refuse_switch
 from penstock.session import (
     VERSION,
     ConnectionState,
     DialectHost,
     DialectSettings,
+    EncodingOffer,
     ExtensionHost,
     Fault,
     ReceivingState,
@@ -27,6 +43,7 @@ from penstock.session import (
     explain_stream_end,
     no_room_refusal,
 )
+from penstock.wire import BufferedDecoder
 
 SHOWN_BYTES: Final = 16
 """How many of the first bytes an error shows if they are not a hello: enough to recognise another protocol."""
@@ -51,12 +68,13 @@ class RsioDialect:
     answers_goodbye: ClassVar[bool] = True
     takes_extensions: ClassVar[bool] = True
     default_extensions: ClassVar[frozenset[int]] = frozenset()  # all are taken
+    takes_encodings: ClassVar[bool] = True
     alpn: ClassVar[str] = "rsio/0"
 
     def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:
         self._session = session
         self._channel = session.channel
-        self._extensions = ExtensionHost(session, settings.extensions, _extension_message)
+        self._extensions = ExtensionHost(session, settings.extensions, self._extension_message)
         self._active: dict[int, ActiveExtension] = {}  # by the type codes of their messages
         self._requests: ActiveRequests | None = None  # set if both sides have the extension
         # One space of ids for each side: the direction of a message says whose id it has.
@@ -64,11 +82,23 @@ class RsioDialect:
         self._has_begun = False  # the peer's first byte has come
         self.active: tuple[int, ...] = ()
         """The ids of the extensions that both sides have."""
-        limits = session.channel.limits
-        self.max_unsplit: int = limits.split_outbound_at
-        self._decoder = rsio.RsioDecoder(
+        self.max_unsplit: int = session.channel.limits.split_outbound_at
+        # None if nothing is negotiated: an idle connection has no object for it.
+        self._switch = EncodingSwitch(settings.encodings) if settings.encodings and settings.encoding is None else None
+        encoding = COMPACT if settings.encoding is None else make_encoding(settings.encoding)
+        self._write_in(encoding)
+        self._decoder = self._decoder_of(encoding)
+
+    def _write_in(self, encoding: Encoding) -> None:
+        """Encode in `encoding` from now on."""
+        # The calls of every message are looked up once, and not through the encoding each time.
+        self._out, self._join_run, self._encode_request = encoding, encoding.join_run, encoding.encode_request
+
+    def _decoder_of(self, encoding: Encoding) -> BufferedDecoder:
+        limits = self._channel.limits
+        return encoding.decoder(
             self,
-            session.streams.opened,
+            self._session.streams.opened,
             rsio.WireLimits(
                 frame=limits.max_frame,
                 element=limits.max_element,
@@ -84,6 +114,7 @@ class RsioDialect:
         self._active = {}
         if self._requests is not None:
             self._requests.release()
+        self._switch = None
         del self._decoder, self._session, self._channel, self._extensions
 
     @property
@@ -122,7 +153,7 @@ class RsioDialect:
             if self._requests is None:
                 raise UsageError("requests that carry data need the extension 'requests' on both sides of an RS.io connection")
             return self._requests.encode(stream_id, target.data)
-        return rsio.encode_subscribe(target, stream_id, demand)
+        return self._out.encode_subscribe(target, stream_id, demand)
 
     def fire(self, stream_id: int, target: Any) -> bytes:
         """Refuse: RS.io has no requests without an answer."""
@@ -130,27 +161,27 @@ class RsioDialect:
 
     def request(self, stream_id: int, n: int) -> bytes:
         """Encode more demand."""
-        return rsio.encode_request(stream_id, n)
+        return self._encode_request(stream_id, n)
 
     def cancel(self, stream_id: int) -> bytes:
         """Encode a cancel."""
         if self._requests is not None and stream_id in self._requests.unwritten:
             self._requests.on_request_end(stream_id)
-        return rsio.encode_cancel(stream_id)
+        return self._out.encode_cancel(stream_id)
 
     def begin(self, stream_id: int, element_size: int) -> bytes:
         """Encode an onSubscribe."""
-        return rsio.encode_on_subscribe(stream_id, element_size)
+        return self._out.encode_on_subscribe(stream_id, element_size)
 
     def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
         """Encode elements, each behind its header: type, stream, length."""
-        return rsio.join_run(stream_id, elements)
+        return self._join_run(stream_id, elements)
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
         """Encode the only element of a stream and its end."""
         if self._requests is not None and stream_id in self._requests.served:
             self._requests.on_answer_end(stream_id)
-        return rsio.next_header(stream_id, len(element)) + element + rsio.encode_on_complete(stream_id)
+        return self._out.next_header(stream_id, len(element)) + element + self._out.encode_on_complete(stream_id)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write elements of fixed size as one message, or as several if one would be longer than a peer takes."""
@@ -158,28 +189,28 @@ class RsioDialect:
         most = size * max(1, self._channel.limits.max_frame // size)
         for start in range(0, len(elements), most):
             body = memoryview(elements)[start : start + most]
-            into += rsio.packed_header(stream_id, len(body) // size)
+            into += self._out.packed_header(stream_id, len(body) // size, len(body))
             into += body
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
         """Encode the header of a part of an element."""
-        return rsio.part_header(stream_id, element, length, last=last)
+        return self._out.part_header(stream_id, element, length, last=last)
 
     def complete(self, stream_id: int) -> bytes:
         """Encode an onComplete."""
         if self._requests is not None and stream_id in self._requests.served:
             self._requests.on_answer_end(stream_id)
-        return rsio.encode_on_complete(stream_id)
+        return self._out.encode_on_complete(stream_id)
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """Encode an onError. It is a refusal if it comes before onSubscribe; RS.io has no codes for the rest."""
         if self._requests is not None and stream_id in self._requests.served:
             self._requests.on_answer_end(stream_id)
-        return rsio.encode(rsio.OnError(subscriber=stream_id, error=text))
+        return self._out.encode(rsio.OnError(subscriber=stream_id, error=text))
 
     def goodbye(self, reason: str) -> bytes:
         """Encode a goodbye."""
-        return rsio.encode(rsio.Goodbye(reason=reason))
+        return self._out.encode(rsio.Goodbye(reason=reason))
 
     @staticmethod
     def recognises(first: bytes, _framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
@@ -188,9 +219,9 @@ class RsioDialect:
         return first[:1] == b"\x01" if first else None
 
     @staticmethod
-    def refusal(reason: str, *, framed: bool = False) -> bytes:  # noqa: ARG004  # a message of RS.io is the same in both
+    def refusal(reason: str, *, framed: bool = False, encoding: EncodingOffer | None = None) -> bytes:  # noqa: ARG004  # the same in both
         """Encode a goodbye for a client that is not let in. It needs no hello before it."""
-        return rsio.encode(rsio.Goodbye(reason=reason))
+        return (COMPACT if encoding is None else make_encoding(encoding)).encode(rsio.Goodbye(reason=reason))
 
     def split(self, data: bytearray) -> Iterable[bytearray]:
         """Return the bytes as they are: RS.io is a stream of bytes, so it may be cut anywhere."""
@@ -209,7 +240,10 @@ class RsioDialect:
             # Any bytes show that the peer lives, also those of an incomplete message.
             if self._extensions.active:
                 self._extensions.heard()
-        return self._decoder.feed(data, max_messages=most)
+        decoder = self._decoder
+        more = decoder.feed(data, max_messages=most)
+        # The peer has changed its encoding: the rest of the bytes waits in the next decoder.
+        return more if decoder is self._decoder else self._decoder.feed(b"", max_messages=most)
 
     def held(self) -> int:
         """Return how many bytes of an incomplete message wait."""
@@ -237,6 +271,9 @@ class RsioDialect:
 
     def receive_control(self, message: rsio.Message) -> None:
         """Act on any other message that carries no element. While closing only the peer's goodbye counts."""
+        if isinstance(message, rsio.SwitchEncoding):
+            self._receive_switch(message.extension)
+            return
         # The peer's goodbye ends the wait: goodbyes that cross answer each other.
         if self._channel.state.is_closing and not isinstance(message, rsio.Goodbye):
             return
@@ -257,9 +294,17 @@ class RsioDialect:
                 self._session.receive_goodbye(message.reason, self._refusal(message.reason))
             case rsio.ClientHello() | rsio.ServerHello():
                 self._receive_hello(message)
-            case _:
-                # switchEncoding. The encodings that plugins offer (the hook penstock_encodings) get their use in a later version.
-                raise ProtocolError("an encoding was switched to that was not agreed upon", reason="protocol:type 0x04")
+            case _:  # elements, request, onSubscribe and onComplete have calls of their own
+                raise UsageError(f"a decoder passed {type(message).__name__} as a control message")
+
+    def _receive_switch(self, extension_id: int) -> None:
+        """Decode what is behind a switchEncoding in the agreed encoding, also while closing: the peer's goodbye is there."""
+        if self._switch is None:
+            raise refuse_switch(extension_id)
+        decoder = self._decoder_of(self._switch.receive(extension_id))
+        # Kept and not decoded yet: the decoder that calls this is in the middle of its chunk.
+        decoder.feed(self._decoder.take_rest(), max_messages=0)
+        self._decoder = decoder
 
     def _receive_subscribe(self, message: rsio.Subscribe) -> None:
         name = message.publisher
@@ -295,6 +340,13 @@ class RsioDialect:
         else:
             self._extensions.received(extension, message.type, message.body)
 
+    def _extension_message(self, _: Extension, code: int, body: bytes) -> bytes:
+        return self._out.extension_header(code, len(body)) + body
+
+    def _request_header(self, code: int, length: int) -> bytes:
+        # A method, and not that of the encoding: the encoding may change while the data of a request is being sent.
+        return self._out.extension_header(code, length)
+
     # --- the handshake
 
     def _check_first_byte(self, data: bytes) -> None:
@@ -307,7 +359,8 @@ class RsioDialect:
     def _send_hello(self) -> None:
         kind = rsio.ClientHello if self._channel.role is Role.CLIENT else rsio.ServerHello
         self._session.hello_sent()
-        self._channel.send(rsio.encode(kind(version=rsio.VERSION, extensions=tuple(self._extensions.known))))
+        ids = (*self._extensions.known, *(() if self._switch is None else self._switch.ids))
+        self._channel.send(self._out.encode(kind(version=rsio.VERSION, extensions=ids)))
 
     def _receive_hello(self, hello: rsio.ClientHello | rsio.ServerHello) -> None:
         if hello.version != rsio.VERSION:
@@ -318,8 +371,25 @@ class RsioDialect:
             # Before the extensions open: they may send at once, and only a hello may come first.
             self._send_hello()
         self._open_extensions(hello.extensions)
+        self._change_encoding(hello.extensions)
         if not self._channel.state.is_closing:  # an extension may have ended the connection
             self._session.receive_hello()
+
+    def _change_encoding(self, theirs: Sequence[int]) -> None:
+        """Send in the agreed encoding from now on, if there is one."""
+        if self._switch is None or self._channel.state.is_closing:
+            return
+        mine = self._switch.ids
+        try:
+            agreed = self._switch.agree(*((mine, theirs) if self._channel.role is Role.CLIENT else (theirs, mine)))
+        except PluginError as error:
+            self._session.close_internal_error(error)
+            return
+        if agreed is not None:
+            extension_id, encoding = agreed
+            # `send` first encodes what was gathered, and so in the encoding before the change. Parts are encoded when they are written.
+            self._channel.send(self._out.encode(rsio.SwitchEncoding(extension=extension_id)))
+            self._write_in(encoding)
 
     def _refusal(self, reason: str) -> Rejected | None:
         """Return the error of streams whose subscribes met a server that did not let this client in, and said so in place of its hello."""
@@ -338,17 +408,13 @@ class RsioDialect:
                 return
             if active is not None:
                 if isinstance(active, ActiveRequests):
-                    active.start(self._session)
+                    active.start(self._session, self._request_header)
                     self._requests = active
                     # The dialect passes its messages on itself, and it need not be called for each chunk.
                     del self._extensions.active[extension_id]
                 self.active += (extension_id,)
                 for code in self._extensions.known[extension_id].codes:
                     self._active[code] = active
-
-
-def _extension_message(_: Extension, code: int, body: bytes) -> bytes:
-    return rsio.encode(rsio.ExtensionMessage(type=code, body=body))
 
 
 def _not_understood(version: str) -> Rejected:

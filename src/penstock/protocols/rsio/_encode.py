@@ -41,7 +41,7 @@ def encode(message: messages.Message) -> bytes:  # noqa: PLR0911  # a return for
         case messages.Cancel():
             return encode_cancel(message.subscriber)
         case messages.ExtensionMessage():
-            return _extension(message)
+            return extension_header(message.type, len(message.body)) + message.body
         case _:  # the other half of the table: one function with 14 cases would be longer than a screen
             return _from_publisher(message)
 
@@ -101,6 +101,14 @@ def part_header(subscriber: int, element: int, length: int, *, last: bool) -> by
     return bytes([code]) + encode_varint(subscriber) + encode_varint(element) + encode_varint(length)
 
 
+def extension_header(code: int, length: int) -> bytes:
+    """Return the bytes in front of the body of an extension's message."""
+    if not layout.FIRST_EXTENSION <= code <= layout.LAST_EXTENSION:
+        # A peer would decode it as another message, or refuse the connection.
+        raise UsageError(f"type={code:#x}; an extension's messages take the codes 0x40 to 0x7e")
+    return bytes([code]) + encode_varint(length)
+
+
 def _from_publisher(message: messages.Message) -> bytes:
     match message:
         case messages.OnSubscribe():
@@ -129,13 +137,6 @@ def _hello(message: messages.ClientHello | messages.ServerHello) -> bytes:
     # wire §The handshake: the order of the ids has no meaning, so the caller's order is kept.
     ids = b"".join(encode_varint(extension) for extension in message.extensions)
     return bytes([code, message.version]) + encode_varint(len(message.extensions)) + ids
-
-
-def _extension(message: messages.ExtensionMessage) -> bytes:
-    if not layout.FIRST_EXTENSION <= message.type <= layout.LAST_EXTENSION:
-        # A peer would decode it as another message, or refuse the connection.
-        raise UsageError(f"type={message.type:#x}; an extension's messages take the codes 0x40 to 0x7e")
-    return bytes([message.type]) + encode_varint(len(message.body)) + message.body
 
 
 def _text(text: str) -> bytes:

@@ -24,7 +24,7 @@ SERVER_HELLO: Final = 0x02
 GOODBYE: Final = 0x03
 """The type of the last message of either side. It may be the first one too: a side that refuses a connection needs no hello."""
 
-# wire §Messages: reserved for encodings that an extension brings. Penstock has none, so its dialect refuses the message.
+# wire §Encodings: the last message of its direction in the compact encoding.
 SWITCH_ENCODING: Final = 0x04
 
 # wire §Messages: from the subscriber; ids are those of the sender.

@@ -4,7 +4,7 @@ Its messages have two types. ``4c`` opens a request: id and length as varints, t
 id, then bytes. Answers are those of any other stream. Without the extension a request has a name only, and is a subscribe with demand 1.
 """
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Final
 
 from penstock.api import ActiveExtension, ExtensionLink, ProtocolError
@@ -13,9 +13,6 @@ from penstock.session import DialectHost, OutgoingData, RequestData, TooMuchData
 
 REQUEST_DATA: Final = 0x4C
 MORE_DATA: Final = 0x4D
-
-_REQUEST_DATA: Final = bytes([REQUEST_DATA])
-_MORE_DATA: Final = bytes([MORE_DATA])
 
 
 class Requests:
@@ -36,30 +33,32 @@ class ActiveRequests:
     _arriving: RequestData
     _leaving: OutgoingData
     _most: int
+    _header: Callable[[int, int], bytes]  # of a message of an extension, by its code and the length of its body
     # Looked at before a call: most streams have no data, and their path shall not lead through here.
     unwritten: Container[int]
     """The requests of this side whose data is not written yet."""
     served: Container[int]
     """The requests of the peer that are served, and whose data counts."""
 
-    def start(self, session: DialectHost) -> None:
-        """Use the streams of `session`."""
+    def start(self, session: DialectHost, header: Callable[[int, int], bytes]) -> None:
+        """Use the streams of `session`. `header` encodes what stands before the body of a message with a code and a length."""
+        self._header = header
         self._arriving = RequestData(session.channel, session.streams)
-        self._leaving = OutgoingData(session.channel, _part_header)
+        self._leaving = OutgoingData(session.channel, self._part_header)
         self._most = session.channel.limits.split_outbound_at
         self.unwritten, self.served = self._leaving.senders, self._arriving.sizes
 
     def release(self) -> None:
         """Drop what refers to the connection: it is over."""
-        del self._arriving, self._leaving, self.unwritten, self.served
+        del self._arriving, self._leaving, self._header, self.unwritten, self.served
 
     def encode(self, stream_id: int, data: bytes) -> bytes:
         """Return the message that opens a request; if the data is long, it follows in parts."""
         head = encode_varint(stream_id) + encode_varint(len(data))
         if len(data) <= self._most:
-            return b"".join((_REQUEST_DATA, encode_varint(len(head) + len(data)), head, data))
+            return b"".join((self._header(REQUEST_DATA, len(head) + len(data)), head, data))
         self._leaving.add(stream_id, data)
-        return _REQUEST_DATA + encode_varint(len(head)) + head
+        return self._header(REQUEST_DATA, len(head)) + head
 
     def on_request_end(self, stream_id: int) -> None:
         """Send nothing more for a request of this side."""
@@ -99,7 +98,7 @@ class ActiveRequests:
         """Do nothing, and ask for no further call."""
         return None
 
-
-def _part_header(stream_id: int, size: int) -> bytes:
-    encoded = encode_varint(stream_id)
-    return _MORE_DATA + encode_varint(len(encoded) + size) + encoded
+    def _part_header(self, stream_id: int, size: int) -> bytes:
+        # The body is the same in every encoding; only what stands before it differs.
+        encoded = encode_varint(stream_id)
+        return self._header(MORE_DATA, len(encoded) + size) + encoded

@@ -18,6 +18,8 @@ from penstock.runtime.connection import (
     NoOptions,
     Peer,
     check_transport,
+    dialect_at,
+    encoding_asked,
     extensions_for,
     refuse_unknown,
 )
@@ -39,6 +41,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     options: TransportOptions | None = None,
     reconnect: Reconnect | None = None,
     transports: Collection[str] | None = None,
+    encoding: str | None = None,
     on_violation: Report = log_violation,
     **unknown: Unpack[NoOptions],
 ) -> AbstractAsyncContextManager[Peer]:
@@ -52,6 +55,8 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     ReactiveSocket has none by default.
     `transports` are the names of the transports that `url` may use, ``("tcp", "tls")`` for example; any other is refused. Give it for a URL
     from a configuration: ``exec:`` starts a program.
+    `encoding` is the name of an encoding that a plugin brings, ``"msgpack"`` for example: the messages of RS.io are in it if the server has
+    it, too. Elements are not affected.
     With `reconnect` a lost connection is made again, and entering waits for the first one. Streams and requests of a lost connection end
     with ConnectionLost, because the peer may have acted on them. New ones wait for the next connection.
     Raises UsageError for a malformed URL and for an unknown option, ConnectionLost if no server answers there, and PluginError if a
@@ -81,7 +86,9 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
         _settings(service, registry, limits, on_violation),
         # A copy: with `reconnect` it is sent again later, and the program may change its bytearray meanwhile.
         setup=bytes(setup),
-        extensions=extensions_for(registry, extensions, on_violation),
+        extensions=extensions_for(
+            registry, extensions, on_violation, encodings=encoding_asked(registry, encoding, dialect_at(registry, parsed))
+        ),
         options=(options or TransportOptions()).within(limits),
         reconnect=reconnect,
     )

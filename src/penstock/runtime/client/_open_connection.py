@@ -18,15 +18,15 @@ from penstock.core import check_in_trio
 from penstock.plugins import Connection, TransportOptions, Url
 from penstock.runtime.client._reconnect import Reconnect
 from penstock.runtime.connection import (
-    DEFAULT_DIALECT,
     ConnectionEvents,
     ConnectionSettings,
     ConnectionTask,
     NegotiableExtensions,
     Peer,
     close,
-    dialect_factory,
+    dialect_at,
     exit_nursery,
+    in_encoding_of_transport,
     new_connection,
     protocols_of,
     settings_for,
@@ -49,10 +49,10 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
     ) -> None:
         self._url = url
         self._settings = settings
-        self._dialect = dialect_factory(settings.registry, url.dialect or DEFAULT_DIALECT)
+        self._dialect = dialect_at(settings.registry, url)
         self._setup = setup
         self._extensions = extensions
-        self._options = options.speaking(protocols_of([self._dialect]))
+        self._options = options.speaking(protocols_of([self._dialect], extensions.encodings))
         self._reconnect = reconnect
         self._connection: ConnectionTask
 
@@ -127,13 +127,14 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
 
     async def _make_connection(self, connection: Connection) -> None:
         """Make the connection task. A dialect or an extension that raises here ends this connection only."""
+        dialect = in_encoding_of_transport(self._settings.registry, [self._dialect], connection)[0]
         try:
             self._connection = new_connection(
                 connection,
                 self._settings,
                 role=Role.CLIENT,
                 events=ConnectionEvents(self._settings.registry.events, address=str(self._url), accepted=False),
-                offers=[(self._dialect, settings_for(self._dialect, connection, self._extensions, self._setup))],
+                offers=[(dialect, settings_for(dialect, connection, self._extensions, self._setup))],
             )
         except BaseException:
             await self._abort(connection)

@@ -19,6 +19,7 @@ class ConnectionOptions(TypedDict, total=False):
     registry: Registry | None
     options: TransportOptions | None
     transports: Collection[str] | None
+    encoding: str | None
 
 
 class ConnectOptions(ConnectionOptions, total=False):

@@ -38,7 +38,6 @@ from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
 from penstock.runtime.client._reconnect import Attempts, Reconnect, may_reconnect
 from penstock.runtime.connection import (
-    DEFAULT_DIALECT,
     ConnectionSettings,
     MemoryBudget,
     NegotiableExtensions,
@@ -47,7 +46,8 @@ from penstock.runtime.connection import (
     RemoteStream,
     check_transport,
     check_window,
-    dialect_factory,
+    dialect_at,
+    encoding_asked,
     extensions_for,
     refuse_unknown,
 )
@@ -86,6 +86,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     registry: Registry | None = None,
     options: TransportOptions | None = None,
     transports: Collection[str] | None = None,
+    encoding: str | None = None,
     **unknown: Unpack[NoOptions],
 ) -> Source[Any]:
     """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes its own connection.
@@ -93,8 +94,8 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`.
     `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it. `serializer` must be the publisher's.
     Without both the elements are bytes. If elements are large, fewer are asked for than the demand allows: as many as fit into
-    `window_bytes` (`Limits.window_bytes` without it). `setup` and `transports` are as for
-    `connect`.
+    `window_bytes` (`Limits.window_bytes` without it). `setup`, `transports` and
+    `encoding` are as for `connect`.
     Raises UsageError for a malformed URL, for one that names no publisher, and for an unknown option.
     """
     refuse_unknown("remote()", unknown, {"type", *RemoteOptions.__annotations__})
@@ -109,7 +110,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
         raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
     # Looked up here, so that a missing serializer is an error of this call, and not of each subscription.
     loader = resolve_serializer(registry, serializer, type)
-    dialect_factory(registry, parsed.dialect or DEFAULT_DIALECT)
+    dialect = dialect_at(registry, parsed)
     limits = limits or Limits()
     check_setup(parsed, setup, limits)
     opening = _Opening(
@@ -118,7 +119,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
         limits=limits,
         setup=bytes(setup),
         # To the log: a source has no `on_violation`. Each of its subscriptions has one, and there is none yet.
-        extensions=extensions_for(registry, extensions, log_violation),
+        extensions=extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, dialect)),
         options=(options or TransportOptions()).within(limits),
     )
     return _RemoteUrl(parsed, name, loader, reconnect, opening, check_window(window_bytes, limits))

@@ -5,6 +5,7 @@ May import `penstock.runtime.service`, and what `penstock.runtime` may.
 
 from penstock.runtime.connection._access_log import limited_access_log
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask
+from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._exit_nursery import exit_nursery
 from penstock.runtime.connection._extensions_for import NegotiableExtensions, extensions_for
@@ -14,10 +15,10 @@ from penstock.runtime.connection._memory_budget import MemoryBudget
 from penstock.runtime.connection._new_connection import (
     DEFAULT_DIALECT,
     check_transport,
+    dialect_at,
     dialect_factory,
     dialects_at,
     new_connection,
-    protocols_of,
     settings_for,
     unserved_at,
 )
@@ -42,10 +43,13 @@ __all__ = [
     "check_transport",
     "check_window",
     "close",
+    "dialect_at",
     "dialect_factory",
     "dialects_at",
+    "encoding_asked",
     "exit_nursery",
     "extensions_for",
+    "in_encoding_of_transport",
     "limited_access_log",
     "new_connection",
     "protocols_of",

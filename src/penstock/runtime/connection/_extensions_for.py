@@ -36,6 +36,8 @@ class NegotiableExtensions:
     """The extensions that the program gave; None if it gave no sequence, and () if it wants none."""
     offered: tuple[Extension, ...]
     """The extensions that plugins offer, for dialects that take extensions unless they are switched off."""
+    encodings: tuple[Factory, ...] = ()
+    """The encodings that the hello lists, best first, for dialects that negotiate them as they do extensions."""
 
     def of(self, *, takes: bool, least: frozenset[int] = frozenset()) -> tuple[Extension, ...]:
         """Return the extensions for a dialect, by its `DialectFactory.takes_extensions` and its `DialectFactory.default_extensions`."""
@@ -44,11 +46,17 @@ class NegotiableExtensions:
         return tuple(extension for extension in self.offered if takes or extension.id in least)
 
 
-def extensions_for(registry: Registry, extensions: Sequence[Extension] | None, on_violation: Report) -> NegotiableExtensions:
-    """Return what a connection may negotiate. Raises UsageError if what the program gave cannot be negotiated."""
+def extensions_for(
+    registry: Registry, extensions: Sequence[Extension] | None, on_violation: Report, *, encodings: Sequence[Factory] | None = None
+) -> NegotiableExtensions:
+    """Return what a connection may negotiate. Raises UsageError if what the program gave cannot be negotiated.
+
+    Without `encodings` these are all that are installed, or none if the program has given the extensions.
+    """
     if extensions is None:
-        return NegotiableExtensions(None, offered(registry, on_violation))
-    return NegotiableExtensions(check_given(extensions), ())
+        every = tuple(registry.encodings.values()) if encodings is None else tuple(encodings)
+        return NegotiableExtensions(None, offered(registry, on_violation), every)
+    return NegotiableExtensions(check_given(extensions), (), tuple(encodings or ()))
 
 
 def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, cast
 
 import trio
@@ -10,6 +10,7 @@ import trio
 from penstock.api import PenstockError, PluginError, Role, UsageError
 from penstock.plugins import Connection, Registry, Url
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask
+from penstock.runtime.connection._encodings import in_encoding_of_url, takes_encodings
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._extensions_for import NegotiableExtensions
 from penstock.session import DialectFactory, DialectSettings, Session, SessionDelegate, protocol_detector
@@ -37,19 +38,20 @@ def dialect_factory(registry: Registry, name: str) -> DialectFactory:
 
 
 def dialects_at(registry: Registry, url: Url) -> list[DialectFactory]:
-    """Return the dialects of a server's URL: the one that it names, or all. Raises UsageError as `dialect_factory` does."""
+    """Return the dialects of a server's URL: the one that it names, or all; in the encoding that it names.
+
+    Raises UsageError as `dialect_factory` does.
+    """
     if url.dialect is not None:
-        return [dialect_factory(registry, url.dialect)]
+        return in_encoding_of_url(registry, [dialect_factory(registry, url.dialect)], url)
     # The default first: a client that speaks no known protocol is refused in the manner of the first dialect.
     names = sorted(registry.dialects, key=lambda name: (name != DEFAULT_DIALECT, name))
-    return [dialect_factory(registry, name) for name in names or [DEFAULT_DIALECT]]
+    return in_encoding_of_url(registry, [dialect_factory(registry, name) for name in names or [DEFAULT_DIALECT]], url)
 
 
-def protocols_of(kinds: Iterable[DialectFactory]) -> Iterator[str]:
-    """Yield the ALPN name of each dialect that has one."""
-    for kind in kinds:
-        if name := getattr(kind, "alpn", ""):  # the dialect of a plugin may lack the attribute, and can be spoken without ALPN
-            yield name
+def dialect_at(registry: Registry, url: Url) -> DialectFactory:
+    """Return the dialect of a client's URL, in the encoding that it names. Raises UsageError as `dialect_factory` does."""
+    return in_encoding_of_url(registry, [dialect_factory(registry, url.dialect or DEFAULT_DIALECT)], url)[0]
 
 
 def unserved_at(registry: Registry, served: Sequence[DialectFactory]) -> list[DialectFactory]:
@@ -64,7 +66,8 @@ def settings_for(kind: DialectFactory, connection: Connection, extensions: Negot
     # Each dialect takes what it needs of this, and ignores the rest. The dialect of a plugin may lack the attributes: then it takes none.
     takes: bool = getattr(kind, "takes_extensions", False)
     least: frozenset[int] = getattr(kind, "default_extensions", frozenset())
-    return DialectSettings(extensions=extensions.of(takes=takes, least=least), setup=setup, framed=connection.framed)
+    encodings = extensions.encodings if takes_encodings(kind) else ()
+    return DialectSettings(extensions=extensions.of(takes=takes, least=least), setup=setup, encodings=encodings, framed=connection.framed)
 
 
 def new_connection(

@@ -30,6 +30,7 @@ from penstock.runtime.connection import (
     dialects_at,
     exit_nursery,
     extensions_for,
+    in_encoding_of_transport,
     limited_access_log,
     new_connection,
     protocols_of,
@@ -133,7 +134,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._refusals = Refusals(settings.registry.events)
         admission.on_cut = lambda place, reason: self._refusals.add(reason, place.peer, place.address)
         self._failures = AcceptFailures(settings.on_violation)
-        self._turned_away = TurnedAway(settings.on_violation)
+        self._turned_away = TurnedAway(settings.on_violation, settings.registry)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -168,7 +169,10 @@ class Server(AbstractAsyncContextManager["Server"]):
         registry = self._settings.registry
         try:
             for url, dialects in zip(self._urls, self._dialects, strict=True):
-                transport, options = registry.transport(url.transport), self._options.speaking(protocols_of(dialects))
+                transport, options = (
+                    registry.transport(url.transport),
+                    self._options.speaking(protocols_of(dialects, self._extensions.encodings)),
+                )
                 self._listeners.append(await transport.listen(url, options=options, nursery=self._nursery))
         except BaseException as error:
             # The listeners that are open already must be closed; the error leaves the block unwrapped.
@@ -337,6 +341,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                 return  # the fault of the client alone: nothing to report
             if place.is_cancelled:
                 return  # it was cut, or the server shuts down: no goodbye before a hello
+            dialects = in_encoding_of_transport(settings.registry, dialects, connection)
             task = new_connection(
                 connection,
                 settings,

@@ -19,7 +19,8 @@ import trio
 
 from penstock.api import ConnectionLost
 from penstock.core import Report, report
-from penstock.plugins import Connection
+from penstock.plugins import Connection, Registry
+from penstock.runtime.connection import in_encoding_of_transport
 from penstock.session import DialectFactory, TokenBucket, refusal_for
 
 MOST: Final = 16
@@ -38,8 +39,9 @@ READ_AFTER: Final = 65_536
 class TurnedAway:
     """The refused connections that are being answered."""
 
-    def __init__(self, on_violation: Report) -> None:
+    def __init__(self, on_violation: Report, registry: Registry) -> None:
         self._on_violation = on_violation
+        self._registry = registry
         self._answering = 0
         self._bucket = TokenBucket(MOST, RATE)
         self.most: int = MOST
@@ -62,6 +64,7 @@ class TurnedAway:
                     # Inside the nursery, which would wrap these errors in a group. They mean that the client has gone.
                     with suppress(ConnectionLost, trio.BrokenResourceError, trio.ClosedResourceError):
                         await connection.handshake(nursery)
+                        dialects = in_encoding_of_transport(self._registry, dialects, connection)
                         await _tell(connection, reason, dialects, unserved)
                     # Tasks of the transport may wait in this nursery.
                     nursery.cancel_scope.cancel()

@@ -1,0 +1,248 @@
+"""A base for the decoders of other encodings than the compact one: which fields each message has, their limits, and where they are passed.
+
+Rules of this file:
+
+* A subclass reads fields, and this class judges them: a number with `check_number`, a length with `check_length`, each as soon as it is
+  known. So a peer is refused in every encoding for the same reason, and before the bytes that it has announced.
+* A message is passed on as a whole, by `deliver`. Elements that are neighbours should be passed together; `read_elements` is the place.
+* An element has its length in every other encoding, so its end is known in streams of fixed size too. If its length is not that size, the
+  stream ends, and the connection goes on.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, Final
+
+from penstock.api import ProtocolError
+from penstock.protocols.rsio import _layout as layout
+from penstock.protocols.rsio import _messages as messages
+from penstock.protocols.rsio._decode import WireLimits, no_stream, too_long
+from penstock.protocols.rsio._sink import RsioSink, WireStream
+from penstock.protocols.rsio._varint import NEED_MORE
+from penstock.wire import BufferedDecoder
+
+
+class FieldKind(Enum):
+    """The kind of a field."""
+
+    NUMBER = "number"
+    """An int from 0 to 2^63-1."""
+    TEXT = "text"
+    """The bytes of a text. They are passed on as bytes: only this library judges whether they are UTF-8."""
+    BYTES = "bytes"
+    """Bytes."""
+    NUMBERS = "numbers"
+    """A tuple of numbers."""
+
+
+FIELDS: Final[Mapping[int, tuple[FieldKind, ...]]] = {
+    layout.CLIENT_HELLO: (FieldKind.NUMBER, FieldKind.NUMBERS),
+    layout.SERVER_HELLO: (FieldKind.NUMBER, FieldKind.NUMBERS),
+    layout.GOODBYE: (FieldKind.TEXT,),
+    layout.SWITCH_ENCODING: (FieldKind.NUMBER,),
+    layout.SUBSCRIBE: (FieldKind.TEXT, FieldKind.NUMBER, FieldKind.NUMBER),
+    layout.REQUEST: (FieldKind.NUMBER, FieldKind.NUMBER),
+    layout.CANCEL: (FieldKind.NUMBER,),
+    layout.ON_SUBSCRIBE: (FieldKind.NUMBER, FieldKind.NUMBER),
+    layout.ON_NEXT: (FieldKind.NUMBER, FieldKind.BYTES),
+    layout.ON_NEXT_PACKED: (FieldKind.NUMBER, FieldKind.NUMBER, FieldKind.BYTES),
+    layout.ON_NEXT_PART: (FieldKind.NUMBER, FieldKind.NUMBER, FieldKind.BYTES),
+    layout.ON_NEXT_LAST_PART: (FieldKind.NUMBER, FieldKind.NUMBER, FieldKind.BYTES),
+    layout.ON_COMPLETE: (FieldKind.NUMBER,),
+    layout.ON_ERROR: (FieldKind.NUMBER, FieldKind.TEXT),
+}
+"""The fields of each type of message, in order. Messages of extensions are not in it: their only field is a body of bytes."""
+
+_HELLOS: Final = (layout.CLIENT_HELLO, layout.SERVER_HELLO)
+_OF_STREAMS: Final = range(layout.ON_NEXT, layout.ON_NEXT_LAST_PART + 1)
+
+_WRONG_SIZE: Final = -1
+"""The number under which an element of a wrong size is passed as a part. No peer can send it, so no other part has it."""
+
+
+class MessageDecoder(BufferedDecoder):
+    """Decodes received bytes and calls `sink` with each complete message. A subclass reads the fields.
+
+    `streams` is the sink's own table, by id. `limits` has the largest lengths that are accepted.
+    """
+
+    __slots__ = ("_has_hello", "limits", "sink", "streams")
+
+    def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits) -> None:
+        super().__init__(need=1)  # the type: it decides how many bytes are needed next
+        self.sink = sink
+        self.streams = streams
+        self.limits = limits
+        self._has_hello = False
+
+    # --- for a subclass to implement
+
+    @abstractmethod
+    def read_message(self, data: bytes, start: int, fields: Sequence[FieldKind], /) -> int:
+        """Read the message at `start`, which has `fields` behind its type, call `deliver`, and return the position behind it.
+
+        Return `NEED_MORE` if `data` ends before the message, or better `wait_for(size)` if the size of the message is known; then the
+        method is called again for the same message, with more data.
+        """
+
+    @abstractmethod
+    def read_extension(self, data: bytes, start: int, /) -> int:
+        """Read the message of an extension at `start`, and call `deliver_extension`. Return as `read_message` does.
+
+        If the length of the body is known and the body is not complete, call `sink.check_extension` with the type and the length first.
+        """
+
+    def read_elements(self, data: bytes, start: int, /) -> int:
+        """Read the onNext at `start`, and perhaps others of the same stream behind it. Return as `read_message` does."""
+        return self.read_message(data, start, FIELDS[layout.ON_NEXT])
+
+    # --- for a subclass to call
+
+    def wait_for(self, size: int) -> int:
+        """Note that the message has `size` bytes, and return `NEED_MORE`. No reader is called before they are there."""
+        self._need = size
+        return NEED_MORE
+
+    def stream_of(self, subscriber: int) -> WireStream:
+        """Return the stream of an element. Raises ProtocolError if it has not begun."""
+        stream = self.streams.get(subscriber)
+        if stream is None or stream.element_size < 0:
+            raise no_stream(subscriber)
+        return stream
+
+    def check_number(self, code: int, index: int, number: int) -> None:
+        """Judge the number in the field `index` of a message of type `code`. Raises ProtocolError if it is refused."""
+        if index == 0 and code in _OF_STREAMS:
+            stream = self.stream_of(number)
+            if code == layout.ON_NEXT_PACKED and not stream.element_size:
+                raise ProtocolError(f"packed elements on stream {number}, whose elements have no fixed size", reason="protocol:packed")
+        elif index == 0 and code in _HELLOS:
+            self._check_version(code, number)
+        elif index == 1 and code == layout.ON_NEXT_PACKED and not number:
+            raise ProtocolError("a packed message without elements", reason="protocol:packed")
+
+    def check_length(self, code: int, length: int, before: Sequence[Any]) -> None:
+        """Judge the length of a text, of bytes, or of a list of numbers. `before` are the fields before it. Raises ProtocolError."""
+        what, reason, most = self.bound_of(code)
+        if length > most:
+            raise too_long(what, length, reason, most)
+        if code == layout.ON_NEXT_PACKED and length != before[1] * self.stream_of(before[0]).element_size:
+            raise ProtocolError(f"a packed message of {length} bytes, which are not its elements", reason="protocol:packed")
+
+    def bound_of(self, code: int) -> tuple[str, str, int]:
+        """Return what may be long in a message of type `code`, the token if it is too long, and its greatest length."""
+        limits = self.limits
+        match code:
+            case layout.CLIENT_HELLO | layout.SERVER_HELLO:
+                return "list of extensions", "limit:extensions", limits.extensions
+            case layout.GOODBYE:
+                return "reason", "limit:reason", limits.reason
+            case layout.SUBSCRIBE:
+                return "publisher name", "limit:name", limits.name
+            case layout.ON_ERROR:
+                return "error text", "limit:text", limits.text
+            case layout.ON_NEXT:
+                return "element", "limit:frame", min(limits.frame, limits.element)
+        return "message", "limit:frame", limits.frame
+
+    def deliver_element(self, stream: WireStream, element: bytes) -> None:
+        """Pass an element to its stream."""
+        size = stream.element_size
+        if size and len(element) != size:
+            # A part, because a stream compares joined parts with its size: it ends with the right error, and the connection goes on.
+            stream.receive_part(_WRONG_SIZE, element, True)  # noqa: FBT003  # as the interface has it
+        else:
+            stream.receive_element(element)
+
+    def deliver(self, code: int, fields: Sequence[Any]) -> None:
+        """Pass a complete message of type `code` to the sink or to its stream."""
+        match code:
+            case layout.ON_NEXT:
+                self.deliver_element(self.stream_of(fields[0]), fields[1])
+            case layout.ON_NEXT_PACKED:
+                self.stream_of(fields[0]).receive_packed(fields[1], fields[2])
+            case layout.ON_NEXT_PART | layout.ON_NEXT_LAST_PART:
+                self.stream_of(fields[0]).receive_part(fields[1], fields[2], code == layout.ON_NEXT_LAST_PART)
+            case layout.REQUEST:
+                self.sink.receive_request(fields[0], fields[1])
+            case layout.ON_COMPLETE:
+                self.sink.receive_on_complete(fields[0])
+            case layout.ON_SUBSCRIBE:
+                most = min(self.limits.frame, self.limits.element)
+                if fields[1] > most:
+                    raise too_long("fixed element size", fields[1], "limit:frame", most)
+                self.sink.receive_on_subscribe(fields[0], fields[1])
+            case _:
+                self.sink.receive_control(self._record(code, fields))
+
+    def deliver_extension(self, code: int, body: bytes) -> None:
+        """Pass the message of an extension to the sink."""
+        self.sink.receive_control(messages.ExtensionMessage(type=code, body=body))
+
+    # --- inside
+
+    def _decode(self, max_messages: int) -> bool:
+        data, end = self._data, len(self._data)
+        position = self._position
+        while position < end and max_messages:
+            max_messages -= 1
+            code = data[position]
+            if code == layout.ON_NEXT:
+                after = self.read_elements(data, position)
+            else:
+                fields = FIELDS.get(code)
+                after = self._read_other(data, position, code) if fields is None else self._read(data, position, code, fields)
+            if after < 0:
+                break
+            # For each message, and not behind the loop: the next reader may raise, and `held` must be right then.
+            self._position = position = after
+            self._need = 1
+        if position == end:
+            self._data, self._position = b"", 0  # an idle connection must not keep its last chunk
+            return False
+        return not max_messages
+
+    def _read(self, data: bytes, start: int, code: int, fields: Sequence[FieldKind]) -> int:
+        if code in _HELLOS and self._has_hello:
+            raise ProtocolError(f"a hello ({code:#04x}) after the hello; each side sends one", reason="protocol:hello")
+        return self.read_message(data, start, fields)
+
+    def _read_other(self, data: bytes, start: int, code: int) -> int:
+        if not layout.FIRST_EXTENSION <= code <= layout.LAST_EXTENSION:
+            raise ProtocolError(f"{code:#04x} is not a message type of RS.io", reason=f"protocol:type {code:#04x}")
+        return self.read_extension(data, start)
+
+    def _check_version(self, code: int, version: int) -> None:
+        if version != layout.VERSION:
+            # The sink is called first: a client must know that its server speaks another version (wire §The handshake).
+            self.sink.receive_control(_hello_of(code)(version=version))
+            raise ProtocolError(
+                f"a hello of version {version}; {layout.VERSION} is the one whose messages can be delimited here",
+                reason=f"version {layout.VERSION}",
+            )
+
+    def _record(self, code: int, fields: Sequence[Any]) -> messages.Message:
+        match code:
+            case layout.CLIENT_HELLO | layout.SERVER_HELLO:
+                self._has_hello = True
+                return _hello_of(code)(version=fields[0], extensions=tuple(fields[1]))
+            case layout.GOODBYE:
+                return messages.Goodbye(reason=fields[0].decode("utf-8", "replace"))
+            case layout.SWITCH_ENCODING:
+                return messages.SwitchEncoding(extension=fields[0])
+            case layout.SUBSCRIBE:
+                # Surrogates keep bytes that are not UTF-8, so that the dialect can refuse the stream and keep the connection.
+                return messages.Subscribe(publisher=fields[0].decode("utf-8", "surrogateescape"), subscriber=fields[1], demand=fields[2])
+            case layout.CANCEL:
+                return messages.Cancel(subscriber=fields[0])
+        return messages.OnError(subscriber=fields[0], error=fields[1].decode("utf-8", "replace"))
+
+
+def _hello_of(code: int) -> type[messages.ClientHello] | type[messages.ServerHello]:
+    return messages.ClientHello if code == layout.CLIENT_HELLO else messages.ServerHello
+
+
+def encoding_error(text: str) -> ProtocolError:
+    """Return the error for bytes that are no field of the encoding."""
+    return ProtocolError(text, reason="protocol:encoding")
