@@ -3,7 +3,6 @@
 from penstock.protocols import rsio
 from penstock.protocols.rsio import _codec
 
-
 OF_ENCODINGS = {
     *("COMPACT", "FIELDS", "NEED_MORE", "CompactEncoding", "Encoding", "FieldKind", "MessageDecoder", "encoding_error", "fields_of")
 }

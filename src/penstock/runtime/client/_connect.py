@@ -55,8 +55,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     ReactiveSocket has none by default.
     `transports` are the names of the transports that `url` may use, ``("tcp", "tls")`` for example; any other is refused. Give it for a URL
     from a configuration: ``exec:`` starts a program.
-    `encoding` is the name of an encoding that a plugin brings, ``"msgpack"`` for example: the messages of RS.io are in it if the server has
-    it, too. Elements are not affected.
+    `encoding` names an encoding that a plugin brings (``"msgpack"``): the messages of RS.io are in it if the server has it. Elements stay.
     With `reconnect` a lost connection is made again, and entering waits for the first one. Streams and requests of a lost connection end
     with ConnectionLost, because the peer may have acted on them. New ones wait for the next connection.
     Raises UsageError for a malformed URL and for an unknown option, ConnectionLost if no server answers there, and PluginError if a
@@ -79,6 +78,9 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     # A publisher without its serializer would otherwise fail at the first subscribe of the peer.
     if service is not None:
         service.check(registry)
+    negotiable = extensions_for(
+        registry, extensions, on_violation, encodings=encoding_asked(registry, encoding, dialect_at(registry, parsed))
+    )
     # Two classes: without a policy no object is kept that only a second connection would need.
     opening: type[OpenConnection] = OpenConnection if reconnect is None else ReconnectingConnection
     return opening(
@@ -86,9 +88,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
         _settings(service, registry, limits, on_violation),
         # A copy: with `reconnect` it is sent again later, and the program may change its bytearray meanwhile.
         setup=bytes(setup),
-        extensions=extensions_for(
-            registry, extensions, on_violation, encodings=encoding_asked(registry, encoding, dialect_at(registry, parsed))
-        ),
+        extensions=negotiable,
         options=(options or TransportOptions()).within(limits),
         reconnect=reconnect,
     )

@@ -1,0 +1,149 @@
+"""Bytes to messages. What a field may be is here; what a message may be is in `MessageDecoder`.
+
+Rules of this file:
+
+* Elements do not become records. Neighbouring elements of one stream, of any lengths, are a run, and are delivered together.
+* If the bytes end within a message, nothing has changed, and it is read again from its start.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from penstock.protocols.rsio import NEED_MORE, FieldKind, MessageDecoder, RsioSink, WireLimits, WireStream
+from penstock.wire import LONGEST_RUN, deliver_run, has_equal_headers
+from penstock_msgpack._heads import ARRAY, BIN, BIN_8, BIN_16, STR, read_uint
+
+
+class MsgpackDecoder(MessageDecoder):
+    """Decodes one direction of a connection."""
+
+    __slots__ = ("_longest",)
+
+    def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits) -> None:
+        super().__init__(sink, streams, limits)
+        self._longest = min(limits.frame, limits.element)  # an element in one message is bounded by both
+
+    def read_message(self, data: bytes, start: int, fields: Sequence[FieldKind], /) -> int:
+        code, position = data[start], start + 1
+        values: list[object] = []
+        for index, kind in enumerate(fields):
+            value: object
+            if kind is FieldKind.NUMBER:
+                number, position = read_uint(data, position)
+                if position < 0:
+                    return NEED_MORE
+                self.check_number(code, index, number)
+                value = number
+            else:
+                heads = ARRAY if kind is FieldKind.NUMBERS else STR if kind is FieldKind.TEXT else BIN
+                length, position = heads.read(data, position)
+                if position < 0:
+                    return NEED_MORE
+                self.check_length(code, length, values)
+                if kind is FieldKind.NUMBERS:
+                    value, position = _read_uints(data, position, length)
+                    if position < 0:
+                        return NEED_MORE
+                else:
+                    begin, position = position, position + length
+                    if position > len(data):
+                        return self.wait_for(position - start)
+                    value = data[begin:position]
+            values.append(value)
+        self.deliver(code, values)
+        return position
+
+    def read_extension(self, data: bytes, start: int, /) -> int:
+        length, position = BIN.read(data, start + 1)
+        if position < 0:
+            return NEED_MORE
+        self.check_length(data[start], length, ())
+        end = position + length
+        if end > len(data):
+            # The length alone may be a fault, and bytes that would be refused are not waited for.
+            self.sink.check_extension(data[start], length)
+            return self.wait_for(end - start)
+        self.deliver_extension(data[start], data[position:end])
+        return end
+
+    def read_elements(self, data: bytes, start: int, /) -> int:  # noqa: PLR0911  # a call for each case would cost as much as the case
+        # Heads of one byte are read here, without a call. An index behind the end raises IndexError, which is cheaper than comparisons.
+        try:
+            subscriber, position = data[start + 1], start + 2
+            if subscriber > 0x7F:
+                subscriber, position = read_uint(data, start + 1)
+                if position < 0:
+                    return NEED_MORE
+            stream = self.streams.get(subscriber)
+            if stream is None or stream.element_size < 0:
+                stream = self.stream_of(subscriber)  # raises
+            head = position
+            if data[position] == BIN_8:
+                size, position = data[position + 1], position + 2
+            else:
+                size, position = BIN.read(data, position)
+                if position < 0:
+                    return NEED_MORE
+        except IndexError:
+            return NEED_MORE
+        end = position + size
+        if size > self._longest:
+            self.check_length(data[start], size, ())
+        if end > len(data):
+            return self.wait_for(end - start)
+        fixed = stream.element_size
+        # The next message must be an element of the same stream: most chunks with mixed streams fail here.
+        if (fixed and fixed != size) or not data.startswith(data[start:head], end):
+            self.deliver_element(stream, data[position:end])
+            return end
+        if has_equal_headers(data, start, position - start, end - start):
+            return deliver_run(data, start, position - start, end - start, stream)
+        if fixed:
+            stream.receive_element(data[position:end])
+            return end
+        return self._deliver_run(data, start, head, position, end, stream)
+
+    def _deliver_run(self, data: bytes, start: int, length_at: int, position: int, end: int, stream: WireStream) -> int:  # positions
+        """Deliver the element from `position` to `end`, and those behind it on the same stream.
+
+        Its message begins at `start`, and the head of its element is at `length_at`. What the loop does not know it leaves to
+        `read_elements`.
+        """
+        begin, head, last, longest = data[start:length_at], length_at - start, len(data), self._longest
+        elements = [data[position:end]]
+        append = elements.append  # local names: this loop runs for each element
+        try:
+            while len(elements) < LONGEST_RUN:
+                position = end + head
+                if data[end:position] != begin:
+                    break
+                first = data[position]
+                if first == BIN_8:
+                    size = data[position + 1]
+                    position += 2
+                elif first == BIN_16:
+                    size = data[position + 1] << 8 | data[position + 2]
+                    position += 3
+                else:
+                    break
+                after = position + size
+                if after > last or size > longest:
+                    break
+                append(data[position:after])
+                end = after
+        except IndexError:
+            pass  # the bytes end inside a head
+        if len(elements) == 1:
+            stream.receive_element(elements[0])
+        else:
+            stream.receive_run(elements)
+        return end
+
+
+def _read_uints(data: bytes, position: int, count: int) -> tuple[tuple[int, ...], int]:
+    numbers = []
+    for _ in range(count):
+        number, position = read_uint(data, position)
+        if position < 0:
+            return (), NEED_MORE
+        numbers.append(number)
+    return tuple(numbers), position
