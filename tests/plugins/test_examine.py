@@ -242,3 +242,31 @@ def test_ids_of_plugins_are_128_to_2_63_minus_1(number: int) -> None:
 def test_penstock_s_own_plugin_may_use_ids_below_128() -> None:
     """Other plugins may not."""
     assert _examine(_plugin(extensions=lambda: [_factory("x", 1)]), is_own=True).extensions[0].id == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "distribution", "is_allowed"),
+    [
+        (16, "penstock-msgpack", True),
+        (17, "penstock-protobuf", True),
+        (17, "penstock-msgpack", False),
+        (16, "penstock-protobuf", False),
+        (16, "another", False),
+        (16, "", False),
+        (18, "", False),
+        (0, "", False),
+    ],
+)
+def test_two_ids_of_encodings_belong_to_distributions(number: int, distribution: str, is_allowed: bool) -> None:
+    """By the name of the distribution, and for an encoding only: an extension of it gets no id below 128."""
+
+    def examined(**hooks: Callable[..., object]) -> object:
+        return examine("mine", lambda: _plugin(**hooks), is_own=False, distribution=distribution)
+
+    if is_allowed:
+        assert examined(encodings=lambda: [_factory("x", number)])
+    else:
+        with pytest.raises(PluginError, match=f"has id={number} for 'x'"):
+            examined(encodings=lambda: [_factory("x", number)])
+    with pytest.raises(PluginError, match=f"has id={number} for 'x'"):
+        examined(extensions=lambda: [_factory("x", number)])

@@ -183,3 +183,23 @@ def test_a_text_in_place_of_the_names_is_refused() -> None:
     """As a collection of letters it would permit `e`, and refuse `exec`."""
     with pytest.raises(UsageError, match="transports='exec'; give the names"):
         check_permitted(parse_url("exec:ls"), "exec")
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "encoding", "publisher"),
+    [
+        ("tcp://127.0.0.1:7000?encoding=msgpack", "", "msgpack", None),
+        ("tcp://127.0.0.1:7000?encoding=msgpack#ticks?a=1", "", "msgpack", "ticks?a=1"),
+        ("ws://host/chat?encoding=msgpack#ticks", "/chat", "msgpack", "ticks"),
+        ("unix:///run/p.sock?encoding=a.b-1", "/run/p.sock", "a.b-1", None),
+        ("unix:///run/p.sock?encoding=msgpack#ticks", "/run/p.sock", "msgpack", "ticks"),
+        ("tcp://127.0.0.1:7000/ticks?encoding=msgpack", "", None, "ticks?encoding=msgpack"),
+        ("ws://host/chat?x=1#ticks", "/chat?x=1", None, "ticks"),
+        ("exec:server ?encoding=msgpack#ticks", "server ?encoding=msgpack", None, "ticks"),
+    ],
+)
+def test_the_encoding_stands_at_the_end_of_the_path(text: str, path: str, encoding: str | None, publisher: str | None) -> None:
+    """Behind a name it is a parameter of the publisher, and in a command a word."""
+    url = parse_url(text)
+    assert (url.path, url.encoding, url.publisher) == (path, encoding, publisher)
+    assert parse_url(str(url)) == url

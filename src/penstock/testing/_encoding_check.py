@@ -5,6 +5,7 @@ from typing import Final
 
 import attrs
 
+from penstock.api import ProtocolError
 from penstock.protocols import rsio
 from penstock.testing._message_list import MessageList
 
@@ -70,8 +71,11 @@ def decoded(encoding: rsio.Encoding, *chunks: bytes) -> list[rsio.Message]:
     """Return the messages in `chunks`."""
     sink = MessageList()
     decoder = encoding.decoder(sink, sink.streams, rsio.WireLimits())
-    for chunk in chunks:
-        decoder.feed(chunk)
+    try:
+        for chunk in chunks:
+            decoder.feed(chunk)
+    except ProtocolError as error:
+        raise AssertionError(f"{encoding.name}: its decoder refuses what it has written, behind {sink.messages[-1:]}: {error}") from error
     _require(not decoder.held, f"{encoding.name}: {decoder.held} bytes were not decoded, behind {sink.messages[-1:]}")
     return sink.messages
 

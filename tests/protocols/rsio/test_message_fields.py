@@ -1,0 +1,38 @@
+"""Records to fields."""
+
+from typing import Any
+
+import pytest
+
+from penstock.api import UsageError
+from penstock.protocols import rsio
+from penstock.protocols.rsio import FIELDS, FieldKind, fields_of
+from tests.protocols.rsio._golden_bytes import GOLDEN
+
+KINDS = {FieldKind.NUMBER: int, FieldKind.TEXT: bytes, FieldKind.BYTES: bytes, FieldKind.NUMBERS: tuple}
+
+
+@pytest.mark.parametrize("message", [message for message, _ in GOLDEN.values()], ids=GOLDEN)
+def test_each_message_has_the_fields_of_the_table(message: rsio.Message) -> None:
+    """Its type is the first byte of the compact form, and its fields are of the kinds that `FIELDS` lists."""
+    code, fields = fields_of(message)
+    assert code == rsio.encode(message)[0]
+    if isinstance(message, rsio.ExtensionMessage):
+        assert fields == (message.body,)
+    else:
+        assert [type(field) for field in fields] == [KINDS[kind] for kind in FIELDS[code]]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        rsio.Cancel(subscriber=-1),
+        rsio.Request(subscriber=0, demand=1 << 63),
+        rsio.ClientHello(extensions=(1, 1 << 64)),
+        "no message",
+    ],
+)
+def test_what_is_no_message_is_a_usage_error(message: Any) -> None:
+    """A number out of the range, and an object that is no record."""
+    with pytest.raises(UsageError):
+        fields_of(message)
