@@ -67,6 +67,21 @@ def test_late_elements_without_a_byte_are_bounded_too() -> None:
     assert raw.goodbye_reason() == "limit:late"
 
 
+def test_elements_beyond_the_demand_are_bounded_in_bytes_after_a_cancel() -> None:
+    """The only requested element came before the cancel. Each further one costs a glitch, of which there are a thousand, and its bytes."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(late_bytes=10 * KIB)).handshake()
+    subscriber = opened(raw, 0, 1)
+    kilobyte = rsio.OnNext(subscriber=0, element=bytes(KIB))
+    raw.send(kilobyte)
+    subscriber.cancel()
+    raw.receive()
+    for _ in range(9):
+        raw.send(kilobyte)
+    assert raw.session.state is ConnectionState.OPEN
+    raw.send(kilobyte)
+    assert raw.goodbye_reason() == "limit:late"
+
+
 def test_the_rest_of_a_begun_element_may_cross_the_cancel() -> None:
     """Its first part has used the only demand. Its last part comes after the cancel, and costs nothing."""
     raw = RawPeer(Role.CLIENT, limits=without_glitches()).handshake()

@@ -4,7 +4,8 @@ Rules of this file:
 
 * A message that crosses a cancel is legal and costs the peer nothing: as many elements as were requested and have not come, the rest of an
   element that was begun, and one end for each stream.
-* Late elements are bounded in number by the demand, and in bytes by `Limits.late_bytes`. Beyond that the connection ends: `limit:late`.
+* Late elements are bounded in number by the demand, and in bytes by `Limits.late_bytes`. An element beyond the demand costs a glitch, and
+  its bytes count too. Beyond either bound the connection ends: `limit:late`.
 * A place is given up when the peer has ended the stream, or long after the cancel (`KEPT_SECONDS`): a publisher need not send an end.
 """
 
@@ -49,10 +50,9 @@ class CancelledStreams:
         """Take over a stream that this side has cancelled. Its demand, and its `unfinished` elements, may still come."""
         channel, due, self._reason = self._channel, stream.outstanding + unfinished, LATE
         # They cross the cancel, and cost nothing: a subscriber that left with much demand outstanding once lost its connection for them.
-        if due:
-            self._elements = min(self._elements + due, UNBOUNDED)
-            # To the full at each cancel: what is under way over a connection is under way for all of its streams together.
-            self._bytes = channel.limits.late_bytes
+        self._elements = min(self._elements + due, UNBOUNDED)
+        # To the full at each cancel: what is under way over a connection is under way for all of its streams together.
+        self._bytes = channel.limits.late_bytes
         # Packed elements carry no lengths: late ones can only be skipped if the stream's element size is kept.
         if channel.dialect.delimits_cancelled:
             self.count += 1
@@ -83,8 +83,11 @@ class CancelledStreams:
         # A part counts no element, and is odd if no element is due.
         if self._elements < (count or 1):
             self._channel.count_oddity(reason=self._reason)
-            return
-        self._elements -= count
+            if self._reason != LATE:
+                return  # no stream was cancelled
+            # No return after a cancel: with glitches alone a peer could send elements of `max_frame` bytes, 33 a second, without end.
+        else:
+            self._elements -= count
         self._bytes -= size + MESSAGE_OVERHEAD
         if self._bytes < 0:
             most = self._channel.limits.late_bytes
