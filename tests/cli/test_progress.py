@@ -111,6 +111,14 @@ async def test_the_rate_is_the_mean_of_two_seconds(mock_clock: trio.testing.Mock
     assert progress.line(80).startswith("50 elements, 0/s, ")
 
 
+async def test_elements_that_are_not_written_do_not_count(mock_clock: trio.testing.MockClock) -> None:
+    """The stream has taken a batch of 50, and `cat --count 3` writes three of it."""
+    progress = Progress(FiftyTaken(), 3)
+    mock_clock.jump(0.1)
+    assert progress.line(80).startswith("3 elements, 30/s, ")
+    assert progress.summary() == "3 elements in 0.1 s, 30/s"
+
+
 @pytest.mark.parametrize(
     ("width", "line"),
     [

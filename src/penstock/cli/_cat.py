@@ -59,7 +59,7 @@ async def run(options: argparse.Namespace) -> int:
     )
     file = line_file(quiet=options.quiet)
     screen = Screen(line_file=file)
-    async with opening as stream, shown(Progress(stream), screen, file, quiet=options.quiet):
+    async with opening as stream, shown(Progress(stream, options.count), screen, file, quiet=options.quiet):
         await _copy(stream, _Elements(options.format, screen), options.count)
     return 0
 

@@ -37,8 +37,10 @@ def line_file(*, quiet: bool) -> int | None:
 class Progress:
     """Elements, rate, demand and buffer of one stream."""
 
-    def __init__(self, stream: Stream[object]) -> None:
+    def __init__(self, stream: Stream[object], most: int | None = None) -> None:
+        """`most` is the number of elements after which the command ends: it drops the rest of the last batch."""
         self._stream = stream
+        self._most = most
         self._began = trio.current_time()
         # Pairs of time and elements, the oldest first: one a drawing.
         self._counts = deque([(self._began, 0)], maxlen=round(RATE_SECONDS / DRAW_SECONDS))
@@ -46,9 +48,9 @@ class Progress:
     def line(self, width: int) -> str:
         """Return the line for the present state, in at most `width - 1` columns: a terminal may wrap after its last column."""
         now, statistics = trio.current_time(), self._stream.statistics()
-        (then, before), taken = self._counts[0], statistics.taken
+        (then, before), taken = self._counts[0], self._counted(statistics.taken)
         self._counts.append((now, taken))
-        parts = [_counted(taken), f"{_rate(taken - before, now - then)}", f"{statistics.outstanding:,} asked for"]
+        parts = [_elements(taken), f"{_rate(taken - before, now - then)}", f"{statistics.outstanding:,} asked for"]
         parts.append(f"{statistics.buffered:,} buffered")
         if statistics.starved:
             parts.append("starved: waiting for demand")
@@ -59,8 +61,12 @@ class Progress:
 
     def summary(self) -> str:
         """Return the number of elements, the duration and the rate."""
-        taken, seconds = self._stream.statistics().taken, trio.current_time() - self._began
-        return f"{_counted(taken)} in {seconds:.1f} s, {_rate(taken, seconds)}"
+        taken, seconds = self._counted(self._stream.statistics().taken), trio.current_time() - self._began
+        return f"{_elements(taken)} in {seconds:.1f} s, {_rate(taken, seconds)}"
+
+    def _counted(self, taken: int) -> int:
+        # A stream takes whole batches, and with --count a part of the last one is not written.
+        return taken if self._most is None else min(taken, self._most)
 
 
 @asynccontextmanager
@@ -102,7 +108,7 @@ def columns(file: int) -> int:
     return width or ASSUMED_COLUMNS
 
 
-def _counted(taken: int) -> str:
+def _elements(taken: int) -> str:
     return f"{taken:,} element{'' if taken == 1 else 's'}"
 
 
