@@ -31,7 +31,7 @@ def encode(message: messages.Message) -> bytes:  # noqa: PLR0911  # a return for
         case messages.ClientHello() | messages.ServerHello():
             return _hello(message)
         case messages.Goodbye():
-            return bytes([layout.GOODBYE]) + _text(message.reason)
+            return bytes([layout.GOODBYE]) + _text(message.reason, errors="replace")
         case messages.SwitchEncoding():
             return bytes([layout.SWITCH_ENCODING]) + encode_varint(message.extension)
         case messages.Subscribe():
@@ -124,7 +124,7 @@ def _from_publisher(message: messages.Message) -> bytes:
         case messages.OnComplete():
             return encode_on_complete(message.subscriber)
         case messages.OnError():
-            return bytes([layout.ON_ERROR]) + encode_varint(message.subscriber) + _text(message.error)
+            return bytes([layout.ON_ERROR]) + encode_varint(message.subscriber) + _text(message.error, errors="replace")
     # Reached at run time only, by a program that mypy has not checked.
     raise UsageError(f"{message!r} is no message of RS.io; penstock.protocols.rsio.Message lists the records")
 
@@ -139,7 +139,8 @@ def _hello(message: messages.ClientHello | messages.ServerHello) -> bytes:
     return bytes([code, message.version]) + encode_varint(len(message.extensions)) + ids
 
 
-def _text(text: str) -> bytes:
-    data = text.encode()
+def _text(text: str, *, errors: str = "strict") -> bytes:
+    # "replace" for texts that are shown: half a surrogate pair, from the name of a file say, must not keep the message from being sent.
+    data = text.encode(errors=errors)
     # wire §Parts of messages: the length counts bytes, not characters.
     return encode_varint(len(data)) + data
