@@ -47,6 +47,7 @@ from penstock.api._printable import printable, quoted_text
 from penstock.api._public_text import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW, public_text
 from penstock.api._request import Model, Request
 from penstock.api._shown import shown
+from penstock.api._text_of import text_of
 from penstock.api._traceback_text import traceback_text
 
 __all__ = [
@@ -111,5 +112,6 @@ __all__ = [
     "quoted_text",
     "shown",
     "split_packed",
+    "text_of",
     "traceback_text",
 ]

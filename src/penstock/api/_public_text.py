@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.api._errors import AlreadySubscribed, NotAvailable, PublicError, SlowSubscriber
+from penstock.api._text_of import text_of
 
 PRIVATE: Final = "the publisher failed"
 """Ends a stream whose publisher raised an exception that is not a `PublicError`."""
@@ -25,4 +26,4 @@ def public_text(error: BaseException) -> str:
         return TAKEN  # the text of the error names an object of this program
     if isinstance(error, SlowSubscriber):
         return TOO_SLOW  # the text of the error is advice for this program
-    return str(error) if isinstance(error, PublicError) else PRIVATE
+    return text_of(error) if isinstance(error, PublicError) else PRIVATE

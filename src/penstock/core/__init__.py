@@ -3,12 +3,12 @@
 May import `penstock.api` and trio. Operators, the draft and the runtime build on this layer; it imports none of them.
 """
 
-from penstock.api import printable
+from penstock.api import printable, text_of
 from penstock.core._arguments import check_seconds, has_methods_of, name_of
 from penstock.core._callback import CallbackSubscriber
 from penstock.core._hold_up import check_hold_up, held_up, hold_up_bound_of
 from penstock.core._in_trio import check_in_trio
-from penstock.core._limited_log import LimitedLog, limited_log, place_of, text_of
+from penstock.core._limited_log import LimitedLog, limited_log, place_of
 from penstock.core._mailbox import MailboxRules, MailboxSubscriber
 from penstock.core._open import open_into, subscribe
 from penstock.core._parked_task import ParkedTask

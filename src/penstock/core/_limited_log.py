@@ -197,11 +197,3 @@ def place_of(error: BaseException) -> str:
         trace = trace.tb_next
     where = "" if trace is None else f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
     return f"{type(error).__name__}{where}"
-
-
-def text_of(error: BaseException) -> str:
-    """Return the text of an exception, also if its `__str__` raises."""
-    try:
-        return str(error)
-    except Exception:  # boundary: the __str__ of a foreign exception; a log must not raise
-        return f"{type(error).__name__}, whose __str__ raised"

@@ -20,9 +20,9 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 import trio
 
-from penstock.api import NotAvailable, PublicError, RuleViolation, UsageError
+from penstock.api import NotAvailable, PublicError, RuleViolation, UsageError, text_of
 from penstock.core._arguments import check_function, check_seconds
-from penstock.core._limited_log import limited_log, place_of, text_of
+from penstock.core._limited_log import limited_log, place_of
 
 Report: TypeAlias = Callable[[Exception], None]
 """A hook that receives faults that no subscriber can receive any more. It must return; if it raises, that exception is logged."""

@@ -7,7 +7,7 @@ the reference to the publisher is dropped.
 from collections.abc import Callable
 from typing import Any, Final
 
-from penstock.api import NO_SUCH, NotAvailable, Subscriber, Subscription, UsageError, public_text
+from penstock.api import NO_SUCH, NotAvailable, Subscriber, Subscription, UsageError, public_text, text_of
 from penstock.session._channel import Channel
 from penstock.session._dialect import Fault
 from penstock.session._element_run import CLOSED, ElementRun
@@ -239,7 +239,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         """Answer as if the name did not exist. Behind the first element this is only the text of an error."""
         if self.state is SendingState.ENDED:
             return
-        reason = f"it raised NotAvailable: {error}" if str(error) else "it raised NotAvailable"
+        text = text_of(error)
+        reason = f"it raised NotAvailable: {text}" if text else "it raised NotAvailable"
         if self.state is SendingState.UNANNOUNCED:
             self.refuse(NO_SUCH, reason)
         else:

@@ -14,8 +14,8 @@ from typing import Final, Self
 
 import trio
 
-from penstock.api import PublicError, quoted_text
-from penstock.core import LimitedLog, limited_log, text_of
+from penstock.api import PublicError, quoted_text, text_of
+from penstock.core import LimitedLog, limited_log
 from penstock.plugins import PeerIdentity
 from penstock.session import SendingStream, Session
 

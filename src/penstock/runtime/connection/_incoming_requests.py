@@ -14,7 +14,7 @@ from typing import Any
 
 import trio
 
-from penstock.api import NO_SUCH, NotAvailable, PublicError, Rejected, Request
+from penstock.api import NO_SUCH, NotAvailable, PublicError, Rejected, Request, text_of
 from penstock.core import CLEANUP_SECONDS, Report, Scope, report
 from penstock.plugins import PeerIdentity, Registry
 from penstock.runtime.connection._access_log import failure_reason
@@ -223,7 +223,7 @@ class IncomingRequests:
         if not is_public and not isinstance(error, NotAvailable):
             report(self._on_violation, error)
         # A text of '' would look like a goodbye without a reason.
-        self._session.close((is_public and str(error)) or REFUSED)
+        self._session.close((is_public and text_of(error)) or REFUSED)
 
 
 def _refusal(error: CannotOpen) -> str:

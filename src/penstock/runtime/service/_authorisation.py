@@ -9,7 +9,7 @@ Rules of this file:
 from inspect import isawaitable, iscoroutine
 from typing import Final
 
-from penstock.api import NotAvailable, PublicError, Request, UsageError
+from penstock.api import NotAvailable, PublicError, Request, UsageError, text_of
 from penstock.core import Report, report
 from penstock.plugins import PeerIdentity
 from penstock.runtime.service._cannot_open import Forbidden, MayOpen
@@ -34,7 +34,7 @@ class Authorisation:
             verdict: object = self._may_open(self._service.name_of(target), peer)
         # The function has decided, with an exception. That is not reported: a peer that asks again and again would fill the log.
         except (NotAvailable, PublicError) as error:
-            raise Forbidden(f"may_open raised {type(error).__name__}: {error}") from None
+            raise Forbidden(f"may_open raised {type(error).__name__}: {text_of(error)}") from None
         except Exception as error:  # boundary: the user's function. A failure must not let the peer in
             report(self._on_violation, error)
             raise Forbidden(f"may_open raised {type(error).__name__}") from None

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import trio
 
-from penstock.api import Model, NotAvailable, PublisherFailed, PublisherStopped, Request, Subscriber, Subscription, public_text
+from penstock.api import Model, NotAvailable, PublisherFailed, PublisherStopped, Request, Subscriber, Subscription, public_text, text_of
 from penstock.core import EndedSubscription, Relay, Report, Scope, report, waits_for_demand
 from penstock.plugins import PeerIdentity, Registry, Serializer
 from penstock.runtime.service._authorisation import Authorisation
@@ -167,7 +167,7 @@ def _counted(count: StreamCount | None, subscriber: Subscriber[Any]) -> Subscrib
 
 def denial(error: NotAvailable) -> str:
     """Return the reason for the log of a stream that was denied by its own function."""
-    text = str(error)
+    text = text_of(error)
     return f"it raised NotAvailable{f': {text}' if text else ''}"
 
 
