@@ -36,3 +36,15 @@ def test_what_is_no_message_is_a_usage_error(message: Any) -> None:
     """A number out of the range, and an object that is no record."""
     with pytest.raises(UsageError):
         fields_of(message)
+
+
+@pytest.mark.parametrize(
+    ("message", "fields"),
+    [
+        (rsio.OnError(subscriber=0, error="caf\udce9"), (0, b"caf?")),
+        (rsio.Goodbye(reason="caf\udce9"), (b"caf?",)),
+    ],
+)
+def test_half_a_surrogate_pair_in_a_text_is_replaced(message: rsio.Message, fields: tuple[object, ...]) -> None:
+    """UTF-8 cannot carry it, and the message must be sent."""
+    assert fields_of(message)[1] == fields

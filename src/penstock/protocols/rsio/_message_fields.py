@@ -38,7 +38,9 @@ def fields_of(message: messages.Message) -> tuple[int, tuple[Any, ...]]:
         raise UsageError(f"{message!r} is no message of RS.io; penstock.protocols.rsio.Message lists the records")
     # The fields of a record have the order of the wire (wire §Messages).
     values = attrs.astuple(message, recurse=False)
-    fields = tuple(value.encode() if isinstance(value, str) else value for value in values)
+    # "replace" for texts that are shown, as in the compact encoding. A name is not changed: the peer would look for another one.
+    errors = "replace" if code in (layout.GOODBYE, layout.ON_ERROR) else "strict"
+    fields = tuple(value.encode(errors=errors) if isinstance(value, str) else value for value in values)
     for value in fields:
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, int) and not 0 <= number <= layout.LARGEST_VARINT:
