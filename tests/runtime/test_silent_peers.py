@@ -15,7 +15,7 @@ from penstock.testing import FrameList
 from tests.runtime._services import raw_connection
 
 WITHIN = 45.0
-KEEPALIVE = rs.Ext(stream_id=0, ignore=True, ext_type=1, data=b"")
+KEEPALIVE = rs.Ext(stream_id=0, ignore=True, ext_type=0x100, data=b"")
 
 
 def quiet_service() -> Service:

@@ -64,7 +64,7 @@ class FrameList:
         """Return True: every EXT is kept with its data."""
         return True
 
-    def check_ext(self, ext_type: int, code: int, length: int, /) -> None:
+    def check_ext(self, ext_type: int, length: int, /) -> None:
         """Accept the frame, of any length."""
 
     def receive_unknown(self, frame_type: int, /) -> None:

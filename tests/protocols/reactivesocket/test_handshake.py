@@ -2,9 +2,17 @@
 
 import pytest
 
-from penstock.api import Limits, ProtocolError, Rejected
+from penstock.api import Limits, ProtocolError, Rejected, Role
+from penstock.builtin import Keepalive
 from penstock.protocols.reactivesocket import Ext, Setup, encode
-from penstock.protocols.reactivesocket._handshake import announcement, check_setup, setup_refusal
+from penstock.protocols.reactivesocket._handshake import (
+    announcement,
+    check_setup,
+    extended_type,
+    extension_message,
+    setup_refusal,
+)
+from tests.protocols.reactivesocket._pair import RawSocket
 
 LIMITS = Limits(preauth_bytes=64)
 
@@ -42,4 +50,22 @@ def test_a_reason_that_only_accepted_clients_get_is_not_a_refusal() -> None:
 
 def test_an_announcement_is_an_ext_frame_that_may_be_ignored() -> None:
     """A peer without the extension must not end the connection for it."""
-    assert announcement(7) == encode(Ext(stream_id=0, ignore=True, ext_type=7, data=b""))
+    assert announcement(7) == encode(Ext(stream_id=0, ignore=True, ext_type=0x700, data=b""))
+
+
+def test_the_extended_type_of_a_message_has_the_extension_and_the_code() -> None:
+    """The bytes are those of the table in docs/reference/reactivesocket.md."""
+    extension = Keepalive()
+    assert announcement(1).hex() == "000000140080ffff000000000000000000000100"
+    assert extension_message(extension, 0x40, b"ping").hex() == "000000180080ffff00000000000000000000014070696e67"
+    assert extended_type(200, 0x60) == 0x0000C860
+
+
+def test_an_extension_whose_id_does_not_fit_is_not_announced() -> None:
+    """The id has 24 bits there, and 32 in a hello of RS.io."""
+
+    class Large(Keepalive):
+        id = 1 << 24
+
+    raw = RawSocket(Role.CLIENT, extensions=[Large()])
+    assert raw.receive() == [Setup()]

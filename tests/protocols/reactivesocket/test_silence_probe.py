@@ -92,7 +92,7 @@ def test_with_the_keepalive_nothing_is_probed() -> None:
     raw = RawSocket(Role.CLIENT, extensions=[Keepalive()])
     raw.receive()
     raw.session.subscribe(Request(Model.STREAM, b"s"), RecordingSubscriber(5))
-    raw.send(wire.Response(stream_id=1, data=b"element"), wire.Ext(stream_id=0, ignore=True, ext_type=1, data=b""))
+    raw.send(wire.Response(stream_id=1, data=b"element"), wire.Ext(stream_id=0, ignore=True, ext_type=0x100, data=b""))
     raw.receive()
     raw.session.tick(0.0)
     raw.session.tick(20.0)

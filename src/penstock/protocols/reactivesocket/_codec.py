@@ -334,13 +334,13 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
     def _check_ext(self, length: int, word: int, stream_id: int) -> None:
         """Let the sink refuse the extension's message at `_position`, or skip it if the sink does not know the extension."""
-        start, head = self._position + HEADER_SIZE, layout.EXTENDED_TYPE.size + 1
+        start, head = self._position + HEADER_SIZE, layout.EXTENDED_TYPE.size
         if len(self._data) < start + head:
-            self._need = min(length, HEADER_SIZE + head)  # the type of the extension and the code of its message
+            self._need = min(length, HEADER_SIZE + head)
             return
         (ext_type,) = layout.EXTENDED_TYPE.unpack_from(self._data, start)
         if self._sink.knows_ext(ext_type):
-            self._sink.check_ext(ext_type, self._data[start + head - 1], length - HEADER_SIZE - head)
+            self._sink.check_ext(ext_type, length - HEADER_SIZE - head)
         else:
             # Without the ignore flag the sink raises.
             self._sink.receive_ext(stream_id, bool(word >> layout.FLAGS_SHIFT & layout.IGNORE), ext_type, b"")

@@ -23,7 +23,16 @@ from penstock.protocols.reactivesocket._codec import (
     response_header,
 )
 from penstock.protocols.reactivesocket._detect import opens
-from penstock.protocols.reactivesocket._handshake import announcement, check_setup, extension_message, setup_refusal
+from penstock.protocols.reactivesocket._handshake import (
+    ANNOUNCED,
+    CODE_BITS,
+    CODE_MASK,
+    LARGEST_ID,
+    announcement,
+    check_setup,
+    extension_message,
+    setup_refusal,
+)
 from penstock.protocols.reactivesocket._layout import BEGIN, COMPLETE, END, SHORTEST_BODY, WHOLE, FrameType
 from penstock.protocols.reactivesocket._request_shapes import RequestShapes
 from penstock.protocols.reactivesocket._silence_probe import SilenceProbe
@@ -192,30 +201,30 @@ class ReceivedFrames:
             self._channel.count_oddity()
 
     def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
-        """Pass a frame to its extension. A frame without a body announces the extension."""
+        """Pass a frame to its extension. Any frame of an extension announces it, and one with the code 0 does nothing else."""
         self._check_setup()
-        extensions = self._extensions
+        extensions, extension_id, code = self._extensions, ext_type >> CODE_BITS, ext_type & CODE_MASK
         # A frame that may be ignored costs a token, because a flood of them is work as well.
-        if ext_type not in extensions.known:
+        if extension_id not in extensions.known:
             if not ignore:
-                raise ProtocolError(f"extension {ext_type} is not known here", reason=f"protocol:extension {ext_type}")
+                raise ProtocolError(f"extended type {ext_type:#x} is not known here", reason=f"protocol:extension {ext_type}")
             self._channel.spend_control_token()
             return
-        if extensions.open(ext_type) is not None and self._channel.role is Role.SERVER:
-            self._channel.send(announcement(ext_type))
-        active = extensions.active.get(ext_type)
-        if data and active is not None:
-            extensions.received(active, data[0], data[1:])
+        if extensions.open(extension_id) is not None and self._channel.role is Role.SERVER:
+            self._channel.send(announcement(extension_id))
+        active = extensions.active.get(extension_id)
+        if code != ANNOUNCED and active is not None:
+            extensions.received(active, code, data)
 
     def knows_ext(self, ext_type: int) -> bool:
         """Return whether this side has the extension."""
-        return ext_type in self._extensions.known
+        return ext_type >> CODE_BITS in self._extensions.known
 
-    def check_ext(self, ext_type: int, code: int, length: int) -> None:
+    def check_ext(self, ext_type: int, length: int) -> None:
         """Let an extension refuse a message that has not arrived as a whole."""
-        active = self._extensions.active.get(ext_type)
+        active = self._extensions.active.get(ext_type >> CODE_BITS)
         if active is not None:
-            self._extensions.check_length(active, code, length)
+            self._extensions.check_length(active, ext_type & CODE_MASK, length)
 
     def receive_unknown(self, frame_type: int) -> None:
         """Ignore a frame of an unknown type that may be ignored."""
@@ -312,7 +321,9 @@ class ReactiveSocketDialect:
         self._channel = session.channel
         self._setup = settings.setup
         self.max_unsplit: int = session.channel.limits.split_outbound_at
-        self._extensions = ExtensionHost(session, settings.extensions, extension_message)
+        # An id that does not fit into an extended type cannot be announced.
+        usable = [extension for extension in settings.extensions if extension.id <= LARGEST_ID]
+        self._extensions = ExtensionHost(session, usable, extension_message)
         # Odd ids from the client and even ones from the server, because a dump reads better. The two spaces are apart in any case.
         self._next_id = -1 if session.channel.role is Role.CLIENT else 0
         self._shapes = RequestShapes()

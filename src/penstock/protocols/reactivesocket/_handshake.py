@@ -1,10 +1,23 @@
 """The handshake of ReactiveSocket: the checks of a SETUP, the error that refuses one, and the frames of extensions."""
 
+from typing import Final
+
 from penstock.api import Extension, Limits, ProtocolError, Rejected
 from penstock.protocols.reactivesocket import _frames as frames
 from penstock.protocols.reactivesocket._codec import encode
-from penstock.protocols.reactivesocket._layout import VERSION
+from penstock.protocols.reactivesocket._layout import LARGEST_EXTENDED_TYPE, VERSION
 from penstock.session import connection_reason, explain_connection_end, no_room_refusal
+
+CODE_BITS: Final = 8
+"""The low bits of an extended type are the code of a message, and the others are the id of its extension."""
+
+CODE_MASK: Final = (1 << CODE_BITS) - 1
+
+LARGEST_ID: Final = LARGEST_EXTENDED_TYPE >> CODE_BITS
+"""The largest id of an extension that fits into an extended type."""
+
+ANNOUNCED: Final = 0
+"""The code that announces an extension. No extension has it."""
 
 
 def check_setup(version: int, stream_id: int, data: bytes, limits: Limits) -> None:
@@ -35,11 +48,16 @@ def setup_refusal(text: str) -> Rejected | None:
     )
 
 
+def extended_type(extension_id: int, code: int) -> int:
+    """Return the extended type of an extension's message."""
+    return extension_id << CODE_BITS | code
+
+
 def announcement(extension_id: int) -> bytes:
-    """Encode that this side has an extension: an EXT frame without a body, which a peer without the extension ignores."""
-    return encode(frames.Ext(stream_id=0, ignore=True, ext_type=extension_id, data=b""))
+    """Encode that this side has an extension: an EXT frame with the code 0, which a peer without the extension ignores."""
+    return encode(frames.Ext(stream_id=0, ignore=True, ext_type=extended_type(extension_id, ANNOUNCED), data=b""))
 
 
 def extension_message(extension: Extension, code: int, body: bytes) -> bytes:
     """Encode a message of an extension."""
-    return encode(frames.Ext(stream_id=0, ignore=True, ext_type=extension.id, data=bytes([code]) + body))
+    return encode(frames.Ext(stream_id=0, ignore=True, ext_type=extended_type(extension.id, code), data=body))

@@ -68,8 +68,8 @@ class ReactiveSocketSink(Protocol):
     def knows_ext(self, ext_type: int, /) -> bool:
         """Return whether the sink reads messages of this extension. If not, the decoder passes an incomplete one on without its data."""
 
-    def check_ext(self, ext_type: int, code: int, length: int, /) -> None:
-        """Refuse a message of an extension that has not arrived as a whole, for the length of its body behind its code."""
+    def check_ext(self, ext_type: int, length: int, /) -> None:
+        """Refuse a message of an extension that has not arrived as a whole, for the length of its body."""
 
     def receive_unknown(self, frame_type: int, /) -> None:
         """Take note of a frame of a type that version 0 does not have, with the ignore flag. The decoder skips it."""
