@@ -1,6 +1,6 @@
 """Two sessions over a fake wire, a publisher and a subscriber for tests to drive, and a peer that sends raw messages."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,10 +29,22 @@ class RecordingDelegate:
         self.ended: list[Exception] = []
         self.warnings: list[PenstockError] = []
         self.wakes = 0
+        self.identity: Any = "the peer"
+        self.principal: Any = None
+        self.awaited: list[tuple[Any, Callable[[Any, Exception | None], None]]] = []
         self.session = Session(
             self, lambda session: RsioDialect(session, DialectSettings(extensions=extensions)), role=role, limits=limits, random=lambda: 0.5
         )
         self.session.start(0.0)
+
+    def identify(self) -> Any:
+        return self.identity
+
+    def recognise(self, principal: Any, /) -> None:
+        self.principal = principal
+
+    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None], /) -> None:
+        self.awaited.append((awaitable, then))
 
     def wake(self) -> None:
         self.wakes += 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -59,6 +59,10 @@ class PeerIdentity:
 
     credentials: UnixCredentials | None = None
     """The process behind a Unix socket, if the system provides it."""
+
+    # Any: it belongs to the program. A name, a row of its database, an object with rights.
+    principal: Any = None
+    """What the program recognised the peer as: the result of `Service(authenticate=…)`, of `Service(setup=…)` or of an extension."""
 
     @property
     def is_loopback(self) -> bool:

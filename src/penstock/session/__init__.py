@@ -11,6 +11,9 @@ from penstock.session._dialect import Dialect, Fault
 from penstock.session._dialect_host import DialectHost
 from penstock.session._dialect_settings import DialectFactory, DialectSettings, EncodingOffer
 from penstock.session._extensions import KEEPALIVE, ExtensionHost
+from penstock.session._dialect_settings import DialectFactory, DialectSettings
+from penstock.session._extension_link import KEEPALIVE
+from penstock.session._extensions import FALSE_START, ExtensionHost
 from penstock.session._handshake_guard import ChooseDialect
 from penstock.session._outgoing_data import OutgoingData
 from penstock.session._own_copy import own_copy
@@ -49,6 +52,7 @@ __all__ = [
     "CUT",
     "CUT_EARLY",
     "DRAINING",
+    "FALSE_START",
     "HANDLED",
     "ILLEGAL_DEMAND",
     "KEEPALIVE",

@@ -34,6 +34,9 @@ class DialectHost(Protocol):
     def receive_introduction(self, data: bytes) -> None:
         """Let the service examine the peer's introduction. Until it has decided nothing more is fed to the dialect."""
 
+    def examine(self) -> None:
+        """Note that an extension examines the peer's introduction. Until `receive_introduction` nothing more is fed to the dialect."""
+
     def receive_hello(self) -> None:
         """Open the session: the peer's hello has come and is accepted."""
 
@@ -42,6 +45,9 @@ class DialectHost(Protocol):
 
     def close(self, reason: str, error: Exception | None = None) -> None:
         """Say goodbye and end every stream, in both directions."""
+
+    def close_at(self, at: float | None, reason: str, error: Exception) -> None:
+        """Close at the time `at` if the connection is not open then, and now if it is open or `at` is None."""
 
     def close_protocol_error(self, error: ProtocolError) -> None:
         """End the connection because of a mistake of the peer."""

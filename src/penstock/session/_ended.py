@@ -4,7 +4,7 @@ Connections consist of objects that refer to one another: the session and its de
 whose clients come and go left some 220 objects in circles for each, and the garbage collector then held up all other connections.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, final
 
 from penstock.api import PenstockError
@@ -16,6 +16,15 @@ class NoOwner:
     """The delegate of a session that was released, and the owner of its streams. No call comes any more; a late one does nothing."""
 
     __slots__ = ()
+
+    def identify(self) -> None:
+        """Return None: the peer is forgotten."""
+
+    def recognise(self, _principal: Any, /) -> None:
+        """Do nothing."""
+
+    def await_result(self, _awaitable: Awaitable[Any], _then: Callable[[Any, Exception | None], None], /) -> None:
+        """Do nothing."""
 
     def wake(self) -> None:
         """Do nothing."""

@@ -4,17 +4,19 @@ An extension that raises ends its connection, and nothing else; the peer is told
 with its own codes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
-from penstock.api import ActiveExtension, ConnectionLost, Extension, Limits, PluginError, ProtocolError, UsageError, check_length_of
+from penstock.api import ActiveExtension, Extension, PluginError, ProtocolError, check_length_of
 from penstock.session._dialect_host import DialectHost
-from penstock.session._reasons import explain_own
+from penstock.session._extension_link import KEEPALIVE, Link
+from penstock.session._stream_observers import StreamObservers
+from penstock.session._withheld_output import WithheldOutput
 
 T = TypeVar("T")
 
-KEEPALIVE: Final = 1
-"""The id of the extension that notices a dead peer, in every dialect. Ids below 128 are assigned by the project."""
+FALSE_START: Final = -1
+"""Holds the requests of a client back until the server's hello has come. The other holders are extensions, by their ids."""
 
 EncodeMessage: TypeAlias = Callable[[Extension, int, bytes], bytes]
 """Encodes an extension's message from its type code and its body, as the dialect writes it."""
@@ -23,10 +25,25 @@ EncodeMessage: TypeAlias = Callable[[Extension, int, bytes], bytes]
 class ExtensionHost:
     """Runs the extensions that both sides have."""
 
-    def __init__(self, session: DialectHost, extensions: Sequence[Extension], encode: EncodeMessage) -> None:
+    def __init__(
+        self,
+        session: DialectHost,
+        extensions: Sequence[Extension],
+        encode: EncodeMessage,
+        on_admitted: Callable[[], None] | None = None,
+        *,
+        has_introductions: bool = False,
+    ) -> None:
+        """`on_admitted` is called when the last extension that held the peer has let it in."""
         self._session = session
-        self._encode = encode
         self._extensions = extensions
+        self._on_admitted = on_admitted
+        self._holders: set[int] = set()  # ids of the extensions that hold the peer
+        self._withholders: set[int] = set()  # what holds the requests of this side back
+        self._withheld: WithheldOutput | None = None
+        self.encode: EncodeMessage = encode
+        self.has_introductions: bool = has_introductions
+        """Clients of the protocol introduce themselves."""
         self.active: dict[int, ActiveExtension] = {}
         """The extensions that run, by id."""
 
@@ -35,26 +52,69 @@ class ExtensionHost:
         """The extensions of this side, by id. Made at each look: only the handshake needs it, and all connections have the same."""
         return {extension.id: extension for extension in self._extensions}
 
+    @property
+    def announced(self) -> list[int]:
+        """The ids that are announced where clients introduce themselves: without the extensions that do this with the introduction."""
+        return [extension.id for extension in self._extensions if getattr(extension, "introduction", None) is None]
+
+    def introduction(self) -> bytes:
+        """Return the introduction of a client by the first extension that has one."""
+        for extension in self._extensions:
+            introduction: Callable[[], bytes] | None = getattr(extension, "introduction", None)
+            data = None if introduction is None else self.call(introduction)
+            if data:
+                return data
+        return b""
+
+    # --- starting
+
     def open(self, extension_id: int) -> ActiveExtension | None:
         """Begin with an extension that the peer has, too. None if this side does not have it, it runs already, or it raised."""
         extension = self.known.get(extension_id)
         if extension is None or extension_id in self.active:
             return None
+        return self._start(extension, extension.open, self._session.channel.now)
+
+    def meet(self, theirs: Collection[int], introduction: bytes | None = None) -> bool:
+        """Let each extension that the peer does not have examine the peer. `theirs` are the extensions that it has.
+
+        Return False if one of them has ended the connection.
+        """
+        for extension in self._extensions:
+            examine: Callable[..., ActiveExtension | None] | None = getattr(extension, "meet", None)
+            if examine is not None and extension.id not in theirs and not self._session.channel.state.is_closing:
+                self._start(extension, examine, introduction, self._session.channel.now)
+        return not self._session.channel.state.is_closing
+
+    def _start(self, extension: Extension, function: Callable[..., ActiveExtension | None], *arguments: Any) -> ActiveExtension | None:
         # Each connection gets a separate link: an extension object serves many connections.
-        link = _Link(self._session, extension, self._encode)
-        active = self._call(extension.open, link, self._session.channel.now)
+        active = self.call(function, Link(self, self._session, extension), *arguments)
         # An extension whose open() raised gets no messages.
         if active is not None:
-            self.active[extension_id] = active
-            if extension_id == KEEPALIVE:
+            self.active[extension.id] = active
+            if extension.id == KEEPALIVE:
                 self._session.streams.use.keepalive = active
+            self._observe(active)
         return active
+
+    def _observe(self, active: ActiveExtension) -> None:
+        streams = self._session.streams
+        observers = streams.observers or StreamObservers(self._session)
+        if observers.add(active):
+            streams.observers = observers
+
+    def end(self) -> None:
+        """Forget the extensions: the connection is over."""
+        self.active = {}
+        self._on_admitted = self._withheld = None
+
+    # --- while it runs
 
     def heard(self) -> None:
         """Tell the extensions that bytes have arrived."""
         # A copy, because an extension may end its connection, and with it the others.
         for active in tuple(self.active.values()):
-            self._call(active.heard, self._session.channel.now)
+            self.call(active.heard, self._session.channel.now)
 
     def received(self, active: ActiveExtension, code: int, body: bytes) -> None:
         """Pass a message to its extension."""
@@ -62,20 +122,21 @@ class ExtensionHost:
         if self._session.channel.spend_control_token():
             use = self._session.streams.use
             use.messages += active is not use.keepalive
-            self._call(active.received, code, body, self._session.channel.now)
+            self.call(active.received, code, body, self._session.channel.now)
 
     def check_length(self, active: ActiveExtension, code: int, length: int) -> None:
         """Let an extension refuse a message whose body has not arrived as a whole."""
         check = check_length_of(active)
         if check is not None and not self._session.channel.state.is_closing:
-            self._call(check, code, length)
+            self.call(check, code, length)
 
     def tick(self, now: float) -> float | None:
         """Let the extensions do what is due. Return when to call again, or None."""
-        dues = [self._call(active.tick, now) for active in tuple(self.active.values())]
+        dues = [self.call(active.tick, now) for active in tuple(self.active.values())]
         return min((due for due in dues if due is not None), default=None)
 
-    def _call(self, function: Callable[..., T], *arguments: Any) -> T | None:
+    def call(self, function: Callable[..., T], *arguments: Any) -> T | None:
+        """Call a function of an extension. If it raises, the connection ends, and None is returned."""
         try:
             return function(*arguments)
         except ProtocolError:
@@ -84,65 +145,51 @@ class ExtensionHost:
             self._session.close_internal_error(PluginError(f"an extension raised, which ends its connection: {error!r}"))
             return None
 
+    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+        """Let the connection await, and call `then` with the outcome."""
 
-class _Link:
-    """The calls of an active extension to its connection: the ExtensionLink of `penstock.api`."""
-
-    def __init__(self, session: DialectHost, extension: Extension, encode: EncodeMessage) -> None:
-        self._session = session
-        self._extension = extension
-        self._encode = encode
-        self.role = session.channel.role
-        self.limits: Limits = session.channel.limits
-        self.chance: Callable[[], float] = session.channel.random
-
-    def send(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
-        """Queue a message of the extension."""
-        # Two extensions never share a code, so a message of another code would be read by the wrong extension.
-        if type not in self._extension.codes:
-            raise UsageError(f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its codes")
-        self._session.streams.use.messages += self._extension.id != KEEPALIVE
-        # answer() and not send(): most of these messages answer the peer, as a pong does, and answers are bounded.
-        self._session.channel.answer(self._encode(self._extension, type, body))
-
-    def break_off(self, reason: str) -> None:
-        """End the connection."""
-        # The peer gets the token. The error on this side explains it.
-        error = ConnectionLost(f"the extension {self._extension.name!r} ended the connection: {explain_own(reason)}")
-        self._session.close(reason, error)
-
-    def glitch(self, weight: int = 1) -> None:
-        """Spend oddity tokens of the peer."""
-        self._session.channel.count_oddity(weight)
-
-    def hold_elements(self) -> None:
-        """Stop sending elements."""
-        self._session.channel.outbox.hold()
-
-    def resume_elements(self) -> None:
-        """Send elements again."""
-        self._session.channel.outbox.resume()
-
-    def change_elements(
-        self, *, outgoing: Callable[[bytes], bytes] | None = None, incoming: Callable[[bytes], bytes] | None = None
-    ) -> None:
-        """Change elements from here on: `outgoing` before they are sent, `incoming` before they are delivered."""
-        if outgoing is not None:
-            self._session.streams.change_outgoing(self._guarded(outgoing))
-        if incoming is not None:
-            self._session.channel.incoming = self._guarded(incoming)
-
-    def _guarded(self, change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-        """Return `change` so that it ends the connection if it raises. The result after that is delivered to no subscriber."""
-
-        def guarded(element: bytes) -> bytes:
+        def report(result: Any, error: Exception | None) -> None:
+            # Outside of the decoder, which would turn a ProtocolError into the end of the connection.
             try:
-                return change(element)
-            except ProtocolError as error:
-                self._session.close_protocol_error(error)
-            except Exception as error:  # boundary: an extension, perhaps of a plugin
-                text = f"the extension {self._extension.name!r} raised on an element, which ends its connection: {error!r}"
-                self._session.close_internal_error(PluginError(text))
-            return b""
+                self.call(then, result, error)
+            except ProtocolError as broken:
+                self._session.close_protocol_error(broken)
 
-        return guarded
+        self._session.streams.delegate.await_result(awaitable, report)
+
+    # --- holding the peer
+
+    @property
+    def is_holding(self) -> bool:
+        """An extension holds the peer."""
+        return bool(self._holders)
+
+    def hold_peer(self, extension_id: int) -> None:
+        """Note that an extension holds the peer."""
+        self._holders.add(extension_id)
+
+    def admit(self, extension_id: int) -> None:
+        """Note that an extension lets the peer in."""
+        if extension_id not in self._holders:
+            return
+        self._holders.discard(extension_id)
+        if not self._holders and self._on_admitted is not None and not self._session.channel.state.is_closing:
+            self._on_admitted()
+
+    def withhold_false_start(self) -> None:
+        """Hold the requests of a client back if an extension wants to speak first."""
+        if any(getattr(extension, "no_false_start", False) for extension in self._extensions):
+            self.withhold(FALSE_START)
+
+    def withhold(self, holder: int) -> None:
+        """Hold the requests of this side back until every holder has released them."""
+        self._withholders.add(holder)
+        if self._withheld is None:
+            self._withheld = WithheldOutput(self._session.channel)
+
+    def release(self, holder: int) -> None:
+        """Send the requests that were held back, unless there is another holder."""
+        self._withholders.discard(holder)
+        if self._withheld is not None and not self._withholders:
+            withheld, self._withheld = self._withheld, None
+            withheld.put_back()

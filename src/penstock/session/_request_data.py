@@ -61,7 +61,7 @@ class RequestData:
         elif len(first) == length:
             self.sizes[stream_id] = length
             channel.request_bytes += length
-            streams.receive_subscribe(stream_id, Request(Model.RESPONSE, first), 1)
+            streams.receive_subscribe(stream_id, self._request(first), 1)
             if stream_id not in streams.serving:  # refused, or answered at once
                 self.release(stream_id)
         else:
@@ -119,9 +119,13 @@ class RequestData:
                 return
             self.sizes[stream_id] = len(data)
             self._channel.request_bytes += len(data)
-            self._streams.serve_waiting(stream, Request(Model.RESPONSE, data))
+            self._streams.serve_waiting(stream, self._request(data))
             if stream_id not in self._streams.serving:  # refused, or answered at once
                 self.release(stream_id)
+
+    def _request(self, data: bytes) -> Request:
+        change = self._channel.incoming
+        return Request(Model.RESPONSE, data if change is None else change(data))
 
     def _has_room(self, size: int) -> bool:
         # Requests that are served hold their data for as long as their handlers run. One of any length finds room.

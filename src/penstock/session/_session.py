@@ -63,6 +63,7 @@ class Session:
         """The bytes, perhaps none, that a client of another protocol gets instead of a goodbye."""
         self.received_bytes: int = 0
         """Bytes that have come from the peer, those behind the end not counted."""
+        self._refusal: tuple[float, str, Exception] | None = None  # of a peer that is refused at a later time
         # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
         self._handshake: HandshakeGuard[DialectHost] = HandshakeGuard(limits, choose)
@@ -195,6 +196,13 @@ class Session:
         self.outbox.close()
         self.outbox.put(channel.dialect.goodbye(reason) if self.foreign_refusal is None else self.foreign_refusal)
 
+    def close_at(self, at: float | None, reason: str, error: Exception) -> None:
+        """Close at the time `at` if the connection is not open then, and now if it is open or `at` is None."""
+        if at is None or at <= self.channel.now or self.channel.state is ConnectionState.OPEN:
+            self.close(reason, error)
+        elif self._refusal is None:  # the first reason counts
+            self._refusal = at, reason, error
+
     def close_protocol_error(self, error: ProtocolError) -> None:
         """End the connection because of a mistake of the peer."""
         self.close(error.reason, ConnectionLost(f"the connection was ended because the peer broke the protocol: {error}"))
@@ -211,9 +219,15 @@ class Session:
 
     def receive_introduction(self, data: bytes) -> None:
         """Let the delegate examine the peer's introduction. Until it has decided nothing more is fed to the dialect."""
+        # An extension may have examined the introduction before.
+        if self.channel.state is not ConnectionState.EXAMINING:
+            self.examine()
+        self.delegate.on_introduction(data)
+
+    def examine(self) -> None:
+        """Note that the peer's introduction is examined. Until `admit` nothing more is fed to the dialect."""
         # A client need not wait for the decision, so requests often follow. The dialect keeps their bytes undecoded until then.
         self.channel.move(ConnectionEvent.INTRODUCED)
-        self.delegate.on_introduction(data)
 
     def admit(self) -> None:
         """Accept the peer whose introduction was examined."""
@@ -276,6 +290,12 @@ class Session:
 
     def _tick_handshake(self, now: float) -> float | None:
         due, is_over = self._handshake.tick(now)
+        if self._refusal is not None:
+            at, reason, error = self._refusal
+            if now >= at:
+                self.close(reason, error)
+                return due
+            due = min(due, at)
         # The dialect decides: in a protocol without an answer to the introduction, silence may mean acceptance.
         if is_over:
             self.channel.dialect.overdue()
@@ -311,6 +331,8 @@ class Session:
         self.outbox.clear()
         if answer:
             self.outbox.put(answer)
+        if self.streams.observers is not None:
+            self.streams.observers.closed()
         # Last: the delegate looks at the final state, and may drop the session.
         self.delegate.on_end(error)
 

@@ -1,5 +1,6 @@
 """The delegate of a session: the session calls it for each event, and it answers by calling the session, now or later."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from penstock.api import PenstockError
@@ -8,6 +9,16 @@ from penstock.session._sending_stream import SendingStream
 
 class SessionDelegate(Protocol):
     """Drives a session and knows the publishers."""
+
+    # Any: the class lies in a layer above this one.
+    def identify(self) -> Any:
+        """Return the identity of the peer, for extensions."""
+
+    def recognise(self, principal: Any, /) -> None:
+        """Note the principal of the peer, which an extension has recognised. Called before `on_open`."""
+
+    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None], /) -> None:
+        """Await in a task, and call `then` with the result or the exception. The end of the connection cancels it."""
 
     def wake(self) -> None:
         """Send: something waits in the outbox that was empty."""

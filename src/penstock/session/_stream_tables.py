@@ -4,9 +4,9 @@ A dialect calls the `receive_…` methods with the peer's messages about streams
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from penstock.api import ByteWindow, ConnectionLost, ProtocolError, Request, Subscriber
+from penstock.api import ActiveExtension, ByteWindow, ConnectionLost, ProtocolError, Request, Subscriber
 from penstock.session._cancelled_streams import CancelledStream, CancelledStreams, OpenedStreams
 from penstock.session._channel import Channel
 from penstock.session._connection_use import ConnectionUse
@@ -17,12 +17,40 @@ from penstock.session._receiving_stream import ReceivingStream
 from penstock.session._request_ratio import RequestClass
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session_delegate import SessionDelegate
-from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState
+from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState, SendingState
 
 _ASKED: Final = RECEIVING_MOVES[ReceivingState.NEW, ReceivingEvent.SUBSCRIBED]
 """The state of a request for one value: it is made and sent in one step."""
 
 S = TypeVar("S", bound=ReceivingStream)
+
+
+class Observers(Protocol):
+    """The extensions of a connection as its streams see them: a protocol, because extensions lie above this module."""
+
+    def permits(self, stream: SendingStream, /) -> bool:
+        """Return whether the service may decide on a stream now."""
+
+    def before_subscribe(self, stream_id: int, target: Any, /) -> None:
+        """Tell that a stream of this side is about to be opened."""
+
+    def before_accept(self, stream_id: int, element_size: int, /) -> None:
+        """Tell that a stream of the peer is about to be accepted."""
+
+    def on_accepted(self, stream_id: int, element_size: int, /) -> None:
+        """Tell that the peer has accepted a stream."""
+
+    def on_begun(self, stream_id: int, /) -> None:
+        """Tell that the publisher of a stream is attached."""
+
+    def on_ended(self, stream_id: int, /, *, is_served: bool) -> None:
+        """Tell that a stream has ended."""
+
+    def add(self, active: ActiveExtension, /) -> bool:
+        """Look up the methods of an extension. Return whether it has any of them."""
+
+    def closed(self) -> None:
+        """Tell that the connection is over."""
 
 
 class StreamTables:
@@ -34,6 +62,7 @@ class StreamTables:
         "cancelled",
         "delegate",
         "is_draining",
+        "observers",
         "opened",
         "serving",
         "stopping_bytes",
@@ -54,6 +83,8 @@ class StreamTables:
         """The data that their publishers and handlers hold until they have stopped; the delegate counts it too."""
         self.is_draining: bool = False
         """New streams are refused. Nothing sets it yet: the drain extension of a later version will."""
+        self.observers: Observers | None = None
+        """The extensions that have to do with streams; None if there is none."""
         self._end_error: Exception | None = None
         self.use: ConnectionUse = ConnectionUse(channel.role, channel.budgets.requests)
         """Tells whether a connection without a stream is in use."""
@@ -142,6 +173,8 @@ class StreamTables:
 
     def attach_publisher(self, stream: SendingStream, /) -> None:
         """Subscribe an accepted stream to its publisher."""
+        if self.observers is not None:
+            self.observers.on_begun(stream.id)
         self.delegate.attach(stream)
 
     def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
@@ -156,12 +189,16 @@ class StreamTables:
         """Free the id of a stream that the peer had opened."""
         if self.serving.get(stream.id) is stream:
             del self.serving[stream.id]
+            if self.observers is not None:
+                self.observers.on_ended(stream.id, is_served=True)
 
     def on_receiving_cancelled(self, stream: ReceivingStream, unfinished: int, /) -> None:
         """Tell the peer to stop, and keep the id's place until it has."""
         if self.opened.get(stream.id) is not stream:
             return  # all streams have ended with the connection
         self.cancelled.add(stream, unfinished)
+        if self.observers is not None:
+            self.observers.on_ended(stream.id, is_served=False)
         self._channel.send(self._channel.dialect.cancel(stream.id))
         if self.cancelled.count > self._channel.limits.retired_ids:
             self._channel.fail_connection(ProtocolError("too many cancelled streams whose end the peer never sent", reason="limit:ids"))
@@ -188,13 +225,26 @@ class StreamTables:
         # A cancelled publisher that is still cleaning up counts: else a peer could start publishers faster than they stop.
         elif len(self.serving) + self.stopping_publishers > self._channel.limits.max_subscriptions:
             stream.refuse(REFUSED)
-        elif target is not None:
+        elif target is not None and (self.observers is None or self.observers.permits(stream)):
             self.delegate.serve(stream)
 
     def serve_waiting(self, stream: SendingStream, target: Any) -> None:
         """Serve a stream that the peer opened before its target was known."""
         stream.target = target
         if self.is_draining:
+            stream.refuse(DRAINING)
+        elif self.observers is None or self.observers.permits(stream):
+            self.delegate.serve(stream)
+
+    def decide(self, stream_id: int, refusal: str | None) -> None:
+        """Serve a stream that an extension has held, or refuse it."""
+        stream = self.serving.get(stream_id)
+        # It may have ended, or was decided on before.
+        if stream is None or stream.state is not SendingState.REQUESTED:
+            return
+        if refusal is not None:
+            stream.refuse(refusal)
+        elif self.is_draining:
             stream.refuse(DRAINING)
         else:
             self.delegate.serve(stream)
@@ -238,6 +288,10 @@ class StreamTables:
         """Note that the peer accepts a stream that this side has opened."""
         stream = self._known(stream_id)
         if isinstance(stream, ReceivingStream):
+            if self.observers is not None:
+                self.observers.on_accepted(stream_id, element_size)
+                if self._channel.state.is_closing:  # an extension has ended the connection, and with it the stream
+                    return
             stream.receive_accept(element_size)
         elif stream.element_size < 0:
             # Cancelled before it was accepted. Late elements of a fixed size can only be delimited by this size.
@@ -252,7 +306,10 @@ class StreamTables:
         del self.opened[stream_id]
         if not isinstance(stream, ReceivingStream):
             self.cancelled.count -= 1
-        elif error is None:
+            return
+        if self.observers is not None:
+            self.observers.on_ended(stream_id, is_served=False)
+        if error is None:
             stream.receive_complete()
         else:
             stream.receive_error(error)

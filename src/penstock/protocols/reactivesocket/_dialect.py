@@ -94,6 +94,7 @@ class ReceivedFrames:
         self._is_accepted = session.channel.role is Role.SERVER  # for a client: the server has answered something
         # Values that came without the end. Some peers send the end in a separate frame, which then belongs to no stream.
         self._bare_ends_due = 0
+        self._introduction: bytes | None = None  # the data of the SETUP, until the service gets it
 
     @property
     def max_skipped(self) -> int:
@@ -107,9 +108,23 @@ class ReceivedFrames:
             return
         check_setup(version, stream_id, data, self._channel.limits)
         self.has_setup = True
-        if not self._channel.state.is_closing:  # this side may have closed meanwhile
-            self._session.hello_sent()
-            self._session.receive_introduction(data)
+        if self._channel.state.is_closing:  # this side may have closed meanwhile
+            return
+        self._session.hello_sent()
+        if not self._extensions.meet((), data):
+            return
+        self._introduction = data
+        if self._extensions.is_holding:
+            self._session.examine()
+        else:
+            self.on_admitted()
+
+    def on_admitted(self) -> None:
+        """Let the service examine the introduction: no extension holds the peer any more."""
+        introduction, self._introduction = self._introduction, None
+        # None while the extensions begin: others may still want to hold the peer.
+        if introduction is not None:
+            self._session.receive_introduction(introduction)
 
     def receive_request_response(self, stream_id: int, data: bytes) -> None:
         """Serve a request for one value."""
@@ -121,7 +136,8 @@ class ReceivedFrames:
             return
         # Before the request is served: it may be answered inside that call.
         self._shapes.answering[stream_id] = Model.RESPONSE
-        streams.receive_subscribe(stream_id, Request(Model.RESPONSE, data), 1)
+        change = self._channel.incoming
+        streams.receive_subscribe(stream_id, Request(Model.RESPONSE, data if change is None else change(data)), 1)
         if stream_id not in streams.serving:  # refused, or answered at once
             self._shapes.answering.pop(stream_id, None)
 
@@ -129,7 +145,8 @@ class ReceivedFrames:
         """Serve a request of another kind."""
         if not self._may_begin(stream_id):
             return
-        streams, request = self._streams, Request(_MODELS[kind], data)
+        change = self._channel.incoming
+        streams, request = self._streams, Request(_MODELS[kind], data if change is None else change(data))
         if request.model is Model.FIRE_AND_FORGET:
             streams.receive_fire_and_forget(request)
             return
@@ -171,8 +188,14 @@ class ReceivedFrames:
         if complete and begin and end and stream_id in self._shapes.single and stream.receive_answer(data):
             self._shapes.single.discard(stream_id)
             opened.pop(stream_id, None)  # unless the subscriber has ended everything
+            if self._streams.observers is not None:
+                self._streams.observers.on_ended(stream_id, is_served=False)
             return
         if stream.element_size < 0:
+            if self._streams.observers is not None:
+                self._streams.observers.on_accepted(stream_id, 0)
+                if self._channel.state.is_closing:  # an extension has ended the connection, and with it the stream
+                    return
             stream.receive_accept(0)  # from now on the decoder hands unsplit elements straight to the stream
         joining = stream.is_joining(PART_NUMBER)
         if (begin and joining) or (end and not begin and not joining):
@@ -323,7 +346,7 @@ class ReactiveSocketDialect:
         self.max_unsplit: int = session.channel.limits.split_outbound_at
         # An id that does not fit into an extended type cannot be announced.
         usable = [extension for extension in settings.extensions if extension.id <= LARGEST_ID]
-        self._extensions = ExtensionHost(session, usable, extension_message)
+        self._extensions = ExtensionHost(session, usable, extension_message, self._on_admitted, has_introductions=True)
         # Odd ids from the client and even ones from the server, because a dump reads better. The two spaces are apart in any case.
         self._next_id = -1 if session.channel.role is Role.CLIENT else 0
         self._shapes = RequestShapes()
@@ -348,9 +371,9 @@ class ReactiveSocketDialect:
         """Send a client's SETUP. A server waits for it."""
         if self._channel.role is Role.CLIENT:
             self._session.hello_sent()
-            self._channel.send(encode(frames.Setup(data=self._setup)))
+            self._channel.send(encode(frames.Setup(data=self._setup or self._extensions.introduction())))
             # Without waiting: a server without the extension ignores the frame, because its flag permits that.
-            for extension_id in self._extensions.known:
+            for extension_id in self._extensions.announced:
                 self._channel.send(announcement(extension_id))
 
     def overdue(self) -> None:
@@ -363,6 +386,7 @@ class ReactiveSocketDialect:
 
     def release(self) -> None:
         """Drop what refers to this object: the session is over, or speaks another protocol."""
+        self._extensions.end()
         del self._decoder, self._received, self._probe, self._session, self._channel, self._extensions
 
     def next_id(self, target: Any) -> int:
@@ -372,17 +396,22 @@ class ReactiveSocketDialect:
 
     def subscribe(self, stream_id: int, target: Any, demand: int) -> bytes:
         """Encode a request. A text as `target` is the name of a publisher."""
+        observers, change = self._session.streams.observers, self._channel.outgoing
+        if observers is not None:
+            observers.before_subscribe(stream_id, target)
         request = target if isinstance(target, Request) else Request(Model.STREAM, target.encode())
+        data = request.data if change is None else change(request.data)
         if request.model is Model.RESPONSE:
             # The only shape whose end this side must know: its first response ends it, with or without the flag C.
             self._shapes.single.add(stream_id)
-            return request_response(stream_id, request.data)
+            return request_response(stream_id, data)
         kind = frames.RequestSub if request.model is Model.SUBSCRIPTION else frames.RequestStream
-        return encode(kind(stream_id=stream_id, demand=demand, data=request.data))
+        return encode(kind(stream_id=stream_id, demand=demand, data=data))
 
     def fire(self, stream_id: int, target: Any) -> bytes:
         """Encode a request that has no answer."""
-        return encode(frames.RequestFnf(stream_id=stream_id, data=target.data))
+        change = self._channel.outgoing
+        return encode(frames.RequestFnf(stream_id=stream_id, data=target.data if change is None else change(target.data)))
 
     def request(self, stream_id: int, n: int) -> bytes:
         """Encode more demand. A request for one value has its demand in itself."""
@@ -395,6 +424,9 @@ class ReactiveSocketDialect:
 
     def begin(self, stream_id: int, element_size: int) -> bytes:
         """Encode nothing: no frame accepts a stream, and every frame has its own length."""
+        observers = self._session.streams.observers
+        if observers is not None:
+            observers.before_accept(stream_id, element_size)
         return b""
 
     def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
@@ -493,6 +525,9 @@ class ReactiveSocketDialect:
         return probe_due if due is None else due if probe_due is None else min(due, probe_due)
 
     # --- inside
+
+    def _on_admitted(self) -> None:
+        self._received.on_admitted()
 
     def _end_flag(self, stream_id: int) -> int:
         """Return the flag of an element that ends its stream: the only value of a request for one."""

@@ -27,10 +27,12 @@ from penstock.api import (
     UsageError,
 )
 from penstock.protocols.rsio import _codec as rsio
+from penstock.protocols.rsio._early_messages import EarlyMessages
 from penstock.protocols.rsio._encoding import COMPACT, Encoding
 from penstock.protocols.rsio._requests import ActiveRequests
 from penstock.protocols.rsio._switch import EncodingSwitch, make_encoding, refuse_switch
 from penstock.session import (
+    FALSE_START,
     VERSION,
     ConnectionState,
     DialectHost,
@@ -53,6 +55,8 @@ SHOWN_VERSION: Final = 20
 
 VERSION_PREFIX: Final = f"{VERSION} "
 
+NO_PREAUTH_BOUND: Final = 1 << 62
+
 DEFAULT: Final = DialectSettings()
 
 BY_NAME: Final = frozenset({Model.NAMED})
@@ -74,7 +78,8 @@ class RsioDialect:
     def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:
         self._session = session
         self._channel = session.channel
-        self._extensions = ExtensionHost(session, settings.extensions, self._extension_message)
+        self._extensions = ExtensionHost(session, settings.extensions, self._extension_message, self._on_admitted)
+        self._early: EarlyMessages | None = None  # while an extension holds the peer
         self._active: dict[int, ActiveExtension] = {}  # by the type codes of their messages
         self._requests: ActiveRequests | None = None  # set if both sides have the extension
         # One space of ids for each side: the direction of a message says whose id it has.
@@ -115,6 +120,7 @@ class RsioDialect:
         if self._requests is not None:
             self._requests.release()
         self._switch = None
+        self._extensions.end()
         del self._decoder, self._session, self._channel, self._extensions
 
     @property
@@ -128,11 +134,12 @@ class RsioDialect:
         """Send a client's hello. A server sends its hello when it has the client's."""
         if self._channel.role is Role.CLIENT:
             self._send_hello()
+            self._extensions.withhold_false_start()
 
     @property
     def preauth_bytes(self) -> int:
-        """How many bytes the peer may send before its hello is complete."""
-        return self._channel.limits.preauth_bytes
+        """How many bytes the peer may send before its hello is complete. The messages of a peer that is held have a bound of their own."""
+        return NO_PREAUTH_BOUND if self._early is not None else self._channel.limits.preauth_bytes
 
     def overdue(self) -> None:
         """End a connection whose peer has sent no hello in time."""
@@ -149,10 +156,14 @@ class RsioDialect:
 
     def subscribe(self, stream_id: int, target: Any, demand: int) -> bytes:
         """Encode a subscribe to the publisher named `target`, or a request for one value."""
+        observers = self._session.streams.observers
+        if observers is not None:
+            observers.before_subscribe(stream_id, target)
         if isinstance(target, Request):
             if self._requests is None:
                 raise UsageError("requests that carry data need the extension 'requests' on both sides of an RS.io connection")
-            return self._requests.encode(stream_id, target.data)
+            change = self._channel.outgoing
+            return self._requests.encode(stream_id, target.data if change is None else change(target.data))
         return self._out.encode_subscribe(target, stream_id, demand)
 
     def fire(self, stream_id: int, target: Any) -> bytes:
@@ -171,6 +182,9 @@ class RsioDialect:
 
     def begin(self, stream_id: int, element_size: int) -> bytes:
         """Encode an onSubscribe."""
+        observers = self._session.streams.observers
+        if observers is not None:
+            observers.before_accept(stream_id, element_size)
         return self._out.encode_on_subscribe(stream_id, element_size)
 
     def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
@@ -255,7 +269,9 @@ class RsioDialect:
 
     def receive_request(self, subscriber: int, demand: int) -> None:
         """Add demand."""
-        if not self._channel.state.is_closing:
+        if self._early is not None:
+            self._early.add(rsio.Request(subscriber=subscriber, demand=demand))
+        elif not self._channel.state.is_closing:
             self._session.streams.receive_request(subscriber, demand)
 
     def receive_on_subscribe(self, subscriber: int, element_size: int) -> None:
@@ -276,6 +292,9 @@ class RsioDialect:
             return
         # The peer's goodbye ends the wait: goodbyes that cross answer each other.
         if self._channel.state.is_closing and not isinstance(message, rsio.Goodbye):
+            return
+        if self._early is not None and self._is_early(message):
+            self._early.add(message)
             return
         match message:
             case rsio.Subscribe():
@@ -325,6 +344,9 @@ class RsioDialect:
         """Refuse a message of an extension that has not arrived as a whole."""
         if not self._channel.state.is_closing:
             self._extensions.check_length(self._active_for(code), code, length)
+            # Without this bound a stranger could make this side hold Limits.max_frame bytes of a message that it never finishes.
+            if self._early is not None:
+                self._early.check(length)
 
     def _active_for(self, code: int) -> ActiveExtension:
         extension = self._active.get(code)
@@ -372,8 +394,32 @@ class RsioDialect:
             self._send_hello()
         self._open_extensions(hello.extensions)
         self._change_encoding(hello.extensions)
-        if not self._channel.state.is_closing:  # an extension may have ended the connection
-            self._session.receive_hello()
+        if not self._extensions.meet(frozenset(hello.extensions)):
+            return
+        # In any case, so that the peer is let in by one way.
+        self._early = EarlyMessages(self._channel.limits.preauth_bytes)
+        if not self._extensions.is_holding:
+            self._on_admitted()
+
+    def _on_admitted(self) -> None:
+        """Open the session: no extension holds the peer any more. Then act on what the peer has sent early."""
+        # Before the hello is read as a whole, other extensions may still want to hold the peer.
+        if self._early is None:
+            return
+        early, self._early = self._early, None
+        self._session.receive_hello()
+        self._extensions.release(FALSE_START)
+        for message in early.messages:
+            if isinstance(message, rsio.Request):
+                self.receive_request(message.subscriber, message.demand)
+            else:
+                self.receive_control(message)
+
+    def _is_early(self, message: rsio.Message) -> bool:
+        """Return whether a message must wait until the peer is let in: it opens or ends a stream, or is a request with data."""
+        if isinstance(message, rsio.ExtensionMessage):
+            return isinstance(self._active.get(message.type), ActiveRequests)
+        return isinstance(message, rsio.Subscribe | rsio.Cancel)
 
     def _change_encoding(self, theirs: Sequence[int]) -> None:
         """Send in the agreed encoding from now on, if there is one."""

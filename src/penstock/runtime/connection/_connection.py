@@ -14,7 +14,7 @@ Rules of this file:
 * When `run` returns, no task of the connection runs, and its transport is closed.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import attrs
@@ -22,7 +22,7 @@ import trio
 
 from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError
 from penstock.core import Report, report
-from penstock.plugins import Connection, Registry
+from penstock.plugins import Connection, PeerIdentity, Registry
 from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._decoding_turns import decoding_turns
 from penstock.runtime.connection._event_reporting import ConnectionEvents
@@ -170,7 +170,7 @@ class ConnectionTask:
                 budget.remove(self)
             access = self._events.access
             if access is not None:
-                access.write_connection(self.session, self.connection.peer)
+                access.write_connection(self.session, self.identity)
             # An observer may count on it that nothing of the connection runs any more.
             self._events.report_closed(*self.session.close_reason)
             # Last: nothing is called any more. What the program still holds, such as a `Peer`, can be asked as before.
@@ -226,14 +226,37 @@ class ConnectionTask:
     def wake(self) -> None:
         """Do nothing: something was queued before there was a link, whose writer looks first thing. `Link` replaces this in the outbox."""
 
+    @property
+    def identity(self) -> PeerIdentity:
+        """The identity of the peer, with the principal that an extension or the service has recognised."""
+        return self.identify()
+
+    def identify(self) -> PeerIdentity:
+        """Return the identity of the peer."""
+        return self._incoming.peer
+
+    def recognise(self, principal: Any) -> None:
+        """Add the principal to the identity of the peer."""
+        self._incoming.recognise(principal)
+
+    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+        """Await in a task of the connection."""
+
+        def finish(result: Any, error: Exception | None) -> None:
+            then(result, error)
+            # The result may have closed the connection, or have set a time at which it is to be closed.
+            self._parts.timer.reschedule()
+
+        self._incoming.await_result(awaitable, finish)
+
     def on_open(self) -> None:
         """Both sides have said hello."""
         self.opened_at = trio.current_time()
-        self._events.report_opened(self.connection.peer, self.session.channel.dialect.name)
+        self._events.report_opened(self.identity, self.session.channel.dialect.name)
         self.is_open.set()
 
     def on_introduction(self, data: bytes) -> None:
-        """The client has sent its setup data."""
+        """The client has sent its setup data, and no extension holds it."""
         self._incoming.check_setup(data)
 
     def on_publisher_failed(self, stream: SendingStream, error: BaseException) -> None:
@@ -242,14 +265,14 @@ class ConnectionTask:
         self._events.on_failure(stream, error)
         access = self._events.access
         if access is not None and not stream.is_ended and not is_shutdown(error):
-            access.write_stream(stream, self.connection.peer, "failed", failure_reason(error))
+            access.write_stream(stream, self.identity, "failed", failure_reason(error))
         report_publisher_failure(self._settings.on_violation, error, stream.target)
 
     def on_stream_refused(self, stream: SendingStream, reason: str) -> None:
         """Write why a stream was refused: the peer is told less."""
         access = self._events.access
         if access is not None:
-            access.write_stream(stream, self.connection.peer, "refused", reason)
+            access.write_stream(stream, self.identity, "refused", reason)
 
     def on_warning(self, warning: PenstockError) -> None:
         """Report what the peer may do, but a person should see."""
@@ -271,7 +294,7 @@ class ConnectionTask:
     # --- inside
 
     def _use(self, connection: Connection) -> None:
-        self._incoming.peer = connection.peer
+        self._incoming.use(connection.peer)
 
     def _needs_action(self) -> bool:
         # `leaving` is set by the session's end, by a goodbye that has no answer, or by a failure of the host.

@@ -7,11 +7,12 @@ Rules of this file:
 * An idle stream keeps only its name. When the first demand arrives, the name is looked up again.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
 from typing import Any
 
+import attrs
 import trio
 
 from penstock.api import NO_SUCH, NotAvailable, PublicError, Rejected, Request, text_of
@@ -95,10 +96,20 @@ class IncomingRequests:
         self._calls = HandlerCalls(runner, Scope(runner, on_violation=on_violation), places)
         # Bounded by the streams that are accepted at this moment: one.
         self._found: dict[SendingStream, FoundStream] = {}  # between accept and attach, which follows at once: factories are called once
-        self._setup_scope: trio.CancelScope | None = None  # around an async setup function
+        self._waits: set[trio.CancelScope] = set()  # around an async setup function, and around what extensions wait for
         self._cleanup_timeout = min(CLEANUP_SECONDS, session.channel.limits.drain)  # a shutdown waits no longer than `drain`
         self.peer: PeerIdentity
         """Who the other side is, for publishers and handlers that want to know. Set before the first message, and with each link."""
+        self._principal: Any = None
+
+    def use(self, peer: PeerIdentity) -> None:
+        """Note the peer of a new link. The principal stays: it was recognised on the logical connection."""
+        self.peer = peer if self._principal is None else attrs.evolve(peer, principal=self._principal)
+
+    def recognise(self, principal: Any) -> None:
+        """Add the principal to the identity of the peer."""
+        self._principal = principal
+        self.use(self.peer)
 
     # --- streams
 
@@ -185,15 +196,20 @@ class IncomingRequests:
             return
         # A plain function decides at once: then the client's next messages are not read ahead at all.
         if isawaitable(verdict):
-            self._setup_scope = trio.CancelScope()
-            self._runner.start_soon(self._await_verdict, verdict, self._setup_scope, name="penstock setup")
+            self.await_result(verdict, self._apply_outcome)
         else:
             self._apply_verdict(verdict)
 
+    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+        """Await in a task, and call `then` with the result or the exception."""
+        scope = trio.CancelScope()
+        self._waits.add(scope)
+        self._runner.start_soon(self._await, awaitable, then, scope, name="penstock examination")
+
     def close(self) -> None:
-        """Cancel the setup function: the connection is over."""
-        if self._setup_scope is not None:
-            self._setup_scope.cancel()
+        """Cancel the setup function and what extensions wait for: the connection is over."""
+        for scope in self._waits:
+            scope.cancel()
 
     # --- inside
 
@@ -203,20 +219,32 @@ class IncomingRequests:
         except Exception as error:  # boundary: the user's function
             report(self._on_violation, error)
 
-    async def _await_verdict(self, verdict: Awaitable[Any], scope: trio.CancelScope) -> None:
-        with scope:
-            try:
-                result = await verdict
-            except Exception as error:  # boundary: the user's setup function
-                self._refuse_client(error)
-            else:
-                self._apply_verdict(result)
+    async def _await(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None], scope: trio.CancelScope) -> None:
+        try:
+            with scope:
+                result, failure = None, None
+                try:
+                    result = await awaitable
+                except Exception as error:  # boundary: the user's function
+                    failure = error
+                then(result, failure)
+        finally:
+            self._waits.discard(scope)
+
+    def _apply_outcome(self, verdict: object, error: Exception | None) -> None:
+        if error is None:
+            self._apply_verdict(verdict)
+        else:
+            self._refuse_client(error)
 
     def _apply_verdict(self, verdict: object) -> None:
         if verdict is False:
             self._session.close(REFUSED)
-        else:
-            self._session.admit()
+            return
+        # True and None accept, and say nothing about the client.
+        if verdict is not None and verdict is not True:
+            self.recognise(verdict)
+        self._session.admit()
 
     def _refuse_client(self, error: Exception) -> None:
         is_public = isinstance(error, PublicError | Rejected)

@@ -39,8 +39,8 @@ class Peer:
 
     @property
     def identity(self) -> PeerIdentity:
-        """The identity of the peer, as far as the transport knows it: its address, its certificate."""
-        return self._connection.connection.peer
+        """The identity of the peer: its address, its certificate, its principal."""
+        return self._connection.identity
 
     @property
     def is_connected(self) -> bool:

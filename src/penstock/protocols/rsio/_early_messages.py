@@ -1,0 +1,30 @@
+"""Messages about streams that come while an extension holds the peer: kept in order, within a bound, until the peer is let in."""
+
+from penstock.api import ProtocolError
+from penstock.protocols.rsio import _codec as rsio
+
+
+class EarlyMessages:
+    """The messages of one peer that is held."""
+
+    __slots__ = ("_most", "_size", "messages")
+
+    def __init__(self, most: int) -> None:
+        """`most` is the number of bytes that the messages may have on the wire together."""
+        self._most = most
+        self._size = 0
+        self.messages: list[rsio.Message] = []
+
+    def add(self, message: rsio.Message) -> None:
+        """Keep a message. Raises ProtocolError if all of them are too long."""
+        # Encoded again, which costs a stranger's message a microsecond: the decoder does not tell how long it was.
+        self._size += len(rsio.encode(message))
+        self.check(0)
+        self.messages.append(message)
+
+    def check(self, length: int) -> None:
+        """Raise ProtocolError if there is no room for a body of `length` bytes that has not arrived."""
+        size = self._size + length
+        if size > self._most:
+            text = f"{size} bytes of messages before this side has let the peer in; {self._most} is the most"
+            raise ProtocolError(text, reason=f"limit:auth {size} > {self._most}")

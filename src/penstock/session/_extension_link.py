@@ -1,0 +1,130 @@
+"""The calls of an active extension to its connection: the `ExtensionLink` of `penstock.api`."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+from penstock.api import ConnectionLost, Extension, Limits, PluginError, ProtocolError, UsageError
+from penstock.session._dialect_host import DialectHost
+from penstock.session._reasons import explain_own
+
+KEEPALIVE: Final = 1
+"""The id of the extension that notices a dead peer, in every dialect. Ids below 128 are assigned by the project."""
+
+
+class LinkHost(Protocol):
+    """The `ExtensionHost` as a link sees it: a protocol, because the host makes the links."""
+
+    encode: Callable[[Extension, int, bytes], bytes]
+    has_introductions: bool
+
+    def hold_peer(self, extension_id: int) -> None:
+        """Note that an extension holds the peer."""
+
+    def admit(self, extension_id: int) -> None:
+        """Note that an extension lets the peer in."""
+
+    def withhold(self, holder: int) -> None:
+        """Hold the requests of this side back."""
+
+    def release(self, holder: int) -> None:
+        """Send the requests that were held back."""
+
+    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+        """Let the connection await, and call `then` with the outcome."""
+
+
+class Link:
+    """The link of one extension to one connection."""
+
+    def __init__(self, host: LinkHost, session: DialectHost, extension: Extension) -> None:
+        self._host = host
+        self._session = session
+        self._extension = extension
+        self.role = session.channel.role
+        self.limits: Limits = session.channel.limits
+        self.chance: Callable[[], float] = session.channel.random
+
+    @property
+    def peer(self) -> Any:
+        """The identity of the peer."""
+        return self._session.streams.delegate.identify()
+
+    @property
+    def has_introductions(self) -> bool:
+        """Clients of the protocol introduce themselves."""
+        return self._host.has_introductions
+
+    def send(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
+        """Queue a message of the extension."""
+        # Two extensions never share a code, so a message of another code would be read by the wrong extension.
+        if type not in self._extension.codes:
+            raise UsageError(f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its codes")
+        self._session.streams.use.messages += self._extension.id != KEEPALIVE
+        # answer() and not send(): most of these messages answer the peer, as a pong does, and answers are bounded.
+        self._session.channel.answer(self._host.encode(self._extension, type, body))
+
+    def break_off(self, reason: str, *, at: float | None = None, error: Exception | None = None) -> None:
+        """End the connection, now or at a time."""
+        # The peer gets the token. The error on this side explains it.
+        text = f"the extension {self._extension.name!r} ended the connection: {explain_own(reason)}"
+        self._session.close_at(at, reason, error or ConnectionLost(text))
+
+    def glitch(self, weight: int = 1) -> None:
+        """Spend oddity tokens of the peer."""
+        self._session.channel.count_oddity(weight)
+
+    def hold_elements(self) -> None:
+        """Stop sending elements and requests."""
+        self._session.channel.outbox.hold()
+        self._host.withhold(self._extension.id)
+
+    def resume_elements(self) -> None:
+        """Send elements and requests again."""
+        self._host.release(self._extension.id)
+        self._session.channel.outbox.resume()
+
+    def change_elements(
+        self, *, outgoing: Callable[[bytes], bytes] | None = None, incoming: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        """Change elements from here on: `outgoing` before they are sent, `incoming` before they are delivered."""
+        if outgoing is not None:
+            self._session.streams.change_outgoing(self._guarded(outgoing))
+        if incoming is not None:
+            self._session.channel.incoming = self._guarded(incoming)
+
+    def hold_peer(self) -> None:
+        """Answer nothing until `admit`."""
+        self._host.hold_peer(self._extension.id)
+
+    def admit(self, principal: Any = None) -> None:
+        """End the hold of this extension."""
+        if principal is not None:
+            self.recognise(principal)
+        self._host.admit(self._extension.id)
+
+    def recognise(self, principal: Any) -> None:
+        """Set the principal of the peer."""
+        self._session.streams.delegate.recognise(principal)
+
+    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+        """Await in a task of the connection."""
+        self._host.await_result(awaitable, then)
+
+    def decide(self, stream_id: int, refusal: str | None = None) -> None:
+        """Serve or refuse a stream that was held."""
+        self._session.streams.decide(stream_id, refusal)
+
+    def _guarded(self, change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+        """Return `change` so that it ends the connection if it raises. The result after that is delivered to no subscriber."""
+
+        def guarded(element: bytes) -> bytes:
+            try:
+                return change(element)
+            except ProtocolError as error:
+                self._session.close_protocol_error(error)
+            except Exception as error:  # boundary: an extension, perhaps of a plugin
+                text = f"the extension {self._extension.name!r} raised on an element, which ends its connection: {error!r}"
+                self._session.close_internal_error(PluginError(text))
+            return b""
+
+        return guarded

@@ -1,0 +1,89 @@
+"""The extensions of a connection that have to do with its streams. A connection without such extensions has no object of this module.
+
+An extension that raises ends its connection, and nothing else.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from penstock.api import HOLD, ActiveExtension, PluginError, ProtocolError
+from penstock.session._dialect_host import DialectHost
+from penstock.session._sending_stream import SendingStream
+
+METHODS: Final = ("check_subscribe", "before_subscribe", "before_accept", "on_accepted", "on_begun", "on_ended", "closed")
+"""The optional methods of an active extension that this module calls."""
+
+
+class StreamObservers:
+    """Calls the extensions about streams."""
+
+    __slots__ = ("_methods", "_session")
+
+    def __init__(self, session: DialectHost) -> None:
+        self._session = session
+        self._methods: dict[str, list[Callable[..., Any]]] = {name: [] for name in METHODS}
+
+    def add(self, active: ActiveExtension) -> bool:
+        """Look up the methods of an extension. Return whether it has any of them."""
+        found = {name: method for name in METHODS if (method := getattr(active, name, None)) is not None}
+        for name, method in found.items():
+            self._methods[name].append(method)
+        return bool(found)
+
+    def permits(self, stream: SendingStream) -> bool:
+        """Return whether the service may decide on a stream now. If not, an extension holds it, has refused it, or has raised."""
+        for method in self._methods["check_subscribe"]:
+            answer = self._call(method, stream.id, stream.target)
+            if self._session.channel.state.is_closing:
+                return False
+            # The first extension that does not agree decides: an extension behind it must not serve what this one holds.
+            if answer is HOLD:
+                return False
+            if answer is not None:
+                stream.refuse(str(answer))
+                return False
+        return True
+
+    def before_subscribe(self, stream_id: int, target: Any) -> None:
+        """Tell that a stream of this side is about to be opened."""
+        self._call_all("before_subscribe", stream_id, target)
+
+    def before_accept(self, stream_id: int, element_size: int) -> None:
+        """Tell that a stream of the peer is about to be accepted."""
+        self._call_all("before_accept", stream_id, element_size)
+
+    def on_accepted(self, stream_id: int, element_size: int) -> None:
+        """Tell that the peer has accepted a stream."""
+        self._call_all("on_accepted", stream_id, element_size)
+
+    def on_begun(self, stream_id: int) -> None:
+        """Tell that the publisher of a stream is attached."""
+        self._call_all("on_begun", stream_id)
+
+    def on_ended(self, stream_id: int, *, is_served: bool) -> None:
+        """Tell that a stream has ended."""
+        self._call_all("on_ended", stream_id, is_served)
+
+    def closed(self) -> None:
+        """Tell that the connection is over."""
+        for method in self._methods["closed"]:
+            try:
+                method()
+            except Exception as error:  # boundary: an extension, perhaps of a plugin. The connection has ended already
+                warning = PluginError(f"an extension raised in closed(): {error!r}")
+                warning.__cause__ = error
+                self._session.streams.delegate.on_warning(warning)
+
+    def _call_all(self, name: str, *arguments: Any) -> None:
+        for method in self._methods[name]:
+            self._call(method, *arguments)
+
+    def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        # Not raised: most of these calls are made by the program or by a publisher, and not by the decoder.
+        try:
+            return method(*arguments)
+        except ProtocolError as error:
+            self._session.close_protocol_error(error)
+        except Exception as error:  # boundary: an extension, perhaps of a plugin
+            self._session.close_internal_error(PluginError(f"an extension raised, which ends its connection: {error!r}"))
+        return HOLD
