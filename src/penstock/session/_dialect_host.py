@@ -31,11 +31,11 @@ class DialectHost(Protocol):
     def hello_sent(self) -> None:
         """Note that this side's hello is queued; or, if a server has none, that the client's has come."""
 
-    def receive_introduction(self, data: bytes) -> None:
-        """Let the service examine the peer's introduction. Until it has decided nothing more is fed to the dialect."""
+    def receive_introduction(self, data: bytes, *, is_held: bool = False) -> None:
+        """Let the service examine the peer's introduction. Until it has decided nothing more is fed to the dialect.
 
-    def examine(self) -> None:
-        """Note that an extension examines the peer's introduction. Until `receive_introduction` nothing more is fed to the dialect."""
+        With `is_held` an extension examines it first. Call this again when the extension has let the peer in.
+        """
 
     def receive_hello(self) -> None:
         """Open the session: the peer's hello has come and is accepted."""
@@ -43,11 +43,8 @@ class DialectHost(Protocol):
     def receive_goodbye(self, reason: str, error: Exception | None = None) -> None:
         """End the session with the peer's goodbye. `error` is what streams get if the dialect knows better what the goodbye means."""
 
-    def close(self, reason: str, error: Exception | None = None) -> None:
-        """Say goodbye and end every stream, in both directions."""
-
-    def close_at(self, at: float | None, reason: str, error: Exception) -> None:
-        """Close at the time `at` if the connection is not open then, and now if it is open or `at` is None."""
+    def close(self, reason: str, error: Exception | None = None, *, at: float | None = None) -> None:
+        """Say goodbye and end every stream, in both directions. With `at` a connection that is not open yet ends at that time."""
 
     def close_protocol_error(self, error: ProtocolError) -> None:
         """End the connection because of a mistake of the peer."""

@@ -67,7 +67,7 @@ class Link:
         """End the connection, now or at a time."""
         # The peer gets the token. The error on this side explains it.
         text = f"the extension {self._extension.name!r} ended the connection: {explain_own(reason)}"
-        self._session.close_at(at, reason, error or ConnectionLost(text))
+        self._session.close(reason, error or ConnectionLost(text), at=at)
 
     def glitch(self, weight: int = 1) -> None:
         """Spend oddity tokens of the peer."""
@@ -112,7 +112,9 @@ class Link:
 
     def decide(self, stream_id: int, refusal: str | None = None) -> None:
         """Serve or refuse a stream that was held."""
-        self._session.streams.decide(stream_id, refusal)
+        observers = self._session.streams.observers
+        if observers is not None:
+            observers.decide(stream_id, refusal)
 
     def _guarded(self, change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
         """Return `change` so that it ends the connection if it raises. The result after that is delivered to no subscriber."""

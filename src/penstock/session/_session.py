@@ -63,7 +63,7 @@ class Session:
         """The bytes, perhaps none, that a client of another protocol gets instead of a goodbye."""
         self.received_bytes: int = 0
         """Bytes that have come from the peer, those behind the end not counted."""
-        self._refusal: tuple[float, str, Exception] | None = None  # of a peer that is refused at a later time
+        self._refusal: tuple[float, str, Exception | None] | None = None  # of a peer that is refused at a later time
         # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
         self._handshake: HandshakeGuard[DialectHost] = HandshakeGuard(limits, choose)
@@ -178,9 +178,15 @@ class Session:
 
     # --- closing
 
-    def close(self, reason: str, error: Exception | None = None) -> None:
-        """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it."""
+    def close(self, reason: str, error: Exception | None = None, *, at: float | None = None) -> None:
+        """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it.
+
+        With `at` a connection that is not open yet ends at that time.
+        """
         channel = self.channel
+        if at is not None and at > channel.now and channel.state is not ConnectionState.OPEN:
+            self._refusal = self._refusal or (at, reason, error)  # the first reason counts
+            return
         # The first reason stays: later ones are often its consequences.
         if channel.state.is_closing:
             return
@@ -196,13 +202,6 @@ class Session:
         self.outbox.close()
         self.outbox.put(channel.dialect.goodbye(reason) if self.foreign_refusal is None else self.foreign_refusal)
 
-    def close_at(self, at: float | None, reason: str, error: Exception) -> None:
-        """Close at the time `at` if the connection is not open then, and now if it is open or `at` is None."""
-        if at is None or at <= self.channel.now or self.channel.state is ConnectionState.OPEN:
-            self.close(reason, error)
-        elif self._refusal is None:  # the first reason counts
-            self._refusal = at, reason, error
-
     def close_protocol_error(self, error: ProtocolError) -> None:
         """End the connection because of a mistake of the peer."""
         self.close(error.reason, ConnectionLost(f"the connection was ended because the peer broke the protocol: {error}"))
@@ -217,17 +216,16 @@ class Session:
         """Note that this side's hello is queued; or, if a server has none, that the client's has come."""
         self.channel.move(ConnectionEvent.HELLO_SENT)
 
-    def receive_introduction(self, data: bytes) -> None:
-        """Let the delegate examine the peer's introduction. Until it has decided nothing more is fed to the dialect."""
-        # An extension may have examined the introduction before.
-        if self.channel.state is not ConnectionState.EXAMINING:
-            self.examine()
-        self.delegate.on_introduction(data)
+    def receive_introduction(self, data: bytes, *, is_held: bool = False) -> None:
+        """Let the delegate examine the peer's introduction. Until it has decided nothing more is fed to the dialect.
 
-    def examine(self) -> None:
-        """Note that the peer's introduction is examined. Until `admit` nothing more is fed to the dialect."""
+        With `is_held` an extension examines it first, and this is called again when the extension has let the peer in.
+        """
         # A client need not wait for the decision, so requests often follow. The dialect keeps their bytes undecoded until then.
-        self.channel.move(ConnectionEvent.INTRODUCED)
+        if self.channel.state is not ConnectionState.EXAMINING:
+            self.channel.move(ConnectionEvent.INTRODUCED)
+        if not is_held:
+            self.delegate.on_introduction(data)
 
     def admit(self) -> None:
         """Accept the peer whose introduction was examined."""

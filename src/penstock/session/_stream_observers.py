@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from penstock.api import HOLD, ActiveExtension, PluginError, ProtocolError
 from penstock.session._dialect_host import DialectHost
+from penstock.session._reasons import DRAINING
 from penstock.session._sending_stream import SendingStream
+from penstock.session._states import SendingState
 
 METHODS: Final = ("check_subscribe", "before_subscribe", "before_accept", "on_accepted", "on_begun", "on_ended", "closed")
 """The optional methods of an active extension that this module calls."""
@@ -43,6 +45,19 @@ class StreamObservers:
                 stream.refuse(str(answer))
                 return False
         return True
+
+    def decide(self, stream_id: int, refusal: str | None) -> None:
+        """Serve a stream that an extension has held, or refuse it."""
+        streams = self._session.streams
+        stream = streams.serving.get(stream_id)
+        # It may have ended, or was decided on before.
+        if stream is None or stream.state is not SendingState.REQUESTED:
+            return
+        refusal = DRAINING if refusal is None and streams.is_draining else refusal
+        if refusal is None:
+            streams.delegate.serve(stream)
+        else:
+            stream.refuse(refusal)
 
     def before_subscribe(self, stream_id: int, target: Any) -> None:
         """Tell that a stream of this side is about to be opened."""

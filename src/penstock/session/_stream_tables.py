@@ -17,7 +17,7 @@ from penstock.session._receiving_stream import ReceivingStream
 from penstock.session._request_ratio import RequestClass
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session_delegate import SessionDelegate
-from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState, SendingState
+from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState
 
 _ASKED: Final = RECEIVING_MOVES[ReceivingState.NEW, ReceivingEvent.SUBSCRIBED]
 """The state of a request for one value: it is made and sent in one step."""
@@ -30,6 +30,9 @@ class Observers(Protocol):
 
     def permits(self, stream: SendingStream, /) -> bool:
         """Return whether the service may decide on a stream now."""
+
+    def decide(self, stream_id: int, refusal: str | None, /) -> None:
+        """Serve a stream that an extension has held, or refuse it."""
 
     def before_subscribe(self, stream_id: int, target: Any, /) -> None:
         """Tell that a stream of this side is about to be opened."""
@@ -234,19 +237,6 @@ class StreamTables:
         if self.is_draining:
             stream.refuse(DRAINING)
         elif self.observers is None or self.observers.permits(stream):
-            self.delegate.serve(stream)
-
-    def decide(self, stream_id: int, refusal: str | None) -> None:
-        """Serve a stream that an extension has held, or refuse it."""
-        stream = self.serving.get(stream_id)
-        # It may have ended, or was decided on before.
-        if stream is None or stream.state is not SendingState.REQUESTED:
-            return
-        if refusal is not None:
-            stream.refuse(refusal)
-        elif self.is_draining:
-            stream.refuse(DRAINING)
-        else:
             self.delegate.serve(stream)
 
     def receive_fire_and_forget(self, target: Any) -> None:

@@ -115,7 +115,7 @@ class ReceivedFrames:
             return
         self._introduction = data
         if self._extensions.is_holding:
-            self._session.examine()
+            self._session.receive_introduction(data, is_held=True)
         else:
             self.on_admitted()
 
