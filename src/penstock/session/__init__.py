@@ -10,8 +10,6 @@ from penstock.session._detect_protocol import protocol_detector, refusal_for
 from penstock.session._dialect import Dialect, Fault
 from penstock.session._dialect_host import DialectHost
 from penstock.session._dialect_settings import DialectFactory, DialectSettings, EncodingOffer
-from penstock.session._extensions import KEEPALIVE, ExtensionHost
-from penstock.session._dialect_settings import DialectFactory, DialectSettings
 from penstock.session._extension_link import KEEPALIVE
 from penstock.session._extensions import FALSE_START, ExtensionHost
 from penstock.session._handshake_guard import ChooseDialect
