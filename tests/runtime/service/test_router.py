@@ -14,7 +14,7 @@ import pytest
 from penstock.api import UsageError
 from penstock.plugins import PeerIdentity
 from penstock.runtime import Peer, Service
-from penstock.runtime.service._router import NoMatch, Pattern, Route, Router
+from penstock.runtime.service._router import MOST_PARAMETERS, NoMatch, Pattern, Route, Router
 
 
 class Asker:
@@ -397,3 +397,17 @@ def test_an_optional_identity_gets_the_identity_of_the_peer() -> None:
 
     asker = Asker()
     assert ask(router(("who", who)), "who", asker) is asker
+
+
+@pytest.mark.parametrize("name", ["numbers", "orders/7"])
+def test_a_name_with_too_many_parameters_does_not_match(name: str) -> None:
+    """A request can hold 2,000 parameters, which take some milliseconds. So they are counted before they are parsed."""
+
+    def numbers(value: list[int], order: int = 0) -> int:
+        return len(value)
+
+    made = router(("numbers", numbers), ("orders/{order}", numbers))
+    most = f"{name}?" + "&".join(["value=1"] * MOST_PARAMETERS)
+    assert ask(made, most) == MOST_PARAMETERS
+    with pytest.raises(NoMatch, match="more than 256 parameters"):
+        made.find(f"{most}&value=1")

@@ -306,7 +306,8 @@ class Service:
         # `may_open` gets the name alone: with the payload behind it, the name would be in no list of names.
         parts = decode_named_request(target.data) if self.named and target.model is Model.RESPONSE else None
         if parts is not None:
-            return canonical_name(parts[0])
+            # A longer name leads nowhere, and a name of 64 KiB may take 60 ms.
+            return canonical_name(parts[0]) if len(parts[0]) <= LONGEST_NAME else target
         # Not decoded: data of any length comes here before the peer has been allowed anything.
         if len(target.data) > LONGEST_NAME:
             return target
